@@ -1,0 +1,4 @@
+from .effect import Effect
+from .failure import Failure
+
+__all__ = ["Effect", "Failure"]

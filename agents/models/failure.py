@@ -1,0 +1,20 @@
+"""A step's exception, kept with its traceback for the run's page."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class Failure(models.Model):
+    """One attempt of one step that did not land."""
+
+    run = models.ForeignKey("checkpoints.Run", on_delete=models.PROTECT, related_name="failures")
+    base = models.UUIDField()  # the head it started from
+    step = models.CharField(max_length=100)
+    attempt = models.SmallIntegerField()
+    error = models.CharField(max_length=300)  # "ValueError: …", cut
+    traceback = models.BinaryField(default=b"")  # UTF-8
+    at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"{self.step} of run {self.run_id}: {self.error}"

@@ -1,0 +1,43 @@
+"""A decision: what one reviewer said about one version of a proposal."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+
+class Decision(models.Model):
+    """One reviewer's word. Never changed but for `counts`, which lapses when the proposal changes."""
+
+    class Verdict(models.TextChoices):
+        APPROVE = "approve", "Approved"
+        EDIT = "edit", "Approved with an edit"
+        REJECT = "reject", "Rejected"
+        ANSWER = "answer", "Answered"  # a recovery gate's question
+
+    class Then(models.TextChoices):
+        STOP = "stop", "Stop the run"
+        BACK = "back", "Send it back"
+
+    gate = models.ForeignKey("approvals.Gate", on_delete=models.CASCADE, related_name="decisions")
+    proposal = models.ForeignKey("approvals.Proposal", on_delete=models.CASCADE, related_name="decisions")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    verdict = models.CharField(max_length=8, choices=Verdict.choices)
+    verdicts = models.BinaryField(default=b"{}")  # canonical JSON: action id -> verdict
+    then = models.CharField(max_length=8, choices=Then.choices, default="", blank=True)
+    back_to = models.CharField(max_length=100, default="", blank=True)
+    answer = models.BinaryField(default=b"null")  # canonical JSON: a recovery gate's choice and value
+    comment = models.BinaryField(default=b"")  # UTF-8
+    seen = models.BinaryField()  # digest of the proposal that was on the reviewer's screen
+    counts = models.BooleanField(default=True)
+    key = models.CharField(max_length=80)  # idempotency: the same key gets the same answer
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["gate", "user", "key"], name="decision_key_is_used_once"),
+            models.UniqueConstraint(fields=["proposal", "user"], name="one_decision_per_person_and_proposal"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.verdict} on gate {self.gate_id} by user {self.user_id}"

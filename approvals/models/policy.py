@@ -1,0 +1,35 @@
+"""A policy: who must agree, how many, until when, and what happens then."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import Group
+from django.core.validators import MinValueValidator
+from django.db import models
+
+
+class Policy(models.Model):
+    """One version of a policy. A change is a new version; a gate keeps the one it was opened under."""
+
+    class OnExpiry(models.TextChoices):
+        EXPIRE = "expire", "Expire: nothing runs, the agent is told that nobody answered in time"
+        APPROVE = "approve", "Approve when nobody answered in time"
+
+    team = models.ForeignKey(Group, on_delete=models.PROTECT, related_name="policies")
+    name = models.SlugField(max_length=60)
+    version = models.PositiveIntegerField(default=1)
+    groups = models.ManyToManyField(Group, blank=True, related_name="+")  # empty: the team's own people
+    quorum = models.PositiveSmallIntegerField(default=1, validators=[MinValueValidator(1)])
+    separation = models.BooleanField(default=True)  # whoever started the run may not approve
+    deadline = models.DurationField(null=True, blank=True)
+    on_expiry = models.CharField(max_length=8, choices=OnExpiry.choices, default=OnExpiry.EXPIRE)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        verbose_name_plural = "policies"
+        constraints = [
+            models.UniqueConstraint(fields=["team", "name", "version"], name="policy_version_is_taken_once"),
+            models.CheckConstraint(condition=models.Q(quorum__gte=1), name="policy_needs_somebody"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name}, version {self.version}"

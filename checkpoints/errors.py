@@ -1,0 +1,41 @@
+"""What the store refuses. Each docstring is the message a person reads, and says what to do."""
+
+from __future__ import annotations
+
+
+class CheckpointError(Exception):
+    """The checkpoint store refused the operation."""
+
+
+class ValueRefused(CheckpointError):
+    """The value cannot be saved as it is; change what the pointer names."""
+
+    def __init__(self, pointer: str, reason: str) -> None:
+        super().__init__(f"{pointer or '/'}: {reason}")
+        self.pointer = pointer
+        self.reason = reason
+
+
+class StateTooLarge(ValueRefused):
+    """The state is over its size limit; keep large binaries as artifacts and trim long lists."""
+
+
+class Fenced(CheckpointError):
+    """Another worker holds this run now; drop the work in hand, its result may not land."""
+
+
+class NotVerified(CheckpointError):
+    """The stored data does not match its digest; the run is frozen until a person looks."""
+
+    def __init__(self, subject: str, reason: str) -> None:
+        super().__init__(f"{subject}: {reason}")
+        self.subject = subject
+        self.reason = reason
+
+
+class NoSuchCheckpoint(CheckpointError):
+    """There is no such checkpoint in this run's lineage; look the id up in the run's history."""
+
+
+class PlanChanged(CheckpointError):
+    """The agent's code changed under a version that runs still wait on; raise the agent's version."""

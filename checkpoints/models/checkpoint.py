@@ -1,0 +1,85 @@
+"""Checkpoints and the chunks that they share.
+
+A row holds one step's ops per field, compressed; every 64th is an anchor, a manifest of the whole state
+in which long lists are sealed, content-addressed chunks. `digest` covers the header, the state's digest
+and the parent's digest, never the encoding; `checksum` covers the encoding, and changes with it.
+"""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class Checkpoint(models.Model):
+    """An immutable saved state with its position, its parent and its digest."""
+
+    class Kind(models.TextChoices):
+        INPUT = "input"
+        STEP = "step"
+        GATE = "gate"
+        REWIND = "rewind"
+        FORK = "fork"
+        EDIT = "edit"
+        RECOVERY = "recovery"
+        REOPEN = "reopen"
+
+    id = models.UUIDField(primary_key=True)  # may be chosen by the client
+    # No database constraint on the hot rows: the guard in the saving statement has just updated the run.
+    run = models.ForeignKey(
+        "checkpoints.Run", on_delete=models.DO_NOTHING, db_constraint=False, db_index=False, related_name="checkpoints"
+    )
+    plan = models.ForeignKey(
+        "checkpoints.Plan", on_delete=models.DO_NOTHING, db_constraint=False, db_index=False, related_name="+"
+    )
+    seq = models.IntegerField()
+    parent = models.UUIDField(null=True)
+    parent_digest = models.BinaryField(null=True)
+    kind = models.CharField(max_length=10, choices=Kind.choices)
+    step = models.CharField(max_length=100)
+    next_step = models.CharField(max_length=100, default="")  # empty: the run is done
+    occurrence = models.IntegerField(default=0)
+    attempt = models.SmallIntegerField(default=1)
+    token = models.BigIntegerField()
+    input_digest = models.BinaryField(null=True)
+    code_hash = models.BinaryField(null=True)
+    at = models.DateTimeField()
+    took_us = models.BigIntegerField(default=0)
+    state_digest = models.BinaryField()
+    digest = models.BinaryField()
+    anchor_seq = models.IntegerField()  # of the anchor this row builds on; its own seq in an anchor
+    codec = models.SmallIntegerField()
+    payload = models.BinaryField()
+    checksum = models.BinaryField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run", "seq"], name="checkpoint_seq_is_taken_once")]
+
+    def __str__(self) -> str:
+        return f"{self.run_id}/{self.seq} {self.step}"
+
+
+class Chunk(models.Model):
+    """A large value or a sealed stretch of a list, shared by the checkpoints of one lineage."""
+
+    pk = models.CompositePrimaryKey("lineage", "digest")
+    lineage = models.BigIntegerField()
+    digest = models.BinaryField()
+    codec = models.SmallIntegerField()
+    payload = models.BinaryField()
+    checksum = models.BinaryField()
+
+    def __str__(self) -> str:
+        return f"chunk of lineage {self.lineage}"
+
+
+class Note(models.Model):
+    """Why a step did what it did, in its own words; beside the checkpoint, not in it."""
+
+    run = models.ForeignKey("checkpoints.Run", on_delete=models.DO_NOTHING, db_constraint=False, related_name="notes")
+    checkpoint = models.UUIDField(db_index=True)
+    text = models.BinaryField()  # UTF-8; an agent may write U+0000, which text columns refuse
+    by = models.CharField(max_length=120)
+    at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"note on {self.checkpoint}"

@@ -1,0 +1,23 @@
+"""A plan: one agent version's steps as data, so that whoever reviews need not import the code."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class Plan(models.Model):
+    """The steps of one agent version. Rows are never changed: other code under a version is another row."""
+
+    agent = models.CharField(max_length=100)
+    version = models.CharField(max_length=40)
+    digest = models.BinaryField()  # SHA-256 over `body`
+    body = models.BinaryField()  # canonical JSON, see checkpoints.plans
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["agent", "version", "digest"], name="plan_is_stored_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.agent} {self.version}"
