@@ -1,0 +1,34 @@
+"""Times as words. The server writes them in UTC; a script shows them in the reader's zone and keeps them true."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.utils import timezone
+
+
+def lasting(span: timedelta) -> str:
+    """`9 s`, `25 min`, `1 h 8 min`, `3 days`."""
+    seconds = max(int(span.total_seconds()), 0)
+    if seconds < 60:
+        return f"{seconds} s"
+    minutes = seconds // 60
+    if minutes < 60:
+        return f"{minutes} min"
+    if minutes < 48 * 60:
+        hours, rest = divmod(minutes, 60)
+        return f"{hours} h {rest} min" if rest and hours < 10 else f"{hours} h"
+    return f"{minutes // (24 * 60)} days"
+
+
+def say(moment: datetime, style: str, *, now: datetime | None = None) -> str:
+    """`moment` in one of the styles clock (14:02), moment (21 Nov 14:02), ago (25 min), until (in 35 min)."""
+    now = now or timezone.now()
+    if style == "ago":
+        return lasting(now - moment)
+    if style == "until":
+        return f"in {lasting(moment - now)}" if moment > now else "overdue"
+    utc = moment.astimezone(timezone.get_default_timezone())
+    if style == "moment" or utc.date() != now.date():
+        return f"{utc.day} {utc:%b %H:%M} UTC"
+    return f"{utc:%H:%M} UTC"

@@ -1,0 +1,47 @@
+"""What the frame around every page shows: where one can go, how many gates wait, where the live feed starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.models import AnonymousUser, User
+from django.http import HttpRequest
+from django.urls import reverse
+
+from approvals.models import Gate
+from checkpoints import cursor
+
+PAGES = (("inbox", "Inbox", "inbox"), ("runs", "Runs", "runs"))
+ADMIN = ("admin:index", "Admin", "tool")
+
+
+def topbar(request: HttpRequest) -> dict[str, Any]:
+    """Template context `topbar`; nothing for somebody who has not signed in."""
+    user = getattr(request, "user", AnonymousUser())
+    if not isinstance(user, User):
+        return {}
+    return {
+        "topbar": {
+            # Read before the page's own queries: a fact that lands in between is replayed, never missed.
+            "cursor": str(cursor.newest()),
+            "open": Gate.objects.open().decidable_by(user).count(),
+            "teams": list(user.groups.order_by("name").values_list("name", flat=True)),
+            "pages": list(pages(request, user)),
+        }
+    }
+
+
+def pages(request: HttpRequest, user: User) -> list[dict[str, Any]]:
+    """The pages that this person may open."""
+    shown = PAGES + ((ADMIN,) if user.is_staff else ())
+    return [
+        {"name": name, "label": label, "icon": icon, "url": reverse(name), "current": here(request, name)}
+        for name, label, icon in shown
+    ]
+
+
+def here(request: HttpRequest, name: str) -> bool:
+    """Whether the request is for the page `name` or a page below it."""
+    below = {"inbox": {"inbox", "gate"}, "runs": {"runs", "run"}}
+    match = request.resolver_match
+    return bool(match and match.url_name in below.get(name, set()))

@@ -1,0 +1,104 @@
+"""A saved state as a tree of <details>: folds without script, prints open, and stays small.
+
+Rendered here and not by a recursive template: a state may be 128 levels deep and 16 MB large. What is not
+drawn is counted and one step away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from . import untrusted
+
+NODES = 1_500  # drawn in one tree
+CHILDREN = 60  # drawn of one list or object
+DEPTH = 24
+
+
+class Tree:
+    """Draws one state within a budget of nodes."""
+
+    def __init__(self, *, notes: Mapping[str, str], open: set[str], whole: str) -> None:
+        self.notes, self.open, self.whole = notes, open, whole
+        self.left = NODES
+
+    def at(self, pointer: str) -> str:
+        return f"{self.whole}?at={quote(pointer)}" if self.whole else ""
+
+    def node(self, name: str, value: Any, pointer: str, depth: int, *, bare: bool = False) -> SafeString:
+        self.left -= 1
+        if isinstance(value, (dict, list)) and value:
+            return self.branch(name, value, pointer, depth)
+        leaf = format_html('<span class="k">{}</span>{}', untrusted.line(name, limit=80), self.leaf(value, pointer))
+        return format_html('<div class="leaf">{}</div>', leaf) if bare else leaf
+
+    def branch(self, name: str, value: dict[str, Any] | list[Any], pointer: str, depth: int) -> SafeString:
+        from approvals.templatetags.holdpoint import icon
+
+        note = self.notes.get(name, "") if depth == 0 else ""
+        head = format_html(
+            '{}<span class="k">{}</span><span class="n">{}</span>',
+            icon("right"), untrusted.line(name, limit=80), ", ".join(filter(None, [measure(value), note])),
+        )  # fmt: skip
+        opened = " open" if depth == 0 and name in self.open else ""
+        return format_html("<details{}><summary>{}</summary>{}</details>", opened, head, self.inside(value, pointer, depth))
+
+    def inside(self, value: dict[str, Any] | list[Any], pointer: str, depth: int) -> SafeString:
+        pairs = list(value.items()) if isinstance(value, dict) else [(str(at), item) for at, item in enumerate(value)]
+        fit = 0 if depth >= DEPTH else min(CHILDREN, max(self.left, 0))
+        # The end of a long list is what happened last: keep it in view.
+        drawn = pairs if len(pairs) <= fit else pairs[: fit * 2 // 3] + pairs[len(pairs) - fit // 3 :]
+        items = []
+        for key, item in drawn:
+            inner = self.node(key, item, f"{pointer}/{escaped(key)}", depth + 1)
+            leaf = not (isinstance(item, (dict, list)) and item)
+            items.append(format_html('<li class="leaf">{}</li>' if leaf else "<li>{}</li>", inner))
+        if len(drawn) < len(pairs):
+            items.insert(fit * 2 // 3, self.missing(len(pairs) - len(drawn), pointer))
+        return format_html("<ul>{}</ul>", format_html_join("", "{}", ((item,) for item in items)))
+
+    def missing(self, count: int, pointer: str) -> SafeString:
+        link = format_html(' <a href="{}">Show all</a>', self.at(pointer)) if self.whole else ""
+        return format_html('<li class="leaf"><span class="n">{} more not drawn here{}</span></li>', f"{count:,}", link)
+
+    def leaf(self, value: Any, pointer: str) -> SafeString:
+        return format_html('<span class="v" data-type="{}">{}</span>', kind(value), scalar(value, self.at(pointer)))
+
+
+def kind(value: Any) -> str:
+    return "string" if isinstance(value, str) else "other"
+
+
+def scalar(value: Any, whole: str = "", *, clamp: bool = True) -> SafeString:
+    """One value as text: numbers and booleans as JSON writes them, strings without quotes."""
+    if isinstance(value, str):
+        return untrusted.render(value, whole=whole, clamp=clamp)
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 14_000:
+        return format_html("{}", hex(value))  # past Python's limit for decimal digits
+    words = {True: "true", False: "false", None: "null"}
+    text = words[value] if value is None or isinstance(value, bool) else repr(value)
+    return format_html("{}", {"{}": "{ }", "[]": "[ ]"}.get(text, text))
+
+
+def measure(value: dict[str, Any] | list[Any]) -> str:
+    """`5 fields`, `list of 23`."""
+    if isinstance(value, list):
+        return f"list of {len(value):,}"
+    return f"{len(value):,} field{'' if len(value) == 1 else 's'}"
+
+
+def escaped(key: str) -> str:
+    """A key as a JSON Pointer's token (RFC 6901)."""
+    return key.replace("~", "~0").replace("/", "~1")
+
+
+def render(state: Mapping[str, Any], *, notes: Mapping[str, str], open: set[str], whole: str) -> SafeString:
+    """`state` as a tree, one top-level node a field."""
+    tree = Tree(notes=notes, open=open, whole=whole)
+    nodes = ((tree.node(name, value, f"/{escaped(name)}", 0, bare=True),) for name, value in state.items())
+    return format_html_join("", "{}", nodes)

@@ -1,0 +1,98 @@
+"""Template tags that every page shares."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from django import template
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.templatetags.static import static
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from approvals.presentation import times, tree, untrusted
+
+register = template.Library()
+
+
+@register.simple_tag
+def icon(name: str, size: str = "") -> SafeString:
+    """An icon of static/icons.svg: `{% icon "check" size="s" %}`."""
+    sized = format_html(' data-size="{}"', size) if size else ""
+    return format_html('<svg class="icon"{} aria-hidden="true"><use href="{}#i-{}"/></svg>', sized, static("icons.svg"), name)
+
+
+@register.filter(name="untrusted")
+def untrusted_text(value: object) -> SafeString:
+    """Words that are not ours, over several lines, with badges and measured blanks."""
+    return untrusted.render(str(value))
+
+
+@register.filter
+def untrusted_line(value: object) -> SafeString:
+    """Words that are not ours, on one line, isolated."""
+    return untrusted.line(str(value))
+
+
+@register.filter
+def untrusted_plain(value: object) -> str:
+    """Words that are not ours, for a title or an attribute."""
+    return untrusted.plain(str(value))
+
+
+@register.filter
+def untrusted_value(value: Any) -> SafeString:
+    """Any JSON value, written as it will run: strings as they are, the rest as JSON."""
+    if isinstance(value, (dict, list)) and value:
+        return untrusted.render(json.dumps(value, ensure_ascii=False, indent=2))
+    return tree.scalar(value)
+
+
+@register.filter
+def untrusted_whole(value: Any) -> SafeString:
+    """The same, never clamped: for pinned fields."""
+    if isinstance(value, (dict, list)) and value:
+        return untrusted.render(json.dumps(value, ensure_ascii=False, indent=2), clamp=False)
+    return tree.scalar(value, clamp=False)
+
+
+@register.filter
+def pointer_label(pointer: str) -> SafeString:
+    """A JSON Pointer for people: `/proposal/amount` as `proposal › amount`."""
+    tokens = [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
+    return untrusted.line(" › ".join(tokens) or "all of it")
+
+
+@register.simple_tag
+def state_tree(
+    state: Mapping[str, Any], notes: Mapping[str, str] | None = None, open: Iterable[str] | None = None, whole: str = ""
+) -> SafeString:
+    """A saved state as a tree; see partials/tree.html."""
+    return tree.render(state, notes=notes or {}, open=set(open or ()), whole=whole or "")
+
+
+@register.simple_tag
+def when(moment: datetime | None, style: str = "clock") -> SafeString:
+    """A <time> that the browser shows in the reader's zone. Styles: clock, ago, until, moment."""
+    if moment is None:
+        return format_html("")
+    return format_html(
+        '<time datetime="{}" data-as="{}">{}</time>', moment.isoformat(), style, times.say(moment, style)
+    )
+
+
+@register.filter
+def person(user: AbstractBaseUser | AnonymousUser) -> str:
+    """A person's name, or how they sign in."""
+    full = user.get_full_name() if hasattr(user, "get_full_name") else ""
+    return untrusted.plain(full or user.get_username(), limit=80)
+
+
+@register.filter
+def initials(user: AbstractBaseUser | AnonymousUser | str) -> str:
+    """Two letters for an avatar."""
+    words = (user if isinstance(user, str) else person(user)).split()
+    return "".join(word[0] for word in (words[:1] + words[1:][-1:])).upper()

@@ -1,0 +1,65 @@
+// <hp-hotkeys>: single keys through one listener. An element names its key in [data-hotkey]; pressing it clicks
+// or focuses that element. Off while something is typed, with a modifier, in a dialog, and by the reader's switch
+// (WCAG 2.1.4). `?` shows the sheet.
+const STORE = "hp-keys";
+
+class Hotkeys extends HTMLElement {
+  connectedCallback() {
+    this.sheet = this.querySelector("dialog");
+    this.switch = this.querySelector("[data-keys-switch]");
+    this.switch.checked = this.on();
+    this.switch.addEventListener("change", () => this.remember(this.switch.checked));
+    for (const opener of document.querySelectorAll("[data-keys-open]")) {
+      opener.addEventListener("click", () => this.sheet.showModal());
+    }
+    document.addEventListener("keydown", (event) => this.press(event));
+  }
+
+  on() {
+    try {
+      return localStorage.getItem(STORE) !== "off";
+    } catch {
+      return true;
+    }
+  }
+
+  remember(on) {
+    try {
+      localStorage.setItem(STORE, on ? "on" : "off");
+    } catch {
+      // Kept for this page only.
+    }
+  }
+
+  press(event) {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) return this.commit(event);
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+    if (!this.switch.checked || document.querySelector("dialog[open]") || typing(event.target)) return;
+    if (event.key === "?") {
+      event.preventDefault();
+      this.sheet.showModal();
+      return;
+    }
+    const target = document.querySelector(`[data-hotkey="${CSS.escape(event.key)}"]`);
+    if (!target) return;
+    event.preventDefault();
+    if (target.type === "radio") target.focus();
+    target.click();
+  }
+
+  // Works while typing too: it is not a single key, and it presses only the button that is in view.
+  commit(event) {
+    const button = [...document.querySelectorAll("[data-commit]")].find((each) => each.checkVisibility());
+    if (!button || button.disabled) return;
+    event.preventDefault();
+    button.click();
+  }
+}
+
+function typing(element) {
+  if (element.isContentEditable) return true;
+  if (element.matches?.("textarea, select")) return true;
+  return element.matches?.("input") && !["radio", "checkbox", "button", "submit"].includes(element.type);
+}
+
+customElements.define("hp-hotkeys", Hotkeys);

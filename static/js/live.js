@@ -1,0 +1,108 @@
+// <hp-live>: the socket. It carries facts ("gate 42 was decided"), never content: elements that say in
+// [data-watch] what they show are fetched again through their ordinary address and morphed in by htmx.
+//
+// [data-watch] holds subjects ("gate:42 run:7") or kinds ending in a dot ("gate."). Such an element also has
+// hx-get, hx-trigger="stale" and a morphing hx-swap. A hidden tab waits until it is looked at.
+const BACKOFF = [500, 1000, 2000, 4000, 8000, 15000];
+const SILENCE = 40000; // the server speaks every 15 s
+const REVOKED = 4401;
+
+class Live extends HTMLElement {
+  connectedCallback() {
+    this.cursor = this.dataset.cursor;
+    this.tries = 0;
+    this.stale = new Set();
+    this.connect();
+    document.addEventListener("visibilitychange", () => this.look());
+    document.addEventListener("htmx:after:swap", () => this.watch());
+    addEventListener("pagehide", () => this.socket?.close());
+    addEventListener("pageshow", (event) => event.persisted && this.connect());
+    addEventListener("online", () => this.socket.readyState > 1 && this.connect());
+  }
+
+  connect() {
+    clearTimeout(this.again);
+    const address = new URL(this.dataset.url, location.href);
+    address.protocol = location.protocol.replace("http", "ws");
+    address.searchParams.set("after", this.cursor);
+    this.socket = new WebSocket(address);
+    this.watched = "";
+    this.socket.addEventListener("open", () => {
+      this.tries = 0;
+      this.say("on", "Live", ": changes appear as they happen");
+      this.watch();
+      this.hear();
+    });
+    this.socket.addEventListener("message", ({ data }) => this.fact(JSON.parse(data)));
+    this.socket.addEventListener("close", ({ code, target }) => target === this.socket && this.lost(code));
+  }
+
+  lost(code) {
+    clearTimeout(this.quiet);
+    if (code === REVOKED) {
+      this.say("off", "Signed out", ": reload the page to go on");
+      return;
+    }
+    const wait = BACKOFF[Math.min(this.tries++, BACKOFF.length - 1)] * (0.75 + Math.random() / 2);
+    this.say("paused", "Paused", `: live updates are trying again in ${Math.ceil(wait / 1000)} s`);
+    this.again = setTimeout(() => this.connect(), wait);
+  }
+
+  // A connection can die without a word; closing it makes the reconnection happen.
+  hear() {
+    clearTimeout(this.quiet);
+    this.quiet = setTimeout(() => this.socket.close(), SILENCE);
+  }
+
+  fact(fact) {
+    this.hear();
+    if (fact.cursor) this.cursor = fact.cursor;
+    if (fact.kind === "heartbeat") return;
+    for (const element of document.querySelectorAll("[data-watch]")) {
+      if (concerns(element, fact)) this.stale.add(element);
+    }
+    document.dispatchEvent(new CustomEvent("hp:fact", { detail: fact }));
+    this.look();
+  }
+
+  // Many facts in a moment are one fetch, and many browsers do not fetch in the same moment.
+  look() {
+    if (document.visibilityState !== "visible" || !this.stale.size || this.pending) return;
+    this.pending = setTimeout(() => {
+      this.pending = undefined;
+      const stale = [...this.stale].filter((element) => element.isConnected);
+      this.stale.clear();
+      for (const element of stale) htmx.trigger(element, "stale", {}, false);
+    }, 30 + Math.random() * 120);
+  }
+
+  watch() {
+    const subjects = [...document.querySelectorAll("[data-watch]")].flatMap((element) => element.dataset.watch.split(" "));
+    const wanted = JSON.stringify([...new Set(subjects.filter((subject) => subject.includes(":")))].sort());
+    if (wanted === this.watched || this.socket.readyState !== WebSocket.OPEN) return;
+    this.watched = wanted;
+    this.socket.send(`{"watch":${wanted}}`);
+  }
+
+  say(state, word, more) {
+    this.dataset.live = state;
+    const [shown, said] = [document.createElement("span"), document.createElement("span")];
+    [shown.textContent, said.textContent, said.className] = [word, more, "sr"];
+    this.replaceChildren(shown, said);
+  }
+}
+
+function concerns(element, fact) {
+  return element.dataset.watch.split(" ").some((watch) =>
+    watch.endsWith(".") ? fact.kind.startsWith(watch) : watch === fact.subject || watch === fact.run);
+}
+
+// A fragment that was answered by the sign-in page means that the session is over: let the page say so itself.
+document.addEventListener("htmx:before:response", (event) => {
+  if (event.detail.ctx.response.raw.redirected) {
+    event.preventDefault();
+    location.reload();
+  }
+});
+
+customElements.define("hp-live", Live);

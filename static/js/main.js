@@ -1,0 +1,7 @@
+import "./theme.js";
+import "./times.js";
+import "./hotkeys.js";
+import "./live.js";
+import "./inbox.js";
+
+for (const element of document.querySelectorAll("[data-needs-script]")) element.hidden = false;
