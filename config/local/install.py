@@ -1,0 +1,71 @@
+"""Make the virtual environment and put the pinned requirements into it, once per change of the list.
+
+    python3 config/local/install.py .venv requirements.txt
+
+Runs on the system's Python before anything is installed, so it imports nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+import time
+import venv
+from pathlib import Path
+
+OLDEST = (3, 11)
+WAIT_QUIETLY = 2.0  # seconds before a wait starts to say that it goes on
+
+
+def main(folder: Path, requirements: Path) -> int:
+    """Install `requirements` into `folder`; return the exit code."""
+    if sys.version_info < OLDEST:
+        return refuse(f"Holdpoint needs Python {OLDEST[0]}.{OLDEST[1]} or newer; this is {sys.version.split()[0]}.")
+    stamp = folder / f".{requirements.stem}.installed"
+    wanted = digest(requirements)
+    if stamp.exists() and stamp.read_text() == wanted:
+        return 0
+    if not (folder / "bin" / "python").exists():
+        venv.create(folder, with_pip=True)
+    log = folder / "install.log"
+    command = [str(folder / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check"]
+    with log.open("w") as out:
+        pip = subprocess.Popen([*command, "-r", str(requirements)], stdout=out, stderr=subprocess.STDOUT)
+        code = wait(pip, f"Installing {requirements} into {folder}", log)
+    if code:
+        tail = "\n".join(log.read_text().splitlines()[-5:])
+        return refuse(f"Could not install {requirements}; the end of {log}:\n{tail}")
+    stamp.write_text(wanted)
+    return 0
+
+
+def digest(requirements: Path) -> str:
+    """Hash the list and the lists that it includes, with the Python they are for."""
+    hashed = hashlib.sha256(sys.version.encode())
+    for line in requirements.read_text().splitlines():
+        hashed.update(line.encode() + b"\n")
+        if line.startswith("-r "):
+            hashed.update((requirements.parent / line[3:].strip()).read_bytes())
+    return hashed.hexdigest()
+
+
+def wait(process: subprocess.Popen[bytes], title: str, log: Path) -> int:
+    """Wait for `process`; after two seconds say every two what it is at."""
+    started = time.monotonic()
+    while True:
+        try:
+            return process.wait(WAIT_QUIETLY)
+        except subprocess.TimeoutExpired:
+            packages = sum(line.startswith("Collecting") for line in log.read_text(errors="replace").splitlines())
+            print(f"{title}: {time.monotonic() - started:.0f} s, {packages} packages", file=sys.stderr, flush=True)
+
+
+def refuse(sentence: str) -> int:
+    """Say why it stops."""
+    print(sentence, file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2])))

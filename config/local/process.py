@@ -1,0 +1,126 @@
+"""Child processes that do not outlive their parent, and the account that servers run under.
+
+PostgreSQL refuses to run as root. Where this process is root (a container), `setpriv` of util-linux turns
+the child into another account and ties it to its parent's life in one step. Where that account may not
+walk down to the folders (a clone under /root, mode 0700), the child keeps the one capability that lets it,
+rather than this code opening folders that it does not own.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from config.local.errors import Refused
+
+
+@dataclass(frozen=True)
+class Account:
+    """The operating system's account that a server runs under."""
+
+    name: str
+    uid: int
+    gid: int
+
+
+@functools.cache
+def unprivileged() -> Account | None:
+    """Return the account for servers that refuse root, made when absent; None where this process is not root."""
+    if os.geteuid() != 0:
+        return None
+    name = "pgserver"
+    try:
+        entry = pwd.getpwnam(name)
+    except KeyError:
+        useradd = shutil.which("useradd", path="/usr/sbin:/sbin:/usr/bin")
+        if useradd is None or subprocess.run([useradd, "--system", name], capture_output=True).returncode:
+            raise Refused(
+                f"PostgreSQL does not run as root and the account {name!r} could not be made: "
+                "run this as an ordinary user."
+            ) from None
+        entry = pwd.getpwnam(name)
+    return Account(name, entry.pw_uid, entry.pw_gid)
+
+
+@functools.cache
+def setpriv() -> str:
+    """Return the path of a `setpriv` that can tie a child to its parent's life, or ""."""
+    path = shutil.which("setpriv") or ""
+    if path and subprocess.run([path, "--pdeathsig", "TERM", "true"], capture_output=True).returncode:
+        return ""
+    return path
+
+
+def reaches(account: Account, path: Path) -> bool:
+    """Tell whether `account` may walk down to `path` and use it."""
+    probe = ["test", "-x", str(path)]
+    return subprocess.run(probe, user=account.uid, group=account.gid, extra_groups=[]).returncode == 0
+
+
+def tied(
+    command: Sequence[str],
+    *,
+    dies_by: signal.Signals = signal.SIGTERM,
+    account: Account | None = None,
+    needs: Sequence[Path] = (),
+) -> list[str]:
+    """Return `command` so that it dies with its parent, as `account`, which must reach the folders `needs`.
+
+    Raises Refused where the account cannot be taken or the folders cannot be reached.
+    """
+    tool = setpriv()
+    if account is None:
+        return [tool, "--pdeathsig", dies_by.name.removeprefix("SIG"), *command] if tool else list(command)
+    if not tool:
+        raise Refused(
+            "PostgreSQL does not run as root and `setpriv` (util-linux) is missing: run this as an ordinary user."
+        )
+    options = [f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups"]
+    if not all(reaches(account, path) for path in needs):
+        options += ["--inh-caps=+dac_override", "--ambient-caps=+dac_override"]
+    return [tool, *options, "--pdeathsig", dies_by.name.removeprefix("SIG"), *command]
+
+
+def spawn(
+    command: Sequence[str], *, env: Mapping[str, str] | None = None, out: int | IO[bytes], cwd: Path
+) -> subprocess.Popen[bytes]:
+    """Start `command` in a session of its own, so that a terminal's Ctrl-C reaches the supervisor alone."""
+    return subprocess.Popen(
+        list(command),
+        env=env,
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=out,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+
+
+def stop(process: subprocess.Popen[bytes], *, by: signal.Signals, within: float) -> bool:
+    """Ask `process` to stop; kill its whole group after `within` seconds. Return whether it went by itself."""
+    if process.poll() is None:
+        process.send_signal(by)
+    try:
+        process.wait(within)
+        gentle = True
+    except subprocess.TimeoutExpired:
+        gentle = False
+    kill_group(process)
+    process.wait()
+    return gentle
+
+
+def kill_group(process: subprocess.Popen[bytes]) -> None:
+    """Kill whatever is left of the session that `spawn` gave to `process`."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        return

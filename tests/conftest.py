@@ -1,0 +1,190 @@
+"""Real servers for every test, and the processes, browsers and people that a test asks for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import django
+import pytest
+
+from tests.harness.session import Session
+
+SESSION = Session()
+os.environ.update(SESSION.environment)
+# Playwright's synchronous interface keeps an event loop in this thread, which Django would refuse to query
+# from; the processes that the tests start do not inherit this.
+os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
+
+from tests.harness import chromium, services  # noqa: E402 - these read the environment set above
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+    from playwright.sync_api import Browser, BrowserContext, Page
+    from pytest_django.plugin import DjangoDbBlocker
+
+Starter = Callable[..., services.Service]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Start what the whole session shares, once, before any worker; read the settings before any test is collected."""
+    if SESSION.is_owner and not config.option.collectonly:
+        SESSION.start_shared()
+    django.setup()
+
+
+def pytest_unconfigure() -> None:
+    """Stop what the whole session shared."""
+    if SESSION.is_owner:
+        SESSION.stop_shared()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def servers(django_db_blocker: DjangoDbBlocker) -> Iterator[Session]:
+    """Give this process its database and Redis, and let every test use them without a mark."""
+    from django.db import connections
+
+    SESSION.start_own()
+    with django_db_blocker.unblock():
+        yield SESSION
+        for connection in connections.all(initialized_only=True):
+            connection.close()
+            if hasattr(connection, "close_pool"):
+                connection.close_pool()
+    SESSION.stop_own()
+
+
+@pytest.fixture
+def redis_url() -> str:
+    """Return the URL of this process's own Redis, which a test may flush."""
+    return SESSION.redis.url
+
+
+@pytest.fixture
+def start_service(tmp_path: Path) -> Iterator[Starter]:
+    """Return start(name, command, env={}) -> Service; whatever still runs at the end is killed."""
+    started: list[services.Service] = []
+
+    def start(name: str, command: list[str], env: dict[str, str] | None = None) -> services.Service:
+        started.append(services.Service(name, command, tmp_path, env or {}))
+        return started[-1]
+
+    yield start
+    for service in reversed(started):
+        service.kill()
+
+
+@pytest.fixture
+def celery_worker(start_service: Starter) -> Starter:
+    """Return worker(*arguments, env={}, ready=True) -> Service: a real `manage.py worker`."""
+
+    def worker(*arguments: str, env: dict[str, str] | None = None, ready: bool = True) -> services.Service:
+        service = start_service("worker", services.manage("worker", *arguments), env)
+        if ready:
+            service.says(r"(?m)\bready\b", within=40)
+        return service
+
+    return worker
+
+
+@pytest.fixture
+def sweeper(start_service: Starter) -> Starter:
+    """Return sweeper(*arguments, env={}) -> Service: a real `manage.py sweeper`."""
+
+    def start(*arguments: str, env: dict[str, str] | None = None) -> services.Service:
+        return start_service("sweeper", services.manage("sweeper", *arguments), env)
+
+    return start
+
+
+@pytest.fixture
+def start_web(start_service: Starter) -> Callable[..., tuple[services.Service, str]]:
+    """Return web(env={}) -> (Service, base URL): a real uvicorn on a free port, answering."""
+
+    def start(env: dict[str, str] | None = None) -> tuple[services.Service, str]:
+        port = services.free_port()
+        base = f"http://127.0.0.1:{port}"
+        service = start_service("web", services.web_command(port), {"HOLDPOINT_ORIGINS": base} | (env or {}))
+        services.wait_for_http(service, f"{base}/healthz")
+        return service, base
+
+    return start
+
+
+@pytest.fixture(scope="module")
+def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Return the base URL of a real web server that the tests of a module share."""
+    port = services.free_port()
+    base = f"http://127.0.0.1:{port}"
+    folder = tmp_path_factory.mktemp("web")
+    service = services.Service("web", services.web_command(port), folder, {"HOLDPOINT_ORIGINS": base})
+    try:
+        services.wait_for_http(service, f"{base}/healthz")
+        yield base
+    finally:
+        service.kill()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Return a real Chromium that the tests of a module share."""
+    from playwright.sync_api import sync_playwright
+
+    path = chromium.find()
+    if not path:
+        pytest.fail(chromium.MISSING)
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=path, args=chromium.flags())
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def new_context(browser: Browser, web: str) -> Iterator[Callable[..., BrowserContext]]:
+    """Return new_context(user=None, **options) -> BrowserContext: a profile, signed in where a user is given."""
+    made: list[BrowserContext] = []
+
+    def new(user: User | None = None, **options: object) -> BrowserContext:
+        context = browser.new_context(**({"base_url": web, "viewport": {"width": 1440, "height": 900}} | options))  # type: ignore[arg-type]
+        context.set_default_timeout(10_000)
+        made.append(context)
+        if user is not None:
+            sign_in(context, user, web)
+        return context
+
+    yield new
+    for context in made:
+        context.close()
+
+
+@pytest.fixture
+def new_page(new_context: Callable[..., BrowserContext]) -> Callable[..., Page]:
+    """Return new_page(user=None, **options) -> Page in a profile of its own; options are Playwright's for a context."""
+
+    def new(user: User | None = None, **options: object) -> Page:
+        return new_context(user, **options).new_page()
+
+    return new
+
+
+def sign_in(context: BrowserContext, user: User, base: str) -> None:
+    """Put a session of `user` into `context`, without the sign-in page."""
+    context.add_cookies([{"name": "sessionid", "value": session_of(user), "url": base}])
+
+
+def session_of(user: User) -> str:
+    """Make a session of `user` and return its key."""
+    from django.conf import settings
+    from django.test import Client
+
+    client = Client()
+    client.force_login(user, backend=settings.AUTHENTICATION_BACKENDS[0])
+    return client.cookies[settings.SESSION_COOKIE_NAME].value
+
+
+@pytest.fixture
+def as_user(web: str) -> Callable[[BrowserContext, User], None]:
+    """Return as_user(context, user): sign a browser's profile in."""
+    return lambda context, user: sign_in(context, user, web)

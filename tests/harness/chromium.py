@@ -1,0 +1,70 @@
+"""A Chromium for the tests: the machine's, Debian's package where this is root, or Playwright's own.
+
+`python -m tests.harness.chromium` makes sure of one before the tests start. Where there is none the run
+fails and says what to install.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+FLAGS = ["--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking", "--disable-component-update"]
+FLAGS += ["--disable-sync", "--no-first-run", "--no-default-browser-check", "--force-color-profile=srgb"]
+MISSING = (
+    "The tests need Chromium: run `apt-get install chromium`, or `python -m playwright install --with-deps chromium`."
+)
+
+
+def find() -> str:
+    """Return the path of a Chromium, or ""."""
+    for name in NAMES:
+        path = shutil.which(name)
+        if path:
+            return path
+    return playwrights_own()
+
+
+def playwrights_own() -> str:
+    """Return the path of the browser that `playwright install chromium` keeps for this version, or ""."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        path = playwright.chromium.executable_path
+    return path if Path(path).exists() else ""
+
+
+def flags() -> list[str]:
+    """Return the browser's flags; its sandbox cannot be had as root."""
+    return [*FLAGS, "--no-sandbox"] if os.geteuid() == 0 else FLAGS
+
+
+def install() -> None:
+    """Try Debian's package, then Playwright's own download; say what goes on."""
+    attempts = [[sys.executable, "-m", "playwright", "install", "chromium"]]
+    if os.geteuid() == 0 and shutil.which("apt-get"):
+        attempts.insert(
+            0, ["sh", "-c", "apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy chromium"]
+        )
+    for command in attempts:
+        sys.stderr.write(f"Installing Chromium for the tests: {' '.join(command)}\n")
+        if subprocess.run(command, stdout=subprocess.DEVNULL).returncode == 0 and find():
+            return
+
+
+def main() -> int:
+    """Find or install; return the exit code."""
+    if not find():
+        install()
+    if not find():
+        sys.stderr.write(MISSING + "\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,120 @@
+"""Processes that a test starts, watches and kills: workers, sweepers, web servers."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import httpx
+
+from config.local.process import kill_group, spawn, stop, tied
+from tests.harness.session import ROOT
+from tests.harness.waiting import until
+
+
+class Service:
+    """One process with a session of its own; what it says goes to a file."""
+
+    def __init__(self, name: str, command: Sequence[str], folder: Path, env: dict[str, str]) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        number = len(list(folder.glob(f"{name}-*.log")))
+        self.name = name
+        self.path = folder / f"{name}-{number}.log"
+        environment = {name: value for name, value in (os.environ | env).items() if name != "DJANGO_ALLOW_ASYNC_UNSAFE"}
+        with self.path.open("wb") as out:
+            self.process = spawn(tied(command), env=environment | {"PYTHONUNBUFFERED": "1"}, out=out, cwd=ROOT)
+
+    @property
+    def pid(self) -> int:
+        """Return the number of the process that was started."""
+        return self.process.pid
+
+    @property
+    def log(self) -> str:
+        """Return what it has said so far."""
+        return self.path.read_text(errors="replace")
+
+    @property
+    def alive(self) -> bool:
+        """Tell whether the process that was started still runs."""
+        return self.process.poll() is None
+
+    def says(self, pattern: str, *, within: float = 20.0) -> str:
+        """Wait until a line of its log matches `pattern`; fail at once, with the log, where it ends before."""
+
+        def line() -> str | None:
+            found = re.search(pattern, self.log)
+            if found is None and not self.alive:
+                raise AssertionError(
+                    f"{self.name} ended with {self.process.returncode} before it said {pattern!r}:\n{self.log}"
+                )
+            return found.group(0) if found else None
+
+        return until(line, within=within, what=f"{self.name} says {pattern!r}; it said:\n{self.log[-2000:]}") or ""
+
+    def kill(self) -> None:
+        """Kill the whole group, as a lost machine would."""
+        kill_group(self.process)
+        self.process.wait()
+
+    def kill_parent(self) -> None:
+        """Kill the process that was started and leave its children to themselves."""
+        self.process.kill()
+        self.process.wait()
+
+    def pause(self) -> None:
+        """Stop the whole group's clock (SIGSTOP)."""
+        os.killpg(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let the group go on (SIGCONT)."""
+        os.killpg(self.pid, signal.SIGCONT)
+
+    def stop(self, *, within: float = 15.0) -> bool:
+        """Ask it to stop; return whether it did so by itself within `within` seconds."""
+        return stop(self.process, by=signal.SIGTERM, within=within)
+
+
+def manage(*arguments: str) -> list[str]:
+    """Return the command line of a management command."""
+    return [sys.executable, "manage.py", *arguments]
+
+
+def free_port() -> int:
+    """Return a port that nothing listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def web_command(port: int) -> list[str]:
+    """Return the command line of the web process."""
+    return [sys.executable, "-m", "uvicorn", "config.asgi:application", "--port", str(port), "--no-access-log"]
+
+
+def wait_for_http(service: Service, url: str, *, within: float = 30.0) -> None:
+    """Wait until `url` answers at all."""
+
+    def answers() -> bool:
+        if not service.alive:
+            raise AssertionError(f"{service.name} ended with {service.process.returncode}:\n{service.log}")
+        try:
+            return httpx.get(url, timeout=5).status_code < 500
+        except httpx.TransportError:
+            return False
+
+    until(answers, within=within, what=f"{url} answers; {service.name} said:\n{service.log[-2000:]}")
+
+
+def run(*arguments: str, env: dict[str, str] | None = None, within: float = 60.0) -> subprocess.CompletedProcess[str]:
+    """Run a command of this project to its end, with what it said on either stream as text."""
+    return subprocess.run(
+        list(arguments), cwd=ROOT, env=os.environ | (env or {}), capture_output=True, text=True, timeout=within
+    )

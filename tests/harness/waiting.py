@@ -1,0 +1,23 @@
+"""Waiting for something to become true, with a bound and a reason."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def until(condition: Callable[[], T], *, within: float = 10.0, what: str = "") -> T:
+    """Call `condition` until its result is truthy, and return it; fail after `within` seconds, naming `what`."""
+    deadline = time.monotonic() + within
+    while True:
+        result = condition()
+        if result:
+            return result
+        if time.monotonic() > deadline:
+            raise AssertionError(
+                f"not within {within:g} s: {what or getattr(condition, '__name__', condition)}; last: {result!r}"
+            )
+        time.sleep(0.02)
