@@ -1,0 +1,196 @@
+"""What a decision binds: what was seen, and what may run. Pure.
+
+*Seen* is the digest of everything the gate shows as asked-for (`body`). *To run* is the digest of an
+`Approved`: the final arguments of each action with its tool, place and target, the gate, run, step and
+plan, and for every allowed effect the digests of the fields that it reads and that no step between the
+gate and the effect writes. Before an effect runs, the runtime reads the same things from the state it
+is about to use (`recompute`); where the digests differ, nothing runs and `differences` says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from checkpoints import digests, patch
+from checkpoints.plans import PlanSpec
+
+from . import pointers
+from .cards import Action, Card
+
+Row = dict[str, Any]  # of, pointer, kind (added, removed, changed), before, after
+Bound = dict[str, dict[str, str]]  # effect -> field -> hex digest
+GONE = "gone"  # stands for the digest of a field that is not there
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """What a proposal is about, beside what the card says."""
+
+    run: int
+    agent: str
+    version: str
+    plan: str  # hex digest of the plan
+    step: str
+    checkpoint: str  # hex digest of the saved state's checkpoint
+
+
+def body(target: Target, card: Card, *, answer: Any = None) -> dict[str, Any]:
+    """A proposal as a JSON object: everything that is shown as asked-for."""
+    return {**card.to_json(), **asdict(target), "answer": answer}
+
+
+def seen(proposal_body: Mapping[str, Any]) -> bytes:
+    """The digest that a reviewer's decision carries."""
+    return digests.of_value(dict(proposal_body))
+
+
+def pairs(actions: Sequence[Action], allows: Sequence[str]) -> list[tuple[str, str]]:
+    """(action id, effect) for every allowed effect: one grant each.
+
+    An effect that no action names belongs to the first action, and to "" where there is none.
+    """
+    named = [(action.id, action.effect) for action in actions if action.effect in allows]
+    unnamed = [effect for effect in allows if effect not in {effect for _, effect in named}]
+    first = actions[0].id if actions else ""
+    return [*named, *((first, effect) for effect in unnamed)]
+
+
+def bound_names(plan: PlanSpec, *, gate_step: str, effect: str) -> list[str]:
+    """The fields that an effect reads and that no step between the gate and the effect writes."""
+    names = [step.name for step in plan.steps]
+    if effect not in names:
+        return []
+    start = names.index(gate_step) if gate_step in names else -1
+    between = plan.steps[start + 1 : names.index(effect)]
+    written = {name for step in between for name in step.writes}
+    return sorted(set(plan.steps[names.index(effect)].reads) - written)
+
+
+def bound_fields(
+    plan: PlanSpec, *, gate_step: str, effects: Sequence[str], fields: Mapping[str, bytes]
+) -> Bound:
+    """Per effect, the digests of the fields that an approval fixes. `fields`: field -> digest."""
+    return {
+        effect: {name: _hex(fields, name) for name in bound_names(plan, gate_step=gate_step, effect=effect)}
+        for effect in effects
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Approved:
+    """Exactly what an outcome lets run."""
+
+    run: int
+    gate: int
+    step: str
+    agent: str
+    version: str
+    plan: str  # hex digest
+    resource: str
+    actions: tuple[Action, ...]  # with their final arguments
+    allows: tuple[str, ...]
+    bound: Bound
+    answer: Any = None
+
+    def digest(self) -> bytes:
+        """The digest *to run*."""
+        actions = [
+            {"id": a.id, "tool": a.tool, "effect": a.effect, "pointer": a.pointer, "arguments": a.arguments}
+            for a in self.actions
+        ]
+        return digests.of_value(
+            {
+                "run": self.run,
+                "gate": self.gate,
+                "step": self.step,
+                "agent": self.agent,
+                "version": self.version,
+                "plan": self.plan,
+                "resource": self.resource,
+                "actions": actions,
+                "allows": list(self.allows),
+                "bound": self.bound,
+                "answer": self.answer,
+            }
+        )
+
+
+def observed(
+    approved: Approved,
+    *,
+    effect: str,
+    run: int,
+    agent: str,
+    version: str,
+    plan: str,
+    state: Mapping[str, Any],
+    fields: Mapping[str, bytes],
+) -> Approved:
+    """`approved` as the world is now for `effect`: its arguments and bound fields read from `state`.
+
+    `fields` holds the digest of each of the state's fields; `plan` is a hex digest.
+    """
+    mine = {action_id for action_id, name in pairs(approved.actions, approved.allows) if name == effect}
+    actions = tuple(_reread(a, state) if a.id in mine else a for a in approved.actions)
+    now = {name: _hex(fields, name) for name in approved.bound.get(effect, {})}
+    bound = {**approved.bound, effect: now} if effect in approved.bound else approved.bound
+    return replace(approved, run=run, agent=agent, version=version, plan=plan, actions=actions, bound=bound)
+
+
+def recompute(approved: Approved, **world: Any) -> bytes:
+    """The digest to run, over what would run now. Takes what `observed` takes."""
+    return observed(approved, **world).digest()
+
+
+def differences(approved: Approved, *, approved_state: Mapping[str, Any] | None = None, **world: Any) -> list[Row]:
+    """What changed since the approval, as rows; takes what `observed` takes.
+
+    With `approved_state`, the state that was approved, a changed field is shown by its values, else by its digests.
+    """
+    now = observed(approved, **world)
+    rows = [
+        {"of": "target", "pointer": f"/{name}", "kind": "changed", "before": before, "after": after}
+        for name in ("run", "agent", "version", "plan")
+        if (before := getattr(approved, name)) != (after := getattr(now, name))
+    ]
+    for old, new in zip(approved.actions, now.actions, strict=True):
+        rows += rows_between(old.arguments, new.arguments, of=f"action:{old.id}")
+    shown = [action.pointer for action in approved.actions if action.pointer]
+    effect, state = world["effect"], world["state"]
+    for name, digest in approved.bound.get(effect, {}).items():
+        place = pointers.join("", name)
+        if digest == now.bound[effect][name]:
+            continue
+        if approved_state is None or name not in approved_state or name not in state:
+            rows.append(_row("state", place, digest, now.bound[effect][name]))
+        else:
+            rows += [
+                {**row, "pointer": place + row["pointer"]}
+                for row in rows_between(approved_state[name], state[name], of="state")
+                if not any(pointers.covers(pointer, place + row["pointer"]) for pointer in shown)
+            ]
+    return rows
+
+
+def rows_between(before: Any, after: Any, *, of: str) -> list[Row]:
+    """The difference of two values as rows for a table."""
+    return [{"of": of, **row} for row in patch.changes(before, after)]
+
+
+def _row(of: str, pointer: str, before: Any, after: Any) -> Row:
+    return {"of": of, "pointer": pointer, "kind": "changed", "before": before, "after": after}
+
+
+def _reread(action: Action, state: Mapping[str, Any]) -> Action:
+    if not action.pointer:
+        return action
+    try:
+        return replace(action, arguments=pointers.get(state, action.pointer))
+    except pointers.NoSuchPlace:
+        return replace(action, pointer="", arguments=None)
+
+
+def _hex(fields: Mapping[str, bytes], name: str) -> str:
+    return bytes(fields[name]).hex() if name in fields else GONE

@@ -1,0 +1,192 @@
+"""What a gate shows: a card, and on it the actions that are asked about.
+
+An agent's gate step returns a card that may be sparse; `completed` fills in what the plan and the saved
+state know better (arguments, schema, undo, what is allowed), so that what is shown is what is saved.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, TypedDict
+
+from checkpoints.plans import PlanSpec, StepSpec
+
+from . import pointers
+from .errors import CardRefused
+from .schemas import schema_at
+
+RISKS = ("low", "medium", "high", "critical")
+# Identifiers are read and compared by people: plain ASCII leaves no room for look-alikes and bidi controls.
+IDENTIFIER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
+
+
+class Choice(TypedDict, total=False):
+    """One answer that a recovery gate offers."""
+
+    id: str
+    label: str
+    needs_value: bool
+    schema: dict[str, Any]
+
+
+class Question(TypedDict):
+    """What a recovery gate asks."""
+
+    text: str
+    choices: list[Choice]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Action:
+    """One thing asked about: a tool's name with its arguments at a JSON Pointer in the state."""
+
+    id: str
+    title: str = ""
+    tool: str = ""
+    effect: str = ""  # the effect step that performs it; empty where none does
+    pointer: str = ""  # where its arguments are in the state; empty where they are not in it
+    schema: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Any = None
+    edits: bool = True  # may be edited, where the gate allows it
+    pinned: Sequence[str] = ()  # pointers within the arguments that are shown first and never folded
+    irreversible: bool = False
+    undo: str = ""  # the step or tool that undoes it
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "pinned", tuple(self.pinned))
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object with every field."""
+        return {**asdict(self), "schema": dict(self.schema), "arguments": self.arguments, "pinned": list(self.pinned)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Action:
+        """The action that `to_json` wrote."""
+        return cls(**{f.name: data[f.name] for f in fields(cls) if f.name in data})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """Everything that a gate shows as asked-for."""
+
+    title: str
+    summary: str = ""  # the agent's own words
+    for_whom: str = ""
+    amount: str = ""  # display text
+    resource: str = ""
+    risk: str = "medium"
+    reasons: Sequence[str] = ()  # why the risk is what it is
+    actions: Sequence[Action] = ()
+    allows: Sequence[str] = ()  # effect steps that an approval lets run
+    back_to: Sequence[str] = ()  # steps that the run can be sent back to
+    on_reject: str = ""  # the step that a rejection is sent back to unless the reviewer chooses; empty: stop
+    on_expire: str = ""
+    question: Question | None = None
+    reopened: dict[str, Any] | None = None  # {"gate": id, "changes": [rows]} where an approval no longer held
+
+    def __post_init__(self) -> None:
+        for name in ("reasons", "actions", "allows", "back_to"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+
+    def action(self, action_id: str) -> Action | None:
+        """The action of that id."""
+        return next((action for action in self.actions if action.id == action_id), None)
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object with every field."""
+        plain = {f.name: getattr(self, f.name) for f in fields(self)}
+        lists = {name: list(plain[name]) for name in ("reasons", "allows", "back_to")}
+        return {**plain, **lists, "actions": [action.to_json() for action in self.actions]}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Card:
+        """The card that `to_json` wrote; names that are not a card's are passed over."""
+        known = {f.name: data[f.name] for f in fields(cls) if f.name in data}
+        return cls(**{**known, "actions": [Action.from_json(action) for action in data.get("actions", [])]})
+
+
+def completed(card: Card, *, step: StepSpec, plan: PlanSpec, state: Mapping[str, Any]) -> Card:
+    """`card` with what the plan and the state know better than the agent's card.
+
+    Raises CardRefused where the card cannot be asked about.
+    """
+    allows = tuple(card.allows) or tuple(step.allows)
+    earlier = tuple(_steps_before(plan, step.name))
+    whole = replace(
+        card,
+        actions=[_completed_action(action, step=step, plan=plan, state=state) for action in card.actions],
+        allows=allows,
+        back_to=tuple(card.back_to) or earlier,
+        on_reject=card.on_reject or step.on_reject,
+        on_expire=card.on_expire or step.on_expire,
+    )
+    faults = [*_identifier_faults(whole), *_allow_faults(whole, step), *_question_faults(whole)]
+    if whole.risk not in RISKS:
+        faults.append(f"risk {whole.risk!r} is none of {', '.join(RISKS)}")
+    if faults:
+        raise CardRefused(f"{step.name}: {'; '.join(faults)}")
+    return whole
+
+
+def editable(step: StepSpec) -> tuple[str, ...]:
+    """Pointers to the places of the state that a gate step lets people edit."""
+    return tuple(entry if entry.startswith("/") else pointers.join("", entry) for entry in step.edits)
+
+
+def _completed_action(action: Action, *, step: StepSpec, plan: PlanSpec, state: Mapping[str, Any]) -> Action:
+    effect = next((s for s in plan.steps if s.name == action.effect), None)
+    filled = replace(
+        action,
+        title=action.title or action.tool or action.id,
+        tool=action.tool or action.effect or action.id,
+        irreversible=action.irreversible or bool(effect and effect.irreversible),
+        undo=action.undo or (effect.undo if effect else "") or "",
+    )
+    if not action.pointer:
+        return replace(filled, edits=False)
+    try:
+        arguments = pointers.get(state, action.pointer)
+    except pointers.NoSuchPlace as gone:
+        raise CardRefused(f"{step.name}: action {action.id!r}: {gone}") from gone
+    return replace(
+        filled,
+        arguments=arguments,
+        schema=action.schema or schema_at(plan.state_schema, action.pointer),
+        edits=action.edits and any(pointers.overlaps(place, action.pointer) for place in editable(step)),
+    )
+
+
+def _steps_before(plan: PlanSpec, name: str) -> list[str]:
+    names = [s.name for s in plan.steps]
+    return names[: names.index(name)] if name in names else []
+
+
+def _identifier_faults(card: Card) -> list[str]:
+    ids = [action.id for action in card.actions]
+    named = [*ids, *(action.tool for action in card.actions)]
+    faults = [f"{name!r} is not an identifier of plain letters, digits, . : _ -" for name in named if not _plain(name)]
+    return faults + [f"action {name!r} is there twice" for name in sorted({i for i in ids if ids.count(i) > 1})]
+
+
+def _plain(name: str) -> bool:
+    return bool(IDENTIFIER.fullmatch(name))
+
+
+def _allow_faults(card: Card, step: StepSpec) -> list[str]:
+    beyond = sorted(set(card.allows) - set(step.allows)) if step.kind == "gate" else []
+    faults = [f"the plan does not let this gate allow {name!r}" for name in beyond]
+    for action in card.actions:
+        if action.effect and action.effect not in card.allows:
+            faults.append(f"action {action.id!r} asks for {action.effect!r}, which the gate does not allow")
+    return faults
+
+
+def _question_faults(card: Card) -> list[str]:
+    if card.question is None:
+        return []
+    ids = [choice.get("id", "") for choice in card.question["choices"]]
+    if not ids or "" in ids or len(set(ids)) < len(ids):
+        return ["a question needs choices, each with an id of its own"]
+    return []

@@ -1,0 +1,122 @@
+"""Why a decision did not count. Each docstring is the message a person reads, and says what to do."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from typing import Any, TypedDict
+
+
+class Problem(TypedDict):
+    """One fault of what was sent in."""
+
+    action: str  # the action's id; empty where the fault is not in an action
+    pointer: str  # JSON Pointer within the action's arguments
+    at: str  # JSON Pointer within the state; empty where there is none
+    message: str
+
+
+def problem(message: str, *, action: str = "", pointer: str = "", at: str = "") -> Problem:
+    """One fault, with the places that are known."""
+    return {"action": action, "pointer": pointer, "at": at, "message": message}
+
+
+class DecisionRefused(Exception):
+    """The decision was not recorded; look at the gate again."""
+
+    code = "refused"
+
+    def __init__(self, said: str = "") -> None:
+        super().__init__(said or " ".join((type(self).__doc__ or "").split()))
+
+    def facts(self) -> dict[str, Any]:
+        """What the refusal's event keeps: never personal text."""
+        return {}
+
+
+class NotAllowed(DecisionRefused):
+    """You may not decide this gate; ask one of its reviewers."""
+
+    code = "not_allowed"
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason)
+        self.reason = str(self)
+
+
+class AlreadyDecided(DecisionRefused):
+    """Somebody was faster; read how it was decided, nothing is left to do here."""
+
+    code = "already_decided"
+
+    def __init__(self, by: str, kind: str, at: dt.datetime | None) -> None:
+        super().__init__(f"{by} was faster: {kind}. Nothing is left to decide here.")
+        self.by = by
+        self.kind = kind
+        self.at = at
+
+    def facts(self) -> dict[str, Any]:
+        return {"kind": self.kind}
+
+
+class StaleGate(DecisionRefused):
+    """What is asked changed since you looked; read the change, then decide again."""
+
+    code = "stale"
+
+    def __init__(self, changes: Sequence[dict[str, Any]], by: str) -> None:
+        super().__init__(
+            f"{by} changed what is asked since you looked; read the change, then decide again." if by else ""
+        )
+        self.changes = list(changes)  # rows: action, pointer, kind, before, after
+        self.by = by
+
+
+class GateExpired(DecisionRefused):
+    """The deadline has passed, nobody's decision counts any more; the agent is told that nobody answered in time."""
+
+    code = "expired"
+
+
+class GateWithdrawn(DecisionRefused):
+    """The gate was withdrawn, the run does not need an answer any more."""
+
+    code = "withdrawn"
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(f"The gate was withdrawn: {reason}" if reason else "")
+
+
+class AlreadySaid(DecisionRefused):
+    """You have decided this already and your word counts; somebody else has to agree."""
+
+    code = "already_said"
+
+
+class Rejected(DecisionRefused):
+    """Something in the decision does not hold; correct what is named."""
+
+    code = "invalid"
+
+    def __init__(self, errors: Sequence[Problem]) -> None:
+        super().__init__("; ".join(f"{e['pointer'] or e['at']}: {e['message']}".lstrip(": ") for e in errors))
+        self.errors = list(errors)
+
+    def facts(self) -> dict[str, Any]:
+        return {"pointers": sorted({e["at"] or e["pointer"] for e in self.errors})}
+
+
+class EditRefused(Rejected):
+    """The edit reaches outside what this gate lets you edit; change only the fields that it offers."""
+
+    code = "edit_refused"
+
+
+class Invalid(Rejected):
+    """A value does not hold; correct the fields that are named."""
+
+    code = "invalid"
+
+
+class CardRefused(ValueError):
+    """The gate's card cannot be shown as it is; correct the agent's gate step."""
