@@ -14,6 +14,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from . import untrusted
+from .marks import icon
 
 NODES = 1_500  # drawn in one tree
 CHILDREN = 60  # drawn of one list or object
@@ -38,15 +39,15 @@ class Tree:
         return format_html('<div class="leaf">{}</div>', leaf) if bare else leaf
 
     def branch(self, name: str, value: dict[str, Any] | list[Any], pointer: str, depth: int) -> SafeString:
-        from approvals.templatetags.holdpoint import icon
-
         note = self.notes.get(name, "") if depth == 0 else ""
         head = format_html(
             '{}<span class="k">{}</span><span class="n">{}</span>',
             icon("right"), untrusted.line(name, limit=80), ", ".join(filter(None, [measure(value), note])),
         )  # fmt: skip
         opened = " open" if depth == 0 and name in self.open else ""
-        return format_html("<details{}><summary>{}</summary>{}</details>", opened, head, self.inside(value, pointer, depth))
+        return format_html(
+            "<details{}><summary>{}</summary>{}</details>", opened, head, self.inside(value, pointer, depth)
+        )
 
     def inside(self, value: dict[str, Any] | list[Any], pointer: str, depth: int) -> SafeString:
         pairs = list(value.items()) if isinstance(value, dict) else [(str(at), item) for at, item in enumerate(value)]

@@ -9,11 +9,10 @@ from typing import Any
 
 from django import template
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
-from django.templatetags.static import static
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from approvals.presentation import times, tree, untrusted
+from approvals.presentation import marks, times, tree, untrusted
 
 register = template.Library()
 
@@ -21,8 +20,7 @@ register = template.Library()
 @register.simple_tag
 def icon(name: str, size: str = "") -> SafeString:
     """An icon of static/icons.svg: `{% icon "check" size="s" %}`."""
-    sized = format_html(' data-size="{}"', size) if size else ""
-    return format_html('<svg class="icon"{} aria-hidden="true"><use href="{}#i-{}"/></svg>', sized, static("icons.svg"), name)
+    return marks.icon(name, size)
 
 
 @register.filter(name="untrusted")
@@ -61,9 +59,9 @@ def untrusted_whole(value: Any) -> SafeString:
 
 @register.filter
 def pointer_label(pointer: str) -> SafeString:
-    """A JSON Pointer for people: `/proposal/amount` as `proposal › amount`."""
+    """A JSON Pointer for people: `/proposal/amount` as "proposal, amount" with an arrowhead between."""
     tokens = [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
-    return untrusted.line(" › ".join(tokens) or "all of it")
+    return untrusted.line(" \u203a ".join(tokens) or "all of it")
 
 
 @register.simple_tag

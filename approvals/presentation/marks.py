@@ -1,0 +1,14 @@
+"""The icons of static/icons.svg."""
+
+from __future__ import annotations
+
+from django.templatetags.static import static
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+
+def icon(name: str, size: str = "") -> SafeString:
+    """`<svg class="icon">` of the symbol `i-<name>`; size "s" is the small one."""
+    sized = format_html(' data-size="{}"', size) if size else ""
+    sheet = static("icons.svg")
+    return format_html('<svg class="icon"{} aria-hidden="true"><use href="{}#i-{}"/></svg>', sized, sheet, name)
