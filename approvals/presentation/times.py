@@ -22,7 +22,7 @@ def lasting(span: timedelta) -> str:
 
 
 def say(moment: datetime, style: str, *, now: datetime | None = None) -> str:
-    """`moment` in one of the styles clock (14:02), moment (21 Nov 14:02), ago (25 min), until (in 35 min)."""
+    """`moment` in a style: clock (14:02), second (14:02:41), moment (21 Nov 14:02), ago (25 min), until (in 35 min)."""
     now = now or timezone.now()
     if style == "ago":
         return lasting(now - moment)
@@ -31,4 +31,4 @@ def say(moment: datetime, style: str, *, now: datetime | None = None) -> str:
     utc = moment.astimezone(timezone.get_default_timezone())
     if style == "moment" or utc.date() != now.date():
         return f"{utc.day} {utc:%b %H:%M} UTC"
-    return f"{utc:%H:%M} UTC"
+    return f"{utc:%H:%M:%S} UTC" if style == "second" else f"{utc:%H:%M} UTC"

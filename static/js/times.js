@@ -1,5 +1,6 @@
 // Shows every <time data-as> in the reader's zone and keeps "25 min" true. The server wrote UTC.
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const second = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const moment = new Intl.DateTimeFormat(undefined, {
   day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23",
 });
@@ -19,6 +20,7 @@ function words(date, style) {
   if (style === "ago") return lasting(now - date);
   if (style === "until") return date > now ? `in ${lasting(date - now)}` : "overdue";
   const today = new Date(now).toDateString() === date.toDateString();
+  if (style === "second" && today) return second.format(date);
   return style === "clock" && today ? clock.format(date) : moment.format(date);
 }
 
