@@ -6,6 +6,9 @@ from __future__ import annotations
 class CheckpointError(Exception):
     """The checkpoint store refused the operation."""
 
+    def __str__(self) -> str:
+        return super().__str__() or (self.__doc__ or "")
+
 
 class ValueRefused(CheckpointError):
     """The value cannot be saved as it is; change what the pointer names."""

@@ -55,7 +55,8 @@ class EventText(models.Model):
     event = models.OneToOneField(
         Event, primary_key=True, on_delete=models.DO_NOTHING, db_constraint=False, related_name="words"
     )
-    text = models.BinaryField()
+    salt = models.BinaryField()  # goes with the text, so that the digest left behind tells nothing
+    text = models.BinaryField()  # UTF-8
 
     def __str__(self) -> str:
         return f"text of event {self.event_id}"

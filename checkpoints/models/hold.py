@@ -2,8 +2,39 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+from uuid import UUID
+
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Now
+
+from checkpoints.actors import Actor
+
+if TYPE_CHECKING:
+    from .run import Run
+
+
+class HoldQuerySet(models.QuerySet["Hold"]):
+    """Questions about many holds, and the two things that happen to one."""
+
+    def standing(self) -> HoldQuerySet:
+        """Those not freed yet."""
+        return self.filter(freed_at__isnull=True)
+
+    def make(
+        self, *, run: Run, checkpoint: UUID | None, kind: str, subject: str, reason: str, by: Actor
+    ) -> Hold:
+        """Hold a checkpoint, or a whole run, for `subject`; the hold that stands already where there is one."""
+        hold, _ = self.standing().get_or_create(
+            run=run, kind=kind, subject=subject,
+            defaults={"checkpoint": checkpoint, "reason": reason[:300], "by": by.id},
+        )  # fmt: skip
+        return hold
+
+    def free(self, *, subject: str, by: Actor) -> int:
+        """Free what `subject` holds; how many that were."""
+        return self.standing().filter(subject=subject).update(freed_at=Now(), freed_by=by.id)
 
 
 class Hold(models.Model):
@@ -25,6 +56,8 @@ class Hold(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     freed_at = models.DateTimeField(null=True)
     freed_by = models.CharField(max_length=120, default="", blank=True)
+
+    objects = HoldQuerySet.as_manager()
 
     class Meta:
         constraints = [

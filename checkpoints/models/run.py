@@ -7,10 +7,41 @@ so that the update that goes with every checkpoint stays a heap-only one.
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Any
+
 from django.conf import settings
 from django.contrib.auth.models import Group
-from django.db import models
-from django.db.models import Q
+from django.db import models, transaction
+from django.db.models import F, Q
+from django.db.models.functions import Now
+
+from checkpoints import permissions, rings, signals
+from checkpoints.actors import Actor
+
+
+class RunQuerySet(models.QuerySet["Run"]):
+    """Questions about many runs."""
+
+    def visible_to(self, user: Any) -> RunQuerySet:
+        """Runs of the teams in which this person may view runs."""
+        return self.filter(team__in=permissions.teams_where(user, "checkpoints.view_run"))
+
+    def live(self) -> RunQuerySet:
+        """Runs that have not ended."""
+        return self.filter(status__in=Run.LIVE)
+
+    def due(self, now: datetime | None = None) -> RunQuerySet:
+        """What a worker should look at: queued and due, its lease run out, or its timer due.
+
+        By the database's clock unless `now` is given; oldest first. The sweeper locks and limits it.
+        """
+        at = now or Now()
+        return self.filter(
+            Q(status=Run.Status.QUEUED) & (Q(wake_at__isnull=True) | Q(wake_at__lte=at))
+            | Q(status=Run.Status.RUNNING, lease_until__lt=at)
+            | Q(status=Run.Status.WAITING, wake_at__lte=at)
+        ).order_by("pk")
 
 
 class Run(models.Model):
@@ -52,6 +83,8 @@ class Run(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     finished_at = models.DateTimeField(null=True)
 
+    objects = RunQuerySet.as_manager()
+
     class Meta:
         indexes = [
             models.Index("id", name="run_to_sweep", condition=Q(status__in=["queued", "running"])),
@@ -65,3 +98,44 @@ class Run(models.Model):
 
     def __str__(self) -> str:
         return f"R-{self.pk}"
+
+    @property
+    def queue(self) -> str:
+        """The Celery queue of the run's agent version."""
+        return f"agent.{self.plan.agent}.{self.plan.version}"
+
+    def wake(self, by: Actor) -> bool:
+        """Queue a waiting run and ring for it after commit; False where it was not waiting. Safe to repeat."""
+        with transaction.atomic():
+            waiting = Run.objects.filter(pk=self.pk, status=Run.Status.WAITING)
+            woken = waiting.update(status=Run.Status.QUEUED, wake_at=Now(), version=F("version") + 1)
+            if woken:
+                self._say("run.queued", by)
+            transaction.on_commit(self._doorbell)
+        return bool(woken)
+
+    def cancel(self, by: Actor, reason: str = "") -> bool:
+        """End a live run, whoever works on it: the new token fences a running worker. False where it had ended."""
+        with transaction.atomic():
+            ended = (
+                Run.objects.live()
+                .filter(pk=self.pk)
+                .update(
+                    status=Run.Status.CANCELLED, reason=reason[:300], token=F("token") + 1, version=F("version") + 1,
+                    lease_until=None, wake_at=None, worker="", finished_at=Now(),
+                )
+            )  # fmt: skip
+            if ended:
+                self._say("run.cancelled", by)
+        return bool(ended)
+
+    def _say(self, kind: str, by: Actor) -> None:
+        """The event of a change of status, and this instance as the database has it."""
+        from checkpoints import ledger
+
+        self.refresh_from_db()
+        ledger.record(kind, subject=f"run:{self.pk}", by=by, run=self, version=self.version)
+
+    def _doorbell(self) -> None:
+        signals.run_needs_attention.send(sender=Run, run_id=self.pk, queue=self.queue)
+        rings.ring()

@@ -1,0 +1,67 @@
+"""Reading events in an order that hides none.
+
+Ids of concurrent transactions do not commit in order: a reader at 3002 would never see 3001 when that commits
+later. So an event stores its transaction's id, the cursor is (xid, id), and a reader stops below the oldest
+transaction that is still open anywhere in the server. A transaction that stays open stalls readers; it hides
+nothing from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Self, cast
+
+from django.db.models import F, QuerySet
+from django.db.models.expressions import RawSQL
+from django.db.models.fields.tuple_lookups import TupleGreaterThan, TupleLessThanOrEqual
+
+from .models import Event
+
+_HORIZON = "(pg_snapshot_xmin(pg_current_snapshot())::text::bigint)"
+
+
+class Cursor(NamedTuple):
+    """A place between events: everything up to and with this one has been read."""
+
+    xid: int = 0
+    id: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.xid}.{self.id}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read "xid.id". Raises ValueError for anything else."""
+        xid, _, id = text.partition(".")
+        if not (xid.isascii() and xid.isdigit() and id.isascii() and id.isdigit() and len(text) < 40):
+            raise ValueError(f"{text[:40]!r} is no cursor")
+        made = cls(int(xid), int(id))
+        if max(made) >= 2**63:
+            raise ValueError(f"{text[:40]!r} is no cursor")
+        return made
+
+    @classmethod
+    def of(cls, event: Event) -> Self:
+        """The cursor after this event."""
+        return cls(event.xid, event.pk)
+
+
+def settled() -> QuerySet[Event]:
+    """Events of transactions below the horizon, in order."""
+    return Event.objects.filter(xid__lt=RawSQL(_HORIZON, [])).order_by("xid", "id")
+
+
+def after(cursor: Cursor, limit: int = 500) -> list[Event]:
+    """The next events after a cursor, in order."""
+    return list(settled().filter(TupleGreaterThan((F("xid"), F("id")), cast(Sequence[int], cursor)))[:limit])
+
+
+def until(events: QuerySet[Event], cursor: Cursor) -> QuerySet[Event]:
+    """Those up to and with a cursor."""
+    return events.filter(TupleLessThanOrEqual((F("xid"), F("id")), cast(Sequence[int], cursor)))
+
+
+def newest() -> Cursor:
+    """The cursor after the newest settled event."""
+    last = settled().reverse().values_list("xid", "id").first()
+    return Cursor(*last) if last else Cursor()

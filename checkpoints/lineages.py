@@ -1,0 +1,87 @@
+"""Beginning runs: from an input, or from a checkpoint of another run (a fork)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.models import Group
+from django.db import IntegrityError, connection, transaction
+
+from . import ledger
+from .actors import Actor
+from .loading import load_checkpoint
+from .models import Hold, Plan, Run
+from .rows import new_id, run_sql
+from .saving import insert_first
+from .snapshots import Header, Place, Snapshot, draft
+
+
+def start(
+    *,
+    plan: Plan,
+    team: Group,
+    title: str,
+    values: Mapping[str, Any],
+    first_step: str,
+    by: Actor,
+    started_by: Any = None,
+    key: str | None = None,
+) -> Run:
+    """Make a run with its first checkpoint, queued, in one transaction.
+
+    The same `key` again gives the run that the first call made. Raises ValueRefused before anything is written.
+    """
+    if key is not None and (made := Run.objects.filter(key=key).first()):
+        return made
+    header = Header("input", "input", first_step)
+    run = Run(plan=plan, team=team, title=title[:200], key=key, started_by=started_by, started_as=by.id)
+    try:
+        with transaction.atomic():
+            _begin(run, header, None, values)
+            ledger.record("run.started", subject=f"run:{run.pk}", by=by, run=run, data={"agent": plan.agent})
+    except IntegrityError as error:
+        # Two calls with one key at once: the constraint lets one through, and the other answers with its run.
+        made = Run.objects.filter(key=key).first() if key is not None else None
+        if made is None or "key" not in str(error):
+            raise
+        return made
+    return run
+
+
+def fork(
+    checkpoint_id: UUID, *, by: Actor, team: Group | None = None, title: str = "", started_by: Any = None
+) -> Run:
+    """Start another run of the same lineage from a checkpoint, and hold that checkpoint.
+
+    Raises NoSuchCheckpoint and NotVerified.
+    """
+    origin = load_checkpoint(checkpoint_id)
+    source = Run.objects.select_related("plan", "team").get(pk=origin.run_id)
+    run = Run(
+        plan_id=origin.plan_id, team=team or source.team, title=(title or source.title)[:200], started_by=started_by,
+        started_as=by.id, lineage=origin.lineage, forked_from=origin.id,
+    )  # fmt: skip
+    with transaction.atomic():
+        _begin(run, Header("fork", "fork", origin.next_step), origin, {})
+        Hold.objects.make(
+            run=source, checkpoint=origin.id, kind=Hold.Kind.FORK, subject=f"run:{run.pk}",
+            reason=f"{run} was forked from here", by=by,
+        )  # fmt: skip
+        data = {"from": str(origin.id), "run": source.pk}
+        ledger.record("run.forked", subject=f"run:{run.pk}", by=by, run=run, data=data)
+    return run
+
+
+def _begin(run: Run, header: Header, origin: Snapshot | None, values: Mapping[str, Any]) -> None:
+    """Insert `run` and its first checkpoint; in the caller's transaction."""
+    id = new_id()
+    run.head, run.seq, run.next_step = id, 1, header.next_step
+    ((run.pk, at),) = run_sql("SELECT nextval(pg_get_serial_sequence('checkpoints_run', 'id')), clock_timestamp()", [])
+    run.lineage = run.lineage or run.pk
+    place = Place(run.pk, run.lineage, run.plan_id, 1, run.token, at)
+    row, blobs, _ = draft(origin, values, header, place, parent=origin, id=id)
+    run.save(force_insert=True)
+    insert_first(row, blobs, run.lineage)
+    connection.validate_no_broken_transaction()

@@ -1,0 +1,43 @@
+"""Loading checkpoints: one statement for the rows, one for the chunks they name, and every digest checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from . import rows
+from .assembly import Assembly, fetcher
+from .errors import NoSuchCheckpoint, NotVerified
+from .models import Run
+from .snapshots import Snapshot, size_of
+
+
+def load(run: Run) -> Snapshot:
+    """The run's head, verified. Raises NotVerified."""
+    trail = rows.head_trail(run.pk)
+    if not trail:
+        raise NotVerified(f"run {run.pk}", "its head is missing")
+    return _assemble(trail, run.lineage)
+
+
+def load_checkpoint(id: UUID) -> Snapshot:
+    """Any checkpoint, verified. Raises NoSuchCheckpoint and NotVerified."""
+    trail = rows.trail(id)
+    if not trail:
+        raise NoSuchCheckpoint
+    return _assemble(trail, None)
+
+
+def _assemble(trail: Sequence[rows.Row], lineage: int | None) -> Snapshot:
+    row = trail[-1]
+    if lineage is None:
+        lineage = Run.objects.values_list("lineage", flat=True).get(pk=row.run_id)
+    assert lineage is not None, "a run has its lineage from its first transaction on"
+    assembly = Assembly(fetcher(lineage))
+    assembly.feed_all(trail)
+    parts, state = assembly.finish()
+    return Snapshot(
+        row.run_id, lineage, row.plan_id, row.id, row.seq, row.digest, state,
+        {name: part.digest for name, part in parts.items()}, row.state_digest, row.next_step, row.at, row.token,
+        row.anchor_seq, parts, size_of(parts),
+    )  # fmt: skip

@@ -1,0 +1,101 @@
+"""How bytes lie in the database: lines of canonical JSON, compressed.
+
+A checkpoint's payload is one head line, the list of its ops, and then the lines that the ops take, in order:
+
+    ["set", field]                      1 line: the value
+    ["list", field, n]                  n lines: the whole list
+    ["append", field, n]                n lines: items
+    ["splice", field, start, delete, n] n lines: items
+    ["drop", field]                     none
+
+An anchor holds "set" and "list" alone, for every field. A line is canonical JSON, or a reference, which no JSON
+starts like: `@size:digest` is a large value in a chunk of its own, `#level:count:size:head:digest` a sealed
+stretch of a list. A sealed chunk's content is again such lines.
+
+The codec says how to read: bit 1 is zstd, bit 2 that an integer may be wider than 64 bits. The checksum covers
+the encoding. zstd alone would let some flipped bits pass.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import zstandard
+
+from .values import canonical, decode
+
+ZSTD = 1
+WIDE = 2
+LEVEL = 3
+WORTH_COMPRESSING = 160  # bytes; below, a frame saves nothing
+
+Op = list[Any]
+_own = threading.local()  # a compressor belongs to one thread at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """A chunk that is about to be stored: its digest and its content as one run of bytes."""
+
+    digest: bytes
+    content: bytes
+    wide: bool
+
+
+def pack(content: bytes, *, wide: bool) -> tuple[int, bytes]:
+    """Codec and stored bytes of `content`."""
+    codec = WIDE if wide else 0
+    if len(content) >= WORTH_COMPRESSING:
+        try:
+            made = _own.compressor.compress(content)
+        except AttributeError:
+            _own.compressor = zstandard.ZstdCompressor(level=LEVEL)
+            made = _own.compressor.compress(content)
+        if len(made) < len(content):
+            return codec | ZSTD, made
+    return codec, content
+
+
+def unpack(codec: int, data: bytes) -> bytes:
+    """The content again. Raises ValueError for a codec or a frame that cannot be."""
+    if codec & ~(ZSTD | WIDE):
+        raise ValueError(f"unknown codec {codec}")
+    if not codec & ZSTD:
+        return data
+    try:
+        try:
+            made: bytes = _own.decompressor.decompress(data)
+        except AttributeError:
+            _own.decompressor = zstandard.ZstdDecompressor()
+            made = _own.decompressor.decompress(data)
+    except zstandard.ZstdError as error:
+        raise ValueError(f"bad frame: {error}") from error
+    return made
+
+
+def join(ops: list[Op], lines: list[bytes]) -> bytes:
+    """A payload's content."""
+    return b"\n".join((canonical(ops), *lines))
+
+
+def split(content: bytes) -> tuple[list[Op], list[bytes]]:
+    """The reverse of `join`."""
+    head, *lines = content.split(b"\n")
+    return decode(head), lines
+
+
+def row_checksum(digest: bytes, anchor_seq: int, codec: int, payload: bytes) -> bytes:
+    """What a checkpoint's `checksum` has to be, 16 bytes."""
+    made = hashlib.blake2b(b"%b%d:%d:" % (digest, anchor_seq, codec), digest_size=16)
+    made.update(payload)
+    return made.digest()
+
+
+def chunk_checksum(lineage: int, digest: bytes, codec: int, payload: bytes) -> bytes:
+    """What a chunk's `checksum` has to be, 16 bytes."""
+    made = hashlib.blake2b(b"%d:%b%d:" % (lineage, digest, codec), digest_size=16)
+    made.update(payload)
+    return made.digest()

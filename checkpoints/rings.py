@@ -1,0 +1,60 @@
+"""A ring says "look at the events" and nothing else; who may see what is decided where events are read.
+
+A ring that is lost costs a page one second. A dead Redis may cost a writer no more than one short timeout, so
+after a failure nothing is tried for a second.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from functools import cache
+
+import redis
+from django.conf import settings
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+TIMEOUT = 0.04  # seconds, to connect and to publish
+PAUSE_AFTER_FAILURE = 1.0
+STEP_PAUSE = 0.1
+
+_lock = threading.Lock()
+_rung: dict[int, float] = {}
+_quiet_until = 0.0
+
+
+@cache
+def _client() -> redis.Redis:
+    return redis.Redis.from_url(
+        settings.REDIS_URL, socket_timeout=TIMEOUT, socket_connect_timeout=TIMEOUT, retry=Retry(NoBackoff(), 0)
+    )
+
+
+def channel() -> str:
+    """The channel's name. Publishing ignores Redis's database numbers, so the name carries the number."""
+    number = _client().get_connection_kwargs().get("db") or 0
+    return f"{getattr(settings, 'HOLDPOINT_RING_PREFIX', 'holdpoint')}.{number}.ring"
+
+
+def ring() -> None:
+    """Wake the tailers. Never raises."""
+    global _quiet_until
+    if time.monotonic() < _quiet_until:
+        return
+    try:
+        _client().publish(channel(), b"")
+    except (redis.RedisError, OSError):
+        _quiet_until = time.monotonic() + PAUSE_AFTER_FAILURE
+
+
+def ring_step(run_id: int) -> None:
+    """Wake the tailers for a step of this run, at most every 100 ms."""
+    now = time.monotonic()
+    with _lock:
+        if now - _rung.get(run_id, -STEP_PAUSE) < STEP_PAUSE:
+            return
+        if len(_rung) > 10_000:
+            _rung.clear()
+        _rung[run_id] = now
+    ring()

@@ -1,0 +1,123 @@
+"""Checkpoint rows as the store reads and writes them, past the ORM: these are the hot statements.
+
+A statement runs prepared on Django's own connection, so it commits by itself in autocommit mode and joins a
+transaction where there is one.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple, cast
+from uuid import UUID
+
+import psycopg
+from django.db import connection
+
+from . import digests, payloads
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Row(NamedTuple):
+    """One stored checkpoint, column by column in the table's order."""
+
+    id: UUID
+    run_id: int
+    plan_id: int
+    seq: int
+    parent: UUID | None
+    parent_digest: bytes | None
+    kind: str
+    step: str
+    next_step: str
+    occurrence: int
+    attempt: int
+    token: int
+    input_digest: bytes | None
+    code_hash: bytes | None
+    at: datetime
+    took_us: int
+    state_digest: bytes
+    digest: bytes
+    anchor_seq: int
+    codec: int
+    payload: bytes
+    checksum: bytes
+
+    def header_digest(self) -> bytes:
+        """What `digest` has to be."""
+        return digests.of_header(
+            [
+                self.id.hex,
+                self.run_id,
+                self.plan_id,
+                self.seq,
+                self.parent.hex if self.parent else None,
+                self.parent_digest.hex() if self.parent_digest else None,
+                self.kind,
+                self.step,
+                self.next_step,
+                self.occurrence,
+                self.attempt,
+                self.token,
+                None if self.input_digest is None else self.input_digest.hex(),
+                None if self.code_hash is None else self.code_hash.hex(),
+                (self.at - _EPOCH) // timedelta(microseconds=1),
+                self.took_us,
+                self.state_digest.hex(),
+            ]
+        )
+
+    def expected_checksum(self) -> bytes:
+        """What `checksum` has to be."""
+        return payloads.row_checksum(self.digest, self.anchor_seq, self.codec, self.payload)
+
+
+COLUMNS = ", ".join(Row._fields)
+
+
+def run_sql(sql: str, params: Sequence[Any], *, prepare: bool = True) -> list[tuple[Any, ...]]:
+    """Run one statement with $1 parameters on Django's connection; its rows, in binary form."""
+    connection.ensure_connection()
+    connection.validate_no_broken_transaction()
+    with connection.wrap_database_errors, psycopg.RawCursor(cast(Any, connection.connection)) as cursor:
+        cursor.execute(sql.encode(), params, prepare=prepare, binary=True)
+        return cursor.fetchall() if cursor.description else []
+
+
+def new_id() -> UUID:
+    """A UUIDv7 (RFC 9562): ids of one time lie side by side in the index."""
+    ms = time.time_ns() // 1_000_000
+    number = ms << 80 | int.from_bytes(os.urandom(10))
+    number = number & ~(0xF << 76) | 7 << 76
+    return UUID(int=number & ~(0x3 << 62) | 2 << 62)
+
+
+_TRAIL = f"""
+WITH tip AS (SELECT run_id, seq, anchor_seq FROM checkpoints_checkpoint WHERE id = $1)
+SELECT {", ".join(f"c.{name}" for name in Row._fields)}
+FROM tip JOIN checkpoints_checkpoint c ON c.run_id = tip.run_id AND c.seq BETWEEN tip.anchor_seq AND tip.seq
+ORDER BY c.seq
+"""
+_HEAD_TRAIL = _TRAIL.replace("WHERE id = $1", "WHERE id = (SELECT head FROM checkpoints_run WHERE id = $1)")
+_CHUNKS = """
+SELECT digest, codec, payload, checksum FROM checkpoints_chunk WHERE lineage = $1 AND digest = ANY($2)
+"""
+
+
+def trail(checkpoint: UUID) -> list[Row]:
+    """The rows from a checkpoint's anchor up to itself."""
+    return [Row._make(row) for row in run_sql(_TRAIL, [checkpoint])]
+
+
+def head_trail(run_id: int) -> list[Row]:
+    """The rows from the anchor of a run's head up to its head."""
+    return [Row._make(row) for row in run_sql(_HEAD_TRAIL, [run_id])]
+
+
+def chunks(lineage: int, wanted: Sequence[bytes]) -> list[tuple[bytes, int, bytes, bytes]]:
+    """Digest, codec, payload and checksum of the chunks of a lineage that are there."""
+    return cast(list[tuple[bytes, int, bytes, bytes]], run_sql(_CHUNKS, [lineage, list(wanted)]))

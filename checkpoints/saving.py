@@ -1,0 +1,116 @@
+"""The statements that write checkpoints.
+
+A save is one statement: the guard is the run's own update, and everything else is inserted from what it
+returned, so that a lost guard writes nothing. It costs about one round trip and one commit more than nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any
+from uuid import UUID
+
+from psycopg.types.numeric import Int4, Int8
+
+from . import payloads
+from .actors import Actor
+from .claims import Claim
+from .payloads import Blob
+from .rows import COLUMNS, Row, run_sql
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What a save does to its run besides moving the head."""
+
+    status: str
+    reason: str
+    wake_at: datetime | None
+    notes: Sequence[str]
+    actor: Actor
+
+
+_ROW = ", ".join(f"${n}" for n in range(1, len(Row._fields) + 1))
+_CHECKPOINT = f"INSERT INTO checkpoints_checkpoint ({COLUMNS}) SELECT {_ROW}"
+_CHUNKS = """
+INSERT INTO checkpoints_chunk (lineage, digest, codec, payload, checksum)
+SELECT {lineage}::bigint, * FROM unnest({0}::bytea[], {1}::int[], {2}::bytea[], {3}::bytea[])
+"""
+_GUARDED = """
+WITH moved AS (
+  UPDATE checkpoints_run SET head = $1, seq = $4, next_step = $9, status = $23::text, reason = $24, wake_at = $25,
+    version = version + 1, plan_id = $3,
+    attempts = CASE WHEN $23::text = 'running' THEN 1 ELSE 0 END,
+    lease_until = CASE WHEN $23::text = 'running' THEN clock_timestamp() + $26::float8 * interval '1 second' END,
+    finished_at = CASE WHEN $23::text IN ('completed', 'failed', 'cancelled') THEN clock_timestamp() END
+  WHERE id = $2 AND token = $12 AND head = $27 AND seq = $28 AND status = 'running'
+  RETURNING team_id
+), said AS (
+  INSERT INTO checkpoints_event (kind, run_id, team_id, subject, version, actor, actor_name, data)
+  SELECT kind, $2, team_id, $29, $4, $30, $31, $32 FROM moved, unnest($33::text[]) AS kind
+), saved AS (
+"""
+
+
+@cache
+def _statement(chunks: bool, notes: bool) -> str:
+    """The save, with chunks and notes where there are some. Numbers of parameters follow `save`."""
+    sql = [_GUARDED, _CHECKPOINT, " FROM moved)"]
+    last = 33
+    if chunks:
+        names = [f"${last + n}" for n in range(2, 6)]
+        insert = _CHUNKS.format(*names, lineage=f"${last + 1}")
+        sql.append(f", kept AS ({insert} WHERE EXISTS (SELECT FROM moved) ON CONFLICT DO NOTHING)")
+        last += 5
+    if notes:
+        sql.append(
+            f""", noted AS (INSERT INTO checkpoints_note (run_id, checkpoint, text, by, at)
+            SELECT $2, $1, note, $30, clock_timestamp() FROM moved, unnest(${last + 1}::bytea[]) AS note)"""
+        )
+    return "".join(sql) + " SELECT 1 FROM moved"
+
+
+def save(row: Row, blobs: Sequence[Blob], *, claim: Claim, head: UUID, seq: int, lineage: int, move: Move) -> bool:
+    """Write a checkpoint, its chunks, its event and its run's new position under `claim`.
+
+    Only while the run is at `head` and `seq` and nobody else has claimed it; False, and nothing written, else.
+    """
+    kinds = ["checkpoint.saved"] if move.status == "running" else ["checkpoint.saved", f"run.{move.status}"]
+    params: list[Any] = [
+        *_typed(row), move.status, move.reason[:300], move.wake_at, float(claim.lease), head, Int4(seq),
+        f"run:{row.run_id}", move.actor.id, move.actor.name, b"{}", kinds,
+    ]  # fmt: skip
+    if blobs:
+        params += [Int8(lineage), *_columns(lineage, blobs)]
+    if move.notes:
+        params.append([note.encode(errors="replace") for note in move.notes])
+    return bool(run_sql(_statement(bool(blobs), bool(move.notes)), params))
+
+
+def insert_first(row: Row, blobs: Sequence[Blob], lineage: int) -> None:
+    """Write the first checkpoint of a run that is being made in the caller's transaction."""
+    run_sql(_CHECKPOINT, _typed(row))
+    if blobs:
+        run_sql(_CHUNKS.format("$2", "$3", "$4", "$5", lineage="$1") + " ON CONFLICT DO NOTHING",
+                [Int8(lineage), *_columns(lineage, blobs)])  # fmt: skip
+
+
+def _columns(lineage: int, blobs: Sequence[Blob]) -> list[list[Any]]:
+    """The chunks' columns as arrays: digest, codec, payload, checksum."""
+    unique = {blob.digest: blob for blob in blobs}
+    packed = [(digest, *payloads.pack(blob.content, wide=blob.wide)) for digest, blob in unique.items()]
+    rows = [(*chunk, payloads.chunk_checksum(lineage, *chunk)) for chunk in packed]
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def _typed(row: Row) -> list[Any]:
+    """A row's columns with types that do not change with their size, so that one prepared statement serves."""
+    return [
+        row.id, Int8(row.run_id), Int8(row.plan_id), Int4(row.seq), row.parent, row.parent_digest, row.kind, row.step,
+        row.next_step, Int4(row.occurrence), Int4(row.attempt), Int8(row.token), row.input_digest, row.code_hash,
+        row.at, Int8(row.took_us), row.state_digest, row.digest, Int4(row.anchor_seq), Int4(row.codec), row.payload,
+        row.checksum,
+    ]  # fmt: skip

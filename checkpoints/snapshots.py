@@ -1,0 +1,247 @@
+"""A saved state in hand, and the draft of the row that follows it. No database here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+
+from . import digests, ops, parts, payloads
+from .errors import StateTooLarge, ValueRefused
+from .parts import Line, Part, Series
+from .payloads import Blob, Op
+from .rows import Row, new_id
+from .values import decode, pointer
+
+ANCHOR_EVERY = 64  # rows; what a load reads at most
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A checkpoint with its state. `state` is shared and must not be changed; `fields` are its digests."""
+
+    run_id: int
+    lineage: int
+    plan_id: int
+    id: UUID
+    seq: int
+    digest: bytes
+    state: dict[str, Any]
+    fields: dict[str, bytes]
+    state_digest: bytes
+    next_step: str
+    at: datetime
+    token: int
+    anchor_seq: int = field(repr=False)
+    parts: dict[str, Part] = field(repr=False)
+    size: int = field(repr=False)  # bytes of canonical JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a step says about its checkpoint. `at` is the claim's clock where it is not given."""
+
+    kind: str
+    step: str
+    next_step: str
+    occurrence: int = 0
+    attempt: int = 1
+    input_digest: bytes | None = None
+    code_hash: bytes | None = None
+    took_us: int = 0
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a new checkpoint goes: its run, its number and who holds the run."""
+
+    run_id: int
+    lineage: int
+    plan_id: int
+    seq: int
+    token: int
+    at: datetime
+
+
+@dataclass(slots=True)
+class Changes:
+    """A state being written: what it becomes, and the ops, lines and chunks that make it so."""
+
+    state: dict[str, Any]
+    parts: dict[str, Part]
+    ops: list[Op] = field(default_factory=list)
+    lines: list[bytes] = field(default_factory=list)
+    blobs: list[Blob] = field(default_factory=list)
+    wide: bool = False
+
+    def write(self, name: str, value: ops.Write) -> None:
+        """Apply one field's write. Raises ValueRefused with the pointer from the state's root."""
+        try:
+            self._write(name, value)
+        except ValueRefused as error:
+            raise ValueRefused(pointer(name) + error.pointer, error.reason) from error
+
+    def _write(self, name: str, value: ops.Write) -> None:
+        if isinstance(value, ops.Drop):
+            if name in self.state:
+                del self.state[name], self.parts[name]
+                self.ops.append(["drop", name])
+            return
+        if isinstance(value, (list, tuple)):
+            value = ops.normalise(self.state.get(name), value)
+        if isinstance(value, (ops.Append, ops.Splice)):
+            self._splice(name, value)
+        elif isinstance(value, (list, tuple)):
+            self._list(name, value)
+        else:
+            line = parts.line_of(value)
+            self._take([line], [line.text])
+            self.ops.append(["set", name])
+            self.parts[name] = parts.leaf(line)
+            self.state[name] = _plain([line])[0]
+
+    def _splice(self, name: str, write: ops.Append | ops.Splice) -> None:
+        old, change = ops.checked("", self.state.get(name), write)
+        series = self.parts.get(name)
+        if not isinstance(series, Series):
+            self._list(name, change.items)
+            return
+        lines = _lines(change.items)
+        if change.start == len(old):
+            if not lines:
+                return
+            self.parts[name] = parts.append(series, lines)
+            self.ops.append(["append", name, len(lines)])
+        else:
+            self.parts[name] = parts.splice(series, old, change.start, change.delete, lines)
+            self.ops.append(["splice", name, change.start, change.delete, len(lines)])
+        self._take(lines, [line.text for line in lines])
+        self.state[name] = [*old[: change.start], *_plain(lines), *old[change.start + change.delete :]]
+
+    def _list(self, name: str, value: Any) -> None:
+        """A whole new list. A long one is sealed at once, so that the next anchor need not write it again."""
+        lines = _lines(value)
+        self._take(lines, [])
+        series, sealed = parts.seal(parts.append(Series(), lines))
+        self.blobs.extend(sealed)
+        taken = [*(entry.line() for entry in series.entries), *parts.unwind(series.tail)]
+        self.ops.append(["list", name, len(taken)])
+        self.lines.extend(taken)
+        self.parts[name] = series
+        self.state[name] = _plain(lines)
+
+    def _take(self, values: list[Line], lines: list[bytes]) -> None:
+        self.lines.extend(lines)
+        self.blobs.extend(value.blob for value in values if value.blob)
+        self.wide = self.wide or any(value.wide for value in values)
+
+    def seal(self) -> None:
+        """Become an anchor: the whole state, with long tails in chunks."""
+        for name, part in self.parts.items():
+            if isinstance(part, Series):
+                self.parts[name], blobs = parts.seal(part)
+                self.blobs.extend(blobs)
+        self.ops, self.lines = parts.manifest(self.parts)
+        self.wide = any(part.wide for part in self.parts.values())
+
+
+def _lines(items: Any) -> list[Line]:
+    made = []
+    for index, item in enumerate(items):
+        try:
+            made.append(parts.line_of(item))
+        except ValueRefused as error:
+            raise ValueRefused(pointer(index) + error.pointer, error.reason) from error
+    return made
+
+
+def _plain(lines: list[Line]) -> list[Any]:
+    """The values as a load would give them: nothing that a step still holds is shared with the snapshot."""
+    return [decode(line.blob.content if line.blob else line.text, wide=line.wide) for line in lines]
+
+
+def draft(
+    base: Snapshot | None,
+    writes: Mapping[str, ops.Write],
+    header: Header,
+    place: Place,
+    *,
+    parent: Snapshot | None,
+    id: UUID | None = None,
+) -> tuple[Row, list[Blob], Snapshot]:
+    """The next row, its chunks, and the snapshot that it will be.
+
+    `base` is where the state comes from, and the parent unless told otherwise. Raises ValueRefused and
+    StateTooLarge before anything is written.
+    """
+    changes = Changes(dict(base.state), dict(base.parts)) if base else Changes({}, {})
+    for name, value in writes.items():
+        _check_name(name)
+        changes.write(name, value)
+    size = _size(base, changes.parts, writes)
+    follows = parent is not None and parent.run_id == place.run_id and parent.seq == place.seq - 1 and base is parent
+    anchor = place.seq if not follows or base is None else base.anchor_seq
+    if place.seq - anchor >= ANCHOR_EVERY:
+        anchor = place.seq
+    if anchor == place.seq:
+        changes.seal()
+    fields = {name: part.digest for name, part in changes.parts.items()}
+    state_digest = digests.of_state(fields)
+    codec, payload = payloads.pack(payloads.join(changes.ops, changes.lines), wide=changes.wide)
+    row = _row(header, place, parent, id or new_id(), state_digest, anchor, codec, payload)
+    made = Snapshot(
+        place.run_id, place.lineage, place.plan_id, row.id, place.seq, row.digest, changes.state, fields,
+        state_digest, header.next_step, row.at, place.token, anchor, changes.parts, size,
+    )  # fmt: skip
+    return row, changes.blobs, made
+
+
+def _row(
+    header: Header, place: Place, parent: Snapshot | None, id: UUID, state: bytes, anchor: int, codec: int, payload: bytes
+) -> Row:
+    row = Row(
+        id, place.run_id, place.plan_id, place.seq, parent.id if parent else None, parent.digest if parent else None,
+        header.kind, header.step, header.next_step, header.occurrence, header.attempt, place.token,
+        header.input_digest, header.code_hash, header.at or place.at, header.took_us, state, b"",
+        anchor, codec, payload, b"",
+    )  # fmt: skip
+    row = row._replace(digest=row.header_digest())
+    return row._replace(checksum=row.expected_checksum())
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str):
+        raise ValueRefused("", f"has the field name {name!r}, which is no text")
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        raise ValueRefused("", f"has the field name {name!r} with a lone surrogate") from error
+
+
+def weight(name: str, part: Part | None) -> int:
+    """What a field adds to its state's size: its name in quotes, a colon, its value and a comma."""
+    return len(json.dumps(name, ensure_ascii=False).encode()) + part.size + 2 if part else 0
+
+
+def size_of(after: Mapping[str, Part]) -> int:
+    """The size of a state that was put together from scratch."""
+    return 2 + sum(weight(name, part) for name, part in after.items())
+
+
+def _size(base: Snapshot | None, after: dict[str, Part], writes: Mapping[str, ops.Write]) -> int:
+    """The state's size, from its size before and the fields written. Raises StateTooLarge."""
+    size = base.size if base else 2
+    for name in writes:
+        size += weight(name, after.get(name)) - weight(name, base.parts.get(name) if base else None)
+    limit = settings.HOLDPOINT_STATE_LIMIT
+    if size > limit and (base is None or size > base.size):
+        culprit = max(writes, key=lambda name: weight(name, after.get(name)))
+        reason = f"makes the state {size:,} bytes, over its limit of {limit:,}; this field is the largest of those written"
+        raise StateTooLarge(pointer(culprit), reason)
+    return size

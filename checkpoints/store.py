@@ -1,0 +1,95 @@
+"""The store: start a run, load what it saved, save what a step wrote.
+
+A run is a chain of immutable checkpoints; its head is the newest on the path that counts. `save` adds to the
+head, `move_head` adds to an earlier checkpoint of the run (a rewind), `fork` starts another run from one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from django.db import transaction
+
+from . import rings, saving
+from .actors import SYSTEM, Actor
+from .claims import Claim
+from .errors import Fenced, NoSuchCheckpoint
+from .histories import diff, history, path
+from .lineages import fork, start
+from .loading import load, load_checkpoint
+from .models import Run
+from .ops import Write
+from .saving import Move
+from .snapshots import Header, Place, Snapshot, draft
+
+__all__ = [
+    "Header", "Snapshot", "diff", "fork", "history", "load", "load_checkpoint", "move_head", "path", "save", "start",
+]  # fmt: skip
+
+
+def save(
+    snapshot: Snapshot,
+    writes: Mapping[str, Write],
+    *,
+    claim: Claim,
+    header: Header,
+    status: str = "running",
+    reason: str = "",
+    wake_at: datetime | None = None,
+    notes: Sequence[str] = (),
+    actor: Actor = SYSTEM,
+) -> Snapshot:
+    """Save what a step wrote as the checkpoint after `snapshot`, which must be the run's head.
+
+    One statement: it commits by itself in autocommit mode and joins a transaction where there is one. Raises
+    Fenced where another claim or another head came first, ValueRefused and StateTooLarge before anything is sent.
+    """
+    place = Place(
+        snapshot.run_id, snapshot.lineage, snapshot.plan_id, snapshot.seq + 1, claim.token, header.at or claim.clock()
+    )
+    row, blobs, made = draft(snapshot, writes, header, place, parent=snapshot)
+    move = Move(status, reason, wake_at, notes, actor)
+    if not saving.save(
+        row, blobs, claim=claim, head=snapshot.id, seq=snapshot.seq, lineage=snapshot.lineage, move=move
+    ):
+        raise Fenced
+    _ring(snapshot.run_id, status)
+    return made
+
+
+def move_head(
+    target: Snapshot,
+    writes: Mapping[str, Write],
+    *,
+    claim: Claim,
+    header: Header,
+    status: str = "running",
+    reason: str = "",
+    wake_at: datetime | None = None,
+    notes: Sequence[str] = (),
+    actor: Actor = SYSTEM,
+) -> Snapshot:
+    """Rewind: save `target`'s state with `writes` as a new checkpoint whose parent is `target`.
+
+    The old head stays as a branch's tip. Raises as `save` does.
+    """
+    if target.run_id != claim.run_id:
+        raise NoSuchCheckpoint
+    head, seq = Run.objects.values_list("head", "seq").get(pk=claim.run_id)
+    assert head is not None
+    place = Place(target.run_id, target.lineage, target.plan_id, seq + 1, claim.token, header.at or claim.clock())
+    row, blobs, made = draft(target, writes, header, place, parent=target)
+    move = Move(status, reason, wake_at, notes, actor)
+    if not saving.save(row, blobs, claim=claim, head=head, seq=seq, lineage=target.lineage, move=move):
+        raise Fenced
+    _ring(target.run_id, status)
+    return made
+
+
+def _ring(run_id: int, status: str) -> None:
+    if status == "running":
+        transaction.on_commit(lambda: rings.ring_step(run_id))
+    else:
+        transaction.on_commit(rings.ring)

@@ -1,0 +1,178 @@
+"""Values that a state may hold, and their one canonical form.
+
+A value is what JSON can say: objects with text keys, arrays, text without lone surrogates, integers of any
+size, finite doubles, true, false and null. Canonical JSON has sorted keys, no spaces and UTF-8 as it is;
+a double keeps its point (`1.0`, `-0.0`), so that types survive. It never holds a raw line break, which
+checkpoints.payloads relies upon.
+
+`parse` is for text from outside, with the standard library's hooks. orjson keeps the last of two equal keys
+and turns 2**64 into a double, so it only ever reads our own bytes, and those only where no integer is wide.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any
+
+import orjson
+
+from .errors import ValueRefused
+
+DEPTH_LIMIT = 128
+
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+_WIDE = re.compile(rb"[0-9]{19}")
+
+
+def canonical(value: Any) -> bytes:
+    """The canonical JSON of `value`. Raises ValueRefused with the pointer of what cannot be saved."""
+    try:
+        data = _encode(value).encode()
+    except (TypeError, ValueError, RecursionError):
+        _explain(value)
+        raise
+    if not _is_plain(value):
+        _explain(value)
+    return data
+
+
+def is_wide(data: bytes) -> bool:
+    """Whether canonical bytes may hold an integer that does not fit 64 bits. Errs towards yes."""
+    return _WIDE.search(data) is not None
+
+
+def decode(data: bytes, *, wide: bool | None = None) -> Any:
+    """Read canonical bytes of our own making; `wide` spares the look for long integers where it is known."""
+    if is_wide(data) if wide is None else wide:
+        return json.loads(data)
+    return orjson.loads(data)
+
+
+def pointer(*tokens: str | int) -> str:
+    """The JSON Pointer (RFC 6901) of a path."""
+    return "".join("/" + str(token).replace("~", "~0").replace("/", "~1") for token in tokens)
+
+
+def parse(text: str | bytes) -> Any:
+    """Read JSON from outside. Raises ValueRefused for what is no JSON, ambiguous, or cannot be saved."""
+    try:
+        text = text.decode() if isinstance(text, bytes) else text
+        value = json.loads(
+            text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_float, parse_int=_integer
+        )
+    except UnicodeDecodeError as error:
+        raise ValueRefused("", f"is not UTF-8 (byte {error.start})") from error
+    except json.JSONDecodeError as error:
+        raise ValueRefused("", f"is not JSON: {error}") from error
+    except RecursionError as error:
+        raise ValueRefused("", f"is nested deeper than {DEPTH_LIMIT} levels") from error
+    canonical(value)
+    return value
+
+
+class _Refused:
+    """Stands where the parser met something that may not be saved, until its pointer is known."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+
+def _object(pairs: list[tuple[str, Any]]) -> Any:
+    made = dict(pairs)
+    if len(made) == len(pairs):
+        return made
+    seen: set[str] = set()
+    twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+    return _Refused(f"has the key {twice!r} twice")
+
+
+def _constant(name: str) -> _Refused:
+    return _Refused(f"is {name}, which is no JSON")
+
+
+def _float(text: str) -> Any:
+    number = float(text)
+    return number if math.isfinite(number) else _Refused("is too large for a double")
+
+
+def _integer(text: str) -> Any:
+    try:
+        return int(text)
+    except ValueError:
+        return _Refused("is an integer of too many digits")
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether every key is text and the nesting is within bounds. `value` has no cycles by now."""
+    level: list[Any] = [value]
+    for _ in range(DEPTH_LIMIT + 1):
+        below: list[Any] = []
+        for node in level:
+            if isinstance(node, dict):
+                for key, child in node.items():
+                    if not isinstance(key, str):
+                        return False
+                    if isinstance(child, (dict, list, tuple)):
+                        below.append(child)
+            elif isinstance(node, (list, tuple)):
+                below.extend(child for child in node if isinstance(child, (dict, list, tuple)))
+        if not below:
+            return True
+        level = below
+    return False
+
+
+def _explain(value: Any) -> None:
+    """Raise ValueRefused for the first culprit in `value`, depth first."""
+    stack: list[tuple[tuple[str | int, ...], Any]] = [((), value)]
+    while stack:
+        path, node = stack.pop()
+        if len(path) > DEPTH_LIMIT:
+            raise ValueRefused(pointer(*path), f"is nested deeper than {DEPTH_LIMIT} levels, or holds itself")
+        reason = _fault(node)
+        if reason:
+            raise ValueRefused(pointer(*path), reason)
+        if isinstance(node, dict):
+            stack.extend(((*path, key), child) for key, child in reversed(node.items()))
+        elif isinstance(node, (list, tuple)):
+            stack.extend(((*path, index), node[index]) for index in range(len(node) - 1, -1, -1))
+
+
+def _fault(node: Any) -> str:
+    """What is wrong with this node itself; empty when nothing is."""
+    if isinstance(node, str):
+        return "" if _is_utf8(node) else "has a lone surrogate, which is no text"
+    if node is None or isinstance(node, (bool, list, tuple)):
+        return ""
+    if isinstance(node, int):
+        try:
+            str(int(node))
+        except ValueError:
+            return "is an integer of too many digits"
+        return ""
+    if isinstance(node, float):
+        return "" if math.isfinite(node) else f"is {float(node)!r}, which JSON cannot say"
+    if isinstance(node, dict):
+        return _key_fault(node)
+    if isinstance(node, _Refused):
+        return node.reason
+    return f"is a {type(node).__name__}, which JSON cannot say"
+
+
+def _key_fault(node: dict[Any, Any]) -> str:
+    for key in node:
+        if not isinstance(key, str):
+            return f"has the key {key!r}, which is no text"
+        if not _is_utf8(key):
+            return f"has the key {key!r} with a lone surrogate"
+    return ""
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
