@@ -94,6 +94,24 @@ class Approved:
     bound: Bound
     answer: Any = None
 
+    @classmethod
+    def of(cls, proposal_body: Mapping[str, Any], *, gate: int, bound: Bound, arguments: Mapping[str, Any]) -> Approved:
+        """What a proposal lets run, with the final arguments by action id."""
+        card = Card.from_json(proposal_body).with_arguments(arguments)
+        return cls(
+            run=proposal_body["run"],
+            gate=gate,
+            step=proposal_body["step"],
+            agent=proposal_body["agent"],
+            version=proposal_body["version"],
+            plan=proposal_body["plan"],
+            resource=card.resource,
+            actions=tuple(card.actions),
+            allows=tuple(card.allows),
+            bound=bound,
+            answer=proposal_body["answer"],
+        )
+
     def digest(self) -> bytes:
         """The digest *to run*."""
         actions = [
@@ -172,6 +190,16 @@ def differences(approved: Approved, *, approved_state: Mapping[str, Any] | None 
                 if not any(pointers.covers(pointer, place + row["pointer"]) for pointer in shown)
             ]
     return rows
+
+
+def body_rows(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Row]:
+    """What changed between two versions of a proposal: the arguments of each action, then the answer."""
+    old, new = Card.from_json(before), Card.from_json(after)
+    rows = []
+    for action in new.actions:
+        was = old.action(action.id)
+        rows += rows_between(was.arguments if was else None, action.arguments, of=f"action:{action.id}")
+    return rows + rows_between(before.get("answer"), after.get("answer"), of="answer")
 
 
 def rows_between(before: Any, after: Any, *, of: str) -> list[Row]:

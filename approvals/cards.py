@@ -94,6 +94,10 @@ class Card:
         """The action of that id."""
         return next((action for action in self.actions if action.id == action_id), None)
 
+    def with_arguments(self, arguments: Mapping[str, Any]) -> Card:
+        """The same card with other arguments, by action id."""
+        return replace(self, actions=[replace(a, arguments=arguments.get(a.id, a.arguments)) for a in self.actions])
+
     def to_json(self) -> dict[str, Any]:
         """A JSON object with every field."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
@@ -113,7 +117,7 @@ def completed(card: Card, *, step: StepSpec, plan: PlanSpec, state: Mapping[str,
     Raises CardRefused where the card cannot be asked about.
     """
     allows = tuple(card.allows) or tuple(step.allows)
-    earlier = tuple(_steps_before(plan, step.name))
+    earlier = () if card.question else tuple(_steps_before(plan, step.name))
     whole = replace(
         card,
         actions=[_completed_action(action, step=step, plan=plan, state=state) for action in card.actions],

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.conf import settings
 from django.db import models
+from django.db.models.functions import Now
+
+from checkpoints import values
 
 
 class Decision(models.Model):
-    """One reviewer's word. Never changed but for `counts`, which lapses when the proposal changes."""
+    """One reviewer's word. Never changed but for `counts`, which lapses when the proposal or the authority does."""
 
     class Verdict(models.TextChoices):
         APPROVE = "approve", "Approved"
@@ -31,13 +36,28 @@ class Decision(models.Model):
     seen = models.BinaryField()  # digest of the proposal that was on the reviewer's screen
     counts = models.BooleanField(default=True)
     key = models.CharField(max_length=80)  # idempotency: the same key gets the same answer
-    created_at = models.DateTimeField(auto_now_add=True)
+    request = models.BinaryField()  # digest of all that was said: a key does not serve for something else
+    created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["gate", "user", "key"], name="decision_key_is_used_once"),
-            models.UniqueConstraint(fields=["proposal", "user"], name="one_decision_per_person_and_proposal"),
+            models.UniqueConstraint(
+                fields=["proposal", "user"],
+                condition=models.Q(counts=True),
+                name="one_decision_per_person_and_proposal",
+            ),
         ]
 
     def __str__(self) -> str:
         return f"{self.verdict} on gate {self.gate_id} by user {self.user_id}"
+
+    @property
+    def words(self) -> str:
+        """The comment, as text."""
+        return bytes(self.comment).decode(errors="replace")
+
+    @property
+    def answered(self) -> Any:
+        """A recovery gate's answer, {"choice", "value"}, or None."""
+        return values.decode(bytes(self.answer))

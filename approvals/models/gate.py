@@ -2,9 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 from django.conf import settings
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, User
 from django.db import models
+from django.db.models import Exists, F, OuterRef, Q
+from django.db.models.functions import Now
+
+from approvals.binding import Row, body_rows
+from approvals.cards import Card
+from approvals.errors import AlreadyDecided, DecisionRefused, GateExpired, GateWithdrawn, StaleGate
+from checkpoints import actors, ledger, values
+from checkpoints.actors import Actor
+from checkpoints.permissions import teams_where
+
+from .decision import Decision
+from .policy import Policy
+
+if TYPE_CHECKING:
+    from .outcome import Outcome
+
+
+class GateQuerySet(models.QuerySet["Gate"]):
+    """Questions about many gates."""
+
+    def open(self) -> GateQuerySet:
+        """Those that still ask."""
+        return self.filter(status=Gate.Status.OPEN)
+
+    def in_time(self) -> GateQuerySet:
+        """Those whose deadline, by the database's clock, has not passed."""
+        return self.filter(Q(deadline__isnull=True) | Q(deadline__gt=Now()))
+
+    def overdue(self) -> GateQuerySet:
+        """Open ones past their deadline, the longest overdue first."""
+        return self.open().filter(deadline__lte=Now()).order_by("deadline")
+
+    def visible_to(self, user: Any) -> GateQuerySet:
+        """Those of the person's teams, and those that they review for others."""
+        teams = teams_where(user, "checkpoints.view_run").values("pk")
+        return self.filter(Q(team__in=teams) | self._reviewed_by(user))
+
+    def decidable_by(self, user: Any) -> GateQuerySet:
+        """Open ones that wait for this person's word: they may decide, and have not spoken for what stands."""
+        said = Decision.objects.filter(
+            gate=OuterRef("pk"), proposal__number=OuterRef("proposal"), user=user.pk, counts=True
+        )
+        own = Q(policy__separation=True, run__started_by=user.pk)
+        return self.open().in_time().filter(self._reviewed_by(user)).exclude(own).exclude(Exists(said))
+
+    @staticmethod
+    def _reviewed_by(user: Any) -> Q:
+        mine = teams_where(user, "approvals.decide_gate").values("pk")
+        groups = Policy.groups.through.objects.filter(policy_id=OuterRef("policy_id"))
+        return Exists(groups.filter(group_id__in=mine)) | (~Exists(groups) & Q(team__in=mine))
 
 
 class Gate(models.Model):
@@ -40,8 +93,10 @@ class Gate(models.Model):
     risk = models.CharField(max_length=8, choices=Risk.choices, default=Risk.MEDIUM)
     card = models.BinaryField()  # canonical JSON, see approvals.cards
     deadline = models.DateTimeField(null=True)
-    opened_at = models.DateTimeField(auto_now_add=True)
+    opened_at = models.DateTimeField(db_default=Now())
     closed_at = models.DateTimeField(null=True)
+
+    objects = GateQuerySet.as_manager()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "checkpoint"], name="one_gate_per_checkpoint")]
@@ -54,6 +109,130 @@ class Gate(models.Model):
     def __str__(self) -> str:
         return f"gate {self.pk}"
 
+    @property
+    def subject(self) -> str:
+        """How events and holds name it."""
+        return f"gate:{self.pk}"
+
+    @property
+    def asked(self) -> Card:
+        """The card as the agent's step returned it, before any edit."""
+        return Card.from_json(values.decode(bytes(self.card)))
+
+    def standing(self) -> Proposal:
+        """The proposal that stands."""
+        return self.proposals.select_related("by").get(number=self.proposal)
+
+    def decide(
+        self,
+        *,
+        by: User,
+        verdict: str,
+        seen: bytes,
+        key: str,
+        arguments: Mapping[str, Any] | None = None,
+        comment: str = "",
+        then: str = "stop",
+        back_to: str = "",
+        answer: Mapping[str, Any] | None = None,
+    ) -> Decision:
+        """Record one reviewer's word, and close the gate where enough people agree on what stands.
+
+        `seen` is the digest of the proposal that was on the screen; `arguments` holds an edit's new arguments by
+        action id; `answer` is {"choice", "value"}. The same person's same `key` gives the same decision again.
+        Opens a transaction of its own. Raises a DecisionRefused: NotAllowed, AlreadyDecided, StaleGate,
+        GateExpired, GateWithdrawn, AlreadySaid, EditRefused or Invalid; the refusal is an event by then.
+        """
+        from approvals import deciding
+
+        said = deciding.Said(
+            verdict=verdict,
+            seen=bytes(seen),
+            key=key,
+            arguments=dict(arguments or {}),
+            comment=comment,
+            then=then,
+            back_to=back_to,
+            answer=None if answer is None else dict(answer),
+        )
+        return deciding.decide(self, by=by, said=said)
+
+    def expire(self, by: Actor = actors.SYSTEM) -> Outcome | None:
+        """Close an open gate whose deadline has passed, as its policy says.
+
+        None where it is not open any more, or not overdue by the database's clock.
+        """
+        from approvals import closing
+
+        return closing.expire(self, by=by)
+
+    def withdraw(self, *, by: Actor, reason: str) -> Outcome | None:
+        """Close an open gate that needs no answer any more; None where it is not open."""
+        from approvals import closing
+
+        return closing.withdraw(self, by=by, reason=reason)
+
+    def move(self, *, proposal: int | None = None, status: str | None = None, due: bool = False) -> bool:
+        """The only writer of `status`, `proposal` and `version`. Joins the caller's transaction.
+
+        With `proposal`, only where that one stands; with `status`, the gate leaves open. `due`: only past its
+        deadline. False: the gate is not open, something else stands, or the deadline says otherwise.
+        Afterwards this row is locked until the transaction ends, and this object is up to date.
+        """
+        gates = Gate.objects.open().filter(pk=self.pk)
+        gates = gates.filter(deadline__lte=Now()) if due else gates
+        gates = gates if proposal is None else gates.in_time().filter(proposal=proposal)
+        ended: dict[str, Any] = {} if status is None else {"status": status, "closed_at": Now()}
+        if not gates.update(version=F("version") + 1, **ended):
+            return False
+        self.refresh_from_db(fields=["status", "version", "proposal", "deadline", "closed_at"])
+        return True
+
+    def supersede(self) -> int:
+        """Make room for the next proposal and say its number. Only after `move` has locked the row."""
+        Gate.objects.filter(pk=self.pk).update(proposal=F("proposal") + 1)
+        self.proposal += 1
+        return self.proposal
+
+    def lost_race(self, seen: bytes) -> DecisionRefused | None:
+        """Why a decision on what `seen` digests does not count now; None where nothing stands against it."""
+        fresh = Gate.objects.select_related("policy").get(pk=self.pk)
+        if fresh.status == Gate.Status.WITHDRAWN:
+            return GateWithdrawn(fresh.outcome.words)
+        if fresh.status == Gate.Status.EXPIRED:
+            return GateExpired()
+        if fresh.status == Gate.Status.DECIDED:
+            outcome = fresh.outcome
+            return AlreadyDecided(outcome.by_name or outcome.by, outcome.get_kind_display(), outcome.created_at)
+        if not Gate.objects.in_time().filter(pk=self.pk).exists():
+            return GateExpired()
+        standing = fresh.standing()
+        if bytes(standing.digest) == seen:
+            return None
+        return StaleGate(fresh.changes_since(seen), standing.by_name)
+
+    def changes_since(self, seen: bytes) -> list[Row]:
+        """What changed in what is asked since the proposal with the digest `seen`, as rows; [] for a foreign digest."""
+        looked_at = self.proposals.filter(digest=seen).first()
+        return body_rows(looked_at.content, self.standing().content) if looked_at else []
+
+    def say(
+        self, kind: str, *, by: Actor, data: Mapping[str, Any] | None = None, text: str | None = None
+    ) -> None:
+        """Append this gate's event, with what live pages need to say it. In the caller's transaction."""
+        facts = {"title": self.title, "by": by.name, "status": self.status, "step": self.step, "risk": self.risk}
+        reviewers = [group.pk for group in self.policy.reviewers()]
+        ledger.record(
+            kind,
+            subject=self.subject,
+            by=by,
+            run=self.run,
+            team_id=self.team_id,
+            version=self.version,
+            data={**facts, "reviewers": reviewers, **(data or {})},
+            text=text or None,
+        )
+
 
 class Proposal(models.Model):
     """One version of what a gate asks. An edit makes the next; approvals count for one version only."""
@@ -61,13 +240,35 @@ class Proposal(models.Model):
     gate = models.ForeignKey(Gate, on_delete=models.CASCADE, related_name="proposals")
     number = models.IntegerField()
     body = models.BinaryField()  # canonical JSON of everything shown as asked-for
-    digest = models.BinaryField()  # SHA-256 over `body`: what a decision binds
+    digest = models.BinaryField()  # of `body`, see approvals.binding: what a decision binds
     by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+")
     patch = models.BinaryField(default=b"[]")  # JSON Patch from version 1, on the state
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["gate", "number"], name="proposal_number_is_taken_once")]
 
     def __str__(self) -> str:
         return f"proposal {self.number} of gate {self.gate_id}"
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The body, as a JSON object."""
+        body: dict[str, Any] = values.decode(bytes(self.body))
+        return body
+
+    @property
+    def card(self) -> Card:
+        """The card that this version shows, with its arguments."""
+        return Card.from_json(self.content)
+
+    @property
+    def state_patch(self) -> list[dict[str, Any]]:
+        """The JSON Patch that makes the gate's saved state what this version asks for."""
+        patch: list[dict[str, Any]] = values.decode(bytes(self.patch))
+        return patch
+
+    @property
+    def by_name(self) -> str:
+        """Who made it; "" for the agent's own."""
+        return actors.of_user(self.by).name if self.by else ""

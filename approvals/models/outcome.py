@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import models
+from django.db.models.functions import Now
+
+from approvals.binding import Approved
+from checkpoints import values
 
 
 class Outcome(models.Model):
-    """How a gate ended, one row, written with the gate's closing and read by the runner."""
+    """How a gate ended, one row, written with the gate's closing and read by the runner. Never changed."""
 
     class Kind(models.TextChoices):
         APPROVED = "approved", "Approved"
@@ -17,6 +23,7 @@ class Outcome(models.Model):
         WITHDRAWN = "withdrawn", "Withdrawn"
 
     gate = models.OneToOneField("approvals.Gate", on_delete=models.PROTECT, related_name="outcome")
+    proposal = models.ForeignKey("approvals.Proposal", on_delete=models.PROTECT, related_name="+")  # that stood
     kind = models.CharField(max_length=10, choices=Kind.choices)
     decisions = models.ManyToManyField("approvals.Decision", related_name="+")  # those that counted
     arguments = models.BinaryField(default=b"{}")  # canonical JSON: action id -> final arguments
@@ -29,17 +36,46 @@ class Outcome(models.Model):
     to_run = models.BinaryField(null=True)  # digest of what may run; none where nothing may
     bound = models.BinaryField(default=b"{}")  # canonical JSON: effect -> {field: hex digest} that to_run covers
     by = models.CharField(max_length=120)
-    created_at = models.DateTimeField(auto_now_add=True)
+    by_name = models.CharField(max_length=150, default="", blank=True)
+    created_at = models.DateTimeField(db_default=Now())
 
     def __str__(self) -> str:
         return f"{self.kind} of gate {self.gate_id}"
+
+    @property
+    def words(self) -> str:
+        """The feedback, as text."""
+        return bytes(self.feedback).decode(errors="replace")
+
+    @property
+    def answered(self) -> Any:
+        """A recovery gate's answer, {"choice", "value"}, or None."""
+        return values.decode(bytes(self.answer))
+
+    @property
+    def state_patch(self) -> list[dict[str, Any]]:
+        """The edit, as a JSON Patch on the gate's state; [] where nothing was edited."""
+        patch: list[dict[str, Any]] = values.decode(bytes(self.patch))
+        return patch
+
+    def approved(self) -> Approved:
+        """Exactly what this outcome lets run, from the rows that say so.
+
+        Its digest is `to_run`, or a row was tampered with.
+        """
+        return Approved.of(
+            self.proposal.content,
+            gate=self.gate_id,
+            bound=values.decode(bytes(self.bound)),
+            arguments=values.decode(bytes(self.arguments)),
+        )
 
 
 class Grant(models.Model):
     """The right to perform one effect once; the effect's intent row consumes it."""
 
     outcome = models.ForeignKey(Outcome, on_delete=models.PROTECT, related_name="grants")
-    action = models.CharField(max_length=100)
+    action = models.CharField(max_length=100, blank=True)  # empty where the card has no action
     effect = models.CharField(max_length=100)  # the effect step's name
 
     class Meta:

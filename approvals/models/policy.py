@@ -5,6 +5,28 @@ from __future__ import annotations
 from django.contrib.auth.models import Group
 from django.core.validators import MinValueValidator
 from django.db import models
+from django.db.models.functions import Now
+
+DEFAULT = "default"
+
+
+class PolicyQuerySet(models.QuerySet["Policy"]):
+    """Questions about policies."""
+
+    def named(self, name: str, *, team: Group) -> Policy:
+        """The newest version of the team's policy of that name, else of its default.
+
+        A team that has no default yet gets one: a single member of the team, not the one who started the run.
+        """
+        for wanted in (name or DEFAULT, DEFAULT):
+            newest = self.filter(team=team, name=wanted).order_by("-version").first()
+            if newest is not None:
+                return newest
+        return self.get_or_create(team=team, name=DEFAULT, version=1)[0]
+
+    def current(self) -> PolicyQuerySet:
+        """The newest version of each."""
+        return self.order_by("team", "name", "-version").distinct("team", "name")
 
 
 class Policy(models.Model):
@@ -22,7 +44,9 @@ class Policy(models.Model):
     separation = models.BooleanField(default=True)  # whoever started the run may not approve
     deadline = models.DurationField(null=True, blank=True)
     on_expiry = models.CharField(max_length=8, choices=OnExpiry.choices, default=OnExpiry.EXPIRE)
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField(db_default=Now())
+
+    objects = PolicyQuerySet.as_manager()
 
     class Meta:
         verbose_name_plural = "policies"
@@ -33,3 +57,7 @@ class Policy(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name}, version {self.version}"
+
+    def reviewers(self) -> list[Group]:
+        """The groups whose members may decide."""
+        return list(self.groups.order_by("name")) or [self.team]

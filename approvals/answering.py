@@ -1,0 +1,54 @@
+"""The answers to a recovery gate's question. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from jsonschema import Draft202012Validator
+
+from checkpoints import values
+from checkpoints.errors import ValueRefused
+
+from . import pointers
+from .cards import Card, Choice
+from .errors import Invalid, Problem, problem
+
+# Choices after which the gate's effects may be performed.
+GRANTING = frozenset({"retry", "not_happened", "again"})
+
+
+def answered(card: Card, answer: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The answer in its one form, {"choice": id, "value": …}. Raises Invalid."""
+    if card.question is None:
+        raise Invalid([problem("This gate asks no question; approve, edit or reject it.")])
+    chosen = (answer or {}).get("choice")
+    choice = next((c for c in card.question["choices"] if c["id"] == chosen), None)
+    if choice is None:
+        raise Invalid([problem("Choose one of the answers.", pointer="/choice")])
+    value = (answer or {}).get("value")
+    faults = _faults(choice, value)
+    if faults:
+        raise Invalid(faults)
+    return {"choice": choice["id"], "value": value if choice.get("needs_value") else None}
+
+
+def grants(answer: Mapping[str, Any] | None) -> bool:
+    """Whether an answer lets the gate's effects run."""
+    return answer is not None and answer["choice"] in GRANTING
+
+
+def _faults(choice: Choice, value: Any) -> list[Problem]:
+    if not choice.get("needs_value"):
+        return [] if value is None else [problem("This answer takes no value.", pointer="/value")]
+    if value is None:
+        return [problem("This answer needs a value.", pointer="/value")]
+    try:
+        values.canonical(value)
+    except ValueRefused as refused:
+        return [problem(refused.reason, pointer="/value" + refused.pointer)]
+    schema = choice.get("schema") or {}
+    return [
+        problem(fault.message[:300], pointer=pointers.join("/value", *(str(name) for name in fault.absolute_path)))
+        for fault in sorted(Draft202012Validator(schema).iter_errors(value), key=lambda f: str(f.absolute_path))
+    ]

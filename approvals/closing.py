@@ -1,0 +1,128 @@
+"""How a gate ends: its outcome, its grants, the hold freed and the run woken, in the transaction that ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+
+from checkpoints import digests, patch, store
+from checkpoints.actors import Actor
+from checkpoints.models import Hold
+from checkpoints.plans import spec_of
+from checkpoints.values import canonical
+
+from . import answering, binding
+from .models import Decision, Gate, Grant, Outcome, Policy, Proposal
+
+Kind = Outcome.Kind
+
+
+@dataclass(frozen=True, kw_only=True)
+class End:
+    """How a gate ends."""
+
+    kind: Outcome.Kind
+    by: Actor
+    decisions: Sequence[Decision] = ()
+    then: str = ""
+    back_to: str = ""
+    feedback: str = ""
+
+
+def agreed_kind(standing: Proposal) -> Outcome.Kind:
+    """What agreement on this proposal means."""
+    if standing.content["answer"] is not None:
+        return Kind.ANSWERED
+    return Kind.EDITED if standing.state_patch else Kind.APPROVED
+
+
+def close(gate: Gate, standing: Proposal, end: End, *, status: Gate.Status = Gate.Status.DECIDED) -> Outcome:
+    """End a gate that `move` has locked in this transaction."""
+    if not gate.move(status=status):
+        raise AssertionError(f"{gate} was locked and is not open")
+    outcome = _outcome(gate, standing, end)
+    Hold.objects.free(subject=gate.subject, by=end.by)
+    gate.say(f"gate.{_EVENT[status]}", by=end.by, data={"kind": end.kind, "grants": outcome.grants.count()})
+    gate.run.wake(end.by)
+    return outcome
+
+
+_EVENT = {Gate.Status.DECIDED: "closed", Gate.Status.EXPIRED: "expired", Gate.Status.WITHDRAWN: "withdrawn"}
+
+
+def expire(gate: Gate, *, by: Actor) -> Outcome | None:
+    """Close an open gate past its deadline; None where it is not one.
+
+    A deadline approves only where the policy says so in that word, and never answers a question.
+    """
+    with transaction.atomic():
+        gate = Gate.objects.select_related("run__plan", "policy").get(pk=gate.pk)
+        if not gate.move(due=True):
+            return None
+        standing = gate.standing()
+        approves = gate.policy.on_expiry == Policy.OnExpiry.APPROVE and standing.card.question is None
+        kind = agreed_kind(standing) if approves else Kind.EXPIRED
+        return close(gate, standing, End(kind=kind, by=by), status=Gate.Status.EXPIRED)
+
+
+def withdraw(gate: Gate, *, by: Actor, reason: str) -> Outcome | None:
+    """Close an open gate that needs no answer any more; None where it is not open."""
+    with transaction.atomic():
+        gate = Gate.objects.select_related("run__plan", "policy").get(pk=gate.pk)
+        if not gate.move():
+            return None
+        end = End(kind=Kind.WITHDRAWN, by=by, feedback=reason)
+        return close(gate, gate.standing(), end, status=Gate.Status.WITHDRAWN)
+
+
+def _outcome(gate: Gate, standing: Proposal, end: End) -> Outcome:
+    body = standing.content
+    rights = _rights(standing, end.kind)
+    agreed = end.kind in (Kind.APPROVED, Kind.EDITED, Kind.ANSWERED)
+    state_patch = standing.state_patch if agreed else []
+    bound = _bound(gate, [effect for _, effect in rights], state_patch) if agreed else {}
+    arguments = {action.id: action.arguments for action in standing.card.actions} if agreed else {}
+    approved = binding.Approved.of(body, gate=gate.pk, bound=bound, arguments=arguments)
+    outcome = Outcome.objects.create(
+        gate=gate,
+        proposal=standing,
+        kind=end.kind,
+        arguments=canonical(arguments),
+        patch=canonical(state_patch),
+        then=end.then,
+        back_to=end.back_to,
+        answer=canonical(body["answer"] if agreed else None),
+        feedback=end.feedback.encode(errors="replace"),
+        seen=bytes(standing.digest),
+        to_run=approved.digest() if rights else None,
+        bound=canonical(bound),
+        by=end.by.id,
+        by_name=end.by.name,
+    )
+    outcome.decisions.set(end.decisions)
+    Grant.objects.bulk_create(Grant(outcome=outcome, action=action, effect=effect) for action, effect in rights)
+    return outcome
+
+
+def _rights(standing: Proposal, kind: Outcome.Kind) -> list[tuple[str, str]]:
+    """(action, effect) for every grant that this end gives."""
+    card = standing.card
+    answer = standing.content["answer"]
+    if kind in (Kind.APPROVED, Kind.EDITED) or (kind == Kind.ANSWERED and answering.grants(answer)):
+        return binding.pairs(card.actions, card.allows)
+    return []
+
+
+def _bound(gate: Gate, effects: Sequence[str], state_patch: list[dict[str, Any]]) -> binding.Bound:
+    """The digests of what the effects will read, as it will be once the edit is in the state."""
+    if not effects:
+        return {}
+    saved = store.load_checkpoint(gate.checkpoint)
+    state = patch.apply(state_patch, saved.state) if state_patch else saved.state
+    changed = {name for name in {**saved.state, **state} if saved.state.get(name) is not state.get(name)}
+    fields = {name: digests.of_field(state[name]) if name in changed else saved.fields[name] for name in state}
+    plan = spec_of(gate.run.plan)
+    return binding.bound_fields(plan, gate_step=gate.step, effects=effects, fields=fields)

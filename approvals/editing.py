@@ -1,0 +1,157 @@
+"""An edit: new arguments for some actions, checked as a change of the state. Reads no tables.
+
+Refused before anything is checked: what the gate does not offer to edit. What is left goes to the agent's
+own validator as a whole state, and its normal form is what others see, what is hashed and what runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from checkpoints import patch, values
+from checkpoints.errors import ValueRefused
+from checkpoints.models import Plan
+
+from . import pointers, validators
+from .cards import Action, Card
+from .errors import EditRefused, Invalid, Problem, problem
+from .schemas import same
+
+NOTHING = "Nothing is different from what is proposed; choose Approve, or change a value."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edit:
+    """A valid edit. `patch` leads from the gate's saved state to `state`."""
+
+    card: Card
+    state: dict[str, Any]
+    patch: list[dict[str, Any]]
+    changed: tuple[str, ...]  # ids of the actions whose arguments are new
+
+
+def edited(
+    card: Card,
+    *,
+    plan: Plan,
+    step: str,
+    saved: Mapping[str, Any],
+    standing: Sequence[Mapping[str, Any]],
+    arguments: Mapping[str, Any],
+    offered: Sequence[str],
+) -> Edit:
+    """Apply new `arguments`, by action id, to the proposal that stands.
+
+    `saved` is the gate's state, `standing` the JSON Patch of the proposal that stands, `offered` the pointers
+    within the state that this gate lets people edit. Raises EditRefused or Invalid with every problem at once.
+    """
+    wanted = _wanted(card, arguments, offered)
+    state = patch.apply(list(standing), dict(saved))
+    after = state
+    for action in sorted(wanted, key=lambda a: len(a.pointer)):
+        after = pointers.put(after, action.pointer, arguments[action.id])
+    normal = _normal(card, plan, after)
+    for action in wanted:
+        _refuse_dropped(action, arguments[action.id], pointers.get(normal, action.pointer))
+        state = pointers.put(state, action.pointer, pointers.get(normal, action.pointer))
+    final = {a.id: pointers.get(state, a.pointer) if a.pointer else a.arguments for a in card.actions}
+    changed = tuple(a.id for a in card.actions if not same(a.arguments, final[a.id]))
+    if not changed:
+        raise Invalid([problem(NOTHING)])
+    drawn = _redrawn(card, plan, step, state).with_arguments(final)
+    return Edit(card=drawn, state=state, patch=patch.diff(dict(saved), state), changed=changed)
+
+
+def _wanted(card: Card, arguments: Mapping[str, Any], offered: Sequence[str]) -> list[Action]:
+    """The actions that the edit changes. Raises EditRefused for everything that may not be touched."""
+    refused: list[Problem] = []
+    wanted: list[Action] = []
+    for action_id, new in arguments.items():
+        action = card.action(action_id)
+        if action is None:
+            refused.append(problem("The gate has no such action.", action=action_id))
+            continue
+        rows = _rows(action, new)
+        beyond = [row for row in rows if not _offers(action, row["pointer"], offered)]
+        refused += [_beyond(action, row["pointer"]) for row in beyond]
+        wanted += [action] if rows else []
+    refused += [
+        problem("Two actions share this value; edit it in one of them.", action=two.id, at=two.pointer)
+        for index, one in enumerate(wanted)
+        for two in wanted[index + 1 :]
+        if pointers.overlaps(one.pointer, two.pointer)
+    ]
+    if refused:
+        raise EditRefused(refused)
+    if not wanted:
+        raise Invalid([problem(NOTHING)])
+    return wanted
+
+
+def _rows(action: Action, new: Any) -> list[dict[str, Any]]:
+    try:
+        values.canonical(new)
+    except ValueRefused as fault:
+        at = action.pointer + fault.pointer
+        raise Invalid([problem(fault.reason, action=action.id, pointer=fault.pointer, at=at)]) from fault
+    return patch.changes(action.arguments, new)
+
+
+def _offers(action: Action, pointer: str, offered: Sequence[str]) -> bool:
+    place = action.pointer + pointer
+    return action.edits and bool(action.pointer) and any(pointers.covers(o, place) for o in offered)
+
+
+def _beyond(action: Action, pointer: str) -> Problem:
+    return problem("This cannot be edited here.", action=action.id, pointer=pointer, at=action.pointer + pointer)
+
+
+def _normal(card: Card, plan: Plan, state: dict[str, Any]) -> dict[str, Any]:
+    try:
+        normal, faults = validators.validated(plan, state)
+    except validators.NoValidator as unknown:
+        raise Invalid([problem(str(unknown))]) from unknown
+    if faults:
+        raise Invalid([_located(card, fault) for fault in faults])
+    return normal
+
+
+def _located(card: Card, fault: validators.Fault) -> Problem:
+    """A fault of the state, named by the innermost action whose arguments it is in."""
+    place, message = fault["pointer"], fault["message"]
+    owners = [a for a in card.actions if a.pointer and pointers.covers(a.pointer, place)]
+    if not owners:
+        return problem(message, at=place)
+    owner = max(owners, key=lambda action: len(action.pointer))
+    return problem(message, action=owner.id, pointer=place[len(owner.pointer) :], at=place)
+
+
+def _refuse_dropped(action: Action, sent: Any, normal: Any) -> None:
+    """A name that the agent's model passes over would vanish without a word: refuse it instead."""
+    dropped = [_beyond(action, place) for place in _dropped(sent, normal, "")]
+    if dropped:
+        raise EditRefused(dropped)
+
+
+def _dropped(sent: Any, normal: Any, pointer: str) -> list[str]:
+    if isinstance(sent, dict) and isinstance(normal, dict):
+        gone = [pointers.join(pointer, name) for name in sent if name not in normal]
+        kept = [name for name in sent if name in normal]
+        return gone + [p for name in kept for p in _dropped(sent[name], normal[name], pointers.join(pointer, name))]
+    if isinstance(sent, list) and isinstance(normal, list) and len(sent) == len(normal):
+        return [p for i, item in enumerate(sent) for p in _dropped(item, normal[i], pointers.join(pointer, str(i)))]
+    return []
+
+
+def _redrawn(card: Card, plan: Plan, step: str, state: dict[str, Any]) -> Card:
+    """The card with words that speak of the edited state.
+
+    Only words are taken from a card drawn anew: which actions there are and what they allow stay as they were
+    asked. Where nobody can draw it, the amount goes, since it speaks of what will not run.
+    """
+    drawn = validators.redrawn(plan, step, state)
+    if drawn is None:
+        return replace(card, amount="")
+    return replace(card, title=drawn.title, summary=drawn.summary, amount=drawn.amount)

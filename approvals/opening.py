@@ -1,0 +1,96 @@
+"""Opening a gate: what the runner calls when a run has to ask."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from django.db import transaction
+from django.db.models import DateTimeField, ExpressionWrapper, F
+
+from checkpoints import claims
+from checkpoints.actors import Actor
+from checkpoints.claims import Claim
+from checkpoints.models import Hold, Run
+from checkpoints.plans import StepSpec, spec_of
+from checkpoints.store import Snapshot
+from checkpoints.values import canonical
+
+from . import binding
+from .cards import Card, completed
+from .models import Gate, Policy, Proposal
+
+_TITLE = 200
+
+
+def open_gate(
+    *,
+    claim: Claim,
+    run: Run,
+    snapshot: Snapshot,
+    step: StepSpec,
+    policy: str,
+    card: Card,
+    kind: str = "review",
+    by: Actor,
+) -> Gate:
+    """Stop a run at a gate: the gate, its first proposal, the hold, the event, and the run let go to wait.
+
+    One transaction, or part of the caller's. The same run and checkpoint give the gate that is there; the run is
+    let go only while that gate is open, so that a decision made meanwhile is not slept through: look at
+    `gate.status`. Raises CardRefused, ValueRefused and Fenced.
+    """
+    with transaction.atomic():
+        before = Gate.objects.select_for_update().filter(run=run, checkpoint=snapshot.id).first()
+        if before is not None:
+            if before.status == Gate.Status.OPEN:
+                claims.release(claim, status="waiting", by=by)
+            return before
+        plan = spec_of(run.plan)
+        asked = completed(card, step=step, plan=plan, state=snapshot.state)
+        gate = _gate(run, snapshot, step, Policy.objects.named(policy, team=run.team), asked, kind)
+        target = binding.Target(
+            run=run.pk,
+            agent=plan.agent,
+            version=plan.version,
+            plan=bytes(run.plan.digest).hex(),
+            step=step.name,
+            checkpoint=snapshot.digest.hex(),
+        )
+        body = binding.body(target, asked)
+        Proposal.objects.create(gate=gate, number=1, body=canonical(body), digest=binding.seen(body))
+        Hold.objects.make(
+            run=run, checkpoint=snapshot.id, kind=Hold.Kind.GATE, subject=gate.subject, reason=gate.title, by=by
+        )
+        gate.say("gate.opened", by=by, data={"kind": gate.kind})
+        claims.release(claim, status="waiting", reason=f"asks: {gate.title}", by=by)
+        return gate
+
+
+def heading(text: str) -> str:
+    """A title as one line that a text column takes; the card keeps the whole."""
+    line = " ".join(text.replace("\0", "\ufffd").split())
+    return line if len(line) <= _TITLE else line[: _TITLE - 1] + "…"
+
+
+def _gate(run: Run, snapshot: Snapshot, step: StepSpec, policy: Policy, card: Card, kind: str) -> Gate:
+    gate = Gate.objects.create(
+        run=run,
+        team=run.team,
+        policy=policy,
+        checkpoint=snapshot.id,
+        step=step.name,
+        kind=kind,
+        title=heading(card.title),
+        risk=card.risk,
+        card=canonical(card.to_json()),
+    )
+    if policy.deadline is not None:
+        _set_deadline(gate, policy.deadline)
+    gate.refresh_from_db(fields=["opened_at", "deadline"])
+    return gate
+
+
+def _set_deadline(gate: Gate, after: dt.timedelta) -> None:
+    """By the database's clock, counted from the gate's own opening."""
+    due = ExpressionWrapper(F("opened_at") + after, output_field=DateTimeField())
+    Gate.objects.filter(pk=gate.pk).update(deadline=due)
