@@ -1,0 +1,32 @@
+"""`python -m benchmarks [store|latency|memory ...]`: each section in a process and on servers of its own."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+
+SECTIONS = ("store", "latency", "memory")
+
+
+def main(asked: list[str]) -> int:
+    """Run the sections asked for, or all; 1 where one failed."""
+    unknown = sorted(set(asked) - set(SECTIONS))
+    if unknown:
+        print(f"There is no section {', '.join(unknown)}; there are {', '.join(SECTIONS)}.")
+        return 1
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    print(f"{os.cpu_count()} cores, {memory:.0f} GiB, {platform.system()} {platform.machine()}, {platform.python_version()}")
+    failed = []
+    for section in asked or SECTIONS:
+        print(f"\n== {section}", flush=True)
+        if subprocess.run([sys.executable, "-m", f"benchmarks.{section}"]).returncode:
+            failed.append(section)
+    if failed:
+        print(f"\nfailed: {', '.join(failed)}")
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

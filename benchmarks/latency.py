@@ -1,0 +1,139 @@
+"""From a decision to the next step's first line, and from a gate to the fact at an open socket.
+
+Every process is real: a worker, a web process, a socket; the clock is the machine's monotonic one, which all
+of them share. A bare Celery message through the same worker is measured in between.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.numbers import percentile, spread
+from benchmarks.scratch import Scratch
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+WARM = 30
+
+
+def main(rounds: int = 300) -> None:
+    """Print the latencies."""
+    with Scratch() as scratch:
+        scratch.worker()
+        scratch.sweeper()
+        _, base = scratch.web()
+        ann = _reviewer()
+        bare, decided = _decisions(ann, rounds)
+        facts = _facts(ann, base, rounds)
+    print(spread("bare Celery message: sent -> task's first line", bare[WARM:]))
+    print(spread("decision committed -> next step's first line", decided[WARM:]))
+    print(f"  over the bare message: {percentile(decided[WARM:], 50) - percentile(bare[WARM:], 50):.2f} ms at p50")
+    print(spread("gate reached -> the fact at an open socket", facts[WARM:]))
+
+
+def _reviewer() -> User:
+    from django.contrib.auth.models import Group, Permission, User
+
+    team = Group.objects.create(name="Bench")
+    team.permissions.set(Permission.objects.filter(codename__in=("view_run", "start_run", "decide_gate")))
+    ann = User.objects.create_user("ann", password=uuid.uuid4().hex)
+    ann.groups.add(team)
+    return ann
+
+
+def _decisions(ann: User, rounds: int) -> tuple[list[float], list[float]]:
+    """Milliseconds of a bare message and of a decision's way to the next step, in turn."""
+    import redis
+    from django.conf import settings
+    from django.db import transaction
+
+    from agents.registry import named
+    from benchmarks.agents import hop
+
+    client = redis.Redis.from_url(settings.REDIS_URL)
+    queue = named("relay").queue
+    bare, decided = [], []
+    for n in range(WARM + rounds):
+        sent = time.monotonic_ns()
+        hop.apply_async(args=[f"hop-{n}"], queue=queue)
+        bare.append((int(client.blpop([f"hop-{n}"], timeout=10)[1]) - sent) / 1e6)  # type: ignore[index]
+        gate = _gate(ann)
+        committed: list[int] = []
+        with transaction.atomic():
+            transaction.on_commit(lambda to=committed: to.append(time.monotonic_ns()))
+            _approve(gate, ann)
+        decided.append((_ended(gate.run_id)["first_line"] - committed[0]) / 1e6)
+    return bare, decided
+
+
+def _facts(ann: User, base: str, rounds: int) -> list[float]:
+    """Milliseconds from the gate step's last line to its fact at a socket."""
+    from django.conf import settings
+    from websockets.sync.client import connect
+
+    from tests.conftest import session_of
+
+    cookie = f"{settings.SESSION_COOKIE_NAME}={session_of(ann)}"
+    waits = []
+    url = base.replace("http", "ws", 1) + "/ws/"
+    with connect(url, origin=base, additional_headers={"Cookie": cookie}) as socket:  # type: ignore[arg-type]
+        for _ in range(WARM + rounds):
+            run_id = _start(ann)
+            while True:
+                fact = json.loads(socket.recv(timeout=10))
+                arrived = time.monotonic_ns()
+                if fact["kind"] == "gate.opened":
+                    break
+            gate = _open_gate(run_id)
+            waits.append((arrived - int(json.loads(bytes(gate.card))["summary"])) / 1e6)
+            _approve(gate, ann)
+            _ended(run_id)
+    return waits
+
+
+def _start(ann: User) -> int:
+    from agents.start import start_run
+    from checkpoints.actors import SYSTEM
+
+    return start_run("relay", {}, by=SYSTEM, team=ann.groups.get()).pk
+
+
+def _gate(ann: User) -> Any:
+    return _open_gate(_start(ann))
+
+
+def _open_gate(run_id: int) -> Any:
+    from approvals.models import Gate
+
+    return _until(lambda: Gate.objects.filter(run_id=run_id, status="open").first())
+
+
+def _approve(gate: Any, ann: User) -> None:
+    proposal = gate.proposals.get(number=gate.proposal)
+    gate.decide(by=ann, verdict="approve", seen=bytes(proposal.digest), key=uuid.uuid4().hex)
+
+
+def _ended(run_id: int) -> dict[str, Any]:
+    from checkpoints import store
+    from checkpoints.models import Run
+
+    run = _until(lambda: Run.objects.filter(pk=run_id, status="completed").first())
+    return store.load(run).state
+
+
+def _until(found: Any, within: float = 20.0) -> Any:
+    end = time.monotonic() + within
+    while time.monotonic() < end:
+        value = found()
+        if value:
+            return value
+        time.sleep(0.002)
+    raise TimeoutError("the run did not get there in time; is the worker alive?")
+
+
+if __name__ == "__main__":
+    main()

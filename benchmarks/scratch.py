@@ -1,0 +1,92 @@
+"""A PostgreSQL and a Redis of a benchmark's own, as durable as in production, and Holdpoint's processes on them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import psycopg
+
+from config import roles
+from config.local.postgres import Postgres
+from config.local.redis_server import Redis
+from tests.harness.services import Service, free_port, manage, wait_for_http, web_command
+
+ROOT = Path(__file__).resolve().parent.parent
+OWNER, APPLICATION, DATABASE = "holdpoint_owner", "holdpoint_app", "holdpoint_bench"
+
+
+class Scratch:
+    """Servers under one temporary folder, gone afterwards. Sets this process's environment for Django."""
+
+    def __init__(self, agents: str = "benchmarks.agents") -> None:
+        self.home = Path(tempfile.mkdtemp(prefix="hpb-", dir="/tmp"))
+        self.postgres = Postgres(self.home / "data", self.home / "pg")
+        self.redis = Redis(self.home / "redis", self.home / "redis" / "redis.sock")
+        self.services: list[Service] = []
+        self.environment = {
+            "DJANGO_SETTINGS_MODULE": "config.settings",
+            "DATABASE_URL": self.postgres.url(DATABASE, APPLICATION),
+            "DATABASE_OWNER_URL": self.postgres.url(DATABASE, OWNER),
+            "REDIS_URL": self.redis.url,
+            "HOLDPOINT_HOME": str(self.home / "home"),
+            "HOLDPOINT_SECRET_KEY": "for benchmarks, and longer than the fifty characters asked for",
+            "HOLDPOINT_AGENTS": agents,
+        }
+
+    def __enter__(self) -> Scratch:
+        if os.geteuid() == 0:
+            self.home.chmod(0o711)
+        self.postgres.start(self._log("postgres"))
+        self.redis.start(self._log("redis"))
+        with psycopg.connect(self.postgres.url("postgres"), autocommit=True) as connection:
+            roles.create(connection, OWNER)
+            roles.create(connection, APPLICATION)
+            roles.create_database(connection, DATABASE, OWNER)
+        os.environ.update(self.environment)
+        subprocess.run([sys.executable, "-m", "config.migrate"], cwd=ROOT, env=os.environ, check=True)
+        import django
+
+        django.setup()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for service in reversed(self.services):
+            service.stop()
+        self.redis.stop()
+        self.postgres.stop()
+        shutil.rmtree(self.home, ignore_errors=True)
+
+    @property
+    def admin_url(self) -> str:
+        """The superuser's URL, for databases of a peer's own."""
+        return self.postgres.url("postgres")
+
+    def worker(self) -> Service:
+        """Start a worker and wait until it is ready."""
+        service = self._service("worker", manage("worker"))
+        service.says(r"(?m)\bready\b", within=60)
+        return service
+
+    def sweeper(self) -> Service:
+        """Start the sweeper."""
+        return self._service("sweeper", manage("sweeper"))
+
+    def web(self) -> tuple[Service, str]:
+        """Start the web process; returns it and its base URL."""
+        port = free_port()
+        base = f"http://127.0.0.1:{port}"
+        service = self._service("web", web_command(port), {"HOLDPOINT_ORIGINS": base})
+        wait_for_http(service, f"{base}/healthz")
+        return service, base
+
+    def _service(self, name: str, command: list[str], env: dict[str, str] | None = None) -> Service:
+        self.services.append(Service(name, command, self.home / "logs", self.environment | (env or {})))
+        return self.services[-1]
+
+    def _log(self, name: str) -> int:
+        return os.open(self.home / f"{name}.log", os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
