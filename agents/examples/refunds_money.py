@@ -1,0 +1,64 @@
+"""Money of the refunds example: decimal amounts with two places, written as text everywhere.
+
+A float never gets in: `Money` takes text or a Decimal and refuses the rest, and leaves as text again ("1284.00").
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
+
+CENT = Decimal("0.01")
+SIGNS = {"EUR": "€", "GBP": "£", "USD": "$"}
+CURRENCIES = ("CHF", "EUR", "GBP", "SEK", "USD")
+
+# An amount in running text has a sign, a code or two decimals; a bare whole number may be anything.
+_NUMBER = r"\d{1,3}(?:[.,'\u00a0\u202f ]\d{3})+(?:[.,]\d{1,2})?|\d{1,9}(?:[.,]\d{1,2})?"
+_BEFORE, _AFTER = r"[€£$]|\b(?:EUR|GBP|USD|CHF|SEK)\b", r"[€£$]|(?:EUR|GBP|USD|CHF|SEK|euros?)\b"
+_AMOUNT = re.compile(
+    rf"(?:{_BEFORE})\s?(?P<a>{_NUMBER})|(?P<b>(?<![\d.,])(?:{_NUMBER}))\s?(?:{_AFTER})"
+    r"|(?<![\d.,/-])(?P<c>\d{1,9}[.,]\d{2})(?![\d.,/%-])",
+    re.IGNORECASE,
+)
+
+
+def cents(amount: Decimal) -> Decimal:
+    """Round to two places, halves up."""
+    return amount.quantize(CENT, rounding=ROUND_HALF_UP)
+
+
+def shown(amount: Decimal, currency: str) -> str:
+    """An amount as people read it: "€1,284.00", "1,284.00 SEK"."""
+    figures = f"{amount:,.2f}"
+    return f"{SIGNS[currency]}{figures}" if currency in SIGNS else f"{figures} {currency}"
+
+
+def amount_in(text: str) -> Decimal | None:
+    """The first amount named in `text`, in either way of writing ("1,264.10", "1.264,10"); None without one."""
+    found = _AMOUNT.search(text)
+    if not found:
+        return None
+    figures = re.sub(r"['\u00a0\u202f ]", "", found["a"] or found["b"] or found["c"])
+    whole, mark, rest = figures, "", ""
+    if (last := max(figures.rfind("."), figures.rfind(","))) >= 0 and len(figures) - last <= 3:
+        whole, mark, rest = figures[:last], ".", figures[last + 1 :]
+    return cents(Decimal(re.sub(r"[.,]", "", whole) + mark + rest))
+
+
+def _text_only(value: object) -> object:
+    if not isinstance(value, str | Decimal):
+        raise ValueError("write the amount as text, like 1264.10")
+    return value
+
+
+Money = Annotated[
+    Decimal,
+    BeforeValidator(_text_only),
+    Field(ge=0, max_digits=12, decimal_places=2, allow_inf_nan=False),
+    AfterValidator(cents),
+    PlainSerializer(lambda amount: f"{amount:.2f}", return_type=str),
+    WithJsonSchema({"type": "string", "format": "decimal", "pattern": r"^\d{1,10}(\.\d{1,2})?$"}),
+]

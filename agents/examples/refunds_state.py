@@ -1,0 +1,141 @@
+"""The nouns of a refund request, as they are saved in a run's state."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from .refunds_money import Money
+
+Currency = Literal["CHF", "EUR", "GBP", "SEK", "USD"]
+
+
+class Noun(BaseModel):
+    """What is not named here does not get in."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Reason(StrEnum):
+    RETURNED = "returned"
+    NEVER_ARRIVED = "never arrived"
+    FAULTY = "faulty"
+    GOODWILL = "goodwill"
+
+
+class Mail(Noun):
+    """A mail as it came: `raw` holds one character for each byte (ISO 8859-1), so that nothing of it is lost."""
+
+    name: str = Field(max_length=200)
+    raw: str
+
+
+class Ticket(Noun):
+    """What the mail says, in the customer's words, and what could not be made out of it."""
+
+    from_address: str
+    from_name: str
+    subject: str
+    sent: str
+    text: str
+    order_number: str | None
+    reason: Reason
+    wants: Money | None  # the amount the customer names
+    attachments: list[str]
+    problems: list[str]
+
+
+class Facts(Noun):
+    """What the agent goes by. Read from the mail; a person fills in what is missing."""
+
+    order_number: str = Field(pattern=r"^\d{0,12}$", title="Order number", description="Digits only.")
+    name: str = Field(max_length=100, title="Customer's name")
+    address: str = Field(max_length=254, title="Customer's e-mail address", description="The reply goes there.")
+    reason: Reason = Field(title="Reason")
+
+
+class Item(Noun):
+    name: str
+    quantity: int
+    price: Money  # of one
+    parcel: str
+    returned_on: str  # ISO date, empty while it has not come back
+
+    @property
+    def total(self) -> Decimal:
+        return self.price * self.quantity
+
+
+class Order(Noun):
+    number: str
+    customer: str
+    company: str
+    email: str
+    currency: Currency
+    card: str  # the last four digits
+    charge: str  # the payment's id at the payment provider
+    paid_on: str
+    shipping: Money
+    refunded: Money  # before this request
+    items: list[Item]
+
+    @property
+    def goods(self) -> Decimal:
+        return sum((item.total for item in self.items), Decimal(0))
+
+    @property
+    def paid(self) -> Decimal:
+        return self.goods + self.shipping
+
+    @property
+    def left(self) -> Decimal:
+        """What may still be refunded."""
+        return max(self.paid - self.refunded, Decimal(0))
+
+
+class Refund(Noun):
+    amount: Money = Field(title="Amount", description="0.00 pays nothing and only sends the reply.")
+    currency: Currency = Field(title="Currency")
+    reason: Reason = Field(title="Reason")
+    charge: str = Field(title="Payment", description="The payment that is refunded.")
+    card: str = Field(title="Money goes to", description="The card that paid the order.")
+
+
+class Reply(Noun):
+    to: str = Field(title="Goes to", max_length=254)
+    subject: str = Field(title="Subject", max_length=200, pattern=r"^[^\r\n]*$")
+    text: str = Field(
+        title="Text",
+        max_length=20_000,
+        description="A statement of the refund (order, amount, card) is put below it when it is sent.",
+        json_schema_extra={"format": "multiline"},
+    )
+
+
+class Proposal(Noun):
+    refund: Refund
+    reply: Reply
+
+
+class Feedback(Noun):
+    """What a reviewer wrote who sent the run back."""
+
+    text: str
+    by: str
+    at: str
+    gate: int
+
+
+class Payment(Noun):
+    id: str
+    amount: Money
+    currency: Currency
+    status: str
+
+
+class Sent(Noun):
+    to: str
+    message_id: str

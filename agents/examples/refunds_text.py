@@ -1,0 +1,68 @@
+"""Measures of a text that a stranger wrote, its one-line form, and the words of an HTML page."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from bs4 import BeautifulSoup, NavigableString
+
+_BLANK_STRETCH = re.compile(r"\n(?:[^\S\n]*\n)+")
+_EMOJI_PARTS = ("So", "Sk")
+_LINES = ("address", "blockquote", "div", "h1", "h2", "h3", "h4", "li", "p", "pre", "table", "tr", "ul", "ol")
+_PARAGRAPHS = ("blockquote", "h1", "h2", "h3", "h4", "p", "pre", "table", "ul", "ol")
+_SPACE = " \t\r\n\f"
+_BREAKS = re.compile(r"[ \t]*[\v\n](?:[ \t]*[\v\n])*[ \t]*")
+
+
+def blank_stretch(text: str) -> tuple[int, int]:
+    """The longest run of blank lines with something behind it: (lines, where it begins); (0, len) without one."""
+    longest, start = 0, len(text)
+    for found in _BLANK_STRETCH.finditer(text.rstrip()):
+        if (lines := found.group().count("\n") - 1) > longest:
+            longest, start = lines, found.start()
+    return longest, start
+
+
+def invisible(text: str) -> int:
+    """How many characters cannot be seen: controls, format characters, tags, private use, but joiners in emoji."""
+    hidden, before = 0, ""
+    for char in text:
+        category = unicodedata.category(char)
+        if category in ("Cf", "Co") or (category == "Cc" and char not in "\n\r\t"):
+            hidden += not (char == "\u200d" and (before == "\ufe0f" or unicodedata.category(before) in _EMOJI_PARTS))
+        before = char
+    return hidden
+
+
+def one_line(text: str, limit: int = 100) -> str:
+    """`text` fit for a title: one line, nothing invisible, cut at `limit` characters."""
+    seen = "".join(" " if unicodedata.category(char).startswith("C") else char for char in text)
+    line = " ".join(seen.split())
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def words_of(html: str) -> str:
+    """The words of a page, its blocks on lines of their own; what its style hides and its blank lines stay.
+
+    Raises what bs4 raises on markup that html.parser rejects.
+    """
+    # With an element before it, nothing takes the text for a file's name or for XML, and warns.
+    soup = BeautifulSoup("<html>" + html, "html.parser")
+    for element in soup(["head", "script", "style", "template", "title"]):
+        element.decompose()
+    for node in soup.find_all(string=True):
+        if type(node) is NavigableString and not node.find_parent("pre"):
+            node.replace_with(re.sub(f"[{_SPACE}\v]+", " ", node))
+    for element in soup("br"):
+        element.replace_with("\n")
+    for element in soup(_LINES):
+        element.insert_before("\v")
+        element.append("\v\n" if element.name in _PARAGRAPHS else "\v")
+    return _BREAKS.sub(_break, soup.get_text()).strip("\n ")
+
+
+def _break(found: re.Match[str]) -> str:
+    """Line breaks that were asked for, and one more where a block ends or begins."""
+    run = found.group()
+    return "\n" * (run.count("\n") + ("\v" in run))
