@@ -1,0 +1,184 @@
+"""What the provider does with money: charges, refunds and their cancellation, each key once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import threading
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Protocol
+
+from agents.examples.refunds_money import CURRENCIES
+from agents.examples.refunds_orders import OrdersRefused
+
+from .ledger import Entry, LedgerFile
+
+Body = dict[str, Any]
+
+
+class Refused(Exception):
+    """The request was refused and nothing was done. `status` is the HTTP status to say so with."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class FindsCharge(Protocol):
+    def __call__(self, charge: str) -> Body | None: ...
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    body: Body
+    replayed: bool = False
+
+
+class Bank:
+    """The state of the ledger, and the only way to change it. Safe for threads: one at a time."""
+
+    def __init__(self, ledger: LedgerFile, find_charge: FindsCharge) -> None:
+        self._lock = threading.Lock()
+        self._ledger = ledger
+        self._find_charge = find_charge
+        self._charges: dict[str, Body] = {}
+        self._refunds: dict[str, Body] = {}
+        self._keys: dict[str, tuple[str, str]] = {}  # key -> (digest of the request, id)
+        for entry in ledger.entries:
+            self._apply(entry)
+
+    def know(self, charge: str) -> None:
+        """Enter a charge of the shop's, unless it is there. Raises Refused."""
+        with self._lock:
+            self._charge_of(charge)
+
+    def charge(self, key: str, body: Body) -> Answer:
+        """Take money from a card. Raises Refused."""
+        with self._lock:
+            request = {"charge": body}
+            if done := self._done(key, request):
+                return Answer(201, self._charges[done], replayed=True)
+            amount, currency = _money(body)
+            charge = str(body.get("id") or f"ch_{_short(key)}")
+            if not re.fullmatch(r"ch_[A-Za-z0-9_-]{1,40}", charge) or charge in self._charges:
+                raise Refused(422, f"the id {charge!r} is taken, or is no id")
+            facts = {"id": charge, "amount": amount, "currency": currency, "card": _text(body, "card", 4)}
+            self._enter("charge", key, request, facts)
+            return Answer(201, self._charges[charge])
+
+    def refund(self, key: str, body: Body) -> Answer:
+        """Give back some of a charge. Raises Refused."""
+        with self._lock:
+            request = {"refund": body}
+            if done := self._done(key, request):
+                return Answer(201, self._refunds[done], replayed=True)
+            amount, currency = _money(body)
+            charge = self._charge_of(_text(body, "charge", 60))
+            if currency != charge["currency"]:
+                raise Refused(422, f"{charge['id']} was paid in {charge['currency']}, not in {currency}")
+            left = Decimal(charge["amount"]) - self._given_back(charge["id"])
+            if Decimal(amount) > left:
+                raise Refused(422, f"{amount} {currency} is more than the {left} {currency} left of {charge['id']}")
+            facts = {
+                "id": f"re_{_short(key)}",
+                "charge": charge["id"],
+                "card": charge["card"],
+                "amount": amount,
+                "currency": currency,
+                "reason": _text(body, "reason", 200, optional=True),
+            }
+            self._enter("refund", key, request, facts)
+            return Answer(201, self._refunds[facts["id"]])
+
+    def cancel(self, refund: str) -> Answer:
+        """Take a refund back; again and again is as good as once. Raises Refused."""
+        with self._lock:
+            found = self._known(refund)
+            if found["status"] != "cancelled":
+                self._apply(self._ledger.append("cancel", id=refund, charge=found["charge"], amount=found["amount"]))
+            return Answer(200, found)
+
+    def read(self, refund: str) -> Answer:
+        with self._lock:
+            return Answer(200, self._known(refund))
+
+    def read_by_key(self, key: str) -> Answer:
+        """The refund that was made under an idempotency key: how a client that lost the answer finds out."""
+        with self._lock:
+            _, refund = self._keys.get(key, ("", ""))
+            return Answer(200, self._known(refund))
+
+    def entries(self) -> list[Entry]:
+        with self._lock:
+            return list(self._ledger.entries)
+
+    def refunds(self) -> list[Body]:
+        with self._lock:
+            return [dict(refund) for refund in self._refunds.values()]
+
+    def _done(self, key: str, request: Body) -> str:
+        digest, made = self._keys.get(key, ("", ""))
+        if digest and digest != _digest(request):
+            raise Refused(409, "this idempotency key was used for another request")
+        return made
+
+    def _enter(self, kind: str, key: str, request: Body, facts: Body) -> None:
+        self._apply(self._ledger.append(kind, key=key, request=_digest(request), **facts))
+
+    def _apply(self, entry: Entry) -> None:
+        facts = {name: entry[name] for name in entry if name not in ("seq", "kind", "request")}
+        if entry["kind"] == "charge":
+            self._charges[entry["id"]] = facts
+        elif entry["kind"] == "refund":
+            self._refunds[entry["id"]] = facts | {"status": "succeeded"}
+        elif entry["kind"] == "cancel":
+            self._refunds[entry["id"]] |= {"status": "cancelled"}
+            return
+        self._keys[entry["key"]] = (entry["request"], entry["id"])
+
+    def _known(self, refund: str) -> Body:
+        if refund not in self._refunds:
+            raise Refused(404, "there is no such refund")
+        return self._refunds[refund]
+
+    def _charge_of(self, charge: str) -> Body:
+        if charge not in self._charges:
+            try:
+                facts = self._find_charge(charge)
+            except OrdersRefused as error:
+                raise Refused(422, f"there is no charge {charge!r}; {error}") from error
+            if facts is None:
+                raise Refused(422, f"there is no charge {charge!r}")
+            self._enter("charge", f"shop-{charge}", {"charge": facts}, facts)
+        return self._charges[charge]
+
+    def _given_back(self, charge: str) -> Decimal:
+        mine = (refund for refund in self._refunds.values() if refund["charge"] == charge)
+        return sum((Decimal(refund["amount"]) for refund in mine if refund["status"] == "succeeded"), Decimal(0))
+
+
+def _money(body: Body) -> tuple[str, str]:
+    amount, currency = body.get("amount"), body.get("currency")
+    if not isinstance(amount, str) or not re.fullmatch(r"\d{1,10}\.\d{2}", amount) or not Decimal(amount):
+        raise Refused(422, 'an amount is text with two decimals and more than nothing, like "12.50"')
+    if currency not in CURRENCIES:
+        raise Refused(422, f"currency must be one of {', '.join(CURRENCIES)}")
+    return f"{Decimal(amount):.2f}", str(currency)
+
+
+def _text(body: Body, name: str, limit: int, *, optional: bool = False) -> str:
+    value = body.get(name, "" if optional else None)
+    if not isinstance(value, str) or len(value) > limit or not (value or optional):
+        raise Refused(422, f"{name} is text of at most {limit} characters")
+    return value
+
+
+def _digest(request: Body) -> str:
+    return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
+
+
+def _short(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()[:16]

@@ -1,0 +1,231 @@
+"""The HTTP side. The standard library's server, because a fault must be able to cut the line under an answer."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.parse import unquote
+
+from agents.examples import refunds_orders
+
+from . import page
+from .bank import Answer, Bank, Body, Refused
+from .faults import Fault, FaultRefused, Faults
+from .ledger import LedgerFile
+
+MAX_BODY = 64_000  # bytes
+MAX_KEY = 200  # characters
+
+
+class Sandbox(ThreadingHTTPServer):
+    """The server, its bank and its faults."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, address: tuple[str, int], data: Path) -> None:
+        self.ledger = LedgerFile(data / "ledger.jsonl")
+        self.bank = Bank(self.ledger, charge_of_order)
+        self.faults = Faults()
+        self.stopping = threading.Event()
+        super().__init__(address, Handler)
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.server_name}:{self.server_port}"
+
+    def server_bind(self) -> None:
+        super().server_bind()
+        self.server_name = str(self.server_address[0])  # not what a name server makes of it
+
+    def server_close(self) -> None:
+        self.stopping.set()
+        super().server_close()
+        self.ledger.close()
+
+
+def charge_of_order(charge: str) -> Body | None:
+    """What was paid for one of the shop's orders. Raises OrdersRefused."""
+    order = refunds_orders.find(charge.removeprefix("ch_"))
+    if order is None or order.charge != charge:
+        return None
+    return {"id": charge, "amount": f"{order.left:.2f}", "currency": order.currency, "card": order.card}
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One connection."""
+
+    protocol_version = "HTTP/1.1"
+    timeout = 60.0
+    server: Sandbox
+    wanted: ClassVar[tuple[tuple[str, str, str], ...]] = (
+        # method, path ("*" is one part), method of this class
+        ("GET", "/", "show_ledger"),
+        ("GET", "/ledger", "show_ledger"),
+        ("POST", "/charges", "make_charge"),
+        ("POST", "/refunds", "make_refund"),
+        ("POST", "/refunds/*/cancel", "cancel_refund"),
+        ("GET", "/refunds/*", "read_refund"),
+        ("GET", "/refunds/by-key/*", "read_refund_by_key"),
+        ("GET", "/faults", "list_faults"),
+        ("POST", "/faults", "add_fault"),
+        ("DELETE", "/faults", "clear_faults"),
+    )
+
+    def do_GET(self) -> None:
+        self.route()
+
+    def do_POST(self) -> None:
+        self.route()
+
+    def do_DELETE(self) -> None:
+        self.route()
+
+    def route(self) -> None:
+        """Find what is asked for; every refusal is JSON with a sentence."""
+        body = self.read_body()
+        if body is None:
+            return
+        path = [unquote(part) for part in self.path.split("?")[0].split("/")]
+        known = False
+        for method, pattern, name in self.wanted:
+            parts = pattern.split("/")
+            if len(parts) == len(path) and all(p in ("*", given) for p, given in zip(parts, path, strict=True)):
+                known = True
+                if method == self.command:
+                    free = [given for p, given in zip(parts, path, strict=True) if p == "*"]
+                    getattr(self, name)(*free, *([body] if method == "POST" else []))
+                    return
+        self.refuse(405 if known else 404, "not for that method" if known else "there is nothing here")
+
+    def make_charge(self, body: Body) -> None:
+        if key := self.key():
+            self.perform("charges", lambda: self.server.bank.charge(key, body), key, str(body.get("amount")))
+
+    def make_refund(self, body: Body) -> None:
+        if key := self.key():
+            self.perform("refunds", lambda: self.server.bank.refund(key, body), key, str(body.get("amount")))
+
+    def cancel_refund(self, refund: str, body: Body) -> None:
+        self.perform("cancel", lambda: self.server.bank.cancel(refund), refund)
+
+    def read_refund(self, refund: str) -> None:
+        self.perform("reads", lambda: self.server.bank.read(refund), refund)
+
+    def read_refund_by_key(self, key: str) -> None:
+        self.perform("reads", lambda: self.server.bank.read_by_key(key), key)
+
+    def show_ledger(self) -> None:
+        entries, refunds = self.server.bank.entries(), self.server.bank.refunds()
+        if "text/html" in self.headers.get("Accept", ""):
+            self.answer(200, page.of(entries, refunds).encode(), "text/html; charset=utf-8")
+        else:
+            self.answer_json(200, {"entries": entries, "refunds": refunds})
+
+    def list_faults(self) -> None:
+        self.answer_json(200, {"faults": self.server.faults.waiting()})
+
+    def add_fault(self, body: Body) -> None:
+        try:
+            self.server.faults.add(body)
+        except FaultRefused as error:
+            self.refuse(422, str(error))
+        else:
+            self.list_faults()
+
+    def clear_faults(self) -> None:
+        self.server.faults.clear()
+        self.answer_json(200, {"faults": []})
+
+    def perform(self, on: str, work: Callable[[], Answer], *values: str) -> None:
+        """Do the work and answer, unless a fault wants it otherwise."""
+        fault = self.server.faults.take(on, *values)
+        if fault and not self.survives(fault):
+            return
+        try:
+            answer = work()
+        except Refused as refused:
+            self.refuse(refused.status, str(refused))
+            return
+        if fault and fault.kind == "cut_after":
+            self.cut()
+        elif fault and fault.kind == "500_after":
+            self.refuse(500, "a fault that was asked for, after the work was done")
+        else:
+            self.answer_json(answer.status, answer.body, replayed=answer.replayed)
+
+    def survives(self, fault: Fault) -> bool:
+        """Whether the work is done in spite of this fault."""
+        if fault.kind in ("timeout", "slow"):
+            self.server.stopping.wait(fault.seconds)
+        if fault.kind in ("timeout", "cut_before"):
+            self.cut()
+        elif fault.kind == "500":
+            self.refuse(500, "a fault that was asked for, before anything was done")
+        return fault.kind in ("slow", "cut_after", "500_after")
+
+    def cut(self) -> None:
+        """End the connection without an answer, by a reset."""
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close_connection = True
+        self.connection.close()
+
+    def finish(self) -> None:
+        if self.connection.fileno() >= 0:  # not cut
+            super().finish()
+
+    def key(self) -> str:
+        """The request's idempotency key; empty after the refusal of a request without one."""
+        key = self.headers.get("Idempotency-Key", "")
+        if not 1 <= len(key) <= MAX_KEY or not key.isprintable():
+            self.refuse(400, f"an Idempotency-Key of 1 to {MAX_KEY} characters is needed")
+            return ""
+        return key
+
+    def read_body(self) -> Body | None:
+        """The request's JSON object; an empty one where there is no body; None after a refusal."""
+        length = self.headers.get("Content-Length", "0")
+        if not length.isdecimal() or int(length) > MAX_BODY or self.headers.get("Transfer-Encoding"):
+            self.close_connection = True
+            self.refuse(413, f"a body has a length of at most {MAX_BODY} bytes, and says so")
+            return None
+        data = self.rfile.read(int(length))
+        if not data:
+            return {}
+        # No browser sends this type across sites without asking first.
+        if self.headers.get_content_type() != "application/json":
+            self.refuse(415, "the body must be application/json")
+            return None
+        try:
+            body = json.loads(data)
+        except (ValueError, RecursionError):
+            body = None
+        if not isinstance(body, dict):
+            self.refuse(400, "the body must be a JSON object")
+            return None
+        return body
+
+    def refuse(self, status: int, reason: str) -> None:
+        self.answer_json(status, {"error": reason})
+
+    def answer_json(self, status: int, body: Any, *, replayed: bool = False) -> None:
+        extra = {"Idempotent-Replayed": "true"} if replayed else {}
+        self.answer(status, json.dumps(body, ensure_ascii=False).encode(), "application/json", extra)
+
+    def answer(self, status: int, body: bytes, kind: str, extra: dict[str, str] | None = None) -> None:
+        self.send_response(HTTPStatus(status))
+        headers = {"Content-Type": kind, "Content-Length": str(len(body)), "Cache-Control": "no-store", **page.HEADERS}
+        for name, value in (headers | (extra or {})).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Silence: the ledger is the log."""
