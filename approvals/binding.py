@@ -214,10 +214,9 @@ def _row(of: str, pointer: str, before: Any, after: Any) -> Row:
 def _reread(action: Action, state: Mapping[str, Any]) -> Action:
     if not action.pointer:
         return action
-    try:
-        return replace(action, arguments=pointers.get(state, action.pointer))
-    except pointers.NoSuchPlace:
-        return replace(action, pointer="", arguments=None)
+    if not pointers.has(state, action.pointer):
+        return replace(action, pointer="", arguments=None)  # not even a null that was approved stands for nothing
+    return replace(action, arguments=pointers.get(state, action.pointer))
 
 
 def _hex(fields: Mapping[str, bytes], name: str) -> str:

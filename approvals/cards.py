@@ -150,13 +150,11 @@ def _completed_action(action: Action, *, step: StepSpec, plan: PlanSpec, state: 
     )
     if not action.pointer:
         return replace(filled, edits=False)
-    try:
-        arguments = pointers.get(state, action.pointer)
-    except pointers.NoSuchPlace as gone:
-        raise CardRefused(f"{step.name}: action {action.id!r}: {gone}") from gone
+    if not pointers.has(state, action.pointer):
+        raise CardRefused(f"{step.name}: action {action.id!r}: there is nothing at {action.pointer} in the state")
     return replace(
         filled,
-        arguments=arguments,
+        arguments=pointers.get(state, action.pointer),
         schema=action.schema or schema_at(plan.state_schema, action.pointer),
         edits=action.edits and any(pointers.overlaps(place, action.pointer) for place in editable(step)),
     )

@@ -17,7 +17,6 @@ from checkpoints.models import Plan
 from . import pointers, validators
 from .cards import Action, Card
 from .errors import EditRefused, Invalid, Problem, problem
-from .schemas import same
 
 NOTHING = "Nothing is different from what is proposed; choose Approve, or change a value."
 
@@ -54,10 +53,10 @@ def edited(
         after = pointers.put(after, action.pointer, arguments[action.id])
     normal = _normal(card, plan, after)
     for action in wanted:
-        _refuse_dropped(action, arguments[action.id], pointers.get(normal, action.pointer))
+        _refuse_dropped(action, arguments[action.id], normal)
         state = pointers.put(state, action.pointer, pointers.get(normal, action.pointer))
     final = {a.id: pointers.get(state, a.pointer) if a.pointer else a.arguments for a in card.actions}
-    changed = tuple(a.id for a in card.actions if not same(a.arguments, final[a.id]))
+    changed = tuple(a.id for a in card.actions if not patch.same(a.arguments, final[a.id]))
     if not changed:
         raise Invalid([problem(NOTHING)])
     drawn = _redrawn(card, plan, step, state).with_arguments(final)
@@ -128,9 +127,11 @@ def _located(card: Card, fault: validators.Fault) -> Problem:
     return problem(message, action=owner.id, pointer=place[len(owner.pointer) :], at=place)
 
 
-def _refuse_dropped(action: Action, sent: Any, normal: Any) -> None:
+def _refuse_dropped(action: Action, sent: Any, state: dict[str, Any]) -> None:
     """A name that the agent's model passes over would vanish without a word: refuse it instead."""
-    dropped = [_beyond(action, place) for place in _dropped(sent, normal, "")]
+    there = pointers.has(state, action.pointer)
+    places = _dropped(sent, pointers.get(state, action.pointer), "") if there else [""]
+    dropped = [_beyond(action, place) for place in places]
     if dropped:
         raise EditRefused(dropped)
 

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-
-class NoSuchPlace(LookupError):
-    """The pointer names nothing in this value."""
+from checkpoints import patch, values
+from checkpoints.errors import ValueRefused
 
 
 def tokens(pointer: str) -> list[str]:
-    """The reference tokens of a pointer, unescaped. "" is the whole value."""
-    if pointer and not pointer.startswith("/"):
-        raise NoSuchPlace(f"{pointer!r} is not a JSON Pointer")
-    return [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
+    """The reference tokens of a pointer, unescaped; "" is the whole value. Raises ValueRefused."""
+    return patch.tokens(pointer)
 
 
 def join(pointer: str, *names: str) -> str:
     """The pointer to a place further in."""
-    return pointer + "".join("/" + name.replace("~", "~0").replace("/", "~1") for name in names)
+    return pointer + values.pointer(*names)
 
 
 def covers(outer: str, inner: str) -> bool:
@@ -32,37 +29,20 @@ def overlaps(one: str, other: str) -> bool:
 
 
 def get(value: Any, pointer: str) -> Any:
-    """The value at a pointer. Raises NoSuchPlace."""
-    for token in tokens(pointer):
-        value = _step(value, token, pointer)
-    return value
+    """The value at a pointer. Raises ValueRefused where it names nothing."""
+    return patch.find(value, pointer)
+
+
+def has(value: Any, pointer: str) -> bool:
+    """Whether the pointer names something in this value."""
+    try:
+        patch.find(value, pointer)
+    except ValueRefused:
+        return False
+    return True
 
 
 def put(value: Any, pointer: str, new: Any) -> Any:
-    """`value` with `new` at the pointer; containers on the way are copied, the rest is shared.
-
-    The place must exist, but for the last name of an object. Raises NoSuchPlace.
-    """
-    return _put(value, tokens(pointer), new, pointer)
-
-
-def _put(value: Any, names: list[str], new: Any, pointer: str) -> Any:
-    if not names:
-        return new
-    head, rest = names[0], names[1:]
-    if isinstance(value, dict) and not rest:
-        return {**value, head: new}
-    inner = _put(_step(value, head, pointer), rest, new, pointer)
-    if isinstance(value, dict):
-        return {**value, head: inner}
-    index = int(head)
-    return [*value[:index], inner, *value[index + 1 :]]
-
-
-def _step(value: Any, token: str, pointer: str) -> Any:
-    if isinstance(value, dict) and token in value:
-        return value[token]
-    if isinstance(value, list) and token.isascii() and token.isdigit() and str(int(token)) == token:
-        if int(token) < len(value):
-            return value[int(token)]
-    raise NoSuchPlace(f"nothing at {pointer}")
+    """`value` with `new` at the pointer: a place that exists, or a new name in an object. Raises ValueRefused."""
+    verb = "replace" if has(value, pointer) else "add"
+    return patch.apply([{"op": verb, "path": pointer, "value": new}], value)

@@ -21,9 +21,10 @@ from typing import Any
 
 from checkpoints import values
 from checkpoints.errors import ValueRefused
+from checkpoints.patch import same
 
 from . import pointers
-from .schemas import Schema, Shape, label_of, same, schema_at, shape
+from .schemas import Schema, Shape, label_of, schema_at, shape
 
 __all__ = ["Field", "Parsed", "fields", "parse", "schema_at"]
 
@@ -265,7 +266,8 @@ def _json(text: str) -> Any:
     try:
         return values.parse(text)
     except ValueRefused as refused:
-        raise ValueError(f"Write JSON: {refused.reason}{f' at {refused.pointer}' if refused.pointer else ''}.") from None
+        place = f" at {refused.pointer}" if refused.pointer else ""
+        raise ValueError(f"Write JSON: it {refused.reason}{place}.") from None
 
 
 def _enum(leaf: _Leaf, text: str) -> Any:

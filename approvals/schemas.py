@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -71,22 +70,10 @@ def label_of(schema: Schema, name: str) -> str:
     return words[:1].upper() + words[1:].lower() if words.istitle() and " " in words else words[:1].upper() + words[1:]
 
 
-def same(one: Any, other: Any) -> bool:
-    """Whether two values are the same value: 1, 1.0 and true differ."""
-    return _written(one) == _written(other)
-
-
-def _written(value: Any) -> str:
-    return json.dumps(value, sort_keys=True)
-
-
 def _definition(ref: str, root: Schema) -> Schema:
     if not ref.startswith("#"):
         return {}  # nothing that a schema names is ever fetched
-    try:
-        found = pointers.get(root, ref[1:])
-    except pointers.NoSuchPlace:
-        return {}
+    found = pointers.get(root, ref[1:]) if pointers.has(root, ref[1:]) else None
     return found if isinstance(found, dict) else {}
 
 
