@@ -1,0 +1,115 @@
+"""Policies and gates, opened the way the runner opens them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import secrets
+from dataclasses import replace
+from typing import Any
+
+from django.contrib.auth.models import Group, User
+
+from approvals.cards import Action, Card, Question
+from approvals.models import Decision, Gate, Policy
+from approvals.opening import open_gate
+from checkpoints import actors, claims, store
+from checkpoints.models import Run
+from checkpoints.plans import spec_of
+
+from .people import make_team
+from .runs import make_run
+
+
+def make_policy(
+    team: Group | None = None,
+    *,
+    name: str = "refunds",
+    groups: tuple[Group, ...] = (),
+    quorum: int = 1,
+    separation: bool = True,
+    deadline: dt.timedelta | None = None,
+    on_expiry: str = "expire",
+    version: int = 1,
+) -> Policy:
+    """A policy of a team; whoever is in `groups` decides, else the team."""
+    policy = Policy.objects.create(
+        team=team or make_team(),
+        name=name,
+        version=version,
+        quorum=quorum,
+        separation=separation,
+        deadline=deadline,
+        on_expiry=on_expiry,
+    )
+    policy.groups.set(groups)
+    return policy
+
+
+def make_action(**fields: Any) -> Action:
+    """The refund, at /proposal."""
+    return replace(
+        Action(id="refund", title="Refund", tool="payments.refund", effect="pay", pointer="/proposal", pinned=["/amount"]),
+        **fields,
+    )
+
+
+def make_card(**fields: Any) -> Card:
+    """A card that asks about the refund."""
+    given = {"title": "Refund €120.00 to Marit", "summary": "She is right.", "amount": "€120.00", "risk": "medium"}
+    return Card(**{**given, "for_whom": "Marit Ellery", "actions": [make_action()], **fields})
+
+
+def make_question(*, allows: tuple[str, ...] = ("pay",)) -> Card:
+    """A recovery gate's card: did the payment happen?"""
+    question: Question = {
+        "text": "Did the payment happen?",
+        "choices": [
+            {"id": "happened", "label": "It happened", "needs_value": True, "schema": {"type": "object"}},
+            {"id": "not_happened", "label": "It did not", "needs_value": False, "schema": {}},
+            {"id": "again", "label": "Do it again", "needs_value": False, "schema": {}},
+            {"id": "stop", "label": "Stop the run", "needs_value": False, "schema": {}},
+        ],
+    }
+    return Card(title="Did the payment happen?", question=question, allows=allows)
+
+
+def make_gate(
+    *,
+    run: Run | None = None,
+    team: Group | None = None,
+    policy: Policy | None = None,
+    card: Card | None = None,
+    kind: str = "review",
+    started_by: User | None = None,
+) -> Gate:
+    """An open gate of a run that waits. Its policy is the team's default unless one is given."""
+    team = team or (policy.team if policy else None) or (run.team if run else None)
+    first = "pay" if kind == "recovery" else "review"
+    run = run or make_run(team=team, started_by=started_by, first_step=first)
+    claim = claims.claim(run.pk, plan_ids=[run.plan_id], worker="factory", lease=30)
+    assert claim is not None, f"{run} is not there to be claimed"
+    gate = open_gate(
+        claim=claim,
+        run=run,
+        snapshot=store.load(run),
+        step=spec_of(run.plan).step(claim.next_step),
+        policy=policy.name if policy else "",
+        card=card or (make_question() if kind == "recovery" else make_card()),
+        kind=kind,
+        by=actors.of_agent(run.plan.agent),
+    )
+    return Gate.objects.select_related("run__plan", "policy", "team").get(pk=gate.pk)
+
+
+def decide(gate: Gate, by: User, verdict: str = "approve", **said: Any) -> Decision:
+    """Decide on what stands now, under a key of its own; `said` is passed on to Gate.decide."""
+    fresh = Gate.objects.get(pk=gate.pk)
+    defaults: dict[str, Any] = {"seen": bytes(fresh.standing().digest), "key": secrets.token_hex(8)}
+    return fresh.decide(by=by, verdict=verdict, **{**defaults, **said})
+
+
+def edit_amount(gate: Gate, amount: str) -> dict[str, Any]:
+    """The arguments of an edit of the refund's amount, from what stands."""
+    action = Gate.objects.get(pk=gate.pk).standing().card.action("refund")
+    assert action is not None
+    return {"refund": {**action.arguments, "amount": amount}}

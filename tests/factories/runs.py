@@ -1,0 +1,123 @@
+"""A plan, its state and runs of it: find_order, propose, review (a gate), pay and reply (effects)."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Any
+
+from django.contrib.auth.models import Group, User
+from pydantic import BaseModel, ValidationError
+
+from approvals import validators
+from approvals.validators import Fault
+from checkpoints import actors, plans, store
+from checkpoints.models import Plan, Run
+from checkpoints.plans import PlanSpec, StepSpec
+
+from .people import make_team, unique
+
+
+class Proposal(BaseModel):
+    """What robo proposes."""
+
+    amount: Decimal
+    currency: str = "EUR"
+    reply: str = ""
+    note: str | None = None
+
+
+class State(BaseModel):
+    """The state of the runs made here."""
+
+    order: dict[str, Any] = {}
+    proposal: Proposal | None = None
+    feedback: list[dict[str, Any]] = []
+    payment: dict[str, Any] | None = None
+    mailed: bool = False
+
+
+STEPS = (
+    StepSpec("find_order", writes=("order",), reads_world=True),
+    StepSpec("propose", reads=("order", "feedback"), writes=("proposal",)),
+    StepSpec(
+        "review",
+        kind="gate",
+        reads=("order", "proposal"),
+        allows=("pay", "reply"),
+        edits=("proposal",),
+        on_reject="propose",
+        feedback="feedback",
+    ),
+    StepSpec(
+        "pay", kind="effect", reads=("order", "proposal"), writes=("payment",), guarded=True, undo="cancel_payment"
+    ),
+    StepSpec(
+        "reply", kind="effect", reads=("proposal", "payment"), writes=("mailed",), guarded=True, irreversible=True
+    ),
+)
+
+
+def next_name(prefix: str = "robo") -> str:
+    """A name that no other call gives."""
+    return unique(prefix)
+
+
+def make_spec(agent: str = "", *, steps: tuple[StepSpec, ...] = STEPS, version: str = "1") -> PlanSpec:
+    """The plan of an agent of these steps; its name begins with "robo" unless given."""
+    return PlanSpec(agent or next_name(), version, state_schema=State.model_json_schema(), steps=steps)
+
+
+def make_plan(spec: PlanSpec | None = None) -> Plan:
+    """A stored plan."""
+    return plans.keep(spec or make_spec())
+
+
+def make_state(**fields: Any) -> dict[str, Any]:
+    """A valid state that stands before the gate."""
+    proposal = {"amount": "120.00", "currency": "EUR", "reply": "Dear Marit, here you are.", "note": None}
+    state = {"order": {"number": "A-1"}, "proposal": proposal, "feedback": [], "payment": None, "mailed": False}
+    return state | fields
+
+
+def make_run(
+    *,
+    team: Group | None = None,
+    plan: Plan | None = None,
+    started_by: User | None = None,
+    state: dict[str, Any] | None = None,
+    title: str = "Refund for Marit",
+    first_step: str = "review",
+) -> Run:
+    """A queued run whose next step is the gate."""
+    return store.start(
+        plan=plan or make_plan(),
+        team=team or make_team(),
+        title=title,
+        values=make_state() if state is None else state,
+        first_step=first_step,
+        by=actors.of_user(started_by) if started_by else actors.SYSTEM,
+        started_by=started_by,
+    )
+
+
+def check(plan: Plan, state: dict[str, Any]) -> list[Fault] | None:
+    """Every fault of a state of the runs made here; None for other agents' plans."""
+    if not re.match(r"robo\b", plan.agent):
+        return None
+    try:
+        State.model_validate(state)
+    except ValidationError as error:
+        return [
+            {"pointer": "".join(f"/{name}" for name in fault["loc"]), "message": fault["msg"]}
+            for fault in error.errors()
+        ]
+    return []
+
+
+def normalise(plan: Plan, state: dict[str, Any]) -> dict[str, Any]:
+    """A valid state as it would run."""
+    return State.model_validate(state).model_dump(mode="json")
+
+
+validators.register(check, normalise)
