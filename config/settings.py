@@ -1,19 +1,31 @@
-"""All settings, from the environment. Every name is in .env.example; junk is refused at start."""
+"""All settings, from the environment. Every name is in .env.example; junk is refused at start, in plain words."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from urllib.parse import urlsplit
 
-import environ
+from config import csp, logging
+from config.environment import Environment
+from config.schedule import SCHEDULE
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-env = environ.Env()
+env = Environment(os.environ)
 
-DEBUG = env.bool("HOLDPOINT_DEBUG", False)
-SECRET_KEY = env.str("HOLDPOINT_SECRET_KEY", "")
-HOME = Path(env.str("HOLDPOINT_HOME", str(BASE_DIR / ".holdpoint"))).resolve()
-ALLOWED_HOSTS = env.list("HOLDPOINT_ALLOWED_HOSTS", default=["localhost", "127.0.0.1"])
-CSRF_TRUSTED_ORIGINS = env.list("HOLDPOINT_ORIGINS", default=[])
+# Who and where
+DEBUG = env.boolean("HOLDPOINT_DEBUG", False)
+SECRET_KEY = env.text("HOLDPOINT_SECRET_KEY", required="it signs sessions; make one with `openssl rand -base64 48`")
+SECRET_KEY_FALLBACKS = env.words("HOLDPOINT_OLD_SECRET_KEYS")
+HOME = Path(env.text("HOLDPOINT_HOME", str(BASE_DIR / ".holdpoint"))).resolve()
+LOCAL_HOSTS = ["localhost", "127.0.0.1"]
+ALLOWED_HOSTS = env.words("HOLDPOINT_ALLOWED_HOSTS", LOCAL_HOSTS)
+PORT = env.whole("PORT", 8000, least=1, most=65535)
+# Full origins, for cross-site checks of forms and of the live socket; the first one begins the links that are sent.
+HOLDPOINT_ORIGINS = env.origins("HOLDPOINT_ORIGINS", [f"http://{host}:{PORT}" for host in LOCAL_HOSTS])
+CSRF_TRUSTED_ORIGINS = HOLDPOINT_ORIGINS
+# Off by itself only where nobody but this machine is served.
+HTTPS = env.boolean("HOLDPOINT_HTTPS", not set(ALLOWED_HOSTS) <= set(LOCAL_HOSTS))
 
 INSTALLED_APPS = [
     "django.contrib.admin",
@@ -23,6 +35,7 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "channels",
+    "csp",
     "allauth",
     "allauth.account",
     "checkpoints",
@@ -31,7 +44,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -56,36 +69,149 @@ TEMPLATES = [
         },
     },
 ]
-DATABASES = {"default": env.db("DATABASE_URL")}
-DATABASES["default"] |= {
-    "OPTIONS": DATABASES["default"].get("OPTIONS", {})
-    | {"pool": {"min_size": 1, "max_size": 20, "timeout": 10}, "prepare_threshold": 5},
-}
-REDIS_URL = env.str("REDIS_URL")
-CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
 
+# PostgreSQL: psycopg's own pool, because persistent connections under ASGI would each belong to a thread that
+# is gone; bounds on every statement and transaction, because an open one holds back every reader of events.
+POOL = {"min_size": 1, "max_size": env.whole("HOLDPOINT_POOL_SIZE", 20, least=1, most=1000), "timeout": 10}
+STATEMENT_TIMEOUT = env.number("HOLDPOINT_STATEMENT_TIMEOUT", 30.0)
+TRANSACTION_TIMEOUT = env.number("HOLDPOINT_TRANSACTION_TIMEOUT", 60.0)
+BOUNDS = {
+    "statement_timeout": STATEMENT_TIMEOUT,
+    "idle_in_transaction_session_timeout": STATEMENT_TIMEOUT,
+    "transaction_timeout": TRANSACTION_TIMEOUT,
+}
+DATABASES = {"default": env.database("DATABASE_URL", required="`make run` starts a server and sets it")}
+DATABASES["default"] |= {
+    "CONN_MAX_AGE": 0,
+    "CONN_HEALTH_CHECKS": True,
+    "OPTIONS": DATABASES["default"]["OPTIONS"]
+    | {
+        "pool": POOL,
+        "prepare_threshold": 5,
+        "connect_timeout": 10,
+        "application_name": "holdpoint",
+        "options": " ".join(f"-c {name}={int(bound * 1000)}" for name, bound in BOUNDS.items()),
+    },
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# Redis: doorbells. The channel layer lives in each web process, which reads events from PostgreSQL itself.
+REDIS_URL = env.url("REDIS_URL", ("redis", "rediss", "unix"), required="`make run` starts a server and sets it")
+CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+
+# Celery
+CELERY_BROKER_URL = env.broker(REDIS_URL)
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    # Longer than any step: a message that is delivered again while its first copy runs only wastes a claim.
+    "visibility_timeout": 3600,
+    "health_check_interval": 10,
+    "socket_connect_timeout": 5,
+    "socket_keepalive": True,
+}
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TASK_SERIALIZER = "json"
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_RESULT_BACKEND = None
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_TASK_DEFAULT_QUEUE = "holdpoint"
+CELERY_TASK_CREATE_MISSING_QUEUES = True
+CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 1, "interval_start": 0, "interval_step": 0.1}
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
+CELERY_WORKER_SEND_TASK_EVENTS = False
+CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
+CELERY_TIMEZONE = "UTC"
+CELERY_BEAT_SCHEDULE = SCHEDULE
+CELERY_BEAT_SCHEDULE_FILENAME = str(HOME / "beat-schedule")
+
+# People
+AUTHENTICATION_BACKENDS = [
+    "django.contrib.auth.backends.ModelBackend",
+    "allauth.account.auth_backends.AuthenticationBackend",
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
+]
+LOGIN_URL = "account_login"
+LOGIN_REDIRECT_URL = "/"
+ACCOUNT_ADAPTER = "config.accounts.Adapter"
+ACCOUNT_LOGIN_METHODS = {"username"}
+ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*", "password2*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_SESSION_REMEMBER = True
+ACCOUNT_LOGOUT_REDIRECT_URL = "/accounts/login/"
+SESSION_COOKIE_AGE = 12 * 60 * 60
+
+# What browsers are told
+CONTENT_SECURITY_POLICY = csp.policy(https=HTTPS)
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_HTTPONLY = True
+CSRF_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_SECURE = HTTPS
+CSRF_COOKIE_SECURE = HTTPS
+SECURE_SSL_REDIRECT = HTTPS
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]  # a balancer asks over plain HTTP
+SECURE_HSTS_SECONDS = 365 * 24 * 60 * 60 if HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
+SECURE_HSTS_PRELOAD = HTTPS
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+
+# Words, time, files
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = False
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-STATIC_ROOT = HOME / "static"
-DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-LOGIN_URL = "account_login"
-LOGIN_REDIRECT_URL = "/"
-AUTHENTICATION_BACKENDS = [
-    "django.contrib.auth.backends.ModelBackend",
-    "allauth.account.auth_backends.AuthenticationBackend",
-]
+STATIC_ROOT = Path(env.text("HOLDPOINT_STATIC_ROOT", str(HOME / "static"))).resolve()
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": str(HOME / "files")}},
+    "staticfiles": {"BACKEND": "config.static.Storage"},
+}
+LOGGING = logging.configuration(
+    env.choice("HOLDPOINT_LOG_FORMAT", "text" if DEBUG else "json", ("json", "text")),
+    env.choice("HOLDPOINT_LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR")),
+)
+
+# E-mail: into files, until a server is named.
+MAIL = urlsplit(env.url("EMAIL_URL", ("smtp", "smtps", "file"), "file:"))
+EMAIL_BACKEND = f"django.core.mail.backends.{'filebased' if MAIL.scheme == 'file' else 'smtp'}.EmailBackend"
+EMAIL_FILE_PATH = str(HOME / "mail")
+EMAIL_HOST = MAIL.hostname or "localhost"
+EMAIL_PORT = MAIL.port or 587
+EMAIL_HOST_USER = MAIL.username or ""
+EMAIL_HOST_PASSWORD = MAIL.password or ""
+EMAIL_USE_SSL = MAIL.scheme == "smtps"
+EMAIL_USE_TLS = MAIL.scheme == "smtp" and bool(MAIL.username)
+EMAIL_TIMEOUT = 20
+DEFAULT_FROM_EMAIL = env.text("HOLDPOINT_MAIL_FROM", "holdpoint@localhost")
 
 # A run's lease: how long a worker that went silent keeps others waiting, in seconds.
-HOLDPOINT_LEASE = env.float("HOLDPOINT_LEASE", 10.0)
+HOLDPOINT_LEASE = env.number("HOLDPOINT_LEASE", 10.0, least=0.1, most=3600)
 # How long one worker may go on with one run before others get a turn, in seconds.
-HOLDPOINT_TIME_SLICE = env.float("HOLDPOINT_TIME_SLICE", 10.0)
+HOLDPOINT_TIME_SLICE = env.number("HOLDPOINT_TIME_SLICE", 10.0, least=0.0, most=3600)
 # The largest state, in bytes of canonical JSON.
-HOLDPOINT_STATE_LIMIT = env.int("HOLDPOINT_STATE_LIMIT", 16 * 1024 * 1024)
+HOLDPOINT_STATE_LIMIT = env.whole("HOLDPOINT_STATE_LIMIT", 16 * 1024 * 1024, least=1024)
 # Dotted names of the modules in which agents are declared.
-HOLDPOINT_AGENTS = env.list("HOLDPOINT_AGENTS", default=["agents.examples.refunds"])
+HOLDPOINT_AGENTS = env.words("HOLDPOINT_AGENTS", ["agents.examples.refunds"])
 # A key for the audit's seals; without one they are plain SHA-256.
-HOLDPOINT_SEAL_KEY = env.str("HOLDPOINT_SEAL_KEY", "")
+HOLDPOINT_SEAL_KEY = env.text("HOLDPOINT_SEAL_KEY")
+# The example agent's outside world: the payment sandbox, and the orders that it looks up.
+SANDBOX_URL = env.url("SANDBOX_URL", ("http", "https"), "http://127.0.0.1:8001")
+HOLDPOINT_REFUNDS_ORDERS = env.text("HOLDPOINT_REFUNDS_ORDERS")
+# Tests turn a named point of the runner into a crash; never set otherwise.
+HOLDPOINT_CRASH = env.text("HOLDPOINT_CRASH")
+# Read by `make run` and the migration, not by Django: the owner's role, and the password of the first accounts.
+env.text("DATABASE_OWNER_URL")
+env.text("HOLDPOINT_DEMO_PASSWORD")
+
+env.refuse_junk()

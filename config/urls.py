@@ -1,7 +1,16 @@
+"""Every address: pages of the two apps, accounts, admin, health."""
+
+from importlib.util import find_spec
+
 from django.contrib import admin
 from django.urls import include, path
 
+from config import health
+
 urlpatterns = [
-    path("accounts/", include("allauth.urls")),
+    path("healthz", health.healthz, name="healthz"),
+    path("readyz", health.readyz, name="readyz"),
+    path("accounts/", include("config.accounts")),
     path("admin/", admin.site.urls),
+    *(path("", include(name)) for name in ("approvals.urls", "agents.urls") if find_spec(name)),
 ]

@@ -56,6 +56,8 @@ class Session:
             "HOLDPOINT_HOME": str(self.folder / "home"),
             "HOLDPOINT_SECRET_KEY": "for tests, and longer than the fifty characters that Django asks for",
             "HOLDPOINT_SEAL_KEY": "seals of the tests",
+            "HOLDPOINT_STATIC_ROOT": str(self.home / "static"),
+            "HOLDPOINT_LOG_FORMAT": "text",
         }
 
     def start_shared(self) -> None:
@@ -71,11 +73,16 @@ class Session:
             "DATABASE_URL": self.postgres.url(TEMPLATE, APPLICATION),
             "DATABASE_OWNER_URL": self.postgres.url(TEMPLATE, OWNER),
         }
-        migrated = subprocess.run(
-            [sys.executable, "-m", "config.migrate"], cwd=ROOT, env=os.environ | urls, capture_output=True, text=True
+        self.manage("-m", "config.migrate", **urls)
+        self.manage("manage.py", "collectstatic", "--noinput", "-v0")
+
+    def manage(self, *arguments: str, **variables: str) -> None:
+        """Run a command of the project before the tests begin; what it says is shown where it fails."""
+        done = subprocess.run(
+            [sys.executable, *arguments], cwd=ROOT, env=os.environ | variables, capture_output=True, text=True
         )
-        if migrated.returncode:
-            raise RuntimeError(f"the migrations failed:\n{migrated.stdout}{migrated.stderr}")
+        if done.returncode:
+            raise RuntimeError(f"{' '.join(arguments)} failed:\n{done.stdout}{done.stderr}")
 
     def start_own(self) -> None:
         """Copy the template into this process's database and start this process's Redis."""

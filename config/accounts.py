@@ -1,0 +1,42 @@
+"""Accounts are made by an administrator: people sign in, sign out and change their password, nothing else."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from allauth.account import views
+from allauth.account.adapter import DefaultAccountAdapter
+from django.http import Http404, HttpRequest
+from django.urls import path
+
+
+class Adapter(DefaultAccountAdapter):
+    """Closes sign-up."""
+
+    def is_open_for_signup(self, request: HttpRequest) -> bool:
+        """Nobody makes an account of their own."""
+        return False
+
+
+def closed(request: HttpRequest, **_: str) -> NoReturn:
+    """Answer for allauth's other pages, whose names its own code looks up."""
+    raise Http404
+
+
+urlpatterns = [
+    path("login/", views.login, name="account_login"),
+    path("logout/", views.logout, name="account_logout"),
+    path("reauthenticate/", views.reauthenticate, name="account_reauthenticate"),
+    path("password/change/", views.password_change, name="account_change_password"),
+    path("inactive/", views.account_inactive, name="account_inactive"),
+    path("signup/", closed, name="account_signup"),
+    path("email/", closed, name="account_email"),
+    path("confirm-email/", closed, name="account_email_verification_sent"),
+    path("confirm-email/<str:key>/", closed, name="account_confirm_email"),
+    path("password/set/", closed, name="account_set_password"),
+    path("password/reset/", closed, name="account_reset_password"),
+    path("password/reset/done/", closed, name="account_reset_password_done"),
+    path("password/reset/key/<str:uidb36>-<str:key>/", closed, name="account_reset_password_from_key"),
+    path("password/reset/key/done/", closed, name="account_reset_password_from_key_done"),
+    path("login/code/confirm/", closed, name="account_confirm_login_code"),
+]

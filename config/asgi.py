@@ -1,0 +1,47 @@
+"""The ASGI application: static files, Django's pages, the live socket, and the tailer that lives with the process.
+
+The socket takes full origins: a page on another port or over plain HTTP is another site. A request whose
+Origin is missing or `null` is refused.
+"""
+
+from __future__ import annotations
+
+import os
+
+from asgiref.typing import ASGIReceiveCallable, ASGISendCallable, LifespanScope
+from channels.auth import AuthMiddlewareStack
+from channels.routing import ProtocolTypeRouter, URLRouter
+from channels.security.websocket import OriginValidator
+from django.core.asgi import get_asgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+pages = get_asgi_application()
+
+import importlib.util  # noqa: E402
+
+from django.conf import settings  # noqa: E402 - Django must be set up first
+
+live = importlib.import_module("approvals.live") if importlib.util.find_spec("approvals.live") else None
+from config.static import StaticFiles  # noqa: E402
+
+
+async def lifespan(scope: LifespanScope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+    """Start the tailer with the web process and stop it with it."""
+    await receive()
+    tailer = await live.start_tailer() if live else None
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    if tailer:
+        await tailer.stop()
+    await send({"type": "lifespan.shutdown.complete"})
+
+
+application = ProtocolTypeRouter(
+    {
+        "http": StaticFiles(pages, prefix=settings.STATIC_URL, root=settings.STATIC_ROOT, debug=settings.DEBUG),
+        "websocket": OriginValidator(
+            AuthMiddlewareStack(URLRouter(live.websocket_urlpatterns if live else [])), settings.HOLDPOINT_ORIGINS
+        ),
+        "lifespan": lifespan,
+    }
+)

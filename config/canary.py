@@ -1,0 +1,27 @@
+"""The canary: when a worker last took a message, kept in Redis with a short life."""
+
+from __future__ import annotations
+
+import time
+
+import redis
+
+KEY = "holdpoint.canary"
+LIVES = 60  # seconds; a worker that is busy for longer with long steps counts as absent
+
+
+def sing(url: str) -> None:
+    """Say that a worker took a message now."""
+    with client(url) as connection:
+        connection.set(KEY, f"{time.time():.3f}", ex=LIVES)
+
+
+def heard(url: str) -> bool:
+    """Tell whether a worker took a message within the last minute. Raises redis.RedisError."""
+    with client(url) as connection:
+        return bool(connection.exists(KEY))
+
+
+def client(url: str) -> redis.Redis:
+    """Return a client that does not wait for a server that is not there."""
+    return redis.Redis.from_url(url, socket_timeout=2, socket_connect_timeout=2)

@@ -1,0 +1,32 @@
+"""Celery carries doorbells: a message holds a run's id, and PostgreSQL decides whether there is anything to do.
+
+So nothing here needs to be reliable twice: results are ignored, a message may come late, twice or never. The
+housekeeping queue is served by every worker besides its agents' queues; its canary proves to /readyz that
+workers take messages, where a look at the process list could not.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from celery import Celery
+from celery.signals import celeryd_after_setup, setup_logging
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+
+app = Celery("holdpoint")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks()
+app.autodiscover_tasks(["config"], related_name="housekeeping")
+
+
+@setup_logging.connect
+def keep_djangos_logging(**_: Any) -> None:
+    """Having a receiver is what keeps Celery from setting up its own."""
+
+
+@celeryd_after_setup.connect
+def serve_housekeeping(instance: Any, **_: Any) -> None:
+    """Let every worker serve the housekeeping queue too."""
+    instance.app.amqp.queues.select_add(instance.app.conf.task_default_queue)

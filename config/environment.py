@@ -1,0 +1,134 @@
+"""Settings from the environment, read strictly: every value that is junk is said, all at once, in plain words.
+
+A reader never raises. It notes what is wrong and returns something harmless, so that one start tells of
+every mistake; `refuse_junk` ends the process when there is any. Each name that was asked for is remembered,
+so that a misspelt HOLDPOINT_ variable is refused too, instead of being quietly without effect.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+PREFIX = "HOLDPOINT_"
+YES = frozenset({"1", "true", "yes", "on"})
+NO = frozenset({"0", "false", "no", "off"})
+
+
+class Environment:
+    """Reads one mapping of variables."""
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        self.variables = variables
+        self.known: set[str] = set()
+        self.complaints: list[str] = []
+
+    def text(self, name: str, default: str = "", *, required: str = "") -> str:
+        """Return the variable; where it is `required` and unset or empty, complain with that reason."""
+        self.known.add(name)
+        value = self.variables.get(name, "")
+        if required and not value:
+            self.complaints.append(f"{name} is not set: {required}.")
+        return value or default
+
+    def boolean(self, name: str, default: bool) -> bool:
+        """Return a yes or a no."""
+        value = self.text(name).lower()
+        if value and value not in YES | NO:
+            self.complaints.append(f"{name} is {value!r}; write 1 or 0.")
+        return value in YES if value in YES | NO else default
+
+    def number(self, name: str, default: float, *, least: float = 0.0, most: float = 1e12) -> float:
+        """Return a finite number within its bounds."""
+        value = self.text(name)
+        if not value:
+            return default
+        try:
+            number = float(value)
+        except ValueError:
+            number = float("nan")
+        if not least <= number <= most:
+            self.complaints.append(f"{name} is {value!r}; write a number from {least:g} to {most:g}.")
+            return default
+        return number
+
+    def whole(self, name: str, default: int, *, least: int = 0, most: int = 10**12) -> int:
+        """Return a whole number within its bounds."""
+        number = self.number(name, default, least=least, most=most)
+        if number != int(number):
+            self.complaints.append(f"{name} is {self.variables[name]!r}; write a whole number.")
+            return default
+        return int(number)
+
+    def words(self, name: str, default: Sequence[str] = ()) -> list[str]:
+        """Return a list written with commas."""
+        return [word.strip() for word in self.text(name).split(",") if word.strip()] or list(default)
+
+    def choice(self, name: str, default: str, choices: Sequence[str]) -> str:
+        """Return one of `choices`."""
+        value = self.text(name, default)
+        if value not in choices:
+            self.complaints.append(f"{name} is {value!r}; write one of {', '.join(choices)}.")
+            return default
+        return value
+
+    def origins(self, name: str, default: Sequence[str]) -> list[str]:
+        """Return a list of origins as browsers write them: scheme, host and port where it is not the usual one."""
+        values = self.words(name, default)
+        for value in values:
+            parts = urlsplit(value)
+            if (
+                parts.scheme not in ("http", "https")
+                or not parts.hostname
+                or value != f"{parts.scheme}://{parts.netloc}"
+            ):
+                self.complaints.append(f"{name} holds {value!r}; write origins like https://holdpoint.example.")
+        return values
+
+    def url(self, name: str, schemes: Sequence[str], default: str = "", *, required: str = "") -> str:
+        """Return a URL with one of `schemes`."""
+        value = self.text(name, default, required=required)
+        if value and urlsplit(value).scheme not in schemes:
+            self.complaints.append(f"{name} must start with {' or '.join(f'{scheme}://' for scheme in schemes)}.")
+            return default
+        return value
+
+    def database(self, name: str, *, required: str) -> dict[str, Any]:
+        """Return Django's description of a PostgreSQL database; the URL's query becomes connection options."""
+        parts = urlsplit(self.url(name, ("postgres", "postgresql"), required=required))
+        try:
+            port = str(parts.port or "")
+        except ValueError:
+            self.complaints.append(f"{name} has a port that is not a number.")
+            port = ""
+        database = unquote(parts.path.lstrip("/"))
+        if parts.scheme and not database:
+            self.complaints.append(f"{name} names no database; write postgres://user@host/database.")
+        return {
+            "ENGINE": "django.db.backends.postgresql",
+            "NAME": database or "unset",
+            "USER": unquote(parts.username or ""),
+            "PASSWORD": unquote(parts.password or ""),
+            "HOST": unquote(parts.hostname or ""),
+            "PORT": port,
+            "OPTIONS": dict(parse_qsl(parts.query)),
+        }
+
+    @staticmethod
+    def broker(redis_url: str) -> str:
+        """Return how Celery writes the URL of a Redis: a unix socket has another scheme there."""
+        parts = urlsplit(redis_url)
+        if parts.scheme != "unix":
+            return redis_url
+        return f"redis+socket://{unquote(parts.path)}?virtual_host={dict(parse_qsl(parts.query)).get('db', '0')}"
+
+    def refuse_junk(self) -> None:
+        """End the process, with one sentence for each mistake, where there is any."""
+        for name in sorted(set(self.variables) - self.known):
+            if name.startswith(PREFIX):
+                close = difflib.get_close_matches(name, self.known, 1)
+                self.complaints.append(f"{name} is no setting{f'; is {close[0]} meant?' if close else '.'}")
+        if self.complaints:
+            raise SystemExit("\n".join(self.complaints))

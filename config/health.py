@@ -1,0 +1,100 @@
+"""`/healthz`: this process answers. `/readyz`: the parts it needs do their work.
+
+Readiness says which part is missing to staff and to this machine only; others get the verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import redis
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.db.models.functions import Now
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from agents.models import SweeperPass
+from config import canary
+
+SWEEPER_SILENT = timedelta(seconds=10)
+LOCAL = frozenset({"127.0.0.1", "::1"})
+
+
+@never_cache
+@require_safe
+def healthz(request: HttpRequest) -> JsonResponse:
+    """Answer, and touch nothing."""
+    return JsonResponse({"status": "ok"})
+
+
+@never_cache
+@require_safe
+def readyz(request: HttpRequest) -> JsonResponse:
+    """Say whether PostgreSQL, Redis, the sweeper and a worker do their work: 200 or 503."""
+    parts = {name: check() for name, check in CHECKS.items()}
+    ready = not any(parts.values())
+    body: dict[str, object] = {"status": "ready" if ready else "not ready"}
+    if may_see_parts(request):
+        body["parts"] = {name: problem or "ok" for name, problem in parts.items()}
+    return JsonResponse(body, status=200 if ready else 503)
+
+
+def may_see_parts(request: HttpRequest) -> bool:
+    """Tell whether the details are for whoever asks; a dead database knows no staff."""
+    if request.META.get("REMOTE_ADDR") in LOCAL:
+        return True
+    try:
+        return request.user.is_authenticated and request.user.is_staff
+    except DatabaseError:
+        return False
+
+
+def postgresql() -> str:
+    """Return what is wrong with PostgreSQL, or ""."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except DatabaseError:
+        return "does not answer"
+    return ""
+
+
+def redis_server() -> str:
+    """Return what is wrong with Redis, or ""."""
+    try:
+        with canary.client(settings.REDIS_URL) as client:
+            client.ping()
+    except redis.RedisError:
+        return "does not answer"
+    return ""
+
+
+def sweeper() -> str:
+    """Return what is wrong with the sweeper, or "", by the database's clock."""
+    try:
+        if SweeperPass.objects.filter(at__gte=Now() - SWEEPER_SILENT).exists():
+            return ""
+        latest = SweeperPass.latest()
+    except DatabaseError:
+        return "unknown: PostgreSQL does not answer"
+    return f"silent since {latest.at.isoformat()}" if latest else "has never run"
+
+
+def worker() -> str:
+    """Return what is wrong with the workers, or ""."""
+    try:
+        heard = canary.heard(settings.REDIS_URL)
+    except redis.RedisError:
+        return "unknown: Redis does not answer"
+    return "" if heard else f"none took a message for {canary.LIVES} s"
+
+
+CHECKS: dict[str, Callable[[], str]] = {
+    "postgresql": postgresql,
+    "redis": redis_server,
+    "sweeper": sweeper,
+    "worker": worker,
+}

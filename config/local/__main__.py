@@ -1,0 +1,131 @@
+"""`python -m config.local run | reset`: what `make run` and `make reset` call."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+
+from config.local.console import Console
+from config.local.errors import Refused
+from config.local.home import Home
+from config.local.stack import ROOT, Stack, Stopping, any_port, port_is_free
+from config.local.static_files import collect
+
+PEOPLE = "ann (decides for Support), bob (on the team), mira (Finance), eve (an outsider), admin"
+
+
+def run() -> int:
+    """Start everything, stay until asked to stop, stop everything; return the exit code."""
+    home, console = Home.chosen(ROOT), Console()
+    with home.locked():
+        stack = Stack(home, console, chosen_port())
+        stack.listen_for_signals()
+        try:
+            bring_up(stack)
+            stack.supervise()
+        except Stopping:
+            return 0
+        finally:
+            stack.stop()
+    return 0
+
+
+def chosen_port() -> int:
+    """Return PORT, or 8000. Raises Refused where it is junk or taken."""
+    text = os.environ.get("PORT") or "8000"
+    if not text.isdigit() or not 1 <= int(text) <= 65535:
+        raise Refused(f"PORT is {text!r}; write a number from 1 to 65535.")
+    if not port_is_free(int(text)):
+        raise Refused(f"Port {text} is taken: stop what listens there, or set PORT to another one.")
+    return int(text)
+
+
+def bring_up(stack: Stack) -> None:
+    """Start servers, migrate, start the application, seed a first start, and say where everything is."""
+    stack.environment = environment(stack)
+    refuse_junk(stack.environment)
+    stack.start_servers()
+    stack.complete("migrate", "Bringing the tables up to date", "-m", "config.migrate")
+    collect(stack)
+    if "SANDBOX_URL" not in os.environ:
+        port = stack.environment["SANDBOX_URL"].rpartition(":")[2]
+        data = str(stack.home.path / "sandbox")
+        stack.start("sandbox", "-m", "agents.examples.sandbox", "--port", port, "--data", data)
+    stack.start("worker", "manage.py", "worker", within=20.0)
+    stack.start("sweeper", "manage.py", "sweeper")
+    stack.start("beat", "-m", "celery", "-A", "config", "beat", "--pidfile=")
+    stack.start("web", "-m", "uvicorn", "config.asgi:application", "--port", str(stack.port), *WEB_OPTIONS)
+    stack.wait_for_pages()
+    stack.complete("seed", "Making the first accounts and runs", "-m", "config.local.seed")
+    stack.console.say(
+        f"Holdpoint is at {stack.url}\n"
+        f"Sign in as {PEOPLE}; the password of each is {stack.environment['HOLDPOINT_DEMO_PASSWORD']}\n"
+        f"The payment sandbox's ledger is at {stack.environment['SANDBOX_URL']}/\n"
+        "Ctrl-C stops everything; `make reset` wipes it"
+    )
+
+
+WEB_OPTIONS = ("--no-access-log", "--timeout-graceful-shutdown", "3")
+
+
+def environment(stack: Stack) -> dict[str, str]:
+    """Return what the application's processes get, before the servers' URLs are known."""
+    chosen = {
+        "PYTHONUNBUFFERED": "1",
+        "HOLDPOINT_LOG_FORMAT": "text",
+        "HOLDPOINT_SECRET_KEY": stack.home.secret("secret-key"),
+        "HOLDPOINT_SEAL_KEY": stack.home.secret("seal-key"),
+        "HOLDPOINT_DEMO_PASSWORD": stack.home.secret("demo-password", 6),
+        "HOLDPOINT_ORIGINS": f"http://localhost:{stack.port},http://127.0.0.1:{stack.port}",
+        "DATABASE_URL": "postgres://embedded@/holdpoint",
+        "REDIS_URL": "redis://embedded/0",
+        "SANDBOX_URL": f"http://127.0.0.1:{any_port(stack.port + 1000)}",
+    }
+    fixed = {"HOLDPOINT_HOME": str(stack.home.path), "PORT": str(stack.port)}
+    return chosen | {name: value for name, value in os.environ.items() if value} | fixed
+
+
+def refuse_junk(variables: dict[str, str]) -> None:
+    """Read the settings once before anything starts. Raises Refused with everything that is wrong."""
+    read = [sys.executable, "-c", "import config.settings"]
+    done = subprocess.run(read, cwd=ROOT, env=variables, capture_output=True, text=True)
+    if done.returncode:
+        raise Refused(done.stderr.strip())
+
+
+def reset() -> int:
+    """Delete everything under HOLDPOINT_HOME, unless a stack runs on it."""
+    home = Home.chosen(ROOT)
+    if not home.path.exists():
+        return 0
+    if any(home.path.iterdir()) and not (home.path / "lock").exists():
+        raise Refused(f"{home.path} is not a folder of Holdpoint's; nothing was deleted.")
+    with home.locked():
+        sockets = home.sockets()
+        shutil.rmtree(sockets, ignore_errors=True)
+        shutil.rmtree(home.path)
+    print(f"{home.path} is gone")
+    return 0
+
+
+COMMANDS: dict[str, Callable[[], int]] = {"run": run, "reset": reset}
+
+
+def main() -> int:
+    """Run the command that was named; return the exit code."""
+    command = COMMANDS.get(sys.argv[1] if len(sys.argv) == 2 else "")
+    if command is None:
+        print(f"Usage: python -m config.local {' | '.join(COMMANDS)}", file=sys.stderr)
+        return 2
+    try:
+        return command()
+    except Refused as refused:
+        print(refused, file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

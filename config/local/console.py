@@ -1,0 +1,69 @@
+"""What the one who typed `make run` sees: each process's lines under its name, and waits that say so."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import IO
+
+COLOURS = ("36", "32", "33", "35", "34", "96", "92", "95")
+WIDTH = 9
+QUIET = 2.0  # seconds before a wait starts to say that it goes on
+
+
+class Console:
+    """Writes whole lines, from any thread, in the order in which they come."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        self.colours: dict[str, str] = {}
+
+    def line(self, name: str, text: str) -> None:
+        """Write one line under `name`."""
+        with self.lock:
+            colour = self.colours.setdefault(name, COLOURS[len(self.colours) % len(COLOURS)])
+            prefix = f"{name:<{WIDTH}} |"
+            if self.coloured:
+                prefix = f"\x1b[{colour}m{prefix}\x1b[0m"
+            sys.stdout.write(f"{prefix} {text}\n")
+            sys.stdout.flush()
+
+    def say(self, text: str) -> None:
+        """Write something of the stack's own."""
+        for line in text.splitlines():
+            self.line("holdpoint", line)
+
+    def pump(self, name: str, stream: IO[bytes]) -> threading.Thread:
+        """Copy the lines of `stream`, in a thread, until it ends."""
+
+        def copy() -> None:
+            with stream:
+                for line in stream:
+                    self.line(name, line.decode(errors="replace").rstrip())
+
+        thread = threading.Thread(target=copy, name=f"log of {name}", daemon=True)
+        thread.start()
+        return thread
+
+    @contextlib.contextmanager
+    def wait(self, title: str) -> Iterator[None]:
+        """Say every two seconds how long `title` has been going on."""
+        done = threading.Event()
+        started = time.monotonic()
+
+        def tell() -> None:
+            while not done.wait(QUIET):
+                self.say(f"{title}: {time.monotonic() - started:.0f} s")
+
+        thread = threading.Thread(target=tell, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()

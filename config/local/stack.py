@@ -1,0 +1,194 @@
+"""The order of things: what starts after what, what stops before what, and what happens when something dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from config.local import servers
+from config.local.console import Console
+from config.local.errors import Refused
+from config.local.home import Home
+from config.local.process import kill_group, spawn, tied
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+ANSWERS_WITHIN = 60.0  # seconds for the web server to answer
+REPEATED = 1.0  # seconds in which a signal that comes again is the same Ctrl-C, by way of `make`
+
+
+class Stopping(Exception):
+    """Somebody asked for the end."""
+
+
+@dataclass
+class Child:
+    """One process of the stack, and how it is stopped."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    within: float
+    by: signal.Signals = signal.SIGTERM
+
+
+class Stack:
+    """Everything that `make run` starts."""
+
+    def __init__(self, home: Home, console: Console, port: int) -> None:
+        self.home = home
+        self.console = console
+        self.port = port
+        self.children: list[Child] = []
+        self.stop_servers: list[tuple[str, Callable[[], None]]] = []
+        self.environment: dict[str, str] = {}
+        self.asked_at = 0.0
+        self.hurry = False
+
+    @property
+    def url(self) -> str:
+        """Return where the pages are."""
+        return f"http://localhost:{self.port}"
+
+    def listen_for_signals(self) -> None:
+        """Take Ctrl-C and SIGTERM: the first stops in order, a second one hurries."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self.on_signal)
+
+    def on_signal(self, number: int, frame: FrameType | None) -> None:
+        """Stop, or hurry."""
+        now = time.monotonic()
+        if not self.asked_at:
+            self.asked_at = now
+            raise Stopping
+        if now - self.asked_at > REPEATED:
+            self.hurry = True
+
+    def start_servers(self) -> None:
+        """Start the embedded servers, or look at those that the environment names, before anything starts."""
+        postgres, redis = servers.embedded(self.home)
+        urls: dict[str, str] = {}
+        if postgres is None:
+            urls |= servers.external_urls(self.home)
+        if redis is None:
+            servers.check_redis(os.environ["REDIS_URL"])
+        if postgres is not None:
+            self.stop_servers.append(("postgres", postgres.stop))
+            with self.console.wait("Starting PostgreSQL"):
+                process = postgres.start(subprocess.PIPE)
+            self.watch("postgres", process)
+            urls |= servers.embedded_urls(postgres)
+        if redis is not None:
+            self.stop_servers.append(("redis", redis.stop))
+            self.watch("redis", redis.start(subprocess.PIPE))
+            urls |= {"REDIS_URL": redis.url}
+        self.environment |= urls
+
+    def watch(self, name: str, process: subprocess.Popen[bytes]) -> None:
+        """Show what `process` says under `name`."""
+        if process.stdout is not None:
+            self.console.pump(name, process.stdout)
+
+    def start(self, name: str, *command: str, within: float = 5.0) -> Child:
+        """Start one of the application's processes; it has `within` seconds to stop when asked."""
+        process = spawn(tied([sys.executable, *command]), env=self.environment, out=subprocess.PIPE, cwd=ROOT)
+        self.watch(name, process)
+        child = Child(name, process, within)
+        self.children.append(child)
+        return child
+
+    def complete(self, name: str, title: str, *command: str) -> None:
+        """Run a command to its end. Raises Refused where it fails; what it said is shown already."""
+        child = self.start(name, *command)
+        with self.console.wait(title):
+            code = child.process.wait()
+        self.children.remove(child)
+        if code:
+            raise Refused(f"{title} failed with exit code {code}.")
+
+    def wait_for_pages(self) -> None:
+        """Return when the web server answers. Raises Refused when something ends first."""
+        until = time.monotonic() + ANSWERS_WITHIN
+        with self.console.wait("Waiting for the pages"):
+            while time.monotonic() < until:
+                self.check_children()
+                try:
+                    with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/healthz", timeout=2):
+                        return
+                except (urllib.error.URLError, OSError):
+                    time.sleep(0.05)
+        raise Refused(f"The web server did not answer within {ANSWERS_WITHIN:.0f} s.")
+
+    def check_children(self) -> None:
+        """Raise Refused where a process has ended."""
+        for child in self.children:
+            code = child.process.poll()
+            if code is not None:
+                raise Refused(f"The {child.name} process ended with exit code {code}; everything else is stopped.")
+        for name, stop in self.stop_servers:
+            process = getattr(getattr(stop, "__self__", None), "process", None)
+            if process is not None and process.poll() is not None:
+                raise Refused(f"The {name} server ended with exit code {process.returncode}; everything is stopped.")
+
+    def supervise(self) -> None:
+        """Return never: raise Stopping when asked to end, Refused when a process ends by itself."""
+        while True:
+            self.check_children()
+            time.sleep(0.2)
+
+    def stop(self) -> None:
+        """Stop the application's processes in the order in which they depend on each other, then the servers."""
+        self.asked_at = self.asked_at or time.monotonic()
+        order = ("web", "beat", "sweeper", "worker", "sandbox")
+        ranked = sorted(self.children, key=lambda child: order.index(child.name) if child.name in order else -1)
+        for child in ranked:
+            if child.process.poll() is None:
+                self.console.say(f"Stopping {child.name}")
+            self.end(child)
+        self.children.clear()
+        for name, stop in reversed(self.stop_servers):
+            self.console.say(f"Stopping {name}")
+            stop()
+        self.stop_servers.clear()
+
+    def end(self, child: Child) -> None:
+        """Ask one process to stop, wait for it as long as it may take, then kill what is left of its group."""
+        if child.process.poll() is None:
+            child.process.send_signal(child.by)
+        until = time.monotonic() + child.within
+        with self.console.wait(f"Waiting for {child.name} to finish (Ctrl-C again: at once)"):
+            while child.process.poll() is None and time.monotonic() < until and not self.hurry:
+                time.sleep(0.02)
+        if child.process.poll() is None:
+            self.console.say(f"{child.name} did not stop by itself within {child.within:.0f} s and is killed")
+        kill_group(child.process)
+        child.process.wait()
+
+
+def port_is_free(port: int) -> bool:
+    """Tell whether this machine's `port` can be listened on."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
+
+
+def any_port(wish: int) -> int:
+    """Return `wish` where that port is free, else one that is."""
+    if wish < 65536 and port_is_free(wish):
+        return wish
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,97 @@
+"""Structured logs: one event a line, JSON in production and readable text on a terminal.
+
+Whatever binds context variables (a run, a step, an attempt) finds them on every line, those of Django and
+Celery included. Values are data from outside: in text no line break and no escape sequence of theirs
+reaches the terminal, so that a mail's subject cannot forge a line.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+def configuration(style: str, level: str) -> dict[str, Any]:
+    """Return Django's LOGGING for `style` "json" or "text", and make structlog write through it."""
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.ExtraAdder(),
+        structlog.processors.TimeStamper(fmt="iso", utc=True) if style == "json" else _clock(),
+        structlog.processors.format_exc_info,
+    ]
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            structlog.stdlib.PositionalArgumentsFormatter(),
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+    ends: list[Processor] = [structlog.stdlib.ProcessorFormatter.remove_processors_meta]
+    ends += (
+        [structlog.processors.JSONRenderer(ensure_ascii=True)] if style == "json" else [escape_controls, render_text]
+    )
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {
+            "line": {"()": structlog.stdlib.ProcessorFormatter, "processors": ends, "foreign_pre_chain": shared}
+        },
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+        "root": {"handlers": ["stderr"], "level": level},
+        "loggers": {
+            # Django's own handlers would print each line again, or mail it.
+            "django": {"handlers": [], "level": level, "propagate": True},
+            "django.server": {"handlers": [], "propagate": True},
+            # A line for every request to the sandbox or the API belongs to debugging.
+            "httpx": {"level": "WARNING"},
+            "celery.app.trace": {"level": "WARNING"},
+            "celery.worker.strategy": {"level": "WARNING"},
+            "celery.beat": {"level": "WARNING"},
+        },
+    }
+
+
+def escape_controls(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """Write control and direction characters of values as their code points; tracebacks keep their lines."""
+    for name, value in event.items():
+        if name == "exception":
+            event[name] = "\n".join(escaped(line) for line in str(value).split("\n"))
+        elif isinstance(value, str):
+            event[name] = escaped(value)
+    return event
+
+
+def escaped(text: str) -> str:
+    """Return `text` with nothing in it that moves a terminal's cursor."""
+    return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def render_text(_: WrappedLogger, __: str, event: EventDict) -> str:
+    """Render one event for a person: time, level where it matters, what happened, then name=value."""
+    at, level = event.pop("timestamp", ""), str(event.pop("level", "info"))
+    what, trace = event.pop("event", ""), event.pop("exception", "")
+    event.pop("logger", None)
+    told = "" if level in ("info", "debug") else f"{level.upper()} "
+    pairs = "".join(f" {name}={_shown(value)}" for name, value in event.items())
+    indented = "".join(f"\n    {line}" for line in str(trace).splitlines())
+    return f"{at} {told}{what}{pairs}{indented}"
+
+
+def _shown(value: object) -> str:
+    text = value if isinstance(value, str) else escaped(repr(value))
+    return f'"{text}"' if " " in text or text == "" else text
+
+
+def _clock() -> Processor:
+    return structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False)

@@ -1,0 +1,77 @@
+"""Static files, served before Django: hashed names that may be kept for ever, no thread and no session for them.
+
+WhiteNoise's middleware is synchronous: under ASGI it would push every request through a thread and stream
+files in a way that Django warns about. Its index, compression and HTTP rules are used from here instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from asgiref.typing import ASGI3Application, ASGIReceiveCallable, ASGISendCallable, HTTPScope
+from django.contrib.staticfiles.finders import get_finders
+from django.core.files.storage import FileSystemStorage
+from whitenoise.base import WhiteNoise
+from whitenoise.responders import Response
+from whitenoise.storage import CompressedManifestStaticFilesStorage
+
+
+class Storage(CompressedManifestStaticFilesStorage):
+    """Names files by their content, those that JavaScript modules import included."""
+
+    support_js_module_import_aggregation = True
+
+
+class StaticFiles:
+    """An ASGI application that serves what lies under `prefix`, and hands everything else on."""
+
+    def __init__(self, application: ASGI3Application, *, prefix: str, root: Path, debug: bool) -> None:
+        self.application = application
+        self.prefix = prefix
+        self.index = WhiteNoise(None, autorefresh=debug, allow_all_origins=False, immutable_file_test=_named_by_content)
+        for folder in _sources() if debug else [str(root)]:
+            self.index.add_files(folder, prefix)
+
+    async def __call__(self, scope: HTTPScope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+        """Serve one request."""
+        if not scope["path"].startswith(self.prefix):
+            await self.application(scope, receive, send)
+            return
+        status, headers, body = await asyncio.to_thread(self.answer, scope)
+        await send({"type": "http.response.start", "status": status, "headers": headers, "trailers": False})
+        await send({"type": "http.response.body", "body": body, "more_body": False})
+
+    def answer(self, scope: HTTPScope) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+        """Return the status, the headers and the body for one request."""
+        path = scope["path"]
+        known = self.index.find_file(path) if self.index.autorefresh else self.index.files.get(path)
+        if known is None:
+            return 404, [(b"content-type", b"text/plain; charset=utf-8")], b"There is no such file.\n"
+        response: Response = known.get_response(scope["method"], _as_wsgi(scope))
+        body = b""
+        if response.file is not None:
+            with response.file as file:
+                body = file.read()
+        headers = [(name.lower().encode("latin1"), value.encode("latin1")) for name, value in response.headers]
+        return int(response.status), [*headers, (b"x-content-type-options", b"nosniff")], body
+
+
+def _named_by_content(path: str, url: str) -> bool:
+    """Tell whether the name holds a digest of the content, as `main.3f2a9c81d0aa.css` does."""
+    parts = url.rsplit("/", 1)[-1].split(".")
+    return len(parts) > 2 and len(parts[-2]) == 12 and set(parts[-2]) <= set("0123456789abcdef")
+
+
+def _sources() -> list[str]:
+    """Return the folders from which files are collected, so that a change shows without collecting."""
+    storages = [storage for finder in get_finders() for storage in getattr(finder, "storages", {}).values()]
+    return [storage.location for storage in storages if isinstance(storage, FileSystemStorage)]
+
+
+def _as_wsgi(scope: HTTPScope) -> dict[str, Any]:
+    return {
+        "HTTP_" + name.decode("latin1").upper().replace("-", "_"): value.decode("latin1")
+        for name, value in scope["headers"]
+    }
