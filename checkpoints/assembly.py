@@ -22,27 +22,50 @@ Fetch = Callable[[set[bytes]], dict[bytes, tuple[bytes, bool]]]  # digests -> co
 
 @dataclass(slots=True)
 class _Items:
-    """A list field at work: `entries` seal the first items of `lines`; reference lines are still references."""
+    """A list field at work: `entries` seal the first items of `lines`; references among the lines stay as they are.
+
+    `head` and `size` are those of the first `measured` lines, so that what only grows is hashed once.
+    """
 
     entries: list[Entry]
     lines: list[bytes]
+    head: bytes = digests.EMPTY_LIST
+    size: int = 0
+    measured: int = 0
+
+    def measure(self, upto: int | None = None) -> None:
+        """Bring `head` and `size` up to the last line, or to one before."""
+        stretch = [measure(line) for line in self.lines[self.measured : upto]]
+        self.head = digests.extend(self.head, [digest for digest, _ in stretch])
+        self.size += sum([size for _, size in stretch])
+        self.measured += len(stretch)
+
+    def check_entries(self) -> None:
+        """Compare the chain with what each sealed stretch says of it. Raises ValueError."""
+        for entry in self.entries:
+            self.measure(self.measured + entry.count)
+            if self.head != entry.head:
+                raise ValueError("a sealed stretch does not match its chain")
 
     def splice(self, start: int, delete: int, lines: list[bytes]) -> None:
-        if not (0 <= start and 0 <= delete and start + delete <= len(self.lines)):
+        if start < 0 or delete < 0 or start + delete > len(self.lines):
             raise ValueError("a splice outside its list")
         self.lines[start : start + delete] = lines
         sealed = sum(entry.count for entry in self.entries)
         while self.entries and sealed > start:
             sealed -= self.entries.pop().count
+        if start < self.measured:
+            self.head, self.size, self.measured = digests.EMPTY_LIST, 0, 0
 
 
 class Assembly:
     """Rows in, a verified state out."""
 
-    def __init__(self, fetch: Fetch) -> None:
+    def __init__(self, fetch: Fetch, content: dict[bytes, tuple[bytes, bool]] | None = None) -> None:
+        """`content` is what was fetched already, to be shared between assemblies of one lineage."""
         self.fetch = fetch
         self.fields: dict[str, bytes | _Items] = {}
-        self.content: dict[bytes, tuple[bytes, bool]] = {}
+        self.content: dict[bytes, tuple[bytes, bool]] = {} if content is None else content
         self.wide = False
         self.last: Row | None = None
 
@@ -67,9 +90,8 @@ class Assembly:
         before, self.last = self.last, row
         if row.expected_checksum() != row.checksum:
             raise NotVerified(_name(row), "the stored bytes do not match their checksum")
-        if row.anchor_seq != row.seq and (
-            before is None or (before.id, before.digest, before.anchor_seq) != (row.parent, row.parent_digest, row.anchor_seq)
-        ):
+        builds_on = (row.parent, row.parent_digest, row.anchor_seq)
+        if row.anchor_seq != row.seq and (before is None or (before.id, before.digest, before.anchor_seq) != builds_on):
             raise NotVerified(_name(row), "the row before it is not the one it builds on")
         self.wide = self.wide or bool(row.codec & payloads.WIDE)
         try:
@@ -80,14 +102,15 @@ class Assembly:
     def _collect(self, lines: set[bytes]) -> None:
         """Fetch what these references name, and what the sealed stretches among that name in turn."""
         while lines:
-            wanted, nested = set(), set()
+            wanted: set[bytes] = set()
+            nested: set[bytes] = set()
             for line in lines:
                 digest = Entry.of_line(line).digest if line[:1] == b"#" else measure(line)[0]
                 if digest not in self.content:
                     wanted.add(digest)
             if wanted:
                 found = self.fetch(wanted)
-                self.content |= found
+                self.content.update(found)
                 self.wide = self.wide or any(wide for _, wide in found.values())
             for line in lines:
                 if line[:1] == b"#":
@@ -119,48 +142,46 @@ class Assembly:
                 del self.fields[name]
             elif verb == "list":
                 entries = [Entry.of_line(line) for line in taken if line[:1] == b"#"]
-                self.fields[name] = _Items(entries, [item for line in taken for item in self._expand(line)])
+                items = _Items(entries, [item for line in taken for item in self._expand(line)])
+                items.check_entries()
+                self.fields[name] = items
             else:
-                items = self.fields[name]
-                if not isinstance(items, _Items):
+                grown = self.fields[name]
+                if not isinstance(grown, _Items):
                     raise ValueError(f"{name} is no list")
-                start, delete = (len(items.lines), 0) if verb == "append" else (op[2], op[3])
-                items.splice(start, delete, taken)
+                start, delete = (len(grown.lines), 0) if verb == "append" else (op[2], op[3])
+                grown.splice(start, delete, taken)
         if at != len(lines):
             raise ValueError("lines are left over")
 
-    def finish(self) -> tuple[dict[str, Part], dict[str, Any]]:
-        """Parts and plain values after the last row. Raises NotVerified where they do not match its digest."""
+    def check(self) -> dict[str, Part]:
+        """The parts after the last row. Raises NotVerified where they or the row do not match its digests."""
         row = self.last
         if row is None:
             raise NotVerified("checkpoint", "is not there")
         if row.header_digest() != row.digest:
             raise NotVerified(_name(row), "its columns do not match its digest")
         try:
-            parts = {name: self._part(name, field) for name, field in self.fields.items()}
-            if digests.of_state({name: part.digest for name, part in parts.items()}) != row.state_digest:
-                raise NotVerified(_name(row), "the state does not match its digest")
-            return parts, {name: self._value(field) for name, field in self.fields.items()}
-        except (ValueError, KeyError) as error:
+            parts = {name: self._part(field) for name, field in self.fields.items()}
+        except ValueError as error:
             raise NotVerified(_name(row), f"the state cannot be put together ({error})") from error
+        if digests.of_state({name: part.digest for name, part in parts.items()}) != row.state_digest:
+            raise NotVerified(_name(row), "the state does not match its digest")
+        return parts
 
-    def _part(self, name: str, field: bytes | _Items) -> Part:
+    def finish(self) -> tuple[dict[str, Part], dict[str, Any]]:
+        """Parts and plain values after the last row. Raises NotVerified as `check` does."""
+        parts = self.check()
+        return parts, {name: self._value(field) for name, field in self.fields.items()}
+
+    def _part(self, field: bytes | _Items) -> Part:
         if isinstance(field, bytes):
             digest, size = measure(field)
             return Leaf(digest, size, field, self.wide)
-        head, at, size = digests.EMPTY_LIST, 0, 0
-        for entry in field.entries:
-            stretch = [measure(line) for line in field.lines[at : at + entry.count]]
-            head = digests.extend(head, (digest for digest, _ in stretch))
-            if head != entry.head:
-                raise ValueError(f"a sealed stretch of {name} does not match its chain")
-            at += entry.count
-            size += entry.size
-        rest = tuple(field.lines[at:])
-        stretch = [measure(line) for line in rest]
-        head = digests.extend(head, (digest for digest, _ in stretch))
+        field.measure()
+        rest = tuple(field.lines[sum(entry.count for entry in field.entries) :])
         tail = Tail(None, rest, sum(map(len, rest)), self.wide) if rest else None
-        return Series(head, len(field.lines), size + sum(n for _, n in stretch), tuple(field.entries), tail)
+        return Series(field.head, len(field.lines), field.size, tuple(field.entries), tail)
 
     def _value(self, field: bytes | _Items) -> Any:
         if isinstance(field, bytes):

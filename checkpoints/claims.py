@@ -49,14 +49,15 @@ SELECT {kind}, id, team_id, 'run:' || id, version, {actor}, {name}, '{{}}'::byte
 _CLAIM = f"""
 WITH moved AS (
   UPDATE checkpoints_run SET status = 'running', token = token + 1, worker = $3, attempts = attempts + 1,
-    lease_until = clock_timestamp() + $4::float8 * interval '1 second', wake_at = NULL, reason = '', version = version + 1
+    lease_until = clock_timestamp() + $4::float8 * interval '1 second', wake_at = NULL, reason = '',
+    version = version + 1
   WHERE id = $1 AND plan_id = ANY($2::bigint[]) AND (
     (status = 'queued' AND (wake_at IS NULL OR wake_at <= clock_timestamp()))
     OR (status = 'running' AND lease_until < clock_timestamp()))
   RETURNING *
 ), said AS ({_EVENT.format(kind="'run.running'", actor="$5", name="$6")})
 SELECT token, head, seq, next_step, attempts, clock_timestamp() FROM moved
-"""
+"""  # noqa: S608 - constants
 _TAKE_OVER = f"""
 WITH moved AS (
   UPDATE checkpoints_run SET status = 'running', token = token + 1, worker = $2, version = version + 1,
@@ -65,7 +66,7 @@ WITH moved AS (
   RETURNING *
 ), said AS ({_EVENT.format(kind="'run.taken'", actor="$4", name="$5")})
 SELECT token, head, seq, next_step, attempts, clock_timestamp() FROM moved
-"""
+"""  # noqa: S608 - constants
 _RENEW = """
 UPDATE checkpoints_run SET lease_until = clock_timestamp() + $3::float8 * interval '1 second'
 WHERE id = $1 AND token = $2 AND status = 'running' RETURNING 1
@@ -79,7 +80,7 @@ WITH moved AS (
   RETURNING *
 ), said AS ({_EVENT.format(kind="'run.' || $3::text", actor="$6", name="$7")})
 SELECT 1 FROM moved
-"""
+"""  # noqa: S608 - constants
 
 
 def claim(run_id: int, *, plan_ids: Sequence[int], worker: str, lease: float, by: Actor = SYSTEM) -> Claim | None:

@@ -11,13 +11,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Self, cast
 
-from django.db.models import F, QuerySet
-from django.db.models.expressions import RawSQL
+from django.db.models import BigIntegerField, F, Func, QuerySet
 from django.db.models.fields.tuple_lookups import TupleGreaterThan, TupleLessThanOrEqual
 
 from .models import Event
 
-_HORIZON = "(pg_snapshot_xmin(pg_current_snapshot())::text::bigint)"
+
+class Horizon(Func):
+    """The oldest transaction still open, as seen by this statement."""
+
+    template = "(pg_snapshot_xmin(pg_current_snapshot())::text::bigint)"
+    output_field = BigIntegerField()
 
 
 class Cursor(NamedTuple):
@@ -48,12 +52,22 @@ class Cursor(NamedTuple):
 
 def settled() -> QuerySet[Event]:
     """Events of transactions below the horizon, in order."""
-    return Event.objects.filter(xid__lt=RawSQL(_HORIZON, [])).order_by("xid", "id")
+    return Event.objects.filter(xid__lt=Horizon()).order_by("xid", "id")
 
 
 def after(cursor: Cursor, limit: int = 500) -> list[Event]:
     """The next events after a cursor, in order."""
-    return list(settled().filter(TupleGreaterThan((F("xid"), F("id")), cast(Sequence[int], cursor)))[:limit])
+    return list(beyond(settled(), cursor)[:limit])
+
+
+def ahead(cursor: Cursor) -> bool:
+    """Whether something after the cursor is committed, below the horizon or not."""
+    return beyond(Event.objects.all(), cursor).exists()
+
+
+def beyond(events: QuerySet[Event], cursor: Cursor) -> QuerySet[Event]:
+    """Those after a cursor."""
+    return events.filter(TupleGreaterThan((F("xid"), F("id")), cast(Sequence[int], cursor)))
 
 
 def until(events: QuerySet[Event], cursor: Cursor) -> QuerySet[Event]:

@@ -50,9 +50,7 @@ def start(
     return run
 
 
-def fork(
-    checkpoint_id: UUID, *, by: Actor, team: Group | None = None, title: str = "", started_by: Any = None
-) -> Run:
+def fork(checkpoint_id: UUID, *, by: Actor, team: Group | None = None, title: str = "", started_by: Any = None) -> Run:
     """Start another run of the same lineage from a checkpoint, and hold that checkpoint.
 
     Raises NoSuchCheckpoint and NotVerified.

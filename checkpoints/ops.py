@@ -58,7 +58,7 @@ def checked(name: str, value: Any, write: Append | Splice) -> tuple[list[Any], S
         raise ValueRefused(at, f"{type(write).__name__} takes a list of items")
     if isinstance(write, Append):
         return value, Splice(len(value), 0, write.items)
-    if not (0 <= write.start and 0 <= write.delete and write.start + write.delete <= len(value)):
+    if write.start < 0 or write.delete < 0 or write.start + write.delete > len(value):
         raise ValueRefused(at, f"has {len(value)} items; cannot take {write.delete} from {write.start} on")
     return value, write
 

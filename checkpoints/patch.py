@@ -152,25 +152,25 @@ def _edit(value: Any, path: list[str], at: str, verb: str, new: Any) -> Any:
     raise ValueRefused(at, "names nothing here")
 
 
-def _edit_object(made: dict[str, Any], token: str, rest: list[str], at: str, verb: str, new: Any) -> Any:
-    if (rest or verb != "add") and token not in made:
+def _edit_object(made: dict[str, Any], step: str, rest: list[str], at: str, verb: str, new: Any) -> Any:
+    if (rest or verb != "add") and step not in made:
         raise ValueRefused(at, "names nothing here")
     if rest:
-        made[token] = _edit(made[token], rest, at, verb, new)
+        made[step] = _edit(made[step], rest, at, verb, new)
     elif verb == "remove":
-        del made[token]
+        del made[step]
     else:
-        made[token] = new
+        made[step] = new
     return made
 
 
-def _edit_list(made: list[Any], token: str, rest: list[str], at: str, verb: str, new: Any) -> Any:
+def _edit_list(made: list[Any], step: str, rest: list[str], at: str, verb: str, new: Any) -> Any:
     adds = verb == "add" and not rest
-    if token == "-" and adds:
+    if step == "-" and adds:
         return [*made, new]
-    if not _INDEX.fullmatch(token) or int(token) >= len(made) + adds:
+    if not _INDEX.fullmatch(step) or int(step) >= len(made) + adds:
         raise ValueRefused(at, "names nothing here")
-    index = int(token)
+    index = int(step)
     change: dict[str, Callable[[], None]] = {
         "add": lambda: made.insert(index, new),
         "remove": lambda: made.__delitem__(index),

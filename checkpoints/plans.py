@@ -44,7 +44,8 @@ class StepSpec:
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Read one step; names this version does not know are left out."""
         known = {f.name for f in fields(cls)}
-        return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in data.items() if k in known})
+        values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items() if k in known}
+        return cls(**values)
 
 
 @dataclass(frozen=True, slots=True)

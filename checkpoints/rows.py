@@ -101,7 +101,7 @@ WITH tip AS (SELECT run_id, seq, anchor_seq FROM checkpoints_checkpoint WHERE id
 SELECT {", ".join(f"c.{name}" for name in Row._fields)}
 FROM tip JOIN checkpoints_checkpoint c ON c.run_id = tip.run_id AND c.seq BETWEEN tip.anchor_seq AND tip.seq
 ORDER BY c.seq
-"""
+"""  # noqa: S608 - constants
 _HEAD_TRAIL = _TRAIL.replace("WHERE id = $1", "WHERE id = (SELECT head FROM checkpoints_run WHERE id = $1)")
 _CHUNKS = """
 SELECT digest, codec, payload, checksum FROM checkpoints_chunk WHERE lineage = $1 AND digest = ANY($2)

@@ -39,6 +39,10 @@ _CHUNKS = """
 INSERT INTO checkpoints_chunk (lineage, digest, codec, payload, checksum)
 SELECT {lineage}::bigint, * FROM unnest({0}::bytea[], {1}::int[], {2}::bytea[], {3}::bytea[])
 """
+_NOTES = """
+INSERT INTO checkpoints_note (run_id, checkpoint, text, by, at)
+SELECT $2, $1, note, $30, clock_timestamp() FROM moved, unnest({0}::bytea[]) AS note
+"""
 _GUARDED = """
 WITH moved AS (
   UPDATE checkpoints_run SET head = $1, seq = $4, next_step = $9, status = $23::text, reason = $24, wake_at = $25,
@@ -66,11 +70,8 @@ def _statement(chunks: bool, notes: bool) -> str:
         sql.append(f", kept AS ({insert} WHERE EXISTS (SELECT FROM moved) ON CONFLICT DO NOTHING)")
         last += 5
     if notes:
-        sql.append(
-            f""", noted AS (INSERT INTO checkpoints_note (run_id, checkpoint, text, by, at)
-            SELECT $2, $1, note, $30, clock_timestamp() FROM moved, unnest(${last + 1}::bytea[]) AS note)"""
-        )
-    return "".join(sql) + " SELECT 1 FROM moved"
+        sql.append(f", noted AS ({_NOTES.format(f'${last + 1}')})")
+    return "".join((*sql, " SELECT 1 FROM moved"))
 
 
 def save(row: Row, blobs: Sequence[Blob], *, claim: Claim, head: UUID, seq: int, lineage: int, move: Move) -> bool:

@@ -11,8 +11,9 @@ from uuid import UUID
 
 from django.conf import settings
 
-from . import digests, ops, parts, payloads
+from . import digests, parts, payloads
 from .errors import StateTooLarge, ValueRefused
+from .ops import Append, Drop, Splice, Write, checked, normalise
 from .parts import Line, Part, Series
 from .payloads import Blob, Op
 from .rows import Row, new_id
@@ -80,22 +81,22 @@ class Changes:
     blobs: list[Blob] = field(default_factory=list)
     wide: bool = False
 
-    def write(self, name: str, value: ops.Write) -> None:
+    def write(self, name: str, value: Write) -> None:
         """Apply one field's write. Raises ValueRefused with the pointer from the state's root."""
         try:
             self._write(name, value)
         except ValueRefused as error:
             raise ValueRefused(pointer(name) + error.pointer, error.reason) from error
 
-    def _write(self, name: str, value: ops.Write) -> None:
-        if isinstance(value, ops.Drop):
+    def _write(self, name: str, value: Write) -> None:
+        if isinstance(value, Drop):
             if name in self.state:
                 del self.state[name], self.parts[name]
                 self.ops.append(["drop", name])
             return
         if isinstance(value, (list, tuple)):
-            value = ops.normalise(self.state.get(name), value)
-        if isinstance(value, (ops.Append, ops.Splice)):
+            value = normalise(self.state.get(name), value)
+        if isinstance(value, (Append, Splice)):
             self._splice(name, value)
         elif isinstance(value, (list, tuple)):
             self._list(name, value)
@@ -106,8 +107,8 @@ class Changes:
             self.parts[name] = parts.leaf(line)
             self.state[name] = _plain([line])[0]
 
-    def _splice(self, name: str, write: ops.Append | ops.Splice) -> None:
-        old, change = ops.checked("", self.state.get(name), write)
+    def _splice(self, name: str, write: Append | Splice) -> None:
+        old, change = checked("", self.state.get(name), write)
         series = self.parts.get(name)
         if not isinstance(series, Series):
             self._list(name, change.items)
@@ -168,7 +169,7 @@ def _plain(lines: list[Line]) -> list[Any]:
 
 def draft(
     base: Snapshot | None,
-    writes: Mapping[str, ops.Write],
+    writes: Mapping[str, Write],
     header: Header,
     place: Place,
     *,
@@ -203,7 +204,14 @@ def draft(
 
 
 def _row(
-    header: Header, place: Place, parent: Snapshot | None, id: UUID, state: bytes, anchor: int, codec: int, payload: bytes
+    header: Header,
+    place: Place,
+    parent: Snapshot | None,
+    id: UUID,
+    state: bytes,
+    anchor: int,
+    codec: int,
+    payload: bytes,
 ) -> Row:
     row = Row(
         id, place.run_id, place.plan_id, place.seq, parent.id if parent else None, parent.digest if parent else None,
@@ -234,7 +242,7 @@ def size_of(after: Mapping[str, Part]) -> int:
     return 2 + sum(weight(name, part) for name, part in after.items())
 
 
-def _size(base: Snapshot | None, after: dict[str, Part], writes: Mapping[str, ops.Write]) -> int:
+def _size(base: Snapshot | None, after: dict[str, Part], writes: Mapping[str, Write]) -> int:
     """The state's size, from its size before and the fields written. Raises StateTooLarge."""
     size = base.size if base else 2
     for name in writes:
@@ -242,6 +250,7 @@ def _size(base: Snapshot | None, after: dict[str, Part], writes: Mapping[str, op
     limit = settings.HOLDPOINT_STATE_LIMIT
     if size > limit and (base is None or size > base.size):
         culprit = max(writes, key=lambda name: weight(name, after.get(name)))
-        reason = f"makes the state {size:,} bytes, over its limit of {limit:,}; this field is the largest of those written"
-        raise StateTooLarge(pointer(culprit), reason)
+        raise StateTooLarge(
+            pointer(culprit), f"is the largest field written to a state of {size:,} bytes; the limit is {limit:,}"
+        )
     return size

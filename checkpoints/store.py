@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from uuid import UUID
 
 from django.db import transaction
 
@@ -78,7 +77,8 @@ def move_head(
     if target.run_id != claim.run_id:
         raise NoSuchCheckpoint
     head, seq = Run.objects.values_list("head", "seq").get(pk=claim.run_id)
-    assert head is not None
+    if head is None:
+        raise NoSuchCheckpoint
     place = Place(target.run_id, target.lineage, target.plan_id, seq + 1, claim.token, header.at or claim.clock())
     row, blobs, made = draft(target, writes, header, place, parent=target)
     move = Move(status, reason, wake_at, notes, actor)

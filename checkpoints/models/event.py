@@ -42,6 +42,7 @@ class Event(models.Model):
     class Meta:
         indexes = [
             models.Index("xid", "id", name="event_cursor"),
+            models.Index("xid", "id", name="event_to_seal", condition=~models.Q(kind="checkpoint.saved")),
             models.Index("run_id", "id", name="event_of_run", condition=~models.Q(kind="checkpoint.saved")),
         ]
 

@@ -22,9 +22,7 @@ class HoldQuerySet(models.QuerySet["Hold"]):
         """Those not freed yet."""
         return self.filter(freed_at__isnull=True)
 
-    def make(
-        self, *, run: Run, checkpoint: UUID | None, kind: str, subject: str, reason: str, by: Actor
-    ) -> Hold:
+    def make(self, *, run: Run, checkpoint: UUID | None, kind: str, subject: str, reason: str, by: Actor) -> Hold:
         """Hold a checkpoint, or a whole run, for `subject`; the hold that stands already where there is one."""
         hold, _ = self.standing().get_or_create(
             run=run, kind=kind, subject=subject,

@@ -8,7 +8,7 @@ from django.db import models
 class Seal(models.Model):
     """Covers a range of committed events, and the seal before it."""
 
-    at = models.DateTimeField(auto_now_add=True)
+    at = models.DateTimeField()  # the database's clock
     first_xid = models.BigIntegerField()
     first_id = models.BigIntegerField()
     last_xid = models.BigIntegerField()

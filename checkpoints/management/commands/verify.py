@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from checkpoints.models import Run
+from checkpoints.verify import verify_all, verify_run
+
+
+class Command(BaseCommand):
+    help = "Check stored checkpoints against their digests: one run's, or everything with the audit's seals."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("run", nargs="?", help="a run's number, such as 7 or R-7; all runs and seals if left out")
+
+    def handle(self, *, run: str | None = None, **options: Any) -> None:
+        problems = verify_all() if run is None else verify_run(self._run(run))
+        for problem in problems:
+            self.stderr.write(str(problem))
+        if problems:
+            raise CommandError(f"{len(problems)} fault(s) found.")
+        self.stdout.write("Everything stored is as it was written.")
+
+    def _run(self, name: str) -> Run:
+        number = name.upper().removeprefix("R-")
+        found = Run.objects.filter(pk=int(number)).first() if number.isascii() and number.isdigit() else None
+        if found is None:
+            raise CommandError(f"There is no run {name}.")
+        return found

@@ -1,0 +1,52 @@
+"""What the application's database role may do: everything but rewrite the past.
+
+The owner's role migrates. The application's role gets every table that there is and will be, and may only insert
+and select events and seals. Applied after every migrate, since other apps' tables come later; safe to repeat.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.db import connections
+from psycopg import sql
+
+APPEND_ONLY = ("checkpoints_event", "checkpoints_seal")
+
+_GRANTS = (
+    "GRANT USAGE ON SCHEMA public TO {role}",
+    "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {role}",
+    "GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO {role}",
+    "ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO {role}",
+    "ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT USAGE, SELECT ON SEQUENCES TO {role}",
+)
+
+
+def role() -> str:
+    """The name of the application's role."""
+    return str(getattr(settings, "HOLDPOINT_DB_APP_ROLE", "") or "holdpoint_app")
+
+
+def grant(using: str = "default") -> bool:
+    """Give the application's role its rights; False where there is no such role, or it is the one migrating."""
+    with connections[using].cursor() as cursor:
+        cursor.execute("SELECT rolname = current_user FROM pg_roles WHERE rolname = %s", [role()])
+        found = cursor.fetchone()
+        if found is None or found[0]:
+            return False
+        name = sql.Identifier(role())
+        for statement in _GRANTS:
+            cursor.execute(sql.SQL(statement).format(role=name))
+        for table in APPEND_ONLY:
+            cursor.execute(
+                sql.SQL("REVOKE UPDATE, DELETE, TRUNCATE ON {table} FROM {role}").format(
+                    table=sql.Identifier(table), role=name
+                )
+            )
+    return True
+
+
+def after_migrate(using: str, **_: Any) -> None:
+    """Receiver of post_migrate."""
+    grant(using)

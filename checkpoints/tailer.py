@@ -1,0 +1,108 @@
+"""One reader of events per web process: it wakes on a ring, else every second, and hands on what is new.
+
+A ring may arrive before its event can be read, while an older transaction is still open; the tailer then looks
+again after a pause that doubles. A dead Redis costs at most a second's delay, a dead PostgreSQL only the time it
+is dead: the cursor stays where it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import redis.asyncio
+import structlog
+from django.conf import settings
+from django.db import connections
+
+from . import rings
+from .cursor import Cursor, after, ahead, newest
+from .models import Event
+
+PERIOD = 1.0  # seconds between looks without a ring
+IMPATIENT = 0.01  # the first pause while an event is committed but not yet below the horizon
+BATCH = 500
+
+Deliver = Callable[[list[Event]], Awaitable[None]]
+log = structlog.get_logger(__name__)
+
+
+class Tailer:
+    """`await Tailer(deliver).run()` in a task of its own; cancel the task to stop it."""
+
+    def __init__(self, deliver: Deliver, *, start: Cursor | None = None) -> None:
+        self.deliver = deliver
+        self.cursor = start
+        self._rung = asyncio.Event()
+        # One thread, so that the tailer keeps one database connection and its own.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="tailer")
+
+    async def run(self) -> None:
+        """Deliver events until cancelled."""
+        listener = asyncio.create_task(self._listen())
+        try:
+            while True:
+                pause = await self._read_all()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._rung.wait(), pause)
+                self._rung.clear()
+        finally:
+            listener.cancel()
+            await asyncio.gather(listener, return_exceptions=True)
+            self._thread.submit(connections.close_all)
+            self._thread.shutdown(wait=False)
+
+    async def _read_all(self) -> float:
+        """Deliver all that can be read; how long to pause then, in seconds."""
+        pause = IMPATIENT
+        while True:
+            try:
+                events, more = await asyncio.get_running_loop().run_in_executor(self._thread, self._read)
+            except Exception as error:  # noqa: BLE001 - whatever fails, the next look starts at the same cursor
+                log.warning("tailer.cannot_read", error=str(error))
+                return PERIOD
+            if events:
+                await self._hand_on(events)
+                pause = IMPATIENT
+            elif not more or pause >= PERIOD:
+                return PERIOD
+            else:
+                await asyncio.sleep(pause)
+                pause *= 2
+
+    def _read(self) -> tuple[list[Event], bool]:
+        """The next batch, and whether something is committed that may not be read yet. On the tailer's thread."""
+        try:
+            if self.cursor is None:
+                self.cursor = newest()
+            events = after(self.cursor, BATCH)
+            if events:
+                self.cursor = Cursor.of(events[-1])
+            return events, len(events) == BATCH or ahead(self.cursor)
+        except Exception:
+            connections.close_all()
+            raise
+
+    async def _hand_on(self, events: list[Event]) -> None:
+        try:
+            await self.deliver(events)
+        except Exception:  # one bad fact must not silence all later ones
+            log.exception("tailer.cannot_deliver", events=len(events))
+
+    async def _listen(self) -> None:
+        """Turn rings into `_rung`, through every loss of the connection."""
+        while True:
+            client = redis.asyncio.Redis.from_url(settings.REDIS_URL, socket_connect_timeout=1)
+            try:
+                async with client.pubsub() as channel:
+                    await channel.subscribe(rings.channel())
+                    async for _ in channel.listen():
+                        self._rung.set()
+            except (redis.RedisError, OSError, TimeoutError) as error:
+                log.info("tailer.deaf", error=str(error))
+            finally:
+                with contextlib.suppress(redis.RedisError, OSError):
+                    await client.aclose()
+            await asyncio.sleep(PERIOD)

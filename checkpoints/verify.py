@@ -1,0 +1,105 @@
+"""Checking what is stored: every column of every checkpoint and chunk of a run, from the first on.
+
+A load checks what it reads. This checks everything: the numbers without a hole, each row's digest and its
+parent's, the state after each row, every anchor from its own chunks, and the run's place at its head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from uuid import UUID
+
+from .assembly import Assembly, fetcher, read_chunk
+from .errors import NotVerified
+from .models import Checkpoint, Chunk, Run
+from .rows import Row, run_sql
+from .sealer import Problem, verify_seals
+
+BATCH = 200
+_ROWS = f"""
+SELECT {", ".join(Row._fields)} FROM checkpoints_checkpoint WHERE run_id = $1 AND seq > $2 ORDER BY seq LIMIT {BATCH}
+"""  # noqa: S608 - constants
+
+
+def verify_run(run: Run) -> list[Problem]:
+    """What is wrong with a run's checkpoints; empty where all is as it was written."""
+    walk = _Walk(run)
+    for row in _rows(run.pk):
+        walk.visit(row)
+    return walk.end()
+
+
+def verify_all() -> list[Problem]:
+    """What is wrong anywhere: in any run, in rows without a run, in any chunk, in any seal."""
+    problems = [problem for run in Run.objects.order_by("pk").iterator() for problem in verify_run(run)]
+    strays = Checkpoint.objects.exclude(run_id__in=Run.objects.values("pk")).values_list("pk", flat=True)
+    problems += [Problem(f"checkpoint {id}", "belongs to no run") for id in strays]
+    for chunk in Chunk.objects.iterator(chunk_size=50):
+        stored = (bytes(chunk.digest), chunk.codec, bytes(chunk.payload), bytes(chunk.checksum))
+        try:
+            read_chunk(chunk.lineage, *stored)
+        except NotVerified as error:
+            problems.append(Problem(error.subject, error.reason))
+    return [*dict.fromkeys(problems), *verify_seals()]
+
+
+class _Walk:
+    """One pass over a run's rows in the order of their numbers."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.fetch = fetcher(run.lineage or 0)
+        self.content: dict[bytes, tuple[bytes, bool]] = {}
+        self.assembly: Assembly | None = None
+        self.digests: dict[UUID, bytes] = {}
+        self.seq = 0
+        self.problems: list[Problem] = []
+
+    def visit(self, row: Row) -> None:
+        if row.seq != self.seq + 1:
+            self._say(row, f"follows number {self.seq}: what is between is gone")
+        self.seq = row.seq
+        if row.header_digest() != row.digest:
+            self._say(row, "its columns do not match its digest")
+        if self._parent_digest(row.parent) != row.parent_digest:
+            self._say(row, "its parent is not the checkpoint it was saved on")
+        self.digests[row.id] = row.digest
+        self._apply(row)
+
+    def _apply(self, row: Row) -> None:
+        """Check the state after this row. After a fault the next anchor is the next that can be checked."""
+        if row.anchor_seq == row.seq or self.assembly is None:
+            self.assembly = Assembly(self.fetch, self.content)
+        try:
+            self.assembly.feed(row)
+            self.assembly.check()
+        except NotVerified as error:
+            self.assembly = None
+            self.problems.append(Problem(error.subject, error.reason))
+
+    def _parent_digest(self, parent: UUID | None) -> bytes | None:
+        if parent is None or parent in self.digests:
+            return self.digests.get(parent) if parent else None
+        # The first checkpoint of a fork stands on one of another run.
+        found = Checkpoint.objects.filter(pk=parent, run__lineage=self.run.lineage).values_list("digest", flat=True)
+        return next((bytes(digest) for digest in found), None)
+
+    def _say(self, row: Row, reason: str) -> None:
+        self.problems.append(Problem(f"checkpoint {row.id} (run {row.run_id}, number {row.seq})", reason))
+
+    def end(self) -> list[Problem]:
+        """All that was found, and what the run's own row says that the rows do not."""
+        position = run_sql("SELECT head, seq FROM checkpoints_run WHERE id = $1", [self.run.pk])
+        if position and position[0][0] not in self.digests:
+            self.problems.append(Problem(f"run {self.run.pk}", "its head is missing"))
+        if position and position[0][1] > self.seq:
+            self.problems.append(Problem(f"run {self.run.pk}", f"its newest checkpoint is {self.seq}, it saved more"))
+        return list(dict.fromkeys(self.problems))
+
+
+def _rows(run_id: int) -> Iterator[Row]:
+    seq = 0
+    while found := run_sql(_ROWS, [run_id, seq]):
+        for columns in found:
+            yield Row._make(columns)
+        seq = found[-1][3]
