@@ -1,0 +1,48 @@
+"""Agents: write one as a class of steps, and Holdpoint runs it durably.
+
+The names are loaded on first use, because Django imports this package before its models are ready.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from approvals.cards import Action, Card
+    from checkpoints.ops import Append, Splice
+
+    from .base import Agent, Done, Jump, effect, gate, step
+    from .errors import AgentError, EffectFailed, EffectUnknown, Retry, StepFailed
+
+_HOMES = {
+    "agents.base": ("Agent", "Done", "Jump", "effect", "gate", "step"),
+    "agents.errors": ("AgentError", "EffectFailed", "EffectUnknown", "Retry", "StepFailed"),
+    "approvals.cards": ("Action", "Card"),
+    "checkpoints.ops": ("Append", "Splice"),
+}
+
+__all__ = [
+    "Action",
+    "Agent",
+    "AgentError",
+    "Append",
+    "Card",
+    "Done",
+    "EffectFailed",
+    "EffectUnknown",
+    "Jump",
+    "Retry",
+    "Splice",
+    "StepFailed",
+    "effect",
+    "gate",
+    "step",
+]
+
+
+def __getattr__(name: str) -> Any:
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(home), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

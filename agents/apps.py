@@ -2,5 +2,16 @@ from django.apps import AppConfig
 
 
 class AgentsConfig(AppConfig):
+    """The clients: whoever writes agents, and what runs them."""
+
     name = "agents"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Listen for the doorbell, and offer the agents' own models as the truth about an edit."""
+        from checkpoints.signals import run_needs_attention
+
+        from . import doorbell, validation
+
+        run_needs_attention.connect(doorbell.on_attention, dispatch_uid="agents.doorbell")
+        validation.register()

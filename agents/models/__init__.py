@@ -1,4 +1,5 @@
 from .effect import Effect
 from .failure import Failure
+from .sweeper import SweeperPass
 
-__all__ = ["Effect", "Failure"]
+__all__ = ["Effect", "Failure", "SweeperPass"]

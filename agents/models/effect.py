@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from django.db import models
+from collections.abc import Iterable
+from typing import Any
+
+from django.db import models, transaction
+from django.db.models import F
+from django.db.models.functions import Now
+
+from agents.text import one_line
+from checkpoints import ledger
+from checkpoints.actors import Actor
+from checkpoints.errors import Fenced
+from checkpoints.values import canonical, decode
 
 
 class Effect(models.Model):
@@ -29,7 +40,7 @@ class Effect(models.Model):
     token = models.BigIntegerField()  # of the worker that performed it
     irreversible = models.BooleanField(default=False)
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.INTENDED)
-    result = models.BinaryField(default=b"null")  # canonical JSON: what the step returned
+    result = models.BinaryField(default=b"null")  # canonical JSON: what the step returned, see agents.outputs
     error = models.CharField(max_length=500, default="", blank=True)
     intended_at = models.DateTimeField(auto_now_add=True)
     settled_at = models.DateTimeField(null=True)
@@ -39,3 +50,41 @@ class Effect(models.Model):
 
     def __str__(self) -> str:
         return f"{self.step} of run {self.run_id}: {self.status}"
+
+    @property
+    def returned(self) -> Any:
+        """What the step returned."""
+        return decode(bytes(self.result))
+
+    def retried(self, *, token: int, by: Actor) -> None:
+        """Perform it again under the same key. Raises Fenced where its state changed meanwhile."""
+        came = (self.Status.INTENDED, self.Status.UNKNOWN, self.Status.FAILED)
+        self._move(came, self.Status.INTENDED, by, token=token, attempts=F("attempts") + 1, error="", settled_at=None)
+
+    def done(self, result: Any, *, by: Actor) -> None:
+        """It happened, with this result. Raises Fenced where its state changed meanwhile."""
+        came = (self.Status.INTENDED, self.Status.UNKNOWN)
+        self._move(came, self.Status.DONE, by, result=canonical(result), error="", settled_at=Now())
+
+    def failed(self, error: str, *, by: Actor) -> None:
+        """It provably did not happen. Raises Fenced where its state changed meanwhile."""
+        came = (self.Status.INTENDED, self.Status.UNKNOWN)
+        self._move(came, self.Status.FAILED, by, error=one_line(error, 500), settled_at=Now())
+
+    def unknown(self, error: str, *, by: Actor) -> None:
+        """It may have happened. Raises Fenced where its state changed meanwhile."""
+        self._move((self.Status.INTENDED,), self.Status.UNKNOWN, by, error=one_line(error, 500))
+
+    def abandoned(self, *, by: Actor) -> None:
+        """A person had it done again, whatever became of this one. Raises Fenced where its state changed."""
+        self._move((self.Status.UNKNOWN,), self.Status.ABANDONED, by, settled_at=Now())
+
+    def _move(self, came_from: Iterable[str], to: str, by: Actor, **columns: Any) -> None:
+        """The only place that assigns `status`: guarded by the token of the worker that performed it."""
+        with transaction.atomic():
+            mine = type(self).objects.filter(pk=self.pk, status__in=list(came_from), token=self.token)
+            if not mine.update(status=to, **columns):
+                raise Fenced(f"The effect {self.key[:8]} was settled by somebody else.")
+            self.refresh_from_db()
+            data = {"effect": self.pk, "step": self.step, "key": self.key, "attempts": self.attempts}
+            ledger.record(f"effect.{to}", subject=f"effect:{self.pk}", run=self.run, by=by, data=data)

@@ -16,5 +16,8 @@ class Failure(models.Model):
     traceback = models.BinaryField(default=b"")  # UTF-8
     at = models.DateTimeField(auto_now_add=True)
 
+    class Meta:
+        indexes = [models.Index(fields=["run", "-id"], name="failure_of_run")]
+
     def __str__(self) -> str:
         return f"{self.step} of run {self.run_id}: {self.error}"

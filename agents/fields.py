@@ -1,0 +1,124 @@
+"""Between the state, which is JSON, and a step's typed values.
+
+Reading validates a field's stored value by its annotation; writing validates what a step returned and dumps it to
+JSON. Both cost as much as the one field, never the whole state. What a step gets is its own copy: whatever it
+does to it cannot touch the saved state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Annotated, Any, get_args, get_origin
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import PydanticSerializationError, core_schema
+
+from checkpoints.errors import ValueRefused
+from checkpoints.ops import Append, Splice
+from checkpoints.values import pointer
+
+from .errors import FieldError
+
+ANY: TypeAdapter[Any] = TypeAdapter(Any)
+
+
+class StateSchema(GenerateJsonSchema):
+    """The JSON Schema of stored values: decimals are text, and say so by their format."""
+
+    def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
+        """A decimal's schema, with `format` for whoever draws a form."""
+        return super().decimal_schema(schema) | {"format": "decimal"}
+
+
+def schema_of(state: type[BaseModel]) -> dict[str, Any]:
+    """The state's JSON Schema in the form in which it is stored (pydantic's serialization mode)."""
+    return state.model_json_schema(mode="serialization", by_alias=False, schema_generator=StateSchema)
+
+
+@cache
+def adapter(state: type[BaseModel], name: str) -> TypeAdapter[Any]:
+    """Validates and dumps one field, its constraints included."""
+    info = state.model_fields[name]
+    constrained: Any = Annotated[info.annotation, info]
+    return TypeAdapter(constrained)
+
+
+@cache
+def item_adapter(state: type[BaseModel], name: str) -> TypeAdapter[Any]:
+    """Validates and dumps one item of a list field; anything where the annotation names no list."""
+    kind = state.model_fields[name].annotation
+    for candidate in (kind, *get_args(kind)):
+        if get_origin(candidate) in (list, Sequence):
+            return TypeAdapter(get_args(candidate)[0])
+    return ANY
+
+
+def is_list(state: type[BaseModel], name: str) -> bool:
+    """Whether the field is annotated as a list."""
+    kind = state.model_fields[name].annotation
+    return kind is list or any(get_origin(each) is list for each in (kind, *get_args(kind)))
+
+
+def read(state: type[BaseModel], name: str, values: Mapping[str, Any]) -> Any:
+    """The field's typed value, the caller's own; its default where nothing was ever written.
+
+    Raises ValueRefused where the stored value does not fit the annotation.
+    """
+    if name not in values:
+        return state.model_fields[name].get_default(call_default_factory=True, validated_data={})
+    try:
+        return adapter(state, name).validate_python(_copied(values[name]))
+    except ValidationError as error:
+        raise _refused(name, error) from error
+
+
+def dumped(state: type[BaseModel], name: str, value: Any) -> Any:
+    """What a step returned for a field, as JSON values: a new value, Append or Splice. Raises ValueRefused."""
+    if isinstance(value, Append):
+        return Append(_items(state, name, value.items))
+    if isinstance(value, Splice):
+        return Splice(value.start, value.delete, _items(state, name, value.items))
+    return _json(adapter(state, name), name, value)
+
+
+def errors_of(error: ValidationError, *at: str | int) -> list[FieldError]:
+    """Every error of a validation, by JSON Pointer."""
+    return [
+        FieldError(pointer=pointer(*at, *each["loc"]), message=each["msg"]) for each in error.errors(include_url=False)
+    ]
+
+
+def normalised(state: type[BaseModel], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The whole state, validated and dumped to JSON values. Raises pydantic's ValidationError."""
+    return state.model_validate(dict(values), by_name=True, by_alias=False).model_dump(mode="json", by_alias=False)
+
+
+def _items(state: type[BaseModel], name: str, items: Any) -> list[Any]:
+    if isinstance(items, (str, bytes, Mapping)) or not isinstance(items, Sequence):
+        raise ValueRefused(pointer(name), "Append and Splice take a list of items")
+    return [_json(item_adapter(state, name), name, item, index) for index, item in enumerate(items)]
+
+
+def _json(kind: TypeAdapter[Any], *at_and_value: Any) -> Any:
+    name, value, *index = at_and_value
+    try:
+        return kind.dump_python(kind.validate_python(value), mode="json", by_alias=False)
+    except ValidationError as error:
+        raise _refused(name, error, *index) from error
+    except (PydanticSerializationError, RecursionError) as error:
+        raise ValueRefused(pointer(name, *index), f"cannot be written as JSON: {error}") from error
+
+
+def _refused(name: str, error: ValidationError, *index: int) -> ValueRefused:
+    first = errors_of(error, name, *index)[0]
+    return ValueRefused(first["pointer"], first["message"])
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copied(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_copied(each) for each in value]
+    return value

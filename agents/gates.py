@@ -1,0 +1,130 @@
+"""A gate step: ask people, and let go of the run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from django.db import transaction
+
+from approvals import binding
+from approvals.cards import Action, Card
+from approvals.models import Gate
+from approvals.opening import open_gate
+from checkpoints import claims, store
+from checkpoints.errors import Fenced
+from checkpoints.plans import StepSpec
+
+from . import crash, steps
+from .errors import OutputRefused, StepFailed
+from .slices import Slice
+
+
+def ask(slice: Slice, spec: StepSpec) -> bool:
+    """Run the gate's method and open its gate; without a card the run goes on. Says whether the slice goes on."""
+    crash.point("before_step")
+    try:
+        returned = steps.call(slice, spec)
+        crash.point("after_step")
+        card = returned.value
+        if card is None:
+            _may_pass(slice, spec)
+            return slice.executed(spec, {}, None, took=returned.took, notes=returned.notes)
+        if not isinstance(card, Card):
+            raise OutputRefused(f"The gate {spec.name} returned {type(card).__name__}; a gate returns a Card or None.")
+        _open(slice, spec, _asked(spec, card))
+    except Fenced:
+        raise
+    except steps.RAISED as error:
+        return steps.failed(slice, spec, error)
+    return False
+
+
+def at_head(slice: Slice) -> Gate | None:
+    """The gate that stands at the head, with its outcome where it has one."""
+    found = Gate.objects.filter(run_id=slice.run.pk, checkpoint=slice.snapshot.id)
+    return found.select_related("outcome").first()
+
+
+def wait_for(slice: Slice, gate: Gate) -> bool:
+    """The gate at the head is still open: wait for it again. False where it was closed meanwhile.
+
+    The gate's row is locked, so that a decision cannot close it between the look and the release: its wake-up
+    would find a running run, and nobody would come back.
+    """
+    with transaction.atomic():
+        if not Gate.objects.select_for_update().filter(pk=gate.pk, status=Gate.Status.OPEN).exists():
+            return False
+        claims.release(slice.claim, status="waiting", by=slice.by)
+    return True
+
+
+def _open(slice: Slice, spec: StepSpec, card: Card) -> None:
+    slice.check()
+    reopened = _reopened(slice, spec)
+    crash.point("before_gate")
+    open_gate(
+        claim=slice.claim,
+        run=slice.run,
+        snapshot=slice.snapshot,
+        step=spec,
+        policy=spec.policy,
+        card=replace(card, reopened=reopened) if reopened else card,
+        by=slice.by,
+    )
+    crash.point("after_gate")
+
+
+def _asked(spec: StepSpec, card: Card) -> Card:
+    """The card, with an action for each field that may be edited where the agent named none."""
+    if card.actions or card.question:
+        return card
+    effects = [*spec.allows, *[""] * len(spec.edits)]
+    actions = [
+        Action(id=name, title=name, effect=effect, pointer=f"/{name}")
+        for name, effect in zip(spec.edits, effects, strict=False)
+    ]
+    return replace(card, actions=actions)
+
+
+def _may_pass(slice: Slice, spec: StepSpec) -> None:
+    """Raises StepFailed where this gate was reopened for a permission: passing it would go round for ever."""
+    if slice.path.head.kind == "reopen":
+        needs = slice.path.head.step
+        raise StepFailed(f"{needs} needs a permission that the gate {spec.name} gives, yet it asked nothing.")
+
+
+def _reopened(slice: Slice, spec: StepSpec) -> dict[str, Any] | None:
+    """What changed since this gate's last approval, where an effect was refused for it."""
+    if slice.path.head.kind != "reopen":
+        return None
+    effect = slice.path.head.step
+    gate = (
+        Gate.objects.filter(run_id=slice.run.pk, step=spec.name, checkpoint__in=slice.path.settled())
+        .select_related("outcome", "run__plan")
+        .order_by("-pk")
+        .first()
+    )
+    if gate is None:
+        return None
+    return {"gate": gate.pk, "changes": changes_since(slice, gate, effect)}
+
+
+def changes_since(slice: Slice, gate: Gate, effect: str) -> list[binding.Row]:
+    """Rows: what of that which `gate` approved for `effect` is different now."""
+    approved = gate.outcome.approved()
+    before = store.load_checkpoint(gate.checkpoint).state
+    return binding.differences(approved, approved_state=before, **world(slice, effect))
+
+
+def world(slice: Slice, effect: str) -> dict[str, Any]:
+    """What approvals.binding reads to say what would run now."""
+    return {
+        "effect": effect,
+        "run": slice.run.pk,
+        "agent": slice.plan.agent,
+        "version": slice.plan.version,
+        "plan": bytes(slice.run.plan.digest).hex(),
+        "state": slice.snapshot.state,
+        "fields": slice.snapshot.fields,
+    }

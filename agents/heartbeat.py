@@ -1,0 +1,108 @@
+"""One thread per worker process renews the lease of whatever run the process holds.
+
+It renews every third of the lease on a connection of its own. When the lease is lost it says so, and the runner
+drops its work at the next look; the fencing token in the saving statement is what makes that safe. A step that
+overruns its limit by the grace, deaf to the alarm, is ended by SIGKILL: the attempt is counted in PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import structlog
+from django.db import Error, connection
+
+from checkpoints import claims
+from checkpoints.claims import Claim
+
+GRACE = 5.0  # seconds past a step's limit
+log = structlog.get_logger()
+
+
+class Beat:
+    """What the thread knows of one claim."""
+
+    def __init__(self, claim: Claim) -> None:
+        self.claim = claim
+        self.lost = False
+        self.renewed = time.monotonic()
+        self.kill_at: float | None = None
+
+    def stale(self) -> bool:
+        """Whether the lease may have passed, by this machine's monotonic clock."""
+        return self.lost or time.monotonic() - self.renewed >= self.claim.lease
+
+    def next_look(self) -> float:
+        """When the thread has to look again."""
+        due = self.renewed + self.claim.lease / 3
+        return due if self.kill_at is None else min(due, self.kill_at)
+
+    def look(self) -> None:
+        """Kill an overrun process, renew a lease that is due."""
+        now = time.monotonic()
+        if self.kill_at is not None and now >= self.kill_at:
+            log.error("step.killed", run=self.claim.run_id, grace=GRACE)
+            os.kill(os.getpid(), signal.SIGKILL)
+        if now >= self.renewed + self.claim.lease / 3:
+            self.renew(now)
+
+    def renew(self, now: float) -> None:
+        """Renew once. A database that does not answer is asked again a moment later."""
+        try:
+            self.lost = not claims.renew(self.claim)
+            self.renewed = now
+        except Error as error:
+            log.warning("lease.not_renewed", run=self.claim.run_id, error=str(error))
+            time.sleep(min(1.0, self.claim.lease / 10))
+
+
+class Heart:
+    """The thread, started on first use in each process."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.beats: list[Beat] = []
+        self.pid = 0
+
+    @contextmanager
+    def watch(self, claim: Claim) -> Iterator[Beat]:
+        """Keep `claim` alive inside the block."""
+        beat = Beat(claim)
+        with self.changed:
+            if self.pid != os.getpid():  # a forked worker inherits the object but not the thread
+                self.pid, self.beats = os.getpid(), []
+                threading.Thread(target=self.run, name="heartbeat", daemon=True).start()
+            self.beats.append(beat)
+            self.changed.notify()
+        try:
+            yield beat
+        finally:
+            with self.changed:
+                self.beats.remove(beat)
+
+    def limit(self, beat: Beat, seconds: float | None) -> None:
+        """From now on, kill the process when `seconds` and the grace have passed; None: no more."""
+        with self.changed:
+            beat.kill_at = None if seconds is None else time.monotonic() + seconds + GRACE
+            if seconds is not None and seconds + GRACE < beat.claim.lease / 3:
+                self.changed.notify()
+
+    def run(self) -> None:
+        """The thread's life: sleep until something is due, then look."""
+        while True:
+            with self.changed:
+                due = min((beat.next_look() for beat in self.beats if not beat.lost), default=None)
+                self.changed.wait(None if due is None else max(0.0, due - time.monotonic()))
+                mine = [beat for beat in self.beats if not beat.lost]
+            for beat in mine:
+                beat.look()
+            if mine and connection.connection is not None:
+                connection.close()  # back to the pool: the next beat is seconds away
+
+
+HEART = Heart()

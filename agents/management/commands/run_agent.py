@@ -1,0 +1,136 @@
+"""`manage.py run_agent NAME --input FILE|JSON`: start runs, and watch them if asked to."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import Group, User
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from agents import registry
+from agents.errors import AgentError, InputRefused
+from agents.start import checked, start_run
+from approvals.models import Gate
+from checkpoints import actors
+from checkpoints.errors import PlanChanged, ValueRefused
+from checkpoints.models import Checkpoint, Run
+from checkpoints.values import parse
+
+POLL = 0.1  # seconds
+
+
+class Command(BaseCommand):
+    """Starts one run per input and prints where to look at it."""
+
+    help = "Starts an agent on an input: JSON, a file, or a folder that the agent can read."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """The agent's name and its input; see --help."""
+        parser.add_argument("name", help="the agent's name")
+        parser.add_argument("--input", required=True, nargs="+", help="JSON, or files or folders")
+        parser.add_argument("--wait", action="store_true", help="show steps as they land, until each run waits or ends")
+        parser.add_argument("--team", default="", help="the team that the runs belong to; the agent's own by default")
+        parser.add_argument("--as", dest="user", default="", help="the username of whoever starts them")
+        parser.add_argument("--key", default="", help="idempotency key: the same key gives the same run")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Check every input first, so that nothing is started where one of them is wrong."""
+        try:
+            known = registry.named(options["name"])
+            inputs = self.inputs(known.agent, options["input"])
+            for each in inputs:
+                checked(known.agent.State, each)
+            runs = [self.start(known, each, index, len(inputs), options) for index, each in enumerate(inputs)]
+        except InputRefused as error:
+            lines = [f"  {each['pointer'] or '/'}: {each['message']}" for each in error.errors]
+            raise CommandError("The input was refused:\n" + "\n".join(lines)) from error
+        except (AgentError, PlanChanged, ValueRefused) as error:
+            raise CommandError(str(error)) from error
+        if options["wait"]:
+            for run in runs:
+                self.watch(run)
+        if any(run.status == Run.Status.FAILED for run in runs):
+            raise CommandError("At least one run failed.")
+
+    def inputs(self, agent: Any, given: list[str]) -> list[dict[str, Any]]:
+        """The inputs that the arguments name, in order."""
+        found: list[dict[str, Any]] = []
+        for each in given:
+            path = Path(each)
+            if each.lstrip().startswith(("{", "[")):
+                found += _several(parse(each))
+            elif not path.exists():
+                raise CommandError(f"{each} is neither JSON nor a file or folder that exists.")
+            elif path.is_file() and path.suffix == ".json":
+                found += _several(parse(path.read_bytes()))
+            else:
+                found += agent.inputs_from(path)
+        if not found:
+            raise CommandError(f"{', '.join(given)} holds no input.")
+        return found
+
+    def start(self, known: Any, input: dict[str, Any], index: int, count: int, options: dict[str, Any]) -> Run:
+        """Start one run and say where it is."""
+        user = _user(options["user"])
+        key = options["key"] and (f"{options['key']}/{index}" if count > 1 else options["key"])
+        run = start_run(
+            known.spec.agent,
+            input,
+            by=actors.of_user(user) if user else actors.SYSTEM,
+            team=_team(options["team"] or known.agent.team, user),
+            started_by=user,
+            key=key or None,
+        )
+        self.stdout.write(f"{run} {run.title}: {base_url()}/runs/{run.pk}/")
+        return run
+
+    def watch(self, run: Run) -> None:
+        """Print the run's steps as they land, until it waits for a person or has ended."""
+        seen = 0
+        while True:
+            run.refresh_from_db()
+            for place in Checkpoint.objects.filter(run=run, seq__gt=seen).defer("payload").order_by("seq"):
+                seen = place.seq
+                took = f"{place.took_us / 1000:.0f} ms"
+                self.stdout.write(f"{run}   {place.seq:>3}  {place.kind:<8} {place.step}  ({took})")
+            self.stdout.flush()
+            if run.status == Run.Status.WAITING or run.status not in Run.LIVE:
+                break
+            time.sleep(POLL)
+        self.stdout.write(f"{run} is {run.status}{f': {run.reason}' if run.reason else ''}")
+        for gate in Gate.objects.open().filter(run=run):
+            self.stdout.write(f"{run} asks: {base_url()}/gates/{gate.pk}/")
+
+
+def base_url() -> str:
+    """Where people reach this server."""
+    return str(settings.HOLDPOINT_ORIGINS[0]).rstrip("/")
+
+
+def _several(value: Any) -> list[dict[str, Any]]:
+    return value if isinstance(value, list) else [value]
+
+
+def _user(username: str) -> User | None:
+    if not username:
+        return None
+    try:
+        return User.objects.get(username=username)
+    except User.DoesNotExist as error:
+        raise CommandError(f"There is no user named {username}.") from error
+
+
+def _team(name: str, user: User | None) -> Group:
+    if name:
+        try:
+            return Group.objects.get(name=name)
+        except Group.DoesNotExist as error:
+            known = ", ".join(Group.objects.order_by("name").values_list("name", flat=True)) or "none"
+            raise CommandError(f"There is no team named {name}; known: {known}.") from error
+    teams = list(user.groups.all()) if user else list(Group.objects.all()[:2])
+    if len(teams) == 1:
+        return teams[0]
+    raise CommandError("Say which team the run belongs to: --team NAME.")

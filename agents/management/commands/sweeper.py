@@ -1,0 +1,36 @@
+"""`manage.py sweeper`: the process that finds what a crash, a flush or a clock left lying."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from agents import sweeper
+
+
+class Command(BaseCommand):
+    """Sweep every second until told to stop."""
+
+    help = "Rings for runs that are due, wakes timers, expires gates, seals the audit. Safe to run twice."
+    stopping = False
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """`--once` for a single pass."""
+        parser.add_argument("--once", action="store_true", help="one pass, then end")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Sweep."""
+        if options["once"]:
+            self.stdout.write(str(sweeper.Sweeper().sweep_once()))
+            return
+        signal.signal(signal.SIGTERM, self.stop)
+        signal.signal(signal.SIGINT, self.stop)
+        self.stdout.write("The sweeper is ready.")
+        self.stdout.flush()
+        sweeper.run_for_ever(lambda: self.stopping)
+
+    def stop(self, *_: Any) -> None:
+        """End after this pass."""
+        self.stopping = True

@@ -1,0 +1,40 @@
+"""`manage.py worker`: a Celery worker for the agents that are registered here."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import connections
+
+from agents import registry
+from agents.errors import AgentError
+from checkpoints.errors import PlanChanged
+
+
+class Command(BaseCommand):
+    """Becomes a Celery worker with the queues of every registered agent version."""
+
+    help = "Starts a Celery worker that serves the queues of the registered agents. Arguments go on to Celery."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """`--concurrency` and `--pool` go on to Celery."""
+        parser.add_argument("--concurrency", "-c", type=int, default=2, help="processes that run agents (2)")
+        parser.add_argument("--pool", default="prefork", choices=["prefork", "solo"], help="Celery's pool (prefork)")
+        parser.add_argument("--name", default="", help="the worker's name, for two on one machine")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Store the plans, then become Celery: no process of ours stays in between."""
+        try:
+            registry.register_all()
+        except (AgentError, PlanChanged) as error:
+            raise CommandError(str(error)) from error
+        command = [sys.executable, "-m", "celery", "-A", "config.celery", "worker", "--loglevel", "INFO"]
+        command += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
+        command += ["-Q", ",".join(registry.queues()), "--pool", options["pool"], "-c", str(options["concurrency"])]
+        command += ["-n", f"{options['name'] or f'worker-{os.getpid()}'}@%h"]
+        connections.close_all()
+        sys.stdout.flush()
+        os.execv(sys.executable, command)  # noqa: S606 - a list of our own words, no shell

@@ -1,0 +1,31 @@
+"""The sweeper's sign of life, kept where a flushed Redis cannot lose it."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from django.db import models
+from django.db.models.functions import Now
+
+
+class SweeperPass(models.Model):
+    """One row: when the sweeper last finished a pass, by the database's clock."""
+
+    at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        verbose_name_plural = "sweeper passes"
+
+    def __str__(self) -> str:
+        return f"swept at {self.at:%H:%M:%S}"
+
+    @classmethod
+    def beat(cls) -> None:
+        """Say that a pass was finished."""
+        if not cls.objects.filter(pk=1).update(at=Now()):
+            SweeperPass.objects.bulk_create([SweeperPass(pk=1)], ignore_conflicts=True)
+
+    @classmethod
+    def latest(cls) -> Self | None:
+        """The last pass; None before the first."""
+        return cls.objects.filter(pk=1).first()

@@ -1,0 +1,166 @@
+"""Applying a closed gate: the decision's transaction closed it, the worker under its token writes what follows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+
+from approvals.models import Gate, Outcome
+from approvals.pointers import tokens
+from checkpoints import patch, store
+from checkpoints.actors import SYSTEM, Actor
+from checkpoints.errors import ValueRefused
+from checkpoints.ops import Append
+from checkpoints.plans import StepSpec
+
+from . import crash, effects, fields, outputs, recovery, steps
+from .errors import OutputRefused, StepFailed
+from .models import Effect
+from .planning import DECISION
+from .slices import Slice
+
+Kind = Outcome.Kind
+AGREED = (Kind.APPROVED, Kind.EDITED, Kind.ANSWERED)
+
+
+def settle(slice: Slice, gate: Gate) -> bool:
+    """Save the outcome of the gate at the head as its step's checkpoint; says whether the slice goes on."""
+    crash.point("before_outcome")
+    spec = slice.plan.step(gate.step)
+    outcome: Outcome = gate.outcome
+    if gate.kind == Gate.Kind.RECOVERY:
+        going = _recover(slice, spec, gate, outcome)
+    else:
+        going = _review(slice, spec, gate, outcome)
+    crash.point("after_outcome")
+    return going
+
+
+def _review(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
+    by = _who(outcome)
+    if outcome.kind in AGREED:
+        state = patch.apply(outcome.state_patch, slice.snapshot.state)
+        writes: dict[str, Any] = {name: state.get(name) for name in _touched(outcome.state_patch)}
+        writes |= _told(slice, gate, outcome, state)
+        return slice.save("gate", spec, writes, slice.plan.next_after(spec.name), by=by, slice_over=False)
+    told = _told(slice, gate, outcome, slice.snapshot.state)
+    if outcome.kind == Kind.REJECTED and outcome.then == "back":
+        return _send_back(slice, spec, gate, outcome, told)
+    if outcome.kind == Kind.EXPIRED and spec.on_expire:
+        return slice.save("gate", spec, told, spec.on_expire, by=by, slice_over=False)
+    return slice.save("gate", spec, told, spec.name, end="cancelled", reason=_why_ended(outcome), by=by)
+
+
+def _send_back(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome, told: dict[str, Any]) -> bool:
+    """Save the outcome on its branch and move the head to where the named step last started, with the feedback.
+
+    One transaction: in between, the run would stand at a rejected gate with nothing left to do.
+    """
+    by, back_to = _who(outcome), outcome.back_to or spec.on_reject
+    before = slice.path.before_last(back_to)
+    feedback = _feedback(slice, spec, gate, outcome)
+    if before is None:
+        return slice.save("gate", spec, told | feedback, back_to, by=by, slice_over=False)
+    target = store.load_checkpoint(before)
+    with transaction.atomic():
+        slice.save("gate", spec, told, back_to, by=by, slice_over=False)
+        slice.rewind(target, spec, told | feedback, back_to=back_to, by=by)
+    return True
+
+
+def _feedback(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> dict[str, Any]:
+    if not spec.feedback:
+        return {}
+    item = {
+        "text": outcome.words,
+        "by": outcome.by_name or outcome.by,
+        "at": outcome.created_at.isoformat(),
+        "gate": gate.pk,
+    }
+    return {spec.feedback: fields.dumped(slice.agent.State, spec.feedback, Append([item]))}
+
+
+def _told(slice: Slice, gate: Gate, outcome: Outcome, after: dict[str, Any]) -> dict[str, Any]:
+    """What the agent is told of the decision, where its state has a place for it."""
+    if DECISION not in slice.agent.State.model_fields:
+        return {}
+    said = {
+        "gate": gate.step,
+        "kind": outcome.kind,
+        "by": outcome.by_name or outcome.by,
+        "changes": patch.changes(slice.snapshot.state, after),
+        "answer": outcome.answered,
+    }
+    return {DECISION: fields.dumped(slice.agent.State, DECISION, said)}
+
+
+def _recover(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
+    effect = effects.newest(slice, spec) if spec.kind == "effect" else None
+    if effect is not None and effect.status == Effect.Status.DONE:
+        return _retry(slice, spec, outcome)  # a late report settled it: the step adopts the result
+    answer = outcome.answered or {}
+    choice = answer.get("choice")
+    if choice == recovery.HAPPENED and effect is not None:
+        return _happened(slice, spec, effect, outcome, answer.get("value"))
+    if choice == recovery.SKIP:
+        return slice.save("recovery", spec, {}, slice.plan.next_after(spec.name), counts=False, by=_who(outcome))
+    if choice in (recovery.RETRY, recovery.NOT_HAPPENED, recovery.AGAIN):
+        return _retry(slice, spec, outcome, effect, choice)
+    return _stop(slice, spec, gate, outcome)
+
+
+def _retry(
+    slice: Slice, spec: StepSpec, outcome: Outcome, effect: Effect | None = None, choice: str = recovery.RETRY
+) -> bool:
+    """Go on with the same step; an effect's open row is settled first, so that the next has a key of its own."""
+    by = _who(outcome)
+    with transaction.atomic():
+        if effect is not None and effect.status == Effect.Status.UNKNOWN:
+            if choice == recovery.NOT_HAPPENED:
+                effect.failed(f"{outcome.by_name or outcome.by} says that it did not happen", by=by)
+            elif choice == recovery.AGAIN:
+                effect.abandoned(by=by)
+        return slice.save("recovery", spec, {}, spec.name, counts=False, by=by, slice_over=False)
+
+
+def _happened(slice: Slice, spec: StepSpec, effect: Effect, outcome: Outcome, value: Any) -> bool:
+    """Record the result that a person read at the provider; one that does not fit is asked for again."""
+    by = _who(outcome)
+    try:
+        output = outputs.told(slice.agent, spec, value)
+        with transaction.atomic():
+            effect.done(outputs.packed(output), by=by)
+            return slice.save("step", spec, output.writes, slice.plan.next_after(spec.name), by=by, slice_over=False)
+    except (ValueRefused, OutputRefused) as error:
+        with transaction.atomic():
+            steps.keep(slice, spec, StepFailed(f"The result that was given does not fit: {error}"))
+            return slice.save("recovery", spec, {}, spec.name, counts=False, by=by, slice_over=False)
+
+
+def _stop(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
+    by = _who(outcome)
+    who = outcome.by_name or outcome.by
+    reason = f"{spec.name} failed; stopped by {who}"
+    if outcome.kind in (Kind.EXPIRED, Kind.WITHDRAWN):
+        reason = f"{spec.name} failed; {_why_ended(outcome)}"
+    return slice.save("recovery", spec, {}, spec.name, counts=False, end="failed", reason=reason, by=by)
+
+
+def _why_ended(outcome: Outcome) -> str:
+    who = outcome.by_name or outcome.by
+    if outcome.kind == Kind.EXPIRED:
+        return "Nobody answered in time"
+    if outcome.kind == Kind.WITHDRAWN:
+        return f"The gate was withdrawn: {outcome.words}"
+    return f"Rejected by {who}: {outcome.words}" if outcome.words else f"Rejected by {who}"
+
+
+def _touched(operations: list[dict[str, Any]]) -> set[str]:
+    """The state fields that a JSON Patch reaches into."""
+    places = [each[word] for each in operations for word in ("path", "from") if word in each]
+    return {tokens(place)[0] for place in places if tokens(place)}
+
+
+def _who(outcome: Outcome) -> Actor:
+    return Actor(outcome.by, outcome.by_name) if outcome.by else SYSTEM

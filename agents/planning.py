@@ -1,0 +1,170 @@
+"""From an agent's class to its plan, refusing what cannot work before anything runs."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+from pydantic import BaseModel
+
+from checkpoints.plans import PlanSpec, StepSpec
+
+from . import fields
+from .base import MARK, Agent, Declaration
+from .errors import AgentError
+from .writes import inferred, source_of
+
+NAME = re.compile(r"[a-z][a-z0-9_-]{0,99}")
+VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+KEY = "key"  # the parameter of an effect that gets the idempotency key
+DECISION = "decision"  # the state field in which an agent may be told what was decided
+
+Steps = dict[str, tuple[Callable[..., Any], Declaration]]
+
+
+def plan_of(agent: type[Agent]) -> PlanSpec:
+    """The agent's plan. Raises AgentError with a sentence that says what is wrong and where."""
+    _check_agent(agent)
+    steps = steps_of(agent)
+    if not steps:
+        raise AgentError(f"{agent.__name__} has no steps; decorate a method with @step.")
+    specs = tuple(_spec(agent, name, *each) for name, each in steps.items())
+    _check_flow(agent, specs)
+    return PlanSpec(
+        agent=agent.name,
+        version=agent.version,
+        doc=inspect.getdoc(agent) or "",
+        state_schema=fields.schema_of(agent.State),
+        steps=specs,
+    )
+
+
+def steps_of(agent: type[Agent]) -> Steps:
+    """The decorated methods in order of definition, inherited ones first."""
+    found: Steps = {}
+    for base in reversed(agent.__mro__):
+        for name, method in vars(base).items():
+            said = getattr(method, MARK, None)
+            if isinstance(said, Declaration):
+                found[name] = (method, said)
+    return found
+
+
+def _check_agent(agent: type[Agent]) -> None:
+    where = f"The agent {agent.__name__}"
+    if not NAME.fullmatch(agent.name):
+        raise AgentError(f"{where} needs a `name` of small letters, digits, - and _; it has {agent.name!r}.")
+    if not isinstance(agent.version, str) or not VERSION.fullmatch(agent.version):
+        raise AgentError(f"{where} needs a `version` of letters, digits, dots and dashes; it has {agent.version!r}.")
+    state = getattr(agent, "State", None)
+    if not (isinstance(state, type) and issubclass(state, BaseModel)):
+        raise AgentError(f"{where} needs a class State, a pydantic BaseModel.")
+    for name, field in state.model_fields.items():
+        if field.alias or field.validation_alias or field.serialization_alias:
+            raise AgentError(f"{where}: the state field {name} has an alias; states are kept by field name.")
+
+
+def _spec(agent: type[Agent], name: str, method: Callable[..., Any], said: Declaration) -> StepSpec:
+    known = agent.State.model_fields
+    where = f"{agent.name}.{name}"
+    writes = said.writes if said.writes is not None else inferred(method)
+    for field in writes:
+        if field not in known:
+            raise AgentError(f"{where} writes {field}, which is no field of its State.")
+    for field in said.edits:
+        if field not in known:
+            raise AgentError(f"{where} lets people edit {field}, which is no field of its State.")
+    if said.kind == "effect":
+        _check_effect(agent, where, said)
+    return StepSpec(
+        name=name,
+        kind=said.kind,
+        reads=_reads(agent, where, method, said),
+        writes=writes,
+        code_hash=_code_hash(method, said),
+        doc=inspect.getdoc(method) or "",
+        reads_world=said.reads_world,
+        undo=said.undo,
+        irreversible=said.irreversible,
+        idempotent=said.idempotent,
+        guarded=said.guarded and said.kind == "effect",
+        allows=said.allows,
+        edits=said.edits,
+        on_reject=said.on_reject,
+        on_expire=said.on_expire,
+        policy=said.policy,
+        feedback=_feedback(agent, where, said),
+        time_limit=float(said.time_limit),
+        retries=said.retries,
+    )
+
+
+def _reads(agent: type[Agent], where: str, method: Callable[..., Any], said: Declaration) -> tuple[str, ...]:
+    names = []
+    for parameter in list(inspect.signature(method).parameters.values())[1:]:
+        if said.kind == "effect" and parameter.name == KEY:
+            continue
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise AgentError(f"{where} takes *{parameter.name}; a step names each state field that it reads.")
+        if parameter.name not in agent.State.model_fields:
+            raise AgentError(f"{where} reads {parameter.name}, which is no field of its State.")
+        names.append(parameter.name)
+    return tuple(names)
+
+
+def _code_hash(method: Callable[..., Any], said: Declaration) -> str:
+    sources = [source_of(each) for each in (method, *said.uses)]
+    return hashlib.sha256("\0".join(sources).encode()).hexdigest()
+
+
+def _feedback(agent: type[Agent], where: str, said: Declaration) -> str:
+    if said.kind != "gate":
+        return ""
+    name = "feedback" if said.feedback is None else said.feedback
+    there = name in agent.State.model_fields and fields.is_list(agent.State, name)
+    if said.feedback and not there:
+        raise AgentError(f"{where} puts feedback into {name}, which is no list field of its State.")
+    return name if there else ""
+
+
+def _check_effect(agent: type[Agent], where: str, said: Declaration) -> None:
+    if not said.undo and not said.irreversible:
+        raise AgentError(f"The effect {where} names neither its undo nor that it is irreversible; say one of them.")
+    if said.undo and said.irreversible:
+        raise AgentError(f"The effect {where} names an undo and says that it is irreversible; say one of them.")
+    if not said.undo:
+        return
+    undo = getattr(agent, said.undo, None)
+    if not callable(undo):
+        raise AgentError(f"The effect {where} is undone by {said.undo}, which is no method of the agent.")
+    if hasattr(undo, MARK):
+        raise AgentError(f"The effect {where} is undone by {said.undo}, which is a step of the flow; make it a method.")
+
+
+def _check_flow(agent: type[Agent], specs: tuple[StepSpec, ...]) -> None:
+    by_name = {spec.name: spec for spec in specs}
+    for spec in specs:
+        where = f"The gate {agent.name}.{spec.name}"
+        for allowed in spec.allows:
+            if allowed not in by_name or by_name[allowed].kind != "effect":
+                raise AgentError(f"{where} allows {allowed}, which is no effect of the agent.")
+        for word, target in (("on_reject", spec.on_reject), ("on_expire", spec.on_expire)):
+            if target and target not in by_name:
+                raise AgentError(f"{where} names the unknown step {target} in {word}.")
+        if spec.on_reject and by_name[spec.on_reject].kind == "gate":
+            raise AgentError(f"{where} goes back to the gate {spec.on_reject}; name a step that can do better.")
+    allowed_ones = {name for spec in specs for name in spec.allows}
+    for spec in specs:
+        if spec.guarded and DECISION in spec.reads:
+            raise AgentError(
+                f"The effect {agent.name}.{spec.name} reads {DECISION}, which is written after its approval; "
+                "let a step before it read that."
+            )
+        if spec.guarded and spec.name not in allowed_ones:
+            raise AgentError(
+                f"No gate allows the effect {agent.name}.{spec.name}; name it in a gate's `allows`, "
+                "or declare it with guarded=False."
+            )

@@ -1,0 +1,124 @@
+"""The agents that this process knows: from HOLDPOINT_AGENTS and from the entry points `holdpoint.agents`.
+
+Declarations are read once a process. `plans` also stores each plan's row, once, and is what a worker may claim.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from types import ModuleType
+from typing import TypeGuard
+
+from django.conf import settings
+
+from checkpoints import plans as stored_plans
+from checkpoints.errors import PlanChanged
+from checkpoints.models import Plan, Run
+from checkpoints.plans import PlanSpec
+
+from .base import Agent
+from .errors import AgentError, UnknownAgent
+from .planning import plan_of
+
+
+@dataclass(frozen=True)
+class Registered:
+    """One agent version: its class and its plan."""
+
+    agent: type[Agent]
+    spec: PlanSpec
+
+    @property
+    def queue(self) -> str:
+        """The Celery queue on which its doorbells ring."""
+        return queue_of(self.spec.agent, self.spec.version)
+
+
+def queue_of(agent: str, version: str) -> str:
+    """One queue per agent version, so that old and new workers live side by side."""
+    return f"agent.{agent}.{version}"
+
+
+@cache
+def agents() -> dict[tuple[str, str], Registered]:
+    """Every agent version known here, by (name, version). Raises AgentError."""
+    found: dict[tuple[str, str], Registered] = {}
+    for agent in _declared():
+        where = (agent.name, agent.version)
+        if where in found and found[where].agent is not agent:
+            raise AgentError(
+                f"{agent.__module__}.{agent.__name__} and {found[where].agent.__module__}."
+                f"{found[where].agent.__name__} are both {agent.name} {agent.version}; raise one's version."
+            )
+        if where not in found:
+            found[where] = Registered(agent, plan_of(agent))
+    return found
+
+
+def named(name: str, version: str = "") -> Registered:
+    """The agent of that name, in its newest version unless one is given. Raises UnknownAgent."""
+    versions = [key for key in agents() if key[0] == name and version in ("", key[1])]
+    if not versions:
+        known = ", ".join(sorted({key[0] for key in agents()})) or "none"
+        raise UnknownAgent(f"There is no agent named {name}{f' {version}' if version else ''}; known: {known}.")
+    return agents()[max(versions, key=lambda key: _natural(key[1]))]
+
+
+def queues() -> list[str]:
+    """The queues that a worker with these agents serves."""
+    return sorted(each.queue for each in agents().values())
+
+
+def register_all() -> dict[int, Registered]:
+    """Store the plan of every agent known here; returns them by their plan row's id. Raises PlanChanged."""
+    return {register(each).pk: each for each in agents().values()}
+
+
+def register(each: Registered) -> Plan:
+    """Store one agent's plan. Raises PlanChanged where runs still wait on other code of the same version."""
+    plan = stored_plans.keep(each.spec)
+    waiting = Run.objects.filter(plan__agent=plan.agent, plan__version=plan.version, status__in=Run.LIVE).exclude(
+        plan=plan
+    )
+    if waiting.exists():
+        raise PlanChanged(
+            f"The code of {plan.agent} {plan.version} changed while {waiting.count()} of its runs are under way; "
+            "raise the agent's version, or put the old code back until they are done."
+        )
+    return plan
+
+
+@cache
+def plans() -> dict[int, Registered]:
+    """The plans whose runs this process may claim, by plan id; stored on first use."""
+    return register_all()
+
+
+def forget() -> None:
+    """Read the declarations anew on next use."""
+    agents.cache_clear()
+    plans.cache_clear()
+
+
+def _declared() -> list[type[Agent]]:
+    homes: list[object] = [import_module(name) for name in settings.HOLDPOINT_AGENTS]
+    homes += [point.load() for point in entry_points(group="holdpoint.agents")]
+    return [agent for home in homes for agent in _agents_in(home)]
+
+
+def _agents_in(home: object) -> list[type[Agent]]:
+    if not isinstance(home, ModuleType):
+        return [home] if _is_agent(home) else []
+    return [each for each in vars(home).values() if _is_agent(each)]
+
+
+def _is_agent(thing: object) -> TypeGuard[type[Agent]]:
+    return isinstance(thing, type) and issubclass(thing, Agent) and bool(thing.name)
+
+
+def _natural(version: str) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"[._-]", version)]

@@ -1,0 +1,119 @@
+"""The runner: takes one run as far as it goes.
+
+Claim it (guarded; the token fences whoever had it before), load its head verified, apply what was decided at a
+gate there, and execute step after step; each step is one statement that writes checkpoint, status and event under
+the token. Until the run waits or ends, or its time slice is over and others get their turn.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+
+import structlog
+from django.conf import settings
+from django.db import Error, connection, transaction
+
+from checkpoints import claims, store
+from checkpoints.actors import SYSTEM
+from checkpoints.claims import Claim
+from checkpoints.errors import Fenced, NotVerified
+from checkpoints.models import Run
+
+from . import crash, effects, gates, outcomes, registry, steps
+from .heartbeat import HEART, Beat
+from .slices import Slice
+
+HOPELESS = 10  # attempts at what is the runner's own work, after which the run is frozen
+log = structlog.get_logger()
+
+
+def advance(run_id: int) -> bool:
+    """Take the run as far as it goes; False where it was not this worker's to take.
+
+    Safe to call at any time, by anybody, as often as they like: what there is to do is read under a claim.
+    """
+    connection.close_if_unusable_or_obsolete()
+    claim = claims.claim(run_id, plan_ids=list(registry.plans()), worker=worker(), lease=settings.HOLDPOINT_LEASE)
+    if claim is None:
+        return False
+    with structlog.contextvars.bound_contextvars(run=run_id, token=claim.token), HEART.watch(claim) as beat:
+        crash.point("after_claim")
+        try:
+            _work(claim, beat)
+        except Fenced:
+            log.info("run.fenced")
+        except NotVerified as error:
+            _freeze(claim, f"Integrity fault at {error}")
+        except Error as error:
+            log.warning("database.lost", error=str(error))  # the lease runs out, and the sweeper rings
+        except Exception as error:
+            log.exception("runner.failed")
+            _let_go(claim, error)
+    return True
+
+
+def worker() -> str:
+    """Who holds the claim, for people: host and process."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def _work(claim: Claim, beat: Beat) -> None:
+    run = Run.objects.select_related("plan", "team").get(pk=claim.run_id)
+    slice = Slice(claim, run, registry.plans()[run.plan_id], store.load(run), beat, claim.attempts)
+    gate = gates.at_head(slice)
+    if gate is not None and gate.status == gate.Status.OPEN:
+        if gates.wait_for(slice, gate):
+            return
+        gate = gates.at_head(slice)
+    going = gate is None or outcomes.settle(slice, gate)
+    while going:
+        slice.check()
+        going = turn(slice)
+
+
+def turn(slice: Slice) -> bool:
+    """Execute the next step; says whether the slice goes on."""
+    spec = slice.plan.step(slice.snapshot.next_step)
+    with structlog.contextvars.bound_contextvars(step=spec.name, attempt=slice.attempt):
+        if spec.kind == "effect":
+            return effects.perform(slice, spec)
+        if slice.attempt > spec.retries + 1:
+            return steps.died(slice, spec)
+        return gates.ask(slice, spec) if spec.kind == "gate" else steps.execute(slice, spec)
+
+
+def _freeze(claim: Claim, reason: str) -> None:
+    """The run's data does not verify: it never continues from there. Names the last good checkpoint."""
+    log.error("run.frozen", reason=reason)
+    good = last_good(claim.run_id)
+    verdict = f"the last checkpoint that verifies is {good}" if good else "no checkpoint of it verifies"
+    try:
+        claims.release(claim, status="failed", reason=f"{reason[:200]}; {verdict}", by=SYSTEM)
+    except Fenced:
+        log.info("run.fenced")
+
+
+def last_good(run_id: int) -> int | None:
+    """The number of the newest checkpoint on the path that loads and verifies; None where none does."""
+    run = Run.objects.get(pk=run_id)
+    for seq, id in run.checkpoints.order_by("-seq").values_list("seq", "id").iterator(chunk_size=64):
+        try:
+            store.load_checkpoint(id)
+        except NotVerified:
+            continue
+        return int(seq)
+    return None
+
+
+def _let_go(claim: Claim, error: Exception) -> None:
+    """The runner itself failed: try again later, and give up after some attempts rather than go round for ever."""
+    wait = steps.backoff(claim.attempts)
+    try:
+        with transaction.atomic():
+            if claim.attempts >= HOPELESS:
+                claims.release(claim, status="failed", reason=f"The runner failed: {steps.said(error)}", by=SYSTEM)
+            else:
+                steps.queue_again(claim, wait, steps.said(error), by=SYSTEM)
+    except Fenced:
+        log.info("run.fenced")

@@ -1,0 +1,160 @@
+"""A slice: one worker's turn with one run, from its claim until the run waits, ends, or others are due.
+
+It holds what the turn works on, and it is the one place from which the runner writes checkpoints.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+
+from checkpoints import actors, digests, store
+from checkpoints.actors import Actor
+from checkpoints.claims import Claim
+from checkpoints.errors import Fenced
+from checkpoints.models import Run
+from checkpoints.plans import PlanSpec, StepSpec
+from checkpoints.store import Header, Snapshot
+
+from . import crash, doorbell, fields
+from .base import Agent, RunInfo
+from .heartbeat import Beat
+from .history import Path, Place
+from .registry import Registered
+from .text import one_line
+
+ENDED = (Run.Status.COMPLETED, Run.Status.FAILED, Run.Status.CANCELLED)
+
+
+@dataclass
+class Slice:
+    """`attempt` counts the starts of the next step since the head was saved, this one included."""
+
+    claim: Claim
+    run: Run
+    registered: Registered
+    snapshot: Snapshot
+    beat: Beat
+    attempt: int
+    ends: float = field(default_factory=lambda: time.monotonic() + settings.HOLDPOINT_TIME_SLICE)
+
+    @property
+    def agent(self) -> type[Agent]:
+        return self.registered.agent
+
+    @property
+    def plan(self) -> PlanSpec:
+        return self.registered.spec
+
+    @property
+    def by(self) -> Actor:
+        return actors.of_agent(self.plan.agent)
+
+    @cached_property
+    def path(self) -> Path:
+        """The path to the head, read on first need."""
+        return Path.to(self.snapshot.id)
+
+    def instance(self) -> Agent:
+        """The agent's instance for one execution."""
+        return self.agent(RunInfo(self.run.pk, self.run.title), self.attempt)
+
+    def inputs(self, spec: StepSpec, state: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The typed values that a step reads. Raises ValueRefused."""
+        values = self.snapshot.state if state is None else state
+        return {name: fields.read(self.agent.State, name, values) for name in spec.reads}
+
+    def input_digest(self, spec: StepSpec) -> bytes:
+        """H(step, {read field: its digest}); a field that nobody wrote has none."""
+        read = {name: bytes(self.snapshot.fields[name]).hex() for name in spec.reads if name in self.snapshot.fields}
+        return digests.of_value(["step input", spec.name, read])
+
+    def check(self) -> None:
+        """Raises Fenced where the lease is known to be lost."""
+        if self.beat.lost:
+            raise Fenced
+
+    def executed(
+        self, spec: StepSpec, writes: Mapping[str, Any], goto: str | None, *, took: float, notes: Sequence[str] = ()
+    ) -> bool:
+        """Save what an execution of `spec` wrote; says whether the slice goes on. Raises Fenced, ValueRefused."""
+        next_step = self.plan.next_after(spec.name) if goto is None else goto
+        return self.save("gate" if spec.kind == "gate" else "step", spec, writes, next_step, took=took, notes=notes)
+
+    def save(
+        self,
+        kind: str,
+        spec: StepSpec,
+        writes: Mapping[str, Any],
+        next_step: str,
+        *,
+        took: float = 0.0,
+        notes: Sequence[str] = (),
+        counts: bool = True,
+        end: str = "",
+        reason: str = "",
+        by: Actor | None = None,
+        slice_over: bool | None = None,
+    ) -> bool:
+        """Save a checkpoint and move on; says whether the slice goes on. Raises Fenced, ValueRefused.
+
+        `counts`: this is an execution of `spec` on its input; `end`: the status in which the run ends here.
+        """
+        self.check()
+        status = end or self._status_after(next_step, slice_over)
+        header = self._header(kind, spec, next_step, took, counts)
+        crash.point("before_save")
+        began = time.monotonic()
+        self.snapshot = store.save(
+            self.snapshot,
+            dict(writes),
+            claim=self.claim,
+            header=header,
+            status=status,
+            reason=one_line(reason, 300),
+            notes=tuple(notes),
+            actor=by or self.by,
+        )
+        self.beat.renewed = began  # a save extends the lease too
+        self._moved(header, self.path.head.id)
+        if status == Run.Status.QUEUED:
+            transaction.on_commit(lambda: doorbell.ring(self.run.pk, self.registered.queue))
+        crash.point("after_save")
+        return status == Run.Status.RUNNING
+
+    def rewind(self, target: Snapshot, spec: StepSpec, writes: Mapping[str, Any], *, back_to: str, by: Actor) -> None:
+        """Move the head to `target`'s state, as a new checkpoint that goes on with `back_to`. Raises Fenced."""
+        header = Header(kind="rewind", step=spec.name, next_step=back_to)
+        self.snapshot = store.move_head(target, dict(writes), claim=self.claim, header=header, actor=by)
+        self.__dict__.pop("path", None)
+        self.attempt = 1
+
+    def _status_after(self, next_step: str, slice_over: bool | None) -> str:
+        if not next_step:
+            return Run.Status.COMPLETED
+        over = time.monotonic() >= self.ends if slice_over is None else slice_over
+        return Run.Status.QUEUED if over else Run.Status.RUNNING
+
+    def _header(self, kind: str, spec: StepSpec, next_step: str, took: float, counts: bool) -> Header:
+        digest = self.input_digest(spec) if counts else None
+        return Header(
+            kind=kind,
+            step=spec.name,
+            next_step=next_step,
+            occurrence=0 if digest is None else self.path.occurrences(spec.name, digest),
+            attempt=self.attempt,
+            input_digest=digest,
+            code_hash=bytes.fromhex(spec.code_hash) if counts else None,
+            took_us=round(took * 1_000_000),
+        )
+
+    def _moved(self, header: Header, parent: Any) -> None:
+        place = Place(self.snapshot.id, parent, self.run.pk, header.kind, header.step, header.input_digest)
+        self.path.add(place)
+        self.attempt = 1

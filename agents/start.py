@@ -1,0 +1,70 @@
+"""Starting a run: the input is checked whole, by the agent's own model, before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.contrib.auth.models import Group
+from django.db import transaction
+from pydantic import BaseModel, ValidationError
+
+from checkpoints import store
+from checkpoints.actors import Actor
+from checkpoints.errors import ValueRefused
+from checkpoints.models import Run
+from checkpoints.values import pointer
+
+from . import doorbell, fields, registry
+from .errors import FieldError, InputRefused
+from .text import one_line
+
+
+def start_run(
+    agent_name: str,
+    input: Mapping[str, Any],
+    *,
+    by: Actor,
+    team: Group,
+    title: str | None = None,
+    started_by: Any = None,
+    key: str | None = None,
+) -> Run:
+    """Start a run of the agent's newest version and ring for it after commit; the same key gives the same run.
+
+    Raises UnknownAgent, PlanChanged, and InputRefused with every error at once.
+    """
+    known = registry.named(agent_name)
+    state = checked(known.agent.State, input)
+    name = known.agent.title(state) if title is None else title
+    try:
+        with transaction.atomic():
+            run = store.start(
+                plan=registry.register(known),
+                team=team,
+                title=one_line(name, 200) or known.spec.agent,
+                values=state.model_dump(mode="json", by_alias=False),
+                first_step=known.spec.steps[0].name,
+                by=by,
+                started_by=started_by,
+                key=key,
+            )
+            transaction.on_commit(lambda: doorbell.ring(run.pk, known.queue))
+    except ValueRefused as error:
+        raise InputRefused([FieldError(pointer=error.pointer, message=error.reason)]) from error
+    return run
+
+
+def checked(state: type[BaseModel], input: Any) -> BaseModel:
+    """The input as an instance of the agent's state. Raises InputRefused with every error at once."""
+    if not isinstance(input, Mapping):
+        raise InputRefused([FieldError(pointer="", message="the input has to be a JSON object")])
+    strange = [name for name in input if name not in state.model_fields]
+    errors = [FieldError(pointer=pointer(name), message="the agent's state has no such field") for name in strange]
+    try:
+        made = state.model_validate({k: v for k, v in input.items() if k not in strange}, by_name=True)
+    except ValidationError as error:
+        raise InputRefused([*fields.errors_of(error), *errors]) from error
+    if errors:
+        raise InputRefused(errors)
+    return made

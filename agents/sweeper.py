@@ -1,0 +1,132 @@
+"""The sweeper: a small process of its own that finds what a crash, a flush or a clock left lying.
+
+Every second it wakes runs whose timer is due, rings for those that are due and for those whose worker is gone,
+closes gates past their deadline and seals the audit. A ring carries nothing, so that two sweepers, or one too many
+rings, do no harm. How often it rang for a run is its own affair and dies with it: were that kept in `wake_at`, a
+queued run would not be due while its bell rings. A mark in Redis shows a flush, which makes it ring for all again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import redis
+import structlog
+from django.conf import settings
+from django.db import DatabaseError, connection, transaction
+
+from approvals.models import Gate
+from checkpoints import sealer
+from checkpoints.actors import SYSTEM
+from checkpoints.models import Run
+
+from . import doorbell, registry
+from .models import SweeperPass
+
+AT_ONCE = 200  # runs and gates a pass
+FIRST, LONGEST = 1.0, 60.0  # seconds until a run that is still due is rung for again
+MARK = "holdpoint.sweeper"
+log = structlog.get_logger()
+
+
+@dataclass
+class Bells:
+    """Which runs were rung for, and when again: monotonic time and the pause that follows."""
+
+    rung: dict[int, tuple[float, float]] = field(default_factory=dict)
+
+    def quiet(self, now: float) -> list[int]:
+        """The runs to leave alone for now. Those long past are forgotten."""
+        self.rung = {run: (at, pause) for run, (at, pause) in self.rung.items() if now < at + pause + LONGEST}
+        return [run for run, (at, pause) in self.rung.items() if now < at + pause]
+
+    def rang(self, run: int, now: float) -> None:
+        """Double the pause for this run."""
+        _, pause = self.rung.get(run, (now, FIRST / 2))
+        self.rung[run] = (now, min(LONGEST, pause * 2))
+
+    def forget(self) -> None:
+        """Whatever was rung for is lost."""
+        self.rung.clear()
+
+
+@dataclass
+class Sweeper:
+    """One sweeper process; safe twice."""
+
+    bells: Bells = field(default_factory=Bells)
+
+    def __post_init__(self) -> None:
+        self.redis = redis.Redis.from_url(settings.REDIS_URL, socket_timeout=0.5, socket_connect_timeout=0.5)
+
+    def sweep_once(self) -> dict[str, int]:
+        """One pass; how many runs and gates each part touched. Raises the database's errors."""
+        self._look_for_a_flush()
+        done = {"woken": wake_timers(), "expired": expire_gates(), "rung": self.ring_due()}
+        done["sealed"] = int(sealer.seal_once() is not None)
+        SweeperPass.beat()
+        return done
+
+    def ring_due(self) -> int:
+        """Ring for runs that a worker should look at and was not just asked to."""
+        now = time.monotonic()
+        with transaction.atomic():
+            due = Run.objects.due().exclude(status=Run.Status.WAITING).exclude(pk__in=self.bells.quiet(now))
+            columns = ("pk", "plan__agent", "plan__version")
+            found = list(due.select_for_update(skip_locked=True, of=("self",)).values_list(*columns)[:AT_ONCE])
+        for run, agent, version in found:
+            if not doorbell.ring(run, registry.queue_of(agent, version)):
+                break  # the broker is down: nothing is lost, the next pass tries again
+            self.bells.rang(run, now)
+        return len(found)
+
+    def _look_for_a_flush(self) -> None:
+        """Redis without the mark was flushed or restarted empty: every bell that was in it is gone."""
+        try:
+            if self.redis.set(MARK, 1, nx=True):
+                self.bells.forget()
+        except redis.RedisError as error:
+            log.warning("redis.silent", error=str(error))
+            self.bells.forget()
+
+
+def wake_timers() -> int:
+    """Queue waiting runs whose timer is due; how many."""
+    with transaction.atomic():
+        due = Run.objects.due().filter(status=Run.Status.WAITING).select_related("plan")
+        return sum(run.wake(by=SYSTEM) for run in due.select_for_update(skip_locked=True, of=("self",))[:AT_ONCE])
+
+
+def expire_gates() -> int:
+    """Close open gates past their deadline, each in a transaction of its own; how many."""
+    return sum(_tried(gate.expire) is not None for gate in Gate.objects.overdue()[:AT_ONCE])
+
+
+def run_for_ever(stop: Callable[[], bool], *, every: float = 1.0) -> None:
+    """Sweep every second until `stop()`. A database or a pass that fails is logged and tried again."""
+    sweeper = Sweeper()
+    while not stop():
+        began = time.monotonic()
+        try:
+            connection.close_if_unusable_or_obsolete()
+            done = sweeper.sweep_once()
+            if any(done[part] for part in ("woken", "expired", "rung")):
+                log.info("sweeper.swept", **done)
+        except Exception:
+            log.exception("sweeper.failed")
+            connection.close()
+        time.sleep(max(0.05, every - (time.monotonic() - began)))
+
+
+def _tried(close: Callable[[], Any]) -> Any:
+    """What `close` returned; None where this gate cannot be closed now, which must not stop the others."""
+    try:
+        return close()
+    except DatabaseError:
+        raise
+    except Exception:
+        log.exception("gate.not_expired")
+        return None

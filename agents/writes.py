@@ -1,0 +1,74 @@
+"""Which state fields a step writes, read from the dict literals that it returns.
+
+`return {"order": x}` and `return Jump("ask", {"order": x})` can be read; a dict that is built elsewhere cannot,
+and then the step has to say `writes=[…]`. Pure: source text in, names out.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .errors import AgentError
+
+
+def source_of(fn: Callable[..., Any]) -> str:
+    """The dedented source of `fn`; AgentError where there is none to read."""
+    try:
+        return textwrap.dedent(inspect.getsource(inspect.unwrap(fn)))
+    except (OSError, TypeError) as error:
+        where = fn.__qualname__
+        raise AgentError(f"The source of {where} cannot be read; declare agents in a module's file.") from error
+
+
+def inferred(fn: Callable[..., Any]) -> tuple[str, ...]:
+    """The names that `fn` returns, in order of appearance. AgentError where they cannot be read."""
+    tree = ast.parse(source_of(fn))
+    function = tree.body[0]
+    names: dict[str, None] = {}
+    for returned in _returns(function):
+        found = _names(returned)
+        if found is None:
+            raise AgentError(
+                f"What {fn.__qualname__} writes cannot be read from `return {ast.unparse(returned)}`: "
+                "return a dict literal or declare writes=[…]."
+            )
+        names |= dict.fromkeys(found)
+    return tuple(names)
+
+
+def _returns(node: ast.AST) -> Iterator[ast.expr]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Return):
+            if child.value is not None:
+                yield child.value
+        elif not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            yield from _returns(child)
+
+
+def _names(node: ast.expr) -> list[str] | None:
+    if isinstance(node, ast.Constant) and node.value is None:
+        return []
+    if isinstance(node, ast.IfExp):
+        parts = [_names(node.body), _names(node.orelse)]
+        return None if None in parts else [name for part in parts for name in part or []]
+    if isinstance(node, ast.Dict):
+        keys = [key.value for key in node.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)]
+        return keys if len(keys) == len(node.keys) else None
+    if isinstance(node, ast.Call):
+        return _called(node)
+    return None
+
+
+def _called(node: ast.Call) -> list[str] | None:
+    name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+    if name == "dict" and not node.args and all(keyword.arg for keyword in node.keywords):
+        return [keyword.arg for keyword in node.keywords if keyword.arg]
+    if name in ("Jump", "Done"):
+        rest = node.args[1:] if name == "Jump" else node.args
+        given = [*rest, *(keyword.value for keyword in node.keywords if keyword.arg == "writes")]
+        return _names(given[0]) if given else []
+    return None
