@@ -15,12 +15,13 @@ from email.header import decode_header
 from email.message import Message
 from email.utils import parseaddr
 from itertools import islice
+from typing import Any
 
 from bs4.exceptions import ParserRejectedMarkup
 
 from .refunds_text import invisible, one_line, words_of
 
-MAX_MAIL = 4_000_000  # bytes that are read of a mail; an attachment beyond costs nobody anything
+MAX_MAIL = 2_000_000  # bytes that are read of a mail
 MAX_TEXT = 200_000  # characters
 MAX_HTML = 300_000  # characters
 MAX_TAGS = 5_000  # html.parser and bs4 take time with the square of what is nested or left open
@@ -71,7 +72,7 @@ def parse(raw: bytes) -> ParsedMail:
     """Read a mail. Any bytes will do."""
     mail = ParsedMail()
     if len(raw) > MAX_MAIL:
-        mail.complain(f"only its first {MAX_MAIL:,} of {len(raw):,} bytes were read")
+        mail.complain(f"only its first {MAX_MAIL:,} bytes were read")
         raw = raw[:MAX_MAIL]
     dashes = [found.start() for found in islice(re.finditer(rb"\n--", raw), MAX_DASHES + 1)]
     if len(dashes) > MAX_DASHES:
@@ -97,7 +98,7 @@ class _Lenient(policy.EmailPolicy):
         name, value = super().header_source_parse(sourcelines)
         return name, value[: MAX_HEADER + 1]
 
-    def header_fetch_parse(self, name: str, value: str) -> str:  # type: ignore[override]
+    def header_fetch_parse(self, name: str, value: str) -> Any:
         try:
             return super().header_fetch_parse(name, value)
         except UNREADABLE:

@@ -36,9 +36,12 @@ def shown(amount: Decimal, currency: str) -> str:
     return f"{SIGNS[currency]}{figures}" if currency in SIGNS else f"{figures} {currency}"
 
 
-def amount_in(text: str) -> Decimal | None:
-    """The first amount named in `text`, in either way of writing ("1,264.10", "1.264,10"); None without one."""
-    found = _AMOUNT.search(text)
+def amount_in(text: str, *, bare: bool = True) -> Decimal | None:
+    """The first amount named in `text`, in either way of writing ("1,264.10", "1.264,10"); None without one.
+
+    `bare`: two decimals alone make an amount, without a currency.
+    """
+    found = next((each for each in _AMOUNT.finditer(text) if bare or not each["c"]), None)
     if not found:
         return None
     figures = re.sub(r"['\u00a0\u202f ]", "", found["a"] or found["b"] or found["c"])

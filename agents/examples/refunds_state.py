@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from decimal import Decimal
 from enum import StrEnum
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from . import refunds_mail
 from .refunds_money import Money
 
 Currency = Literal["CHF", "EUR", "GBP", "SEK", "USD"]
@@ -30,7 +32,22 @@ class Mail(Noun):
     """A mail as it came: `raw` holds one character for each byte (ISO 8859-1), so that nothing of it is lost."""
 
     name: str = Field(max_length=200)
-    raw: str
+    raw: str = Field(max_length=refunds_mail.MAX_MAIL + 1)
+
+    @property
+    def octets(self) -> bytes:
+        """The mail's bytes. Text that somebody typed, and that is no such bytes, is taken as UTF-8."""
+        try:
+            return self.raw.encode("iso-8859-1")
+        except UnicodeEncodeError:
+            return self.raw.encode()
+
+    @classmethod
+    def read(cls, file: Path) -> Mail:
+        """A mail from its file, as much of it as is ever read. Raises OSError."""
+        with file.open("rb") as source:
+            raw = source.read(refunds_mail.MAX_MAIL + 1)
+        return cls(name=file.name[:200], raw=raw.decode("iso-8859-1"))
 
 
 class Ticket(Noun):
@@ -38,6 +55,7 @@ class Ticket(Noun):
 
     from_address: str
     from_name: str
+    reply_to: str
     subject: str
     sent: str
     text: str
@@ -127,6 +145,15 @@ class Feedback(Noun):
     by: str
     at: str
     gate: int
+
+
+class Decision(Noun):
+    """How the last gate ended, and who ended it."""
+
+    gate: str
+    kind: str
+    by: str
+    changes: list[dict[str, Any]]
 
 
 class Payment(Noun):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from bs4 import BeautifulSoup, NavigableString
+from bs4 import BeautifulSoup
+from bs4.element import NavigableString
 
 _BLANK_STRETCH = re.compile(r"\n(?:[^\S\n]*\n)+")
 _EMOJI_PARTS = ("So", "Sk")

@@ -1,6 +1,6 @@
 """A payment provider to practise on: a real HTTP server with a ledger on disk, and faults when asked for them.
 
-`python -m agents.examples.sandbox --port 8031 --data DIR`
+`python -m agents.examples.sandbox --port 8001 --data DIR`
 
 - `POST /charges` {amount, currency, card, id?}, `POST /refunds` {charge, amount, currency, reason?}: both want an
   `Idempotency-Key`. The same key with the same body gives the same answer (`Idempotent-Replayed: true`), with

@@ -17,7 +17,7 @@ from .server import Sandbox
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m agents.examples.sandbox", description=__doc__)
     parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, default=8031, help="0: any that is free")
+    parser.add_argument("--port", type=int, default=8001, help="0: any that is free")
     parser.add_argument("--data", type=Path, required=True, help="the folder of the ledger")
     asked = parser.parse_args()
     try:
