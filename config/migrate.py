@@ -1,4 +1,4 @@
-"""`python -m config.migrate`: migrate as the owner, then grant the application's role what it may do.
+"""`python -m config.migrate`: migrate as the owner; the application's role is granted what it may do with it.
 
 DATABASE_OWNER_URL names the owner, DATABASE_URL the application's role. Where only DATABASE_URL is set the
 two are one role, which then could rewrite its own audit: fit for a trial, not for production.
@@ -10,16 +10,14 @@ import os
 import sys
 from urllib.parse import unquote, urlsplit
 
-import psycopg
-
-from config import roles
-
 
 def main() -> int:
-    """Migrate and grant; return the exit code."""
+    """Migrate; return the exit code."""
     application = os.environ.get("DATABASE_URL", "")
     owner = os.environ.get("DATABASE_OWNER_URL") or application
     os.environ["DATABASE_URL"] = owner
+    os.environ["HOLDPOINT_DB_APP_ROLE"] = unquote(urlsplit(application).username or "")
+    os.environ["HOLDPOINT_STATEMENT_TIMEOUT"] = os.environ["HOLDPOINT_TRANSACTION_TIMEOUT"] = "0"
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
     import django
@@ -27,10 +25,6 @@ def main() -> int:
 
     django.setup()
     call_command("migrate", interactive=False, verbosity=1 if "-v" in sys.argv else 0)
-    role = unquote(urlsplit(application).username or "")
-    if owner != application and role:
-        with psycopg.connect(owner) as connection:
-            roles.grant(connection, role)
     return 0
 
 

@@ -1,16 +1,13 @@
 """The database's two roles: the owner migrates, the application may do only what it must.
 
-The application's role owns nothing. It may insert and read events and seals and never change them, so
-that not even a hole in the application lets anyone rewrite the audit.
+The application's role owns nothing; what it may do to each table `checkpoints.privileges` grants after every
+migration. So not even a hole in the application lets anyone rewrite the audit.
 """
 
 from __future__ import annotations
 
 import psycopg
 from psycopg import sql
-
-# Tables to which the application may only add.
-APPEND_ONLY = ("checkpoints_event", "checkpoints_seal")
 
 
 def create(connection: psycopg.Connection, role: str, password: str = "") -> None:
@@ -29,18 +26,3 @@ def create_database(connection: psycopg.Connection, name: str, owner: str, templ
     if not known:
         statement = sql.SQL("CREATE DATABASE {} OWNER {} TEMPLATE {}")
         connection.execute(statement.format(*map(sql.Identifier, (name, owner, template))))
-
-
-def grant(connection: psycopg.Connection, role: str) -> None:
-    """Give `role` what the application needs on every table of the schema, as the tables' owner, after a migration."""
-    who = sql.Identifier(role)
-    with connection.transaction():
-        connection.execute(sql.SQL("GRANT USAGE ON SCHEMA public TO {}").format(who))
-        connection.execute(
-            sql.SQL("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {}").format(who)
-        )
-        connection.execute(sql.SQL("GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO {}").format(who))
-        for table in APPEND_ONLY:
-            revoke = sql.SQL("REVOKE UPDATE, DELETE, TRUNCATE ON {} FROM {}")
-            connection.execute(revoke.format(sql.Identifier(table), who))
-        connection.execute(sql.SQL("REVOKE INSERT, UPDATE, DELETE ON django_migrations FROM {}").format(who))

@@ -93,6 +93,8 @@ DATABASES["default"] |= {
         "options": " ".join(f"-c {name}={int(bound * 1000)}" for name, bound in BOUNDS.items()),
     },
 }
+# The role that the migration grants the application's rights to.
+HOLDPOINT_DB_APP_ROLE = env.text("HOLDPOINT_DB_APP_ROLE", "holdpoint_app")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # Redis: doorbells. The channel layer lives in each web process, which reads events from PostgreSQL itself.

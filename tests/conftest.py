@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import django
 import pytest
+from django.conf import settings
 
 from tests.harness.session import Session
 
@@ -32,7 +33,13 @@ def pytest_configure(config: pytest.Config) -> None:
     """Start what the whole session shares, once, before any worker; read the settings before any test is collected."""
     if SESSION.is_owner and not config.option.collectonly:
         SESSION.start_shared()
+    if settings.configured:
+        pytest.exit("Unset DJANGO_SETTINGS_MODULE: these tests bring servers of their own.", returncode=4)
+    # Not for longer: the workers inherit the environment, and pytest-django would read the settings with it
+    # before their own URLs are known.
+    os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
     django.setup()
+    del os.environ["DJANGO_SETTINGS_MODULE"]
 
 
 def pytest_unconfigure() -> None:
@@ -176,7 +183,6 @@ def sign_in(context: BrowserContext, user: User, base: str) -> None:
 
 def session_of(user: User) -> str:
     """Make a session of `user` and return its key."""
-    from django.conf import settings
     from django.test import Client
 
     client = Client()

@@ -49,7 +49,6 @@ class Session:
         """Return what this process's Django and its children need."""
         return {
             "HPTEST_HOME": str(self.home),
-            "DJANGO_SETTINGS_MODULE": "config.settings",
             "DATABASE_URL": self.postgres.url(self.database, APPLICATION),
             "DATABASE_OWNER_URL": self.postgres.url(self.database, OWNER),
             "REDIS_URL": self.redis.url,
