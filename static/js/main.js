@@ -3,5 +3,6 @@ import "./times.js";
 import "./hotkeys.js";
 import "./live.js";
 import "./inbox.js";
+import "./timeline.js";
 
 for (const element of document.querySelectorAll("[data-needs-script]")) element.hidden = false;

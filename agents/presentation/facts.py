@@ -1,0 +1,154 @@
+"""What is known about a run, as plain data: the input of its timeline, head, effects and events.
+
+Ids of checkpoints are their hex strings. Everything that an agent or a person outside the team may have written
+is marked below; the templates show it as untrusted text and nothing here interprets it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """One checkpoint: its position, and how it came to be. `words` are the step's own notes (untrusted)."""
+
+    id: str
+    seq: int
+    parent: str
+    kind: str
+    step: str
+    at: datetime
+    took: timedelta = timedelta()
+    attempt: int = 1
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One decision on a gate. `comment` is a person's word (untrusted); one that no longer counts has lapsed."""
+
+    name: str
+    verdict: str
+    comment: str = ""
+    counts: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A gate that was opened on the state of the checkpoint `base`. `outcome` is empty while it is open."""
+
+    id: int
+    base: str
+    step: str
+    kind: str
+    status: str
+    title: str
+    opened_at: datetime
+    closed_at: datetime | None = None
+    deadline: datetime | None = None
+    quorum: int = 1
+    outcome: str = ""
+    then: str = ""
+    back_to: str = ""
+    answer: str = ""  # the choice that was made at a recovery gate
+    said: tuple[Said, ...] = ()
+    visible: bool = True  # the reader may open the gate's own page
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """One attempt of `step`, from the checkpoint `base`, that did not land (`error`, `traceback`: untrusted)."""
+
+    base: str
+    step: str
+    attempt: int
+    error: str
+    traceback: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """One row of the effect ledger. `undo` names the step that undoes it; `error` is untrusted."""
+
+    step: str
+    base: str
+    key: str
+    status: str
+    irreversible: bool
+    undo: str = ""
+    error: str = ""
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Forked:
+    """A run that started from the checkpoint `origin` of this one and that the reader may see."""
+
+    run: int
+    origin: str
+    status: str
+    at: datetime
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One step of the plan, in its order: kind is "step", "effect" or "gate"."""
+
+    name: str
+    kind: str = "step"
+    irreversible: bool = False
+    undo: str = ""
+    guarded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where the run is now: its head, what it does next, and why it stands still or ended."""
+
+    status: str
+    head: str
+    next_step: str
+    started_by: str = ""
+    attempts: int = 0
+    wake_at: datetime | None = None
+    reason: str = ""
+    changed_at: datetime | None = None
+    frozen: bool = False  # a checkpoint did not verify
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """All of it, or a window of it: `saved` ascends by seq, `path` holds the ids from the root to the head."""
+
+    now: datetime
+    run: Standing
+    saved: tuple[Saved, ...]
+    path: frozenset[str]
+    plan: tuple[Planned, ...] = ()
+    gates: tuple[Asked, ...] = ()
+    failures: tuple[Failed, ...] = ()
+    effects: tuple[Done, ...] = ()
+    forks: tuple[Forked, ...] = ()
+    newest: bool = True  # the window reaches up to the newest checkpoint
+
+    def landed(self) -> dict[tuple[str, str], Saved]:
+        """(base, step) of each step that was saved -> its checkpoint.
+
+        What a person orders at a recovery gate is a checkpoint of its own between the base of an effect and the
+        checkpoint in which it lands, so a base is looked for across those.
+        """
+        by_id = {saved.id: saved for saved in self.saved}
+        found: dict[tuple[str, str], Saved] = {}
+        for saved in self.saved:
+            if saved.kind != "step":
+                continue
+            base: str | None = saved.parent
+            while base:
+                found.setdefault((base, saved.step), saved)
+                above = by_id.get(base)
+                base = above.parent if above and above.kind == "recovery" and above.step == saved.step else None
+        return found

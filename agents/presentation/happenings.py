@@ -1,0 +1,78 @@
+"""Events in words: who did what. The kind stands beside it, so the words need not repeat it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+# `{name}` is the event's own datum of that name; one that it does not hold reads as nothing.
+WORDS = {
+    "run.started": "started the run",
+    "run.queued": "woke the run",
+    "run.running": "took the run up",
+    "run.taken": "took the run over from its worker",
+    "run.waiting": "stopped to wait",
+    "run.completed": "completed the run",
+    "run.failed": "gave the run up",
+    "run.cancelled": "cancelled the run",
+    "run.forked": "forked the run",
+    "gate.opened": "asks for a decision at {step}",
+    "gate.edited": "edited what {step} asks",
+    "gate.lapsed": "found that an approval of {step} no longer counts",
+    "gate.closed": "closed {step}: {kind}",
+    "gate.expired": "closed {step}: nobody answered in time",
+    "gate.withdrawn": "withdrew {step}, which is not a rejection",
+    "decision.refused": "was refused a decision: {kind}",
+    "effect.intended": "is about to do {step} in the outside world",
+    "effect.done": "did {step} in the outside world",
+    "effect.failed": "did not do {step}; that is certain",
+    "effect.unknown": "cannot tell whether {step} happened",
+    "effect.abandoned": "was told to do {step} again",
+    "step.failed": "failed at {step}, attempt {attempt}",
+}
+VERDICTS = {
+    "approve": "approved {step}",
+    "edit": "approved {step} with an edit",
+    "reject": "rejected {step}",
+    "answer": "answered {step}",
+}
+# What only says that the machinery turned; it is told on the page of all events.
+ROUTINE = ("checkpoint.saved", "run.running", "run.queued", "run.waiting")
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """One event: when, its kind, who, what in our words, and any personal text (untrusted)."""
+
+    at: datetime
+    kind: str
+    who: str
+    what: str
+    text: str = ""
+
+
+def tell(*, at: datetime, kind: str, who: str, data: Mapping[str, Any], text: str = "") -> Happening:
+    """Put one event into words; a kind that has none is told by its name alone."""
+    words = WORDS.get(kind, "")
+    if kind == "gate.opened" and data.get("kind") == "recovery":
+        words = "asks how to go on at {step}"
+    if kind == "gate.decided":
+        words = VERDICTS.get(str(data.get("verdict")), "decided {step}") + _agreement(data)
+    return Happening(at, kind, who, words.format_map(_Blank(data)), text)
+
+
+def _agreement(data: Mapping[str, Any]) -> str:
+    """How many have agreed, where more than one must."""
+    quorum, agreed = data.get("quorum"), data.get("agreed")
+    if isinstance(quorum, int) and isinstance(agreed, int) and quorum > 1:
+        return f", {agreed} of {quorum}"
+    return f", back to {data['back_to']}" if data.get("back_to") else ""
+
+
+class _Blank(dict[str, Any]):
+    """What an event does not say reads as nothing."""
+
+    def __missing__(self, key: str) -> str:
+        return ""

@@ -1,0 +1,138 @@
+"""Where each row of a timeline stands and what part of the graph it draws.
+
+A run is a tree of checkpoints; its rows are shown in the order they came. The path from the root to the head
+keeps lane 0. What was left behind, and what was forked off, is cut into chains of neighbours, and each chain
+gets the first lane that is free from the row it leaves to the row that it ends in. A row then draws only its
+own slice: the lines that pass, the curve that leaves, the node. Nothing else of the graph need be known to
+draw it again, so a page can replace one row and leave the others.
+
+Lane n lies at x = 14 + 22 n, a node at y = 18, and lines run to 100 % of a row that may be any height over 40.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+FIRST, STRIDE, MIDDLE, BEND = 14, 22, 18, 38
+
+Kind = Literal["main", "rejected", "fork", "ahead", "back"]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One row as the layout sees it. `parent` is the key of the row it follows; one that is not among the rows
+    lies above them. `left` is the key of the row that was the head before this one was rewound to. At a row that
+    is `held` the hold line stands in the place of the node, and the lines stop on both sides of it."""
+
+    key: str
+    parent: str = ""
+    kind: Kind = "main"
+    left: str = ""
+    held: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A vertical stretch: `top` and `bottom` are SVG lengths within the row."""
+
+    kind: Kind
+    x: int
+    top: str
+    bottom: str
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A stretch that changes its lane, as SVG path data."""
+
+    kind: Kind
+    d: str
+
+
+@dataclass(slots=True)
+class Slice:
+    """What one row draws of the graph, and where its own node stands."""
+
+    lane: int
+    x: int
+    held: bool = False
+    lines: list[Line] = field(default_factory=list)
+    curves: list[Curve] = field(default_factory=list)
+
+
+def lay_out(nodes: Sequence[Node]) -> list[Slice]:
+    """A slice for each of `nodes`, in their order. Keys are unique; a parent stands before its children."""
+    at = {node.key: row for row, node in enumerate(nodes)}
+    lanes = _lanes(nodes, at)
+    slices = [Slice(lane, FIRST + STRIDE * lane, node.held) for lane, node in zip(lanes, nodes, strict=True)]
+    for row, node in enumerate(nodes):
+        if node.parent:
+            _draw_edge(slices, at.get(node.parent, -1), row, node.kind)
+        if node.left in at:
+            _draw_return(slices, at[node.left], row)
+    return slices
+
+
+def width(slices: Sequence[Slice]) -> int:
+    """How many lanes there are, one at least."""
+    return max((piece.lane for piece in slices), default=0) + 1
+
+
+def _lanes(nodes: Sequence[Node], at: dict[str, int]) -> list[int]:
+    """A lane for each row: 0 for the main path and what lies ahead, the first free one for every chain beside it."""
+    ends = {node.left: row for row, node in enumerate(nodes) if node.left}
+    lanes: list[int] = []
+    chain_of: dict[str, int] = {}  # row key -> index of its chain
+    spans: list[list[int]] = []  # chain -> [lane, row it leaves, row it ends in]
+    tips: list[str] = []
+    for row, node in enumerate(nodes):
+        if node.kind in ("main", "ahead"):
+            lanes.append(0)
+            continue
+        chain = chain_of.get(node.parent, -1)
+        if chain < 0 or tips[chain] != node.parent or node.kind == "fork":
+            chain = len(spans)
+            spans.append([0, at.get(node.parent, -1), row])
+            tips.append(node.key)
+        chain_of[node.key], tips[chain] = chain, node.key
+        spans[chain][2] = ends.get(node.key, row)
+        lanes.append(-chain - 1)
+    _place(spans)
+    return [spans[-mark - 1][0] if mark < 0 else 0 for mark in lanes]
+
+
+def _place(spans: list[list[int]]) -> None:
+    """Write into each span the first lane beside the main one that no earlier span still holds."""
+    for index, span in enumerate(spans):
+        taken = {other[0] for other in spans[:index] if other[1] < span[2] and span[1] < other[2]}
+        span[0] = next(lane for lane in range(1, len(spans) + 1) if lane not in taken)
+
+
+def _draw_edge(slices: list[Slice], start: int, end: int, kind: Kind) -> None:
+    """The line from the row `start` (-1: above the first) down to the node of the row `end`."""
+    target = slices[end]
+    if start >= 0:
+        origin = slices[start]
+        if origin.lane == target.lane:
+            origin.lines.append(Line(kind, target.x, str(MIDDLE + 4 if origin.held else MIDDLE), "100%"))
+        else:
+            middle = (MIDDLE + BEND) // 2
+            bend = f"M{origin.x} {MIDDLE}C{origin.x} {middle + 6} {target.x} {middle - 6} {target.x} {BEND}"
+            origin.curves.append(Curve(kind, bend))
+            origin.lines.append(Line(kind, target.x, str(BEND), "100%"))
+    for passed in slices[start + 1 : end]:
+        passed.lines.append(Line(kind, target.x, "0", "100%"))
+    target.lines.append(Line(kind, target.x, "0", str(MIDDLE - 3 if target.held else MIDDLE)))
+
+
+def _draw_return(slices: list[Slice], tip: int, end: int) -> None:
+    """The dashed way back from the tip of what was left to the rewind that left it."""
+    origin, target = slices[tip], slices[end]
+    origin.lines.append(Line("back", origin.x, str(MIDDLE + 7), "100%"))
+    for passed in slices[tip + 1 : end]:
+        passed.lines.append(Line("back", origin.x, "0", "100%"))
+    side = 8 if origin.x > target.x else -8
+    bend = f"{origin.x} {MIDDLE - 4} {origin.x - side // 2} {MIDDLE} {target.x + side} {MIDDLE}"
+    target.curves.append(Curve("back", f"M{origin.x} 0C{bend}"))

@@ -1,0 +1,96 @@
+"""The marks on the graph: a shape, an icon and a word for each way a row can be.
+
+A mark is never the only sign: the row repeats it as a word, and the word carries the state's colour.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """`shape` names the node's style, `status` the word's colour, `icon` stands before the word."""
+
+    shape: str
+    status: str
+    icon: str
+    word: str
+
+
+RAN = Mark("ran", "ran", "check", "ran")
+GIVEN = Mark("ran", "ran", "check", "given")
+APPROVED = Mark("ran", "approved", "check", "approved")
+EDITED = Mark("ran", "edited", "pencil", "approved with an edit")
+ANSWERED = Mark("ran", "approved", "check", "answered")
+NOTHING_ASKED = Mark("ran", "ran", "check", "nothing to ask")
+REJECTED = Mark("rejected", "rejected", "x", "rejected")
+EXPIRED = Mark("ahead", "expired", "clock", "expired")
+WITHDRAWN = Mark("ahead", "cancelled", "x", "withdrawn")
+REWIND = Mark("rewind", "edited", "rewind", "rewound")
+EDIT = Mark("rewind", "edited", "pencil", "edited by hand")
+RECOVERED = {
+    "retry": Mark("ran", "edited", "undo", "to be tried again"),
+    "not_happened": Mark("ran", "edited", "undo", "did not happen, to be done"),
+    "again": Mark("ran", "edited", "undo", "to be done again"),
+    "skip": Mark("ran", "cancelled", "right", "skipped"),
+    "stop": Mark("failed", "failed", "x", "stopped"),
+    "": Mark("ran", "edited", "play", "recovered"),
+}
+REOPENED = Mark("ran", "held", "hold", "asked again")
+FORK = Mark("fork", "ahead", "fork", "fork")
+HELD = Mark("held", "held", "hold", "held for")
+RUNNING = Mark("run", "running", "play", "running")
+QUEUED = Mark("ahead", "ahead", "clock", "queued")
+TIMER = Mark("ahead", "waiting", "clock", "waiting")
+FAILED = Mark("failed", "failed", "warn", "failed")
+FROZEN = Mark("failed", "failed", "warn", "frozen")
+CANCELLED = Mark("ahead", "cancelled", "x", "cancelled")
+AHEAD = Mark("ahead", "ahead", "clock", "not yet")
+NEVER = Mark("ahead", "ahead", "x", "did not run")
+
+OUTCOMES = {
+    "approved": APPROVED,
+    "edited": EDITED,
+    "answered": ANSWERED,
+    "rejected": REJECTED,
+    "expired": EXPIRED,
+    "withdrawn": WITHDRAWN,
+}
+
+RADIUS = {"rewind": 6.5, "rejected": 6.5, "failed": 6.5, "fork": 4.5, "ahead": 5.0}
+
+# What the legend says about a shape, in the order in which it says it.
+LEGEND = {
+    "ran": "ran",
+    "run": "running",
+    "failed": "failed",
+    "rejected": "rejected",
+    "rewind": "rewind",
+    "fork": "fork",
+    "held": "held",
+    "ahead": "not yet",
+}
+
+
+def beside(mark: Mark) -> Mark:
+    """The same mark on a branch that was left: what ran there is drawn fainter."""
+    return replace(mark, shape="rejected-ran") if mark.shape == "ran" else mark
+
+
+def radius(shape: str) -> float:
+    """The node's radius in px."""
+    return RADIUS.get(shape, 5.5)
+
+
+def glyph(shape: str, x: int) -> str:
+    """The sign inside the node at `x`, as SVG path data; empty where there is none."""
+    signs = {
+        "rejected": f"m{x - 2.3:g} 15.7 4.6 4.6m0-4.6-4.6 4.6",
+        "rewind": f"M{x + 3:g} 18h-6m2.4-2.4-2.4 2.4 2.4 2.4",
+        "failed": f"M{x:g} 14.8v3.6m0 2.6v.1",
+    }
+    return signs.get(shape, "")
+
+
+TONES = {"rejected": "on", "rewind": "pen", "failed": "stop"}

@@ -1,0 +1,35 @@
+"""Figures as a person reads them: durations, sizes, counts."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+_KILO = 1000
+
+
+def duration(span: timedelta) -> str:
+    """`span` in at most two units: "0 s", "0.4 s", "21 min 38 s", "3 h 5 min"; a negative one as "0 s"."""
+    seconds = max(span.total_seconds(), 0.0)
+    if seconds < 0.05:
+        return "0 s"
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    for size, unit, small, small_unit in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s")):
+        if whole >= size:
+            rest = whole % size // small
+            return f"{whole // size} {unit} {rest} {small_unit}" if rest else f"{whole // size} {unit}"
+    return f"{whole} s"
+
+
+def size(count: int) -> str:
+    """`count` bytes in decimal units: "512 B", "16.9 kB", "3.2 MB"."""
+    if count < _KILO:
+        return f"{count} B"
+    amount = count / _KILO
+    return f"{amount:.1f} kB" if amount < _KILO else f"{amount / _KILO:.1f} MB"
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """`count` with its noun: "1 branch", "2 branches"."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -1,0 +1,50 @@
+"""Who may see a run: members of its team who may view runs. Anybody else is told that there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Concatenate, ParamSpec
+
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import User
+from django.http import Http404, HttpRequest, HttpResponse
+from django.views.decorators.cache import never_cache
+
+from checkpoints.models import Run
+
+P = ParamSpec("P")
+View = Callable[Concatenate[HttpRequest, P], HttpResponse]
+
+
+def reader_of(request: HttpRequest) -> User:
+    """The signed-in person; `private` has made sure that there is one."""
+    if not isinstance(request.user, User):
+        raise Http404
+    return request.user
+
+
+def private(view: View[P]) -> View[P]:
+    """For signed-in people only, and kept by no cache: what a run holds is its team's."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+        response = view(request, *args, **kwargs)
+        response["Cache-Control"] = "no-store"
+        return response
+
+    return login_required(never_cache(guarded))
+
+
+def run_or_404(request: HttpRequest, run_id: int) -> Run:
+    """The run, where the reader may see it."""
+    found = Run.objects.visible_to(reader_of(request)).select_related("plan", "team", "started_by").filter(pk=run_id)
+    run = found.first()
+    if run is None:
+        raise Http404("No such run")
+    return run
+
+
+def is_fragment(request: HttpRequest) -> bool:
+    """Whether a page asks for a part of itself."""
+    return request.headers.get("HX-Request") == "true"

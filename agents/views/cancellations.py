@@ -1,0 +1,34 @@
+"""Cancelling a run."""
+
+from __future__ import annotations
+
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST
+
+from checkpoints import actors
+from checkpoints.errors import CheckpointError
+from checkpoints.permissions import may
+
+from .access import private, reader_of, run_or_404
+from .inspector import inspector_context
+from .runs import context_of
+from .sheets import Picked
+
+
+@require_POST
+@private
+def create(request: HttpRequest, run_id: int) -> HttpResponse:
+    """Cancel the run. 403 for those who may only look; 409 where it has ended already."""
+    run = run_or_404(request, run_id)
+    reader = reader_of(request)
+    if not may(reader, run.team_id, "checkpoints.rewind_run"):
+        raise PermissionDenied
+    try:
+        run.cancel(by=actors.of_user(reader), reason=request.POST.get("reason", "").strip()[:300])
+    except CheckpointError:
+        run.refresh_from_db()
+        context = context_of(run, reader, Picked()) | inspector_context(run, Picked()) | {"too_late": True}
+        return render(request, "runs/run.html", context, status=409)
+    return redirect("run", run.pk)

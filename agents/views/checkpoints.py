@@ -1,0 +1,56 @@
+"""One checkpoint: a page of its own, a part of the run's page, and any one value of its state in full."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from agents.presentation.values import at_pointer, members
+from checkpoints import store
+from checkpoints.errors import NotVerified
+
+from .access import is_fragment, private, run_or_404
+from .inspector import checkpoint_or_404, inspector_context
+from .runs import picked_of
+
+PAGE = 200  # members of a list or an object, drawn at once
+
+
+@require_safe
+@private
+def page(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
+    """The checkpoint, as a page or, asked for by one, as a part."""
+    run = run_or_404(request, run_id)
+    picked = picked_of(request)
+    context = inspector_context(run, type(picked)(seq, picked.view, picked.to))
+    neighbours = {"newer": seq + 1 if seq < run.seq else 0, "older": seq - 1 if seq > 1 else 0, "alone": True}
+    template = "runs/_inspector.html" if is_fragment(request) else "runs/checkpoint.html"
+    return render(request, template, context | neighbours)
+
+
+@require_safe
+@private
+def value(request: HttpRequest, run_id: int, seq: int, pointer: str) -> HttpResponse:
+    """One value of the state in full: the one at the path's JSON Pointer, followed by that of `?at=`."""
+    run = run_or_404(request, run_id)
+    checkpoint = checkpoint_or_404(run, seq)
+    pointer += request.GET.get("at", "")
+    start = request.GET.get("from", "")
+    first = int(start) if start.isascii() and start.isdigit() and len(start) < 10 else 0
+    context: dict[str, Any] = {"run": run, "checkpoint": checkpoint, "pointer": pointer, "first": first}
+    try:
+        found = at_pointer(store.load_checkpoint(checkpoint.id).state, pointer)
+    except NotVerified as refused:
+        return render(request, "runs/value.html", context | {"refused": refused})
+    except LookupError as missing:
+        raise Http404("No such value") from missing
+    if isinstance(found, (dict, list)):
+        shown = members(found, first, PAGE)
+        address = reverse("checkpoint-value", args=[run.pk, seq, *filter(None, [pointer])])
+        more = first + PAGE if len(found) > first + PAGE else 0
+        context |= {"members": shown, "total": len(found), "more": more, "whole": address, "last": first + len(shown)}
+    return render(request, "runs/value.html", context | {"value": found})

@@ -1,0 +1,112 @@
+"""One checkpoint, looked at: what it changed, or the whole of its state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.http import Http404
+from django.urls import reverse
+
+from agents.presentation import differences
+from agents.presentation.words import size
+from checkpoints import patch, store
+from checkpoints.digests import brief
+from checkpoints.errors import NotVerified
+from checkpoints.models import Checkpoint, Run
+
+from .sheets import Picked, address
+
+ROWS = 200  # of a difference, drawn at once
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One way to look at a checkpoint."""
+
+    label: str
+    picked: Picked
+    current: bool
+
+
+def checkpoint_or_404(run: Run, seq: int) -> Checkpoint:
+    """The run's checkpoint of that number, without its payload."""
+    found = Checkpoint.objects.filter(run=run, seq=seq).defer("payload").first()
+    if found is None:
+        raise Http404("No such checkpoint")
+    return found
+
+
+def inspector_context(run: Run, picked: Picked) -> dict[str, Any]:
+    """For runs/_inspector.html: the checkpoint `picked.at`, or the newest one."""
+    if not picked.at and not run.seq:
+        return {"run": run, "checkpoint": None}
+    checkpoint = checkpoint_or_404(run, picked.at or run.seq)
+    picked = replace(picked, at=checkpoint.seq)
+    against = _against(run, checkpoint, picked)
+    if against is None:
+        picked = replace(picked, view="state")
+    context: dict[str, Any] = {
+        "run": run,
+        "checkpoint": checkpoint,
+        "digest": brief(bytes(checkpoint.digest)),
+        "choices": list(_choices(run, checkpoint, picked)),
+        "picked": picked,
+        "against": against,
+        "whole": reverse("checkpoint-value", args=[run.pk, checkpoint.seq]),
+        "page": address(run, picked),
+    }
+    try:
+        return context | _contents(checkpoint, against if picked.view == "changes" else None)
+    except NotVerified as refused:
+        return context | {"refused": refused}
+
+
+def _contents(checkpoint: Checkpoint, against: Checkpoint | None) -> dict[str, Any]:
+    """The state, or its difference to another's: only fields whose digests differ are compared. Raises NotVerified."""
+    shown = store.load_checkpoint(checkpoint.id)
+    said: dict[str, Any] = {"size": size(shown.size)}
+    if against is None:
+        written = set(shown.state)
+        if checkpoint.parent:
+            before = store.load_checkpoint(checkpoint.parent)
+            written = {name for name, digest in shown.fields.items() if before.fields.get(name) != digest}
+        notes = dict.fromkeys(written, "written here") if checkpoint.parent else {}
+        return said | {"state": shown.state, "notes": notes, "open": written if len(written) <= 3 else set()}
+    before = store.load_checkpoint(against.id)
+    either = shown.fields.keys() | before.fields.keys()
+    names = {name for name in either if shown.fields.get(name) != before.fields.get(name)}
+    changed = patch.changes(
+        {name: value for name, value in before.state.items() if name in names},
+        {name: value for name, value in shown.state.items() if name in names},
+    )
+    rows = list(differences.told(changed))
+    return said | {"rows": rows[:ROWS], "more_rows": max(len(rows) - ROWS, 0), "same": len(shown.fields.keys() - names)}
+
+
+def _against(run: Run, checkpoint: Checkpoint, picked: Picked) -> Checkpoint | None:
+    """What the checkpoint is compared with: the one it follows, unless another of the run is named."""
+    if picked.to:
+        return checkpoint_or_404(run, picked.to)
+    if checkpoint.parent is None:
+        return None
+    return Checkpoint.objects.filter(pk=checkpoint.parent).defer("payload").first()
+
+
+def _choices(run: Run, checkpoint: Checkpoint, picked: Picked) -> list[Choice]:
+    """Difference to the one before, to the branch that a rewind left, and the whole state."""
+    at = Picked(at=checkpoint.seq)
+    parents = Checkpoint.objects.filter(pk=checkpoint.parent) if checkpoint.parent else Checkpoint.objects.none()
+    parent = parents.values("seq", "run_id").first()
+    choices = []
+    if parent:
+        place = str(parent["seq"]) if parent["run_id"] == run.pk else f"its origin in R-{parent['run_id']}"
+        label = f"Difference to {place}"
+        choices.append(Choice(label, at, picked.view == "changes" and not picked.to))
+    left = checkpoint.seq - 1
+    if parent and parent["run_id"] == run.pk and parent["seq"] != left:
+        choices.append(Choice(f"Difference to {left}, the branch left", replace(at, to=left), picked.to == left))
+    elif picked.to:
+        choices.append(Choice(f"Difference to {picked.to}", picked, picked.view == "changes"))
+    choices.append(Choice("Whole state", replace(at, view="state"), picked.view == "state"))
+    return choices

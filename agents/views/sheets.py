@@ -1,0 +1,111 @@
+"""The sheets of a run's page: head, timeline, inspector, effects, events. Each view puts some of them together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib.auth.models import User
+from django.urls import reverse
+
+from agents.presentation import effects, happenings, head, timeline
+from agents.presentation.happenings import Happening
+from checkpoints.models import Event, Run
+from checkpoints.permissions import may
+from checkpoints.values import decode
+
+from .story import Scene, held, worked
+
+EVENTS = 12
+ALL_EVENTS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """What the reader looks at: a checkpoint by its number (0: follow the head), and how."""
+
+    at: int = 0
+    view: str = "changes"
+    to: int = 0
+    before: int = 0
+
+    def query(self, **more: object) -> str:
+        """The same choice as a query string, with `more` set over it; empty where all is default."""
+        view = "" if self.view == "changes" else self.view
+        chosen = {"at": self.at, "view": view, "to": self.to, "before": self.before} | more
+        said = urlencode({name: value for name, value in chosen.items() if value})
+        return f"?{said}" if said else ""
+
+
+def head_context(scene: Scene, reader: User) -> dict[str, Any]:
+    """For runs/_head.html."""
+    run, story, gate = scene.run, scene.story, scene.gate
+    return {
+        "run": run,
+        "status": head.status(story.run, gate),
+        "status_line": head.status_line(story.run, gate, story.now),
+        "since": head.since(story.run, gate),
+        "held_now": bool(gate),
+        "reason": story.run.reason,
+        "starter": story.run.started_by,
+        "cells": [head.worked(worked(run), held(story.gates, story.now), run.seq), head.outside(story.effects)],
+        "gate": gate if gate and gate.visible else None,
+        "frozen": story.run.frozen,
+        "may_cancel": run.status in Run.LIVE and may(reader, run.team_id, "checkpoints.rewind_run"),
+        "stays": effects.stays(story.effects),
+    }
+
+
+def timeline_context(scene: Scene, picked: Picked) -> dict[str, Any]:
+    """For runs/_timeline.html."""
+    drawn = timeline.build(scene.story)
+    selected = picked.at or (scene.run.seq if scene.story.newest else 0)
+    return {
+        "run": scene.run,
+        "timeline": drawn,
+        "selected": selected,
+        "picked": picked,
+        "live_query": picked.query(still=1) if picked.at or picked.before else "",
+        "earlier": Picked(before=scene.first_seq).query() if scene.first_seq > 1 else "",
+        "later": not scene.story.newest,
+    }
+
+
+def effects_context(scene: Scene) -> dict[str, Any]:
+    """For runs/_effects.html."""
+    ahead = [step for step in scene.remaining() if step.kind == "effect"]
+    under_way = {done.step for done in scene.story.effects if done.base == scene.story.run.head}
+    rows = effects.table(
+        scene.story.effects,
+        {place: saved.seq for place, saved in scene.story.landed().items()},
+        [step for step in ahead if step.name not in under_way],
+    )
+    return {"run": scene.run, "effects": rows}
+
+
+def events_context(run: Run, *, everything: bool = False) -> dict[str, Any]:
+    """For runs/_events.html."""
+    found = Event.objects.filter(run_id=run.pk).exclude(kind="checkpoint.saved")
+    told = found if everything else found.exclude(kind__in=happenings.ROUTINE)
+    newest = told.select_related("words").order_by("-id")[: ALL_EVENTS if everything else EVENTS]
+    shown = [happening(event) for event in newest]
+    total = found.count()
+    return {"run": run, "events": shown, "event_total": total, "events_cut": len(shown) < total}
+
+
+def happening(event: Event) -> Happening:
+    """One event in words."""
+    words = getattr(event, "words", None)
+    return happenings.tell(
+        at=event.at,
+        kind=event.kind,
+        who=event.actor_name or event.actor,
+        data=decode(bytes(event.data)),
+        text=bytes(words.text).decode(errors="replace") if words else "",
+    )
+
+
+def address(run: Run, picked: Picked, **more: object) -> str:
+    """The run's page with this choice."""
+    return reverse("run", args=[run.pk]) + picked.query(**more)

@@ -1,0 +1,187 @@
+"""Reading a run's facts from the database, in a fixed number of queries, for agents.presentation."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.db.models import Sum
+from django.utils import timezone
+
+from agents.models import Effect, Failure
+from agents.presentation.facts import Asked, Done, Failed, Forked, Planned, Said, Saved, Standing, Story
+from approvals.models import Decision, Gate
+from checkpoints import store
+from checkpoints.models import Checkpoint, Event, Note, Run
+from checkpoints.plans import PlanSpec, spec_of
+
+WINDOW = 200  # checkpoints that one page of the timeline draws
+FROZEN = "Integrity fault"  # how the runner begins the reason for which it froze a run
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A run with its story: what every part of its page is drawn from."""
+
+    run: Run
+    plan: PlanSpec
+    story: Story
+    first_seq: int  # of the window
+
+    @property
+    def gate(self) -> Asked | None:
+        """The gate that holds the run."""
+        return next((gate for gate in reversed(self.story.gates) if gate.status == Gate.Status.OPEN), None)
+
+    def remaining(self) -> list[Planned]:
+        """The steps that follow the one under way, in the plan's order."""
+        names = [step.name for step in self.story.plan]
+        if self.run.next_step not in names or self.run.status not in Run.LIVE:
+            return []
+        return list(self.story.plan[names.index(self.run.next_step) :])
+
+
+def scene_of(run: Run, reader: User, *, before: int | None = None) -> Scene:
+    """Gather what `reader` may know of `run`: the newest window of checkpoints, or the one below `before`."""
+    plan = spec_of(run.plan)
+    window = list(reversed(store.history(run, before_seq=before, limit=WINDOW)))
+    on_path = set(store.path(run))
+    story = Story(
+        now=timezone.now(),
+        run=standing(run),
+        saved=tuple(saved_of(window)),
+        path=frozenset(each.id.hex for each in window if each.seq in on_path),
+        plan=tuple(Planned(step.name, step.kind, step.irreversible, step.undo, step.guarded) for step in plan.steps),
+        gates=tuple(gates_of(run, reader)),
+        failures=tuple(failures_of(run)),
+        effects=tuple(effects_of(run, plan)),
+        forks=tuple(forks_of(window, reader)),
+        newest=not window or window[-1].seq == run.seq,
+    )
+    return Scene(run, plan, story, window[0].seq if window else 0)
+
+
+def standing(run: Run) -> Standing:
+    """Where the run is now."""
+    last = Event.objects.filter(run_id=run.pk).exclude(kind="checkpoint.saved").order_by("-id").first()
+    return Standing(
+        status=run.status,
+        head=run.head.hex if run.head else "",
+        next_step=run.next_step,
+        started_by=starter(run),
+        attempts=run.attempts,
+        wake_at=run.wake_at,
+        reason=run.reason,
+        changed_at=run.finished_at or (last.at if last else None),
+        frozen=frozen_of(run),
+    )
+
+
+def frozen_of(run: Run) -> bool:
+    """Whether the run ended because what is stored does not verify."""
+    return run.status == Run.Status.FAILED and run.reason.startswith(FROZEN)
+
+
+def starter(run: Run) -> str:
+    """Who started the run, by the name that people know."""
+    if run.started_by:
+        return run.started_by.get_full_name() or run.started_by.get_username()
+    return "Holdpoint" if run.started_as == "system" else run.started_as.partition(":")[2] or run.started_as
+
+
+def saved_of(window: Sequence[Checkpoint]) -> Iterable[Saved]:
+    """The checkpoints of the window, with what their steps noted."""
+    words: dict[UUID, list[str]] = defaultdict(list)
+    for note in Note.objects.filter(checkpoint__in=[each.id for each in window]).order_by("id"):
+        words[note.checkpoint].append(bytes(note.text).decode(errors="replace"))
+    for each in window:
+        yield Saved(
+            id=each.id.hex,
+            seq=each.seq,
+            parent=each.parent.hex if each.parent else "",
+            kind=each.kind,
+            step=each.step,
+            at=each.at,
+            took=timedelta(microseconds=each.took_us),
+            attempt=each.attempt,
+            words=tuple(words[each.id]),
+        )
+
+
+def gates_of(run: Run, reader: User) -> Iterable[Asked]:
+    """The run's gates, oldest first, with what was said at each."""
+    visible = set(Gate.objects.visible_to(reader).filter(run=run).values_list("pk", flat=True))
+    gates = Gate.objects.filter(run=run).select_related("policy", "outcome").order_by("pk")
+    for gate in gates.prefetch_related("decisions__user"):
+        outcome = getattr(gate, "outcome", None)
+        yield Asked(
+            id=gate.pk,
+            base=gate.checkpoint.hex,
+            step=gate.step,
+            kind=gate.kind,
+            status=gate.status,
+            title=gate.title,
+            opened_at=gate.opened_at,
+            closed_at=gate.closed_at,
+            deadline=gate.deadline,
+            quorum=gate.policy.quorum,
+            outcome=outcome.kind if outcome else "",
+            then=outcome.then if outcome else "",
+            back_to=outcome.back_to if outcome else "",
+            answer=(outcome.answered or {}).get("choice", "") if outcome else "",
+            said=tuple(said_of(gate.decisions.all())),
+            visible=gate.pk in visible,
+        )
+
+
+def said_of(decisions: Iterable[Decision]) -> Iterable[Said]:
+    """What each reviewer said, in the order in which they said it."""
+    for one in sorted(decisions, key=lambda decision: decision.pk):
+        name = one.user.get_full_name() or one.user.get_username()
+        yield Said(name, one.verdict, bytes(one.comment).decode(errors="replace"), one.counts)
+
+
+def failures_of(run: Run) -> Iterable[Failed]:
+    """The attempts that did not land, oldest first."""
+    for each in Failure.objects.filter(run=run).order_by("pk"):
+        told = bytes(each.traceback).decode(errors="replace")
+        yield Failed(each.base.hex, each.step, each.attempt, each.error, told, each.at)
+
+
+def effects_of(run: Run, plan: PlanSpec) -> Iterable[Done]:
+    """The run's rows of the effect ledger, in the order in which they were intended."""
+    undo = {step.name: step.undo for step in plan.steps}
+    for each in Effect.objects.filter(run=run).order_by("pk"):
+        yield Done(
+            step=each.step,
+            base=each.base.hex,
+            key=each.key,
+            status=each.status,
+            irreversible=each.irreversible,
+            undo=undo.get(each.step, ""),
+            error=each.error,
+            at=each.settled_at or each.intended_at,
+        )
+
+
+def forks_of(window: Sequence[Checkpoint], reader: User) -> Iterable[Forked]:
+    """The runs that started from a checkpoint of the window and that the reader may see."""
+    forks = Run.objects.visible_to(reader).filter(forked_from__in=[each.id for each in window])
+    for fork in forks.select_related("started_by").order_by("pk"):
+        if fork.forked_from:
+            yield Forked(fork.pk, fork.forked_from.hex, fork.status, fork.created_at, starter(fork))
+
+
+def worked(run: Run) -> timedelta:
+    """The time that the run's steps took, on every branch."""
+    total = Checkpoint.objects.filter(run=run).aggregate(total=Sum("took_us"))["total"]
+    return timedelta(microseconds=total or 0)
+
+
+def held(gates: Iterable[Asked], now: datetime) -> timedelta:
+    """The time that the run stood at gates, open ones up to now."""
+    return sum(((gate.closed_at or now) - gate.opened_at for gate in gates), timedelta())
