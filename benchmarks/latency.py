@@ -9,7 +9,10 @@ from __future__ import annotations
 import json
 import time
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 from benchmarks.numbers import percentile, spread
 from benchmarks.scratch import Scratch
@@ -49,7 +52,6 @@ def _decisions(ann: User, rounds: int) -> tuple[list[float], list[float]]:
     """Milliseconds of a bare message and of a decision's way to the next step, in turn."""
     import redis
     from django.conf import settings
-    from django.db import transaction
 
     from agents.registry import named
     from benchmarks.agents import hop
@@ -62,12 +64,26 @@ def _decisions(ann: User, rounds: int) -> tuple[list[float], list[float]]:
         hop.apply_async(args=[f"hop-{n}"], queue=queue)
         bare.append((int(client.blpop([f"hop-{n}"], timeout=10)[1]) - sent) / 1e6)  # type: ignore[index]
         gate = _gate(ann)
-        committed: list[int] = []
-        with transaction.atomic():
-            transaction.on_commit(lambda to=committed: to.append(time.monotonic_ns()))
+        with _commits() as committed:
             _approve(gate, ann)
-        decided.append((_ended(gate.run_id)["first_line"] - committed[0]) / 1e6)
+        decided.append((_ended(gate.run_id)["first_line"] - committed[-1]) / 1e6)
     return bare, decided
+
+
+@contextmanager
+def _commits() -> Iterator[list[int]]:
+    """The moments of this thread's commits: right after each, before anything that waits for it."""
+    from django.db import connection
+
+    moments: list[int] = []
+    hooks = connection.run_and_clear_commit_hooks
+
+    def marked() -> None:
+        moments.append(time.monotonic_ns())
+        hooks()
+
+    with mock.patch.object(connection, "run_and_clear_commit_hooks", marked):
+        yield moments
 
 
 def _facts(ann: User, base: str, rounds: int) -> list[float]:

@@ -67,8 +67,14 @@ class Scratch:
         return self.postgres.url("postgres")
 
     def worker(self) -> Service:
-        """Start a worker and wait until it is ready."""
-        service = self._service("worker", manage("worker"))
+        """Start a worker as `manage.py worker` does, that knows the bare task too, and wait until it is ready."""
+        from agents import registry
+
+        registry.register_all()
+        command = [sys.executable, "-m", "celery", "-A", "config.celery", "worker", "--loglevel", "INFO", "-c", "2"]
+        command += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
+        command += ["-Q", ",".join(registry.queues()), "-I", "benchmarks.agents"]
+        service = self._service("worker", command)
         service.says(r"(?m)\bready\b", within=60)
         return service
 
