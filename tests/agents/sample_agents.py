@@ -126,7 +126,7 @@ class Stumbler(Agent):
         count: int = 0
         done: bool = False
 
-    @step(retries=1, time_limit=0.3)
+    @step(retries=1, time_limit=0.3, writes=["log", "count"])
     def stumble(self, mode: str, flag: str) -> dict[str, Any]:
         """Do what the mode says."""
         if flag and Path(flag).exists():
@@ -148,7 +148,7 @@ class Stumbler(Agent):
         if mode == "nan":
             return {"log": Append([float("nan")])}
         if mode == "undeclared":
-            return {"done": True, **{"other": 1}}
+            return {"done": True}
         if mode == "misfit":
             return {"count": "many"}
         if mode == "large":

@@ -1,0 +1,78 @@
+"""Driving runs by hand: start one, take it on as a worker would, answer its gates."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from django.contrib.auth.models import Group, User
+
+from agents import runner
+from agents.models import Effect, Failure
+from agents.start import start_run
+from approvals.models import Decision, Gate
+from checkpoints import actors, store
+from checkpoints.models import Checkpoint, Run
+from tests.factories import ann, make_team
+
+LINES = dict[str, list[str]]
+
+
+def make_run(agent: str, *, team: Group | None = None, started_by: User | None = None, **input: Any) -> Run:
+    """A queued run of a sample agent."""
+    by = actors.of_user(started_by) if started_by else actors.SYSTEM
+    return start_run(agent, input, by=by, team=team or make_team(), started_by=started_by)
+
+
+def advance(run: Run) -> Run:
+    """Take the run on as a worker would, whatever its backoff; the run as it is then."""
+    Run.objects.filter(pk=run.pk, status="queued").update(wake_at=None)
+    runner.advance(run.pk)
+    run.refresh_from_db()
+    return run
+
+
+def advance_to_rest(run: Run, *, turns: int = 20) -> Run:
+    """Take the run on until it waits or has ended."""
+    for _ in range(turns):
+        if advance(run).status not in ("queued", "running"):
+            return run
+    raise AssertionError(f"{run} is still {run.status} at {run.next_step} after {turns} turns")
+
+
+def open_gate(run: Run) -> Gate:
+    """The gate that the run waits at."""
+    return Gate.objects.open().select_related("run__plan", "policy").get(run=run)
+
+
+def decide(run: Run, verdict: str = "approve", *, by: User | None = None, **said: Any) -> Decision:
+    """Answer the run's open gate, as ann of its team unless somebody else does."""
+    gate = open_gate(run)
+    seen = bytes(gate.standing().digest)
+    return gate.decide(by=by or ann(run.team), verdict=verdict, seen=seen, key=secrets.token_hex(8), **said)
+
+
+def answer(run: Run, choice: str, value: Any = None) -> Decision:
+    """Answer the run's recovery gate."""
+    return decide(run, "answer", answer={"choice": choice, "value": value})
+
+
+def state(run: Run) -> dict[str, Any]:
+    """The run's state at its head."""
+    return store.load(Run.objects.get(pk=run.pk)).state
+
+
+def trail(run: Run) -> list[tuple[str, str]]:
+    """(kind, step) of every checkpoint, oldest first."""
+    return list(Checkpoint.objects.filter(run=run).order_by("seq").values_list("kind", "step"))
+
+
+def effects(run: Run, step: str = "") -> list[Effect]:
+    """The run's effect rows, oldest first."""
+    found = Effect.objects.filter(run=run).order_by("pk")
+    return list(found.filter(step=step) if step else found)
+
+
+def failures(run: Run) -> list[Failure]:
+    """The run's failures, oldest first."""
+    return list(Failure.objects.filter(run=run).order_by("pk"))
