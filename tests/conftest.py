@@ -101,7 +101,9 @@ def sweeper(start_service: Starter) -> Starter:
     """Return sweeper(*arguments, env={}) -> Service: a real `manage.py sweeper`."""
 
     def start(*arguments: str, env: dict[str, str] | None = None) -> services.Service:
-        return start_service("sweeper", services.manage("sweeper", *arguments), env)
+        service = start_service("sweeper", services.manage("sweeper", *arguments), env)
+        service.says(r"\bready\b")
+        return service
 
     return start
 

@@ -59,13 +59,21 @@ def bring_up(stack: Stack) -> None:
     stack.start("beat", "-m", "celery", "-A", "config", "beat", "--pidfile=")
     stack.start("web", "-m", "uvicorn", "config.asgi:application", "--port", str(stack.port), *WEB_OPTIONS)
     stack.wait_for_pages()
-    stack.complete("seed", "Making the first accounts and runs", "-m", "config.local.seed")
+    seed(stack)
     stack.console.say(
         f"Holdpoint is at {stack.url}\n"
         f"Sign in as {PEOPLE}; the password of each is {stack.environment['HOLDPOINT_DEMO_PASSWORD']}\n"
         f"The payment sandbox's ledger is at {stack.environment['SANDBOX_URL']}/\n"
         "Ctrl-C stops everything; `make reset` wipes it"
     )
+
+
+def seed(stack: Stack) -> None:
+    """Make the first accounts and runs, on the first start only."""
+    done = stack.home.path / "seeded"
+    if not done.exists():
+        stack.complete("seed", "Making the first accounts and runs", "-m", "config.local.seed")
+        done.touch()
 
 
 WEB_OPTIONS = ("--no-access-log", "--timeout-graceful-shutdown", "3")

@@ -1,0 +1,95 @@
+"""`python -m config.local.seed`: the first accounts, teams and policy, and an inbox made by running the example agent.
+
+May be run again: accounts that are there keep their password, and the same keys give the same runs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import django
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+MAILS = ROOT / "agents" / "examples" / "mails"
+SETTLE_WITHIN = 60.0  # seconds for the workers to bring every run to its gate
+
+VIEW = "checkpoints.view_run"
+START = "checkpoints.start_run"
+REWIND = "checkpoints.rewind_run"
+DECIDE = "approvals.decide_gate"
+
+# What each member of a team may do, and what some may besides.
+TEAMS = {"Support": [VIEW], "Finance": [VIEW]}
+PEOPLE: dict[str, tuple[str, str, list[str], list[str]]] = {
+    "ann": ("Ann", "Okafor", ["Support"], [DECIDE, START, REWIND]),
+    "bob": ("Bob", "Lindqvist", ["Support"], [START]),
+    "mira": ("Mira", "Sandoval", ["Finance"], [DECIDE]),
+    "eve": ("Eve", "Marsh", [], []),
+}
+
+
+def main() -> int:
+    """Make what is missing; return the exit code."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    django.setup()
+    make_people(os.environ["HOLDPOINT_DEMO_PASSWORD"])
+    make_policy()
+    make_runs()
+    return 0
+
+
+def make_people(password: str) -> None:
+    """Make the teams, their people and an administrator."""
+    from django.contrib.auth.models import Group, User
+
+    for name, permissions in TEAMS.items():
+        team, _ = Group.objects.get_or_create(name=name)
+        team.permissions.add(*map(permission, permissions))
+    for username, (first, last, teams, permissions) in PEOPLE.items():
+        if User.objects.filter(username=username).exists():
+            continue
+        email = f"{username}@holdpoint.example"
+        user = User.objects.create_user(username, email, password, first_name=first, last_name=last)
+        user.groups.add(*Group.objects.filter(name__in=teams))
+        user.user_permissions.add(*map(permission, permissions))
+    if not User.objects.filter(username="admin").exists():
+        User.objects.create_superuser("admin", "admin@holdpoint.example", password, first_name="Admin")
+
+
+def permission(name: str) -> int:
+    """Return the id of a permission such as "checkpoints.view_run"."""
+    from django.contrib.auth.models import Permission
+
+    app, _, codename = name.partition(".")
+    return Permission.objects.get(content_type__app_label=app, codename=codename).pk
+
+
+def make_policy() -> None:
+    """Let Support and Finance decide refunds: one of them, and never who started the run."""
+    from django.contrib.auth.models import Group
+
+    from approvals.models import Policy
+
+    support = Group.objects.get(name="Support")
+    policy, _ = Policy.objects.get_or_create(team=support, name="refunds", version=1)
+    policy.groups.set(Group.objects.filter(name__in=TEAMS))
+
+
+def make_runs() -> None:
+    """Run the example agent over its bundled mails, and wait until every run asks somebody or has ended."""
+    from django.core.management import call_command
+
+    from checkpoints.models import Run
+
+    call_command("run_agent", "refunds", "--input", str(MAILS), "--team", "Support", "--key", "first-inbox")
+    until = time.monotonic() + SETTLE_WITHIN
+    moving = Run.objects.filter(status__in=[Run.Status.QUEUED, Run.Status.RUNNING])
+    while moving.exists() and time.monotonic() < until:
+        time.sleep(0.1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
