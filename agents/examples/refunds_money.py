@@ -63,5 +63,5 @@ Money = Annotated[
     Field(ge=0, max_digits=12, decimal_places=2, allow_inf_nan=False),
     AfterValidator(cents),
     PlainSerializer(lambda amount: f"{amount:.2f}", return_type=str),
-    WithJsonSchema({"type": "string", "format": "decimal", "pattern": r"^\d{1,10}(\.\d{1,2})?$"}),
+    WithJsonSchema({"type": "string", "format": "decimal", "pattern": r"^[0-9]{1,10}(\.[0-9]{1,2})?$"}),
 ]

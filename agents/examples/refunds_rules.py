@@ -30,8 +30,10 @@ _WORDS: tuple[tuple[Reason, str], ...] = (
         r"\bsent (?:it |them |these |this )?back|return|on (?:its|their) way back|zurückge|обратно|возврат",
     ),
 )
-_NUMBERED = re.compile(r"(?:order|bestellung|auftrag|заказ\w*|#|\bno\.|\bnr\.)[^\d\n]{0,12}(\d{4,8})\b", re.IGNORECASE)
-_LONE = re.compile(r"(?<![\d.,-])\d{5}(?![\d.,-]|\b\d)")
+_NUMBERED = re.compile(
+    r"(?:order|bestellung|auftrag|заказ\w*|#|\bno\.|\bnr\.)[^\d\n]{0,12}([0-9]{4,8})\b", re.IGNORECASE
+)
+_LONE = re.compile(r"(?<![\d.,-])[0-9]{5}(?![\d.,-]|\b\d)")
 _STOP = r"(?=[.,;!?\n]|\b(?:not|without|except|but|keep|with|plus)\b|$)"
 _ONLY = re.compile(rf"\b(?:only|just)\b(?:(?!{_STOP}).)*", re.IGNORECASE | re.DOTALL)
 _NOT = re.compile(rf"\b(?:not|without|except|keep|no)\b(?:(?!{_STOP}).)*", re.IGNORECASE | re.DOTALL)

@@ -69,7 +69,7 @@ class Ticket(Noun):
 class Facts(Noun):
     """What the agent goes by. Read from the mail; a person fills in what is missing."""
 
-    order_number: str = Field(pattern=r"^\d{0,12}$", title="Order number", description="Digits only.")
+    order_number: str = Field(pattern=r"^[0-9]{0,12}$", title="Order number", description="Digits only.")
     name: str = Field(max_length=100, title="Customer's name")
     address: str = Field(max_length=254, title="Customer's e-mail address", description="The reply goes there.")
     reason: Reason = Field(title="Reason")

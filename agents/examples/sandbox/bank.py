@@ -162,7 +162,7 @@ class Bank:
 
 def _money(body: Body) -> tuple[str, str]:
     amount, currency = body.get("amount"), body.get("currency")
-    if not isinstance(amount, str) or not re.fullmatch(r"\d{1,10}\.\d{2}", amount) or not Decimal(amount):
+    if not isinstance(amount, str) or not re.fullmatch(r"[0-9]{1,10}\.[0-9]{2}", amount) or not Decimal(amount):
         raise Refused(422, 'an amount is text with two decimals and more than nothing, like "12.50"')
     if currency not in CURRENCIES:
         raise Refused(422, f"currency must be one of {', '.join(CURRENCIES)}")

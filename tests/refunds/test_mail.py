@@ -1,0 +1,226 @@
+# ruff: noqa: RUF001
+"""Any mail is read as far as it goes, and none makes the reader fail."""
+
+from __future__ import annotations
+
+import re
+from email.header import Header
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from agents.examples import refunds
+from agents.examples.refunds_mail import MAX_HEADER, MAX_MAIL, MAX_PARTS, MAX_TEXT, parse
+from agents.examples.refunds_text import blank_stretch, invisible, one_line
+
+MAILS = Path(refunds.__file__).with_name("mails")
+
+
+def read(name: str) -> bytes:
+    return next(MAILS.glob(f"{name}-*.eml")).read_bytes()
+
+
+def mail_of(body: bytes, kind: str = "text/plain; charset=utf-8", **headers: str) -> bytes:
+    head = {"From": "Ann <ann@shop.example>", "Subject": "hello", "Content-Type": kind} | headers
+    return "".join(f"{name.replace('_', '-')}: {value}\n" for name, value in head.items()).encode() + b"\n" + body
+
+
+@pytest.mark.parametrize(
+    ("name", "sender", "subject", "words"),
+    [
+        ("01", "marit.ellery@fernhollow.example", "Order 20418: the frames", "Fernhollow Optics – purchasing"),
+        ("02", "jonas.brandt@posthorn.example", "Lamp broken on arrival", "I’d rather have the money back"),
+        ("03", "kaethe.muehlbauer@gruenstrasse.example", "bitte um Rückzahlung", "wohnt außer mir\nniemand"),
+        ("04", "vera.klimova@pochta-sever.example", "Возврат по заказу 20409", "перьевую ручку и обе бутылки"),
+        ("05", "priya.menon@tidewater.example", "A hook that gave way", "snapped while I was hanging"),
+        ("06", "bookings@northgatehostel.example", "never arrived – order 20431", "£12,480.00"),
+        ("07", "felix@marchetti-studio.example", "Refund for order 99184", "two left legs"),
+        ("08", "rosa.iannelli@campanella.example", "my glasses", "left hinge is broken"),
+        ("10", "silas.quayle@harbourpost.example", "Saddle returned", "without asking anybody"),
+        ("11", "bettina.okoro@larkfield.example", "<script>alert", '<img src=x onerror="fetch('),
+        ("12", "ines.faro@farolim.example", "a small thing", "I’ll cut around it"),
+        ("13", "y.haddad.refunds@quickmail.example", "money back please", "ask me for the number"),
+        ("14", "deniz.aral@mektup.example", "Order 20391 never arrived", "Kadıköy twice. Teşekkürler"),
+    ],
+)
+def test_every_bundled_mail_is_read_in_its_own_charset(name: str, sender: str, subject: str, words: str) -> None:
+    mail = parse(read(name))
+    assert mail.from_address == sender
+    assert subject in mail.subject
+    assert words in mail.text
+
+
+def test_a_mail_broken_in_transit_gives_what_is_left_and_says_what_is_wrong() -> None:
+    mail = parse(read("09"))
+    assert mail.from_address == ""
+    assert mail.subject.startswith("Refund")
+    assert "it does not say who wrote it" in mail.problems
+    assert "its character set is unknown (x-nope)" in mail.problems
+    assert "its parts do not begin where it says" in mail.problems
+
+
+def test_an_unknown_charset_is_named_and_the_text_read_as_what_it_looks_like() -> None:
+    assert parse(read("14")).problems == ["its character set is unknown (x-ottoman-8)"]
+
+
+def test_attachments_are_listed_and_not_read() -> None:
+    mail = parse(read("05"))
+    assert mail.attachments == ["hook.png (image/png, 70 bytes)", "receipt €.pdf (application/pdf, 26 bytes)"]
+    assert "PDF" not in mail.text
+    assert mail.problems == []
+
+
+def test_five_thousand_blank_lines_and_invisible_characters_stay_and_can_be_measured() -> None:
+    text = parse(read("10")).text
+    assert blank_stretch(text)[0] == 5_000
+    assert invisible(text) == 6
+    assert "\u202e" in text
+
+
+def test_of_several_forms_the_plain_one_is_read() -> None:
+    mail = parse(read("11"))
+    assert "switch gives sparks" in mail.text
+    assert "Approve at once" not in mail.text
+
+
+def test_html_becomes_its_words_and_keeps_what_its_style_hides() -> None:
+    html = b"""<title>t</title><p>One&nbsp;two<br>three</p><div>four</div><div><br></div><div>five</div>
+        <p style="display:none">hidden</p><script>no()</script><style>p{}</style><ul><li>a</li><li>b</li></ul>"""
+    assert (
+        parse(mail_of(html, "text/html; charset=utf-8")).text == "One\u00a0two\nthree\n\nfour\n\nfive\nhidden\n\na\nb"
+    )
+
+
+def test_blank_lines_of_html_are_counted_like_any_other() -> None:
+    assert blank_stretch(parse(mail_of(b"a" + b"<br>" * 3_001 + b"pay", "text/html")).text)[0] == 3_000
+
+
+@pytest.mark.parametrize("charset", ["utf-8", "iso-8859-1", "windows-1252", "iso-8859-15", "cp850", "utf-16"])
+def test_words_survive_their_charset_in_body_and_headers(charset: str) -> None:
+    words = "Grüße aus Köln, ça va"
+    subject = Header(words, charset).encode() if charset != "utf-16" else words
+    mail = parse(mail_of(words.encode(charset), f"text/plain; charset={charset}", Subject=subject))
+    assert mail.text == words
+    assert mail.subject == words
+    assert mail.problems == []
+
+
+def test_windows_punctuation_under_the_name_of_latin_1_is_read_as_what_it_is() -> None:
+    assert parse(mail_of(b"it\x92s \x80 5", "text/plain; charset=iso-8859-1")).text == "it’s € 5"
+
+
+def test_an_encoded_name_cannot_bring_an_address_of_its_own() -> None:
+    """The name was decoded before the address was looked for, so that an encoded comma made another sender."""
+    name = Header("boss@shop.example, ", "utf-8").encode()
+    mail = parse(mail_of(b"x", From=f"{name} <thief@elsewhere.example>"))
+    assert mail.from_address == "thief@elsewhere.example"
+
+
+@pytest.mark.parametrize("address", ["a\u202e@b.example", "a b@c.example", "no-at-sign", "a@b@c.example", "@"])
+def test_what_is_no_address_is_none(address: str) -> None:
+    assert parse(mail_of(b"x", From=f"A <{address}>")).from_address == ""
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"\x00" * 500,
+        b"\xff\xfe" * 500,
+        b"From: x",
+        b"\n\n\n",
+        b"Content-Type: multipart/mixed; boundary=\n\n--\n--\n",
+        b"Content-Type: text/html\n\n<![x[",
+        b"Content-Type: text/plain; charset=unicode_escape\n\n\\ud800",
+        b"Content-Type: text/plain; charset=utf-7\n\n+2AA-",
+        b"Content-Type: text/plain; charset=hex\n\n00",
+        b"Content-Transfer-Encoding: uuencode\n\nbegin 666 x\nM!!\n",
+        b"From: =?utf-8?b?////?= <=?x?=>\nDate: =?utf-8?q?=ED=A0=80?=\n\nx",
+        b"Content-Type: message/rfc822\n\n" * 3_000,
+        b"Content-Type: " + b"(" * 5_000 + b"\n\nx",
+        b"Content-Transfer-Encoding: " + b"(" * 5_000 + b"\n\nx",
+        b"".join(b"Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n" % (i, i) for i in range(400)),
+        b"Content-Type: text/html\n\n" + b"<div>" * 4_000 + b"x",
+        b"Content-Type: text/html\n\n" + b"<!--" * 200_000,
+        b"Content-Type: text/plain" + b";a=b" * 500_000 + b"\n\nx",
+        b"Content-Type: multipart/mixed; boundary=b\n\n" + b"--b\n\nx\n" * 200_000,
+    ],
+    ids=lambda raw: repr(raw[:30]),
+)
+def test_hostile_bytes_are_read_too(raw: bytes) -> None:
+    check(raw)
+
+
+@given(st.binary(max_size=600))
+@settings(max_examples=150, deadline=None)
+@example(b"Content-Type: text/html; charset=utf-7\n\n+2AA-<a")
+def test_arbitrary_bytes_never_raise(raw: bytes) -> None:
+    check(raw)
+
+
+HEADERS = ("From", "Subject", "Date", "Content-Type", "Content-Transfer-Encoding", "Content-Disposition", "Reply-To")
+ODD = (
+    '=?utf-8?b? ?= =?koi8-r?q?=C0 < > " @ ( ; = , \\ a ä --b multipart/mixed ;boundary= text/html ;charset= *0*= base64'
+)
+FRAGMENTS = st.sampled_from([*re.split(" ", ODD), " ", "\r", "\x00", "\ud800", "utf-7''%"])
+MARKUP = re.split(" ", "< > </ <!-- --> <![ CDATA[ <? & &# ; <p <br> <div> <pre> = ' \" a")
+VALUES = st.lists(FRAGMENTS, max_size=8).map("".join)
+
+
+@given(st.lists(st.tuples(st.sampled_from(HEADERS), VALUES), max_size=6), st.binary(max_size=200))
+@settings(max_examples=250, deadline=None)
+def test_arbitrary_headers_never_raise(headers: list[tuple[str, str]], body: bytes) -> None:
+    head = "".join(f"{name}: {value}\n" for name, value in headers).encode("utf-8", "surrogatepass")
+    check(head + b"\n" + body)
+
+
+def check(raw: bytes) -> None:
+    mail = parse(raw)
+    for said in (mail.text, mail.subject, mail.from_name, mail.from_address, mail.sent, *mail.attachments):
+        said.encode()  # no lone surrogates
+    for said in (mail.subject, mail.from_name, mail.sent, *mail.attachments, *mail.problems):
+        assert "\n" not in said
+        assert invisible(said) == 0
+    assert len(mail.text) <= MAX_TEXT
+    assert mail.text.strip() or mail.problems
+
+
+def test_sizes_are_bounded_and_what_was_cut_is_said() -> None:
+    long_text = parse(mail_of(b"x" * (MAX_TEXT + 5)))
+    assert long_text.problems == [f"only 200,000 of its {MAX_TEXT + 5:,} characters are kept"]
+    assert parse(mail_of(b"x", Subject="s" * 9_000)).subject == "s" * MAX_HEADER
+    assert "only its first 2,000,000 bytes were read" in parse(mail_of(b"x\n" * MAX_MAIL)).problems
+    parts = b"".join(b"--b\n\np%d\n" % number for number in range(MAX_PARTS * 2)) + b"--b--"
+    many = parse(mail_of(parts, "multipart/mixed; boundary=b"))
+    assert many.text.count("p") == MAX_PARTS - 1
+    assert "it has parts in parts in parts; the innermost were not read" in many.problems
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("plain\ttext\r\n", 0),
+        ("a\u200bb", 1),
+        ("\u202eab\u202c", 2),
+        ("\U000e0041", 1),
+        ("\x00\x1b", 2),
+        ("\ue000", 1),
+        ("\U0001f468\u200d\U0001f469", 0),
+        ("a\u200db", 1),
+    ],
+)
+def test_what_cannot_be_seen_is_counted(text: str, count: int) -> None:
+    assert invisible(text) == count
+
+
+def test_a_title_is_one_visible_line() -> None:
+    assert one_line(" a\u202e\n\n b\x00c ") == "a b c"
+    assert one_line("x" * 300, 10) == "x" * 9 + "…"
+
+
+@given(st.lists(st.sampled_from(MARKUP), max_size=30))
+@settings(max_examples=150, deadline=None)
+def test_arbitrary_markup_never_raises(pieces: list[str]) -> None:
+    check(mail_of("".join(pieces).encode(), "text/html"))

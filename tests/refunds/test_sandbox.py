@@ -1,0 +1,255 @@
+"""What a client of the payment sandbox may rely on, and the faults that it can ask for."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from agents.examples import refunds_orders
+from tests.factories import unique
+from tests.harness import services
+
+from .conftest import World
+
+
+def charge(sandbox: World, amount: str = "100.00", currency: str = "EUR") -> str:
+    """A charge of its own; its id."""
+    body = {"amount": amount, "currency": currency, "card": "4242"}
+    made = sandbox.http.post("/charges", json=body, headers={"Idempotency-Key": unique("charge")})
+    assert made.status_code == 201
+    return str(made.json()["id"])
+
+
+def test_every_order_of_the_shop_was_paid_for(sandbox: World) -> None:
+    entries = sandbox.http.get("/ledger").json()["entries"]
+    paid = {entry["id"]: (entry["amount"], entry["currency"]) for entry in entries if entry["kind"] == "charge"}
+    for order in refunds_orders.read(refunds_orders.BUNDLED).values():
+        assert paid[order.charge] == (f"{order.left:.2f}", order.currency)
+
+
+def test_a_refund_is_made_and_can_be_read_by_its_id_and_its_key(sandbox: World) -> None:
+    made = sandbox.refund("first key", "ch_20418", "1284.00", reason="returned")
+    assert made.status_code == 201
+    refund = made.json()
+    assert (refund["amount"], refund["currency"], refund["card"]) == ("1284.00", "EUR", "4417")
+    assert refund["status"] == "succeeded"
+    assert sandbox.http.get(f"/refunds/{refund['id']}").json() == refund
+    assert sandbox.http.get("/refunds/by-key/first%20key").json() == refund
+
+
+def test_a_key_that_was_never_used_is_404(sandbox: World) -> None:
+    assert sandbox.http.get("/refunds/by-key/nobody").status_code == 404
+    assert sandbox.http.get("/refunds/re_nothing").status_code == 404
+    assert sandbox.http.post("/refunds/re_nothing/cancel").status_code == 404
+
+
+def test_the_same_key_and_body_give_the_same_answer_and_one_refund(sandbox: World) -> None:
+    paid, key = charge(sandbox), unique("key")
+    first, second = sandbox.refund(key, paid, "10.00"), sandbox.refund(key, paid, "10.00")
+    assert first.json() == second.json()
+    assert (first.status_code, second.status_code) == (201, 201)
+    assert "Idempotent-Replayed" not in first.headers
+    assert second.headers["Idempotent-Replayed"] == "true"
+    assert sandbox.refunds(paid.removeprefix("ch_")) == [("10.00", "succeeded")]
+
+
+@pytest.mark.parametrize("change", [{"amount": "10.01"}, {"reason": "other"}])
+def test_the_same_key_with_another_body_is_refused(sandbox: World, change: dict[str, str]) -> None:
+    paid, key = charge(sandbox), unique("key")
+    sandbox.refund(key, paid, "10.00")
+    again = sandbox.refund(key, paid, **({"amount": "10.00"} | change))
+    assert again.status_code == 409
+    assert sandbox.refunds(paid.removeprefix("ch_")) == [("10.00", "succeeded")]
+
+
+def test_twenty_threads_with_one_key_make_one_refund(sandbox: World) -> None:
+    paid, key = charge(sandbox), unique("key")
+    with ThreadPoolExecutor(20) as threads:
+        answers = list(threads.map(lambda _: sandbox.refund(key, paid, "10.00"), range(20)))
+    assert {answer.status_code for answer in answers} == {201}
+    assert len({answer.json()["id"] for answer in answers}) == 1
+    assert sum("Idempotent-Replayed" not in answer.headers for answer in answers) == 1
+    assert sandbox.refunds(paid.removeprefix("ch_")) == [("10.00", "succeeded")]
+
+
+def test_twenty_threads_with_keys_of_their_own_never_give_back_more_than_was_paid(sandbox: World) -> None:
+    paid = charge(sandbox, "35.00")
+    with ThreadPoolExecutor(20) as threads:
+        answers = list(threads.map(lambda n: sandbox.refund(f"{paid}-{n}", paid, "10.00"), range(20)))
+    assert Counter(answer.status_code for answer in answers) == {201: 3, 422: 17}
+    assert len(sandbox.refunds(paid.removeprefix("ch_"))) == 3
+
+
+def test_a_refusal_did_nothing_and_is_not_remembered(sandbox: World) -> None:
+    paid, key = charge(sandbox), unique("key")
+    refused = sandbox.refund(key, paid, "100.01")
+    assert refused.status_code == 422
+    assert "more than the 100.00 EUR left" in refused.json()["error"]
+    assert sandbox.refund(key, paid, "100.00").status_code == 201
+
+
+@pytest.mark.parametrize(
+    "amount",
+    ["10", "10.0", "1e1", "-10.00", "0.00", "10.000", " 10.00", "٣.٠٠", 10, 10.0, None, "NaN", ""],  # noqa: RUF001
+)
+def test_an_amount_is_text_with_two_decimals(sandbox: World, amount: Any) -> None:
+    assert sandbox.refund(unique("key"), "ch_20391", amount).status_code == 422
+
+
+def test_the_currency_is_the_one_that_was_paid(sandbox: World) -> None:
+    assert "not in GBP" in sandbox.refund(unique("key"), "ch_20391", "1.00", "GBP").json()["error"]
+    assert sandbox.refund(unique("key"), "ch_20391", "1.00", "XXX").status_code == 422
+
+
+def test_a_charge_that_nobody_paid_is_refused(sandbox: World) -> None:
+    assert sandbox.refund(unique("key"), "ch_99184", "1.00").status_code == 422
+
+
+def test_a_cancelled_refund_is_given_back_to_the_charge_once(sandbox: World) -> None:
+    paid = charge(sandbox, "10.00")
+    refund = sandbox.refund(unique("key"), paid, "10.00").json()["id"]
+    answers = [sandbox.http.post(f"/refunds/{refund}/cancel") for _ in range(3)]
+    assert [answer.json()["status"] for answer in answers] == ["cancelled"] * 3
+    assert sandbox.refund(unique("key"), paid, "10.00").status_code == 201
+    assert sandbox.refund(unique("key"), paid, "0.01").status_code == 422
+    assert sandbox.refunds(paid.removeprefix("ch_")) == [("10.00", "cancelled"), ("10.00", "succeeded")]
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        ({"method": "POST", "url": "/refunds", "json": {}}, 400),  # no key
+        ({"method": "POST", "url": "/refunds", "json": {}, "headers": {"Idempotency-Key": "k" * 201}}, 400),
+        ({"method": "POST", "url": "/refunds", "content": b"[]", "headers": {"Content-Type": "application/json"}}, 400),
+        ({"method": "POST", "url": "/refunds", "content": b"{", "headers": {"Content-Type": "application/json"}}, 400),
+        ({"method": "POST", "url": "/faults", "data": {"on": "refunds"}}, 415),  # what a page elsewhere could send
+        ({"method": "POST", "url": "/charges", "json": {"x": "y" * 70_000}}, 413),
+        ({"method": "POST", "url": "/faults", "json": {"on": "refunds", "kind": "surprise"}}, 422),
+        ({"method": "POST", "url": "/faults", "json": {"on": "refunds", "kind": "500", "times": 0}}, 422),
+        ({"method": "DELETE", "url": "/ledger"}, 405),
+        ({"method": "GET", "url": "/refunds"}, 405),
+        ({"method": "GET", "url": "/nowhere"}, 404),
+    ],
+)
+def test_bad_requests_are_refused_with_a_sentence(sandbox: World, request_: dict[str, Any], status: int) -> None:
+    answer = sandbox.http.request(**request_)
+    assert answer.status_code == status
+    assert answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "seen", "done"),
+    [
+        ("500", 500, False),
+        ("500_after", 500, True),
+        ("cut_before", httpx.ReadError, False),
+        ("cut_after", httpx.ReadError, True),
+        ("timeout", httpx.ReadTimeout, False),
+        ("slow", 201, True),
+    ],
+)
+def test_a_fault_goes_as_it_was_ordered_and_then_is_over(sandbox: World, kind: str, seen: Any, done: bool) -> None:
+    paid, key = charge(sandbox), unique("key")
+    sandbox.fault("refunds", kind, match=key, seconds=0.3)
+    assert sandbox.refund(unique("other"), paid, "1.00").status_code == 201  # the match leaves others alone
+    body, headers = {"charge": paid, "amount": "10.00", "currency": "EUR"}, {"Idempotency-Key": key}
+    timeout = 0.15 if kind == "timeout" else 5.0
+    if isinstance(seen, int):
+        assert sandbox.http.post("/refunds", json=body, headers=headers, timeout=timeout).status_code == seen
+    else:
+        with pytest.raises(seen):
+            sandbox.http.post("/refunds", json=body, headers=headers, timeout=timeout)
+    assert (sandbox.http.get(f"/refunds/by-key/{key}").status_code == 200) is done
+    again = sandbox.refund(key, paid, "10.00")
+    assert again.status_code == 201
+    assert ("Idempotent-Replayed" in again.headers) is done
+
+
+def test_faults_are_counted_listed_matched_by_amount_and_ended(sandbox: World) -> None:
+    paid = charge(sandbox)
+    sandbox.fault("refunds", "500", times=2, match="7.00")
+    assert [sandbox.refund(f"{paid}-{n}", paid, "7.00").status_code for n in range(3)] == [500, 500, 201]
+    sandbox.fault("cancel", "500", times=9)
+    sandbox.fault("reads", "500", times=9)
+    assert [(each["on"], each["times"]) for each in sandbox.http.get("/faults").json()["faults"]] == [
+        ("cancel", 9),
+        ("reads", 9),
+    ]
+    assert sandbox.http.get(f"/refunds/by-key/{paid}-2").status_code == 500
+    sandbox.http.delete("/faults")
+    assert sandbox.http.get(f"/refunds/by-key/{paid}-2").status_code == 200
+
+
+def test_the_ledger_survives_a_kill_and_forgets_a_line_that_was_never_finished(
+    start_sandbox: Callable[..., World], tmp_path: Path
+) -> None:
+    first = start_sandbox(tmp_path)
+    made = first.refund("kept", "ch_20418", "5.00").json()
+    before = first.http.get("/ledger").json()
+    first.service.process.send_signal(signal.SIGKILL)
+    first.service.process.wait()
+    with (tmp_path / "ledger.jsonl").open("ab") as ledger:
+        ledger.write(b'{"seq": 99, "kind": "refund", "am')
+    second = start_sandbox(tmp_path)
+    assert second.http.get("/ledger").json() == before
+    replay = second.refund("kept", "ch_20418", "5.00")
+    assert replay.json() == made
+    assert replay.headers["Idempotent-Replayed"] == "true"
+    assert second.refund("more", "ch_20418", "1441.81").status_code == 422  # 1446.80 were paid
+    lines = (tmp_path / "ledger.jsonl").read_bytes().splitlines()
+    assert [json.loads(line)["seq"] for line in lines] == list(range(1, len(lines) + 1))
+
+
+def test_a_ledger_that_was_tampered_with_is_not_opened(tmp_path: Path) -> None:
+    (tmp_path / "ledger.jsonl").write_text("no line of ours\n")
+    ended = services.run(
+        *("python", "-m", "agents.examples.sandbox", "--port", "0", "--data", str(tmp_path)), within=20
+    )
+    assert ended.returncode == 1
+    assert "line 1" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_a_busy_port_is_one_sentence(sandbox: World, tmp_path: Path) -> None:
+    port = sandbox.url.rsplit(":")[-1]
+    ended = services.run(
+        *("python", "-m", "agents.examples.sandbox", "--port", port, "--data", str(tmp_path)), within=20
+    )
+    assert ended.returncode == 1
+    assert f"cannot start on 127.0.0.1:{port}" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_orders_that_come_into_the_file_later_are_paid_for_too(
+    start_sandbox: Callable[..., World], tmp_path: Path
+) -> None:
+    orders = tmp_path / "mine.csv"
+    head, first, *_ = refunds_orders.BUNDLED.read_text().splitlines()
+    orders.write_text(f"{head}\n{first}\n")
+    world = start_sandbox(env={"HOLDPOINT_REFUNDS_ORDERS": str(orders)})
+    assert world.refund("a", "ch_7001", "1.00").status_code == 422
+    orders.write_text(f"{head}\n{first.replace('20377', '7001')}\n")
+    assert world.refund("b", "ch_7001", "1.00").status_code == 201
+
+
+def test_it_ends_when_asked_to(start_sandbox: Callable[..., World]) -> None:
+    world = start_sandbox()
+    assert world.service.stop(within=5)
+    assert world.service.process.returncode == 0
+
+
+def test_a_person_gets_a_page_on_which_nothing_runs(sandbox: World) -> None:
+    sandbox.refund(unique("key"), charge(sandbox), "1.00", reason="<script>alert(1)</script>")
+    page = sandbox.http.get("/ledger", headers={"Accept": "text/html"})
+    assert page.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page.text
+    assert "<script" not in page.text
+    assert "default-src 'none'" in page.headers["Content-Security-Policy"]
