@@ -15,19 +15,17 @@ PAGES = (("inbox", "Inbox", "inbox"), ("runs", "Runs", "runs"))
 ADMIN = ("admin:index", "Admin", "tool")
 
 
-def topbar(request: HttpRequest) -> dict[str, Any]:
-    """Template context `topbar`; nothing for somebody who has not signed in."""
+def frame(request: HttpRequest) -> dict[str, Any]:
+    """What base.html shows around a page; nothing for somebody who has not signed in."""
     user = getattr(request, "user", AnonymousUser())
     if not isinstance(user, User):
         return {}
     return {
-        "topbar": {
-            # Read before the page's own queries: a fact that lands in between is replayed, never missed.
-            "cursor": str(cursor.newest()),
-            "open": Gate.objects.open().decidable_by(user).count(),
-            "teams": list(user.groups.order_by("name").values_list("name", flat=True)),
-            "pages": list(pages(request, user)),
-        }
+        # Read before the page's own parts are rendered: a fact that lands in between is replayed, never missed.
+        "cursor": str(cursor.newest()),
+        "open": Gate.objects.decidable_by(user).count(),
+        "teams": list(user.groups.order_by("name").values_list("name", flat=True)),
+        "pages": pages(request, user),
     }
 
 

@@ -219,3 +219,14 @@ def in_emoji(text: str, at: int) -> bool:
     if text[at] == EMOJI_STYLE:
         return before
     return before and at + 1 < len(text) and unicodedata.category(text[at + 1]) == "So"
+
+
+def badge_count(text: str) -> tuple[int, int]:
+    """(characters that cannot be seen, blank lines in measured stretches) of a text; both 0 for honest text."""
+    unseen = blank = 0
+    for piece in pieces(text[:200_000], clamp=False):
+        unseen += piece.count if piece.kind in ("hidden", "marks") else 0
+        blank += (
+            int(piece.note.split(" ")[0].replace(",", "")) if piece.kind == "blank" and "lines" in piece.note else 0
+        )
+    return unseen, blank

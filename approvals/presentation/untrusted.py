@@ -62,14 +62,3 @@ def plain(text: str, *, limit: int = 200) -> str:
     """`text` for places that take no markup (a page's title, an attribute): what is hidden is written out."""
     shown = "".join(f"[{piece.note}]" if piece.note else piece.text for piece in visible(text[:limit]))
     return re.sub(r"\s+", " ", shown).strip() + ("…" if len(text) > limit else "")
-
-
-def badge_count(text: str) -> tuple[int, int]:
-    """(characters that cannot be seen, blank lines in measured stretches) of a text; both 0 for honest text."""
-    unseen = blank = 0
-    for piece in pieces(text[:200_000], clamp=False):
-        unseen += piece.count if piece.kind in ("hidden", "marks") else 0
-        blank += (
-            int(piece.note.split(" ")[0].replace(",", "")) if piece.kind == "blank" and "lines" in piece.note else 0
-        )
-    return unseen, blank

@@ -9,10 +9,11 @@ from typing import Any
 
 from django import template
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.template import Context
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from approvals.presentation import marks, times, tree, untrusted
+from approvals.presentation import marks, times, topbar, tree, untrusted
 
 register = template.Library()
 
@@ -21,6 +22,13 @@ register = template.Library()
 def icon(name: str, size: str = "") -> SafeString:
     """An icon of static/icons.svg: `{% icon "check" size="s" %}`."""
     return marks.icon(name, size)
+
+
+@register.simple_tag(takes_context=True)
+def frame(context: Context) -> dict[str, Any]:
+    """`{% frame as topbar %}`: what stands around every page. A page that could not be found has no request."""
+    request = context.get("request")
+    return topbar.frame(request) if request is not None else {}
 
 
 @register.filter(name="untrusted")

@@ -3,6 +3,7 @@ import "./times.js";
 import "./hotkeys.js";
 import "./live.js";
 import "./inbox.js";
+import "./gate-form.js";
 import "./timeline.js";
 
 for (const element of document.querySelectorAll("[data-needs-script]")) element.hidden = false;

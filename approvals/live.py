@@ -1,0 +1,159 @@
+"""The live socket: facts, never content.
+
+One tailer per web process reads events and hands each to the groups of people who may know of it; who that is
+is decided here, once per event (`audience`). A browser that receives a fact fetches the part of its page that
+the fact is about through the ordinary address, where permission is checked again.
+
+server -> {"cursor", "kind", "subject", "run", "version", "title"}; {"kind": "heartbeat", "cursor"};
+          {"kind": "reset", "cursor"} where too much happened to say it singly
+client -> {"watch": ["run:7", "gate:42"]}
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypedDict
+
+from channels.db import database_sync_to_async
+from channels.generic.websocket import AsyncJsonWebsocketConsumer
+from channels.layers import get_channel_layer
+from django.urls import path
+
+from checkpoints.cursor import Cursor
+from checkpoints.models import Event
+from checkpoints.tailer import Tailer
+
+from .listeners import REPLAYED, Access, access_of, missed, watchable
+from .presentation.facts import Fact, audience, fact_of
+
+REVOKED = 4401
+WATCHED = 50  # subjects one page may watch
+
+
+class Message(TypedDict):
+    """What the tailer puts into a group."""
+
+    type: str
+    facts: list[Fact]
+
+
+class LiveConsumer(AsyncJsonWebsocketConsumer):
+    """One open page."""
+
+    heartbeat = 15.0  # seconds; access is checked again at each
+
+    async def connect(self) -> None:
+        await self.accept()
+        self.groups_joined: set[str] = set()
+        self.watching: set[str] = set()
+        self.told: deque[str] = deque(maxlen=1000)
+        self.beat: asyncio.Task[None] | None = None
+        access = await self.check()
+        if access is None:
+            return
+        self.cursor = self.asked_cursor()
+        if self.cursor is not None:
+            await self.replay(access, self.cursor)
+        self.beat = asyncio.create_task(self.keep_beating())
+
+    async def disconnect(self, code: int) -> None:
+        if self.beat:
+            self.beat.cancel()
+        await self.join(set())
+
+    async def receive_json(self, content: Any, **kwargs: Any) -> None:
+        asked = content.get("watch") if isinstance(content, dict) else None
+        if not isinstance(asked, list) or not all(isinstance(each, str) for each in asked):
+            return
+        self.watching = set(asked[:WATCHED])
+        await self.check()
+
+    async def facts(self, message: Message) -> None:
+        """Facts from the tailer; one that came through two groups is told once."""
+        for fact in message["facts"]:
+            if fact["cursor"] not in self.told:
+                self.told.append(fact["cursor"])
+                self.cursor = Cursor.parse(fact["cursor"])
+                await self.send_json(fact)
+
+    async def check(self) -> Access | None:
+        """Read what this person may hear now, and listen to that; None where the session has ended."""
+        session = self.scope.get("session")
+        access = await database_sync_to_async(access_of)(session.session_key if session is not None else None)
+        if access is None:
+            await self.close(code=REVOKED)
+            return None
+        watched = await database_sync_to_async(watchable)(access, self.watching)
+        await self.join(access.groups | watched)
+        return access
+
+    async def join(self, wanted: set[str]) -> None:
+        for group in self.groups_joined - wanted:
+            await self.channel_layer.group_discard(group, self.channel_name)
+        for group in wanted - self.groups_joined:
+            await self.channel_layer.group_add(group, self.channel_name)
+        self.groups_joined = set(wanted)
+
+    async def keep_beating(self) -> None:
+        while True:
+            await asyncio.sleep(self.heartbeat)
+            if await self.check() is None:
+                return
+            await self.send_json({"kind": "heartbeat", "cursor": str(self.cursor or "")})
+
+    def asked_cursor(self) -> Cursor | None:
+        """The cursor in ?after=; junk is no cursor."""
+        query = dict(part.partition("=")[::2] for part in self.scope["query_string"].decode("latin-1").split("&"))
+        try:
+            return Cursor.parse(query.get("after", ""))
+        except ValueError:
+            return None
+
+    async def replay(self, access: Access, cursor: Cursor) -> None:
+        """Say what happened since the page was rendered. Groups are joined by now, so nothing falls between."""
+        found = await database_sync_to_async(missed)(access, cursor)
+        if len(found) > REPLAYED:
+            self.cursor = Cursor.parse(found[-1]["cursor"])
+            await self.send_json({"kind": "reset", "cursor": str(self.cursor)})
+        else:
+            await self.facts({"type": "facts", "facts": found})
+
+
+async def deliver(events: list[Event]) -> None:
+    """Hand events to their audiences: one message per group, so that a burst does not overrun a channel."""
+    by_group: dict[str, list[Fact]] = {}
+    for event in events:
+        for group in audience(event):
+            by_group.setdefault(group, []).append(fact_of(event))
+    layer = get_channel_layer()
+    if layer is None:
+        return
+    for group, facts in by_group.items():
+        await layer.group_send(group, {"type": "facts", "facts": facts})
+    await asyncio.sleep(0)
+
+
+@dataclass
+class Running:
+    """The tailer of this process, as a task."""
+
+    task: asyncio.Task[None]
+    stopped: list[Callable[[], None]] = field(default_factory=list)
+
+    async def stop(self) -> None:
+        self.task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self.task
+
+
+async def start_tailer() -> Running:
+    """Start the one tailer of this process; called at the server's start."""
+    return Running(asyncio.create_task(Tailer(deliver).run()))
+
+
+consumer: Any = LiveConsumer.as_asgi()  # path() is typed for views only
+websocket_urlpatterns = [path("ws/", consumer)]

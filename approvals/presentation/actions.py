@@ -1,0 +1,215 @@
+"""The actions of a gate as forms: pinned values first, then typed fields, then the reader's edit as a diff."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from approvals import pointers, schema_form
+from approvals.cards import Action, Card
+from approvals.errors import Problem
+from checkpoints import patch
+
+from . import unseen
+
+EDITABLE = 60_000  # characters: a longer value is shown, not put into an input that would have to carry it back
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pinned:
+    """A dangerous value: never folded, never clamped."""
+
+    label: str
+    value: Any
+    before: Any = None
+    changed: bool = False
+    editable: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Input:
+    """One field of the form, with what it was before the reader touched it."""
+
+    field: schema_form.Field
+    was: str  # the text it was rendered from
+    too_long: bool = False
+
+    @property
+    def id(self) -> str:
+        return "f-" + "".join(char if char.isalnum() else "-" for char in self.field.name)
+
+    @property
+    def edited(self) -> bool:
+        return self.field.value != self.was
+
+    @property
+    def wide(self) -> bool:
+        return self.field.kind in ("long", "json")
+
+    @property
+    def unseen(self) -> bool:
+        return any(unseen.badge_count(self.was[:EDITABLE]))
+
+    @property
+    def hidden_characters(self) -> bool:
+        return not self.field.exact
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sheet:
+    """One action: what will be called, with what."""
+
+    number: int
+    action: Action
+    pinned: Sequence[Pinned] = ()
+    inputs: Sequence[Input] = ()
+    shown: Any = None  # arguments of an action that cannot be edited
+    changes: Sequence[Mapping[str, Any]] = ()  # rows of the reader's own edit
+    errors: Sequence[str] = ()  # that belong to no field
+    value_text: str = ""  # the arguments as JSON, for "put this value in its place"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Typed:
+    """What somebody typed and has not managed to send. `arguments` is by action id, where it could be read."""
+
+    posted: Mapping[str, str] = field(default_factory=dict)
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    errors: Sequence[Problem] = ()
+
+
+def prefix(action: Action) -> str:
+    """What the names of an action's inputs begin with."""
+    return f"args.{action.id}"
+
+
+def editable(action: Action) -> bool:
+    return action.edits and action.arguments is not None
+
+
+def sheets(
+    card: Card, *, typed: Typed | None = None, before: Card | None = None, read_only: bool = False
+) -> list[Sheet]:
+    """One sheet an action. `typed` keeps what was typed; `before` is the card that the agent proposed at first."""
+    typed = typed or Typed()
+    return [
+        sheet(action, number=number, typed=typed, before=before, read_only=read_only)
+        for number, action in enumerate(card.actions, 1)
+    ]
+
+
+def sheet(action: Action, *, number: int, typed: Typed, before: Card | None, read_only: bool) -> Sheet:
+    mine = typed.arguments.get(action.id, action.arguments)
+    errors = {e["pointer"]: e["message"] for e in typed.errors if e["action"] == action.id}
+    inputs = [] if read_only or not editable(action) else inputs_of(action, typed=typed, errors=errors)
+    placed = {place for place in errors for each in inputs if pointers.covers(each.field.pointer, place)}
+    return Sheet(
+        number=number,
+        action=action,
+        pinned=pinned_of(action, mine=mine, before=before.action(action.id) if before else None, inputs=inputs),
+        inputs=inputs,
+        shown=None if inputs else without(action.arguments, action.pinned),
+        changes=patch.changes(action.arguments, mine) if mine != action.arguments else (),
+        errors=[message for place, message in errors.items() if place not in placed],
+        value_text=schema_form.fields({}, action.arguments)[0].value if editable(action) else "",
+    )
+
+
+def inputs_of(action: Action, *, typed: Typed, errors: Mapping[str, str]) -> list[Input]:
+    names = prefix(action)
+    shown = schema_form.fields(
+        action.schema, action.arguments, prefix=names, pinned=action.pinned, errors=errors, posted=typed.posted
+    )
+    was = {each.name: each.value for each in schema_form.fields(action.schema, action.arguments, prefix=names)}
+    return [Input(field=each, was=was[each.name], too_long=len(was[each.name]) > EDITABLE) for each in shown]
+
+
+def pinned_of(action: Action, *, mine: Any, before: Action | None, inputs: Sequence[Input]) -> list[Pinned]:
+    offered = {each.field.pointer for each in inputs}
+    found = []
+    for place in action.pinned:
+        try:
+            value = pointers.get(mine, place)
+            old = pointers.get(before.arguments, place) if before else value
+        except LookupError:
+            continue
+        label = " ".join(pointers.tokens(place)).replace("_", " ") or "all of it"
+        found.append(Pinned(label=label, value=value, before=old, changed=old != value, editable=place in offered))
+    return found
+
+
+def without(arguments: Any, places: Sequence[str]) -> Any:
+    """The arguments less what is already shown as pinned."""
+    if not isinstance(arguments, dict):
+        return None if "" in places else arguments
+    tops = {pointers.tokens(place)[0] for place in places if len(pointers.tokens(place)) == 1}
+    return {name: value for name, value in arguments.items() if name not in tops}
+
+
+def changes_between(old: Card, new: Card) -> list[dict[str, Any]]:
+    """What differs between two versions of a proposal, as rows for a diff."""
+    rows: list[dict[str, Any]] = []
+    for action in new.actions:
+        earlier = old.action(action.id)
+        if earlier is None or earlier.arguments == action.arguments:
+            continue
+        several = len(new.actions) > 1
+        for row in patch.changes(earlier.arguments, action.arguments):
+            rows.append({**row, "pointer": (f"/{action.id}" if several else "") + row["pointer"]})
+    return rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """One answer that a recovery gate offers, with the form of the value it needs."""
+
+    id: str
+    label: str
+    inputs: Sequence[Input] = ()
+    errors: Sequence[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Override:
+    """One action's arguments as JSON, to be put in its place."""
+
+    sheet: Sheet
+    text: str
+
+    @property
+    def number(self) -> int:
+        return self.sheet.number
+
+    @property
+    def action(self) -> Action:
+        return self.sheet.action
+
+
+def answer_prefix(choice_id: str) -> str:
+    return f"value.{choice_id}"
+
+
+def blank(schema: Mapping[str, Any]) -> Any:
+    """What a form for a value that nobody has written yet starts from."""
+    if "properties" not in schema:
+        return None
+    return {name: part["default"] for name, part in schema["properties"].items() if "default" in part}
+
+
+def answers(card: Card, *, typed: Typed) -> list[Answer]:
+    """The choices of a recovery gate's question."""
+    question = card.question
+    if question is None:
+        return []
+    found = []
+    for choice in question["choices"]:
+        schema, names = choice.get("schema") or {}, answer_prefix(choice["id"])
+        mine = {e["pointer"].removeprefix("/value"): e["message"] for e in typed.errors if not e["action"]}
+        errors = mine if typed.posted.get("answer") == choice["id"] else {}
+        shown = schema_form.fields(schema, blank(schema), prefix=names, errors=errors, posted=typed.posted)
+        inputs = [Input(field=each, was="") for each in shown] if choice.get("needs_value") else []
+        placed = {place for place in errors for each in inputs if pointers.covers(each.field.pointer, place)}
+        loose = [message for place, message in errors.items() if place not in placed]
+        found.append(Answer(id=choice["id"], label=choice.get("label", choice["id"]), inputs=inputs, errors=loose))
+    return found

@@ -1,0 +1,94 @@
+"""Who must agree, who has, and whose word has lapsed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.contrib.auth.models import User
+
+from approvals.models import Decision, Gate, Policy
+
+
+@dataclass(frozen=True, kw_only=True)
+class Voice:
+    """One person's word, or a place that is still empty."""
+
+    name: str  # empty for an empty place
+    verdict: str = ""
+    words: str = ""
+    at: datetime | None = None
+    comment: str = ""
+    you: bool = False
+    lapsed: bool = False
+    state: str = "open"
+    proposal: int = 0
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agreement:
+    """The agreement on what stands now."""
+
+    quorum: int
+    agreed: int
+    voices: Sequence[Voice]
+    mine: Decision | None  # the reader's own word on what stands now
+    who: str  # who may decide, in words
+
+    @property
+    def slots(self) -> list[bool]:
+        return [number < self.agreed for number in range(self.quorum)]
+
+    @property
+    def names(self) -> list[str]:
+        return [voice.name for voice in self.voices if voice.state == "approved"]
+
+
+STATES = {"approve": "approved", "edit": "approved", "reject": "rejected", "answer": "approved"}
+
+
+def name_of(user: User) -> str:
+    return user.get_full_name() or user.get_username()
+
+
+def agreement(gate: Gate, *, user: User) -> Agreement:
+    """Reads the gate's decisions and policy."""
+    decisions = list(gate.decisions.select_related("user", "proposal").order_by("created_at"))
+    policy = gate.policy
+    voices = [voice(decision, user=user, current=gate.proposal) for decision in decisions]
+    counting = [d for d in decisions if d.counts and d.proposal.number == gate.proposal]
+    agreed = sum(decision.verdict != Decision.Verdict.REJECT for decision in counting)
+    empty = policy.quorum - agreed if gate.status == Gate.Status.OPEN else 0
+    who = reviewers(policy, gate)
+    voices += [Voice(name="", note=who) for _ in range(max(empty, 0))]
+    mine = next((decision for decision in counting if decision.user_id == user.pk), None)
+    return Agreement(quorum=policy.quorum, agreed=agreed, voices=voices, mine=mine, who=who)
+
+
+def voice(decision: Decision, *, user: User, current: int) -> Voice:
+    lapsed = not decision.counts or decision.proposal.number != current
+    return Voice(
+        name=name_of(decision.user),
+        verdict=decision.verdict,
+        words=decision.get_verdict_display(),
+        at=decision.created_at,
+        comment=bytes(decision.comment).decode(),
+        you=decision.user_id == user.pk,
+        lapsed=lapsed,
+        state="expired" if lapsed else STATES[decision.verdict],
+        proposal=decision.proposal.number,
+        note="for an earlier version, no longer counts" if lapsed else "",
+    )
+
+
+def reviewers(policy: Policy, gate: Gate) -> str:
+    """`anyone who may decide in Finance; not whoever started the run`."""
+    groups = sorted(group.name for group in policy.groups.all()) or [gate.team.name]
+    apart = "; not whoever started the run" if policy.separation else ""
+    return f"anyone who may decide in {' or '.join(groups)}{apart}"
+
+
+def people_needed(quorum: int) -> str:
+    return "1 person agrees" if quorum == 1 else f"{quorum} people agree"

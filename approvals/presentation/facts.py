@@ -1,0 +1,58 @@
+"""An event as the fact that open pages hear, and who hears it. Pure."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from checkpoints import values
+from checkpoints.cursor import Cursor
+from checkpoints.models import Event
+
+QUIET = frozenset({"checkpoint.saved"})  # so many that only a page that shows the run hears of them
+
+
+class Fact(TypedDict):
+    """What happened, to what. Never content."""
+
+    cursor: str
+    kind: str
+    subject: str
+    run: str
+    version: int
+    title: str
+
+
+def fact_of(event: Event) -> Fact:
+    """The fact that an event is."""
+    return {
+        "cursor": str(Cursor.of(event)),
+        "kind": event.kind,
+        "subject": event.subject,
+        "run": f"run:{event.run_id}" if event.run_id else "",
+        "version": event.version,
+        "title": str(data_of(event).get("title", "")),
+    }
+
+
+def audience(event: Event) -> list[str]:
+    """The groups that may know of an event: its team, those who review for it, and pages that watch its subject."""
+    groups = []
+    if event.kind not in QUIET and event.team_id:
+        groups.append(f"team.{event.team_id}")
+    if event.subject.startswith("gate:"):
+        groups += [f"reviewers.{group}" for group in reviewers_of(event)]
+        groups.append(event.subject.replace(":", "."))
+    if event.run_id:
+        groups.append(f"run.{event.run_id}")
+    return groups
+
+
+def reviewers_of(event: Event) -> list[int]:
+    """The groups whose members review the event's gate."""
+    found = data_of(event).get("reviewers", [])
+    return [group for group in found if isinstance(group, int)] if isinstance(found, list) else []
+
+
+def data_of(event: Event) -> dict[str, object]:
+    found = values.decode(bytes(event.data))
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,270 @@
+"""Everything a gate's page shows, read once: the gate, what stands now, the state it was asked over, the people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from django.contrib.auth.models import User
+
+from approvals import authority
+from approvals.cards import Card
+from approvals.models import Gate, Proposal
+from checkpoints import permissions, store
+from checkpoints.models import Checkpoint
+from checkpoints.plans import PlanSpec, spec_of
+from checkpoints.snapshots import Snapshot
+
+from . import actions, agreement, consequences, outcomes, unseen, untrusted
+from .actions import Typed
+
+STEPS = 24  # shown in the compact list
+SCANNED = 200_000  # characters of one value that are looked through for what a reader cannot see
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One step of the run so far, for the compact list."""
+
+    seq: int
+    name: str
+    kind: str
+    seconds: float
+
+    @property
+    def words(self) -> str:
+        took = f"{self.seconds:.1f} s" if self.seconds >= 0.05 else f"{self.seconds * 1000:.0f} ms"
+        return took if self.kind == Checkpoint.Kind.STEP else self.kind
+
+
+@dataclass
+class GatePage:
+    """What the templates of one gate read. Every part is read when it is first asked for."""
+
+    gate: Gate
+    user: User
+    typed: Typed = field(default_factory=Typed)
+    verdict: str = ""  # the choice that is selected when the page opens
+    then: str = ""
+    back_to: str = ""
+    answer: str = ""
+    comment: str = ""
+    override: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def proposal(self) -> Proposal:
+        return self.gate.standing()
+
+    @cached_property
+    def card(self) -> Card:
+        """What is asked now, with any edit that stands."""
+        return self.proposal.card
+
+    @cached_property
+    def first(self) -> Card:
+        """What the agent proposed."""
+        return self.gate.asked
+
+    @cached_property
+    def plan(self) -> PlanSpec:
+        return spec_of(self.gate.run.plan)
+
+    @cached_property
+    def snapshot(self) -> Snapshot:
+        """The saved state that the gate shows. Raises NotVerified."""
+        return store.load_checkpoint(self.gate.checkpoint)
+
+    @cached_property
+    def open(self) -> bool:
+        return self.gate.status == Gate.Status.OPEN
+
+    @cached_property
+    def why_not(self) -> str:
+        """Why the reader may not decide; empty where they may."""
+        return authority.why_not(self.user, self.gate) if self.open else "This gate is closed."
+
+    @property
+    def may_decide(self) -> bool:
+        return self.open and not self.why_not
+
+    @property
+    def may_approve(self) -> bool:
+        """Whether an approval would say anything new: whoever agreed already can still edit or reject."""
+        return self.agreement.mine is None
+
+    @cached_property
+    def agreement(self) -> agreement.Agreement:
+        return agreement.agreement(self.gate, user=self.user)
+
+    @cached_property
+    def ended(self) -> outcomes.Ended | None:
+        return None if self.open else outcomes.ended(self.gate)
+
+    @cached_property
+    def sees_run(self) -> bool:
+        """A reviewer from elsewhere sees the gate and what it shows, nothing else."""
+        return permissions.may(self.user, self.gate.team_id, "checkpoints.view_run")
+
+    @cached_property
+    def edits(self) -> Sequence[dict[str, Any]]:
+        """What people changed in the agent's proposal."""
+        return actions.changes_between(self.first, self.card) if self.proposal.number > 1 else []
+
+    @cached_property
+    def sheets(self) -> list[actions.Sheet]:
+        read_only = not self.may_decide or self.card.question is not None
+        return actions.sheets(self.card, typed=self.typed, before=self.first, read_only=read_only)
+
+    @property
+    def can_edit(self) -> bool:
+        return any(sheet.inputs for sheet in self.sheets)
+
+    @cached_property
+    def loose_errors(self) -> list[str]:
+        """Errors that belong to no action."""
+        known = {action.id for action in self.card.actions}
+        return [problem["message"] for problem in self.typed.errors if problem["action"] not in known]
+
+    @cached_property
+    def steps(self) -> list[Step]:
+        """The steps on the path that led here, oldest first. A run's first checkpoint is its input."""
+        rows = Checkpoint.objects.filter(run=self.gate.run).only("id", "parent", "seq", "step", "kind", "took_us")
+        known = {row.id: row for row in rows}
+        found, at = [], known.get(self.gate.checkpoint)
+        while at is not None:
+            found.append(Step(seq=at.seq, name=at.step or at.kind, kind=at.kind, seconds=at.took_us / 1e6))
+            at = known.get(at.parent) if at.parent else None
+        return found[::-1]
+
+    @cached_property
+    def situation(self) -> consequences.Situation:
+        done = [step.name for step in self.steps if step.kind == Checkpoint.Kind.STEP]
+        return consequences.Situation(
+            plan=self.plan, gate_step=self.gate.step, card=self.card, done=done,
+            agreed=self.agreement.agreed, quorum=self.agreement.quorum, agreed_names=self.agreement.names,
+        )  # fmt: skip
+
+    @cached_property
+    def impacts(self) -> dict[str, consequences.Impact]:
+        return {
+            "approve": consequences.approve(self.situation),
+            "edit": consequences.approve(self.situation, edited=True),
+            "stop": consequences.stop(self.situation),
+        }
+
+    @cached_property
+    def backs(self) -> list[tuple[str, consequences.Impact]]:
+        """The steps the run can be sent back to, the nearest first, each with what that does."""
+        nearest = list(reversed(self.card.back_to))
+        return [(step, consequences.back(self.situation, step)) for step in nearest]
+
+    @property
+    def chosen_back(self) -> str:
+        return self.back_to or self.card.on_reject or (self.backs[0][0] if self.backs else "")
+
+    @property
+    def chosen_then(self) -> str:
+        return self.then or ("back" if self.card.on_reject and self.backs else "stop")
+
+    @property
+    def left(self) -> int:
+        return max(self.agreement.quorum - self.agreement.agreed, 0)
+
+    @property
+    def needed(self) -> str:
+        return agreement.people_needed(self.agreement.quorum)
+
+    @property
+    def seen(self) -> str:
+        """What a decision must carry: the digest of what this page shows as asked-for, in hex."""
+        return bytes(self.proposal.digest).hex()
+
+    @property
+    def digest(self) -> str:
+        return self.snapshot.digest.hex()[:12]
+
+    @property
+    def undo(self) -> str:
+        """Whether what a yes does can be taken back."""
+        final = [row for row in self.impacts["approve"].rows if row.effect == "oneway"]
+        if final:
+            return f"{', '.join(final[0].names)} cannot be undone"
+        return "can be undone" if any(action.undo for action in self.card.actions) else ""
+
+    @property
+    def commit(self) -> str:
+        """The large button's words: what it does, with the amount in it."""
+        amount = f" {untrusted.plain(self.card.amount, limit=40)}" if self.card.amount else ""
+        if self.left > 1:
+            return f"Agree{amount}"
+        does = f" and run {', '.join(self.card.allows)}" if self.card.allows else " and go on"
+        return f"Approve{amount}{does}"
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """By field, which step wrote it: the last one on the path whose plan says that it does."""
+        known = {step.name: step for step in self.plan.steps}
+        ran = [known[step.name] for step in self.steps if step.name in known]
+        return {name: f"from {step.name}" for step in ran for name in step.writes}
+
+    @property
+    def unfolded(self) -> list[str]:
+        """The fields that the actions speak of."""
+        return [action.pointer.split("/")[1] for action in self.card.actions if action.pointer.count("/") > 0]
+
+    @property
+    def earlier(self) -> int:
+        return max(len(self.steps) - STEPS, 0)
+
+    @property
+    def last_steps(self) -> list[Step]:
+        return self.steps[-STEPS:]
+
+    @cached_property
+    def answers(self) -> list[actions.Answer]:
+        return actions.answers(self.card, typed=self.typed)
+
+    @cached_property
+    def overrides(self) -> list[actions.Override]:
+        return [
+            actions.Override(sheet=sheet, text=self.override.get(sheet.action.id, sheet.value_text))
+            for sheet in self.sheets
+            if sheet.inputs
+        ]
+
+    @cached_property
+    def hidden(self) -> list[tuple[str, str]]:
+        """(icon, sentence) for what the state's texts hide, found by looking and not by the agent's word."""
+        return hidden_in(self.snapshot.state, self.card.to_json()["actions"])
+
+
+def hidden_in(*found: Any) -> list[tuple[str, str]]:
+    """What the texts in some values hide: characters that cannot be seen, stretches of blank lines."""
+    characters = blank = 0
+    for text in texts(found):
+        here, lines = unseen.badge_count(text[:SCANNED])
+        characters, blank = characters + here, max(blank, lines)
+    said = []
+    if blank:
+        said.append(("fold", f"A text here hides what follows behind {blank:,} blank lines"))
+    if characters:
+        verb = "character in these texts cannot" if characters == 1 else "characters in these texts cannot"
+        said.append(("hidden", f"{characters:,} {verb} be seen"))
+    return said
+
+
+def texts(value: Any) -> list[str]:
+    """Every text in a JSON value, keys included."""
+    found, left = [], [value]
+    while left:
+        each = left.pop()
+        if isinstance(each, str):
+            found.append(each)
+        elif isinstance(each, dict):
+            left.extend(each.keys())
+            left.extend(each.values())
+        elif isinstance(each, (list, tuple)):
+            left.extend(each)
+    return found

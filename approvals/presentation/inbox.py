@@ -1,0 +1,92 @@
+"""The inbox: open gates as rows, grouped by when they are due."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from approvals.cards import Card
+from approvals.models import Gate
+
+from . import outcomes
+
+LINGERS = timedelta(seconds=8)  # how long a decided row stays in sight
+FRESH = timedelta(seconds=20)
+GROUPS = (("hour", "Due within the hour"), ("today", "Later today"), ("later", "This week or no deadline"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One gate in a list."""
+
+    gate: Gate
+    card: Card
+    agent: str
+    run: str
+    fresh: bool
+    edited: bool
+    leaves_in: int  # seconds until a decided row goes; 0 for rows that stay
+    ended: outcomes.Ended | None
+    soon: bool = False
+    said: bool = False  # the reader has already decided; others must agree
+
+    @property
+    def state(self) -> str:
+        return self.ended.state if self.ended else "open"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """Rows that are due about the same time."""
+
+    key: str
+    label: str
+    rows: Sequence[Row]
+
+    @property
+    def open(self) -> int:
+        return sum(not row.ended for row in self.rows)
+
+
+def row(gate: Gate, *, now: datetime, said: bool = False, lingering: bool = False) -> Row:
+    """A gate as a row. `lingering`: it was decided just now and leaves soon."""
+    left = LINGERS - (now - gate.closed_at) if lingering and gate.closed_at else timedelta(0)
+    return Row(
+        gate=gate,
+        card=gate.asked,
+        agent=gate.run.plan.agent,
+        run=gate.run.title,
+        fresh=gate.status == Gate.Status.OPEN and now - gate.opened_at < FRESH,
+        edited=gate.proposal > 1,
+        leaves_in=max(int(left.total_seconds()) + 1, 1) if lingering else 0,
+        ended=outcomes.ended(gate) if gate.status != Gate.Status.OPEN else None,
+        soon=due(gate, now) == "hour",
+        said=said,
+    )
+
+
+def due(gate: Gate, now: datetime) -> str:
+    """The group a gate belongs to, by its deadline in the database's time zone."""
+    if gate.deadline is None:
+        return "later"
+    if gate.deadline - now <= timedelta(hours=1):
+        return "hour"
+    return "today" if gate.deadline.date() == now.date() else "later"
+
+
+def grouped(rows: Iterable[Row], *, now: datetime) -> list[Group]:
+    """Rows in groups by due date; groups without rows are left out."""
+    by: dict[str, list[Row]] = {key: [] for key, _ in GROUPS}
+    for each in rows:
+        by[due(each.gate, now)].append(each)
+    return [Group(key=key, label=label, rows=by[key]) for key, label in GROUPS if by[key]]
+
+
+def summary(groups: Sequence[Group]) -> str:
+    """`14 open, 3 of them due within the hour.`"""
+    total = sum(group.open for group in groups)
+    soon = sum(group.open for group in groups if group.key == "hour")
+    if not total:
+        return "Nothing waits for you."
+    return f"{total} open" + (f", {soon} of them due within the hour." if soon else ".")

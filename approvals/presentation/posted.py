@@ -1,0 +1,150 @@
+"""A posted decision form, read: what was chosen, what was edited against the version that was on the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from approvals import schema_form
+from approvals.cards import Action, Card, Question
+from approvals.errors import Problem, problem
+from checkpoints import values
+from checkpoints.errors import ValueRefused
+
+from . import actions
+from .actions import Typed
+
+UNSENT = "You changed a field, so this is an edit: choose Edit to send it, or put the field back."
+UNCHANGED = "Nothing is changed yet: change a field, or choose Approve."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Posted:
+    """What somebody sent. `decision` is ready for Gate.decide where `problems` is empty."""
+
+    chosen: str  # approve, edit, reject, answer, or nothing
+    then: str = ""
+    back_to: str = ""
+    answer: str = ""
+    comment: str = ""
+    typed: Typed = field(default_factory=Typed)  # with the problems
+    override: Mapping[str, str] = field(default_factory=dict)
+    decision: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def problems(self) -> list[Problem]:
+        return list(self.typed.errors)
+
+
+def read(form: Mapping[str, str], card: Card) -> Posted:
+    """Read a posted form against the card that it was rendered from."""
+    chosen, then = form.get("verdict", ""), form.get("then", "")
+    back = chosen == "reject" and then == "back"
+    comment = form.get("feedback", "") if back else form.get("comment", "")
+    common = {
+        "chosen": chosen,
+        "then": then,
+        "back_to": form.get("back_to", "") if back else "",
+        "answer": form.get("answer", ""),
+        "comment": comment.replace("\r\n", "\n"),
+        "override": {
+            action.id: form[f"override.{action.id}"] for action in card.actions if f"override.{action.id}" in form
+        },
+    }
+    if card.question is not None:
+        return answered(form, card.question, common)
+    if chosen == "reject" and then == "override":
+        return overridden(form, card, common)
+    return edited(form, card, common)
+
+
+def edited(form: Mapping[str, str], card: Card, common: dict[str, Any]) -> Posted:
+    """Approve, edit or reject, with whatever stands in the fields."""
+    arguments: dict[str, Any] = {}
+    kept: dict[str, str] = {}
+    problems: list[Problem] = []
+    for action in card.actions:
+        if not actions.editable(action):
+            continue
+        parsed = schema_form.parse(action.schema, action.arguments, form, prefix=actions.prefix(action))
+        problems += [problem(said, action=action.id, pointer=place) for place, said in parsed.errors.items()]
+        if parsed.arguments != action.arguments:
+            arguments[action.id] = parsed.arguments
+        kept |= touched(form, action)
+    chosen = common["chosen"]
+    problems = problems if chosen in ("approve", "edit") else []
+    if chosen not in ("approve", "edit", "reject"):
+        problems.append(problem("Choose Approve, Edit or Reject.", pointer="/verdict"))
+    elif chosen == "approve" and (arguments or problems):
+        problems.append(problem(UNSENT, pointer="/verdict"))
+    elif chosen == "edit" and not arguments and not problems:
+        problems.append(problem(UNCHANGED, pointer="/verdict"))
+    typed = Typed(posted=kept, arguments=arguments, errors=problems)
+    decision = {"verdict": chosen, "comment": common["comment"]}
+    if chosen == "edit":
+        decision["arguments"] = arguments
+    if chosen == "reject":
+        decision |= {"then": common["then"] or "stop", "back_to": common["back_to"]}
+    return Posted(**common, typed=typed, decision=decision)
+
+
+def touched(form: Mapping[str, str], action: Action) -> dict[str, str]:
+    """The inputs of an action that say something else than they were rendered with."""
+    prefix = actions.prefix(action)
+    shown = schema_form.fields(action.schema, action.arguments, prefix=prefix)
+    was = {each.name: each.value.replace("\r\n", "\n") for each in shown}
+    return {name: form[name] for name in was if name in form and form[name].replace("\r\n", "\n") != was[name]}
+
+
+def overridden(form: Mapping[str, str], card: Card, common: dict[str, Any]) -> Posted:
+    """Values put in the place of an action's arguments: an edit, reached from the reject menu."""
+    arguments: dict[str, Any] = {}
+    problems: list[Problem] = []
+    for action_id, text in common["override"].items():
+        action = card.action(action_id)
+        if action is None or not actions.editable(action):
+            continue
+        try:
+            value = values.parse(text)
+        except ValueRefused as refused:
+            place = f" at {refused.pointer}" if refused.pointer else ""
+            problems.append(problem(f"Write JSON: {refused.reason}{place}.", action=action_id))
+            continue
+        if value != action.arguments:
+            arguments[action_id] = value
+    if not arguments and not problems:
+        problems.append(problem("This is the value that is there already: write another one.", pointer="/override"))
+    decision = {"verdict": "edit", "comment": common["comment"], "arguments": arguments}
+    return Posted(**common, typed=Typed(errors=problems), decision=decision)
+
+
+def answered(form: Mapping[str, str], question: Question, common: dict[str, Any]) -> Posted:
+    """An answer to a recovery gate's question."""
+    chosen = next((choice for choice in question["choices"] if choice["id"] == common["answer"]), None)
+    problems: list[Problem] = []
+    value = None
+    if chosen is None:
+        problems.append(problem("Choose one of the answers.", pointer="/choice"))
+    elif chosen.get("needs_value"):
+        schema = chosen.get("schema") or {}
+        parsed = schema_form.parse(schema, actions.blank(schema), form, prefix=actions.answer_prefix(chosen["id"]))
+        problems += [problem(said, pointer="/value" + place) for place, said in parsed.errors.items()]
+        value = parsed.arguments
+    kept = {name: text for name, text in form.items() if name.startswith("value.") or name == "answer"}
+    answer = {"choice": common["answer"], "value": value}
+    decision = {"verdict": "answer", "comment": common["comment"], "answer": answer}
+    return Posted(**common, typed=Typed(posted=kept, errors=problems), decision=decision)
+
+
+def carried_over(posted: Posted, card: Card) -> Typed:
+    """What was typed, read again against a card that has changed since: nothing typed is lost."""
+    arguments = {}
+    for action in card.actions:
+        if actions.editable(action):
+            parsed = schema_form.parse(
+                action.schema, action.arguments, posted.typed.posted, prefix=actions.prefix(action)
+            )
+            if parsed.arguments != action.arguments:
+                arguments[action.id] = parsed.arguments
+    return Typed(posted=posted.typed.posted, arguments=arguments)

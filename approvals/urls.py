@@ -1,0 +1,17 @@
+"""The addresses of the inbox and the gates. Verbs are nouns that are POSTed to."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from .views import decisions, gates, inbox
+
+urlpatterns = [
+    path("", inbox.page, name="inbox"),
+    path("inbox/list/", inbox.listing, name="inbox_list"),
+    path("gates/<int:gate_id>/", gates.page, name="gate"),
+    path("gates/<int:gate_id>/status/", gates.status, name="gate_status"),
+    path("gates/<int:gate_id>/preview/", gates.preview, name="gate_preview"),
+    path("gates/<int:gate_id>/values/", gates.value, name="gate_value"),
+    path("gates/<int:gate_id>/decisions/", decisions.create, name="decisions"),
+]

@@ -1,0 +1,44 @@
+"""Who may open a gate's page. Whoever may not is told that there is no such gate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Concatenate, ParamSpec
+
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import User
+from django.http import Http404, HttpRequest, HttpResponse
+
+from approvals.models import Gate
+
+P = ParamSpec("P")
+View = Callable[Concatenate[HttpRequest, P], HttpResponse]
+
+
+def private(view: View[P]) -> View[P]:
+    """For signed-in people only, and kept by no cache."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+        response = view(request, *args, **kwargs)
+        response["Cache-Control"] = "no-store"
+        return response
+
+    return login_required(guarded)
+
+
+def reader_of(request: HttpRequest) -> User:
+    """The signed-in person; `private` has made sure that there is one."""
+    if not isinstance(request.user, User):
+        raise Http404
+    return request.user
+
+
+def gate_or_404(request: HttpRequest, gate_id: int) -> Gate:
+    """The gate, where the reader may see it."""
+    seen = Gate.objects.visible_to(reader_of(request)).filter(pk=gate_id)
+    gate = seen.select_related("run__plan", "policy", "team", "outcome").first()
+    if gate is None:
+        raise Http404("No such gate")
+    return gate

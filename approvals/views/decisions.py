@@ -1,0 +1,113 @@
+"""Deciding a gate: one POST, answered by the gate's page with what was decided, or with why it did not count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST
+
+from approvals import errors
+from approvals.models import Gate, Proposal
+from approvals.presentation import posted
+from approvals.presentation.actions import Typed, changes_between
+from approvals.presentation.gate import GatePage
+from approvals.presentation.posted import Posted
+from checkpoints import patch
+
+from .access import gate_or_404, private, reader_of
+from .gates import show
+
+TITLES = {
+    "not_allowed": "You may not decide this.",
+    "already_decided": "Nothing of yours was sent.",
+    "stale": "It changed, so nothing of yours was sent.",
+    "expired": "Nothing of yours was sent.",
+    "withdrawn": "Nothing of yours was sent.",
+    "already_said": "You agreed before.",
+    "invalid": "Nothing was sent yet.",
+    "edit_refused": "Nothing was sent yet.",
+}
+STATUSES = {"not_allowed": 403, "invalid": 422, "edit_refused": 422}  # any other refusal: 409
+
+
+@require_POST
+@never_cache
+def create(request: HttpRequest, gate_id: int) -> HttpResponse:
+    """Take a decision. Somebody whose session ended comes back to the gate, where their draft is kept."""
+    if not request.user.is_authenticated:
+        return redirect_to_login(reverse("gate", args=[gate_id]))
+    return decide(request, gate_id)
+
+
+@private
+def decide(request: HttpRequest, gate_id: int) -> HttpResponse:
+    gate, user = gate_or_404(request, gate_id), reader_of(request)
+    looked_at = proposal_of(gate, request)
+    sent = posted.read(request.POST.dict(), looked_at.card)
+    if sent.problems:
+        return refused(request, gate, sent, looked_at, errors.Invalid(sent.problems))
+    seen, key = digest_of(request), request.POST.get("key", "")
+    try:
+        gate.decide(by=user, seen=seen, key=key, **sent.decision)
+    except errors.DecisionRefused as refusal:
+        return refused(request, gate_or_404(request, gate_id), sent, looked_at, refusal)
+    return HttpResponseRedirect(reverse("gate", args=[gate_id]), status=303)
+
+
+def proposal_of(gate: Gate, request: HttpRequest) -> Proposal:
+    """The version that was on the reader's screen; what stands where the form names none of this gate's."""
+    number = request.POST.get("proposal", "")
+    known = gate.proposals.select_related("by")
+    found = known.filter(number=int(number)) if number.isascii() and number.isdigit() and len(number) < 9 else None
+    return (found.first() if found is not None else None) or gate.standing()
+
+
+def digest_of(request: HttpRequest) -> bytes:
+    """The digest of what was on the screen. Junk is the digest of nothing."""
+    try:
+        return bytes.fromhex(request.POST.get("seen", ""))
+    except ValueError:
+        return b""
+
+
+def refused(
+    request: HttpRequest, gate: Gate, sent: Posted, looked_at: Proposal, refusal: errors.DecisionRefused
+) -> HttpResponse:
+    """The gate as it is now, why the decision did not count, and all that was typed."""
+    found = list(refusal.errors) if isinstance(refusal, errors.Rejected) else []
+    page = GatePage(
+        gate=gate, user=reader_of(request), comment=sent.comment, then=sent.then, back_to=sent.back_to,
+        verdict=sent.chosen, answer=sent.answer, override=dict(sent.override),
+        typed=Typed(posted=sent.typed.posted, arguments=sent.typed.arguments, errors=found),
+    )  # fmt: skip
+    told = words(refusal)
+    if isinstance(refusal, errors.StaleGate):
+        page.typed = posted.carried_over(sent, page.card)
+        page.verdict = "edit" if page.typed.arguments else ""
+        told["changes"] = refusal.changes or changes_between(looked_at.card, page.card)
+    if not page.may_decide:
+        told["mine"] = mine(looked_at, sent)
+        told["comment"] = sent.comment
+    return show(request, page, status=STATUSES.get(refusal.code, 409), refusal=told)
+
+
+def words(refusal: errors.DecisionRefused) -> dict[str, Any]:
+    """What a person is told."""
+    wrong = isinstance(refusal, errors.Rejected)
+    said = "Correct what is marked; all that you typed is still there." if wrong else str(refusal)
+    title = TITLES.get(refusal.code, "Nothing was sent.")
+    icon = {"stale": "reply", "already_decided": "people", "expired": "clock"}.get(refusal.code, "warn")
+    return {"title": title, "said": said, "tone": "hold" if refusal.code == "stale" else "stop", "icon": icon}
+
+
+def mine(looked_at: Proposal, sent: Posted) -> list[dict[str, Any]]:
+    """The reader's own edit, as rows, where there is no form left to keep it in."""
+    rows: list[dict[str, Any]] = []
+    for action_id, arguments in sent.typed.arguments.items():
+        action = looked_at.card.action(action_id)
+        rows += patch.changes(action.arguments, arguments) if action else []
+    return rows

@@ -1,0 +1,95 @@
+"""One gate's page, and the parts of it that are fetched again."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from approvals import pointers
+from approvals.presentation import untrusted
+from approvals.presentation.gate import GatePage
+
+from .access import gate_or_404, private, reader_of
+from .inbox import gates
+
+PART = 50_000  # characters of one value on one page
+PLACES = 500
+
+
+@require_safe
+@private
+def page(request: HttpRequest, gate_id: int) -> HttpResponse:
+    """The gate: what is asked, over which state, and the form that decides it."""
+    gate = gate_or_404(request, gate_id)
+    return show(request, GatePage(gate=gate, user=reader_of(request)))
+
+
+def show(
+    request: HttpRequest, page: GatePage, *, status: int = 200, refusal: dict[str, Any] | None = None
+) -> HttpResponse:
+    """A gate's page, also after a decision that did not count."""
+    context = {
+        "page": page, "refusal": refusal, "key": request.POST.get("key") or uuid.uuid4().hex,
+        "place": place(page.gate.pk, page.user),
+    }  # fmt: skip
+    return render(request, "approvals/gate.html", context, status=status)
+
+
+def place(gate_id: int, user: User) -> dict[str, int | None]:
+    """Where the gate stands in the reader's own queue."""
+    queue = list(gates("mine", user).values_list("pk", flat=True)[:PLACES])
+    if gate_id not in queue:
+        return {"next": queue[0]} if queue else {}
+    at = queue.index(gate_id)
+    return {
+        "number": at + 1, "total": len(queue),
+        "previous": queue[at - 1] if at else None, "next": queue[at + 1] if at + 1 < len(queue) else None,
+    }  # fmt: skip
+
+
+@require_safe
+@private
+def status(request: HttpRequest, gate_id: int) -> HttpResponse:
+    """What changes while the page is open: its state, the agreement, and news of another version."""
+    page = GatePage(gate=gate_or_404(request, gate_id), user=reader_of(request))
+    text = request.GET.get("seen", "")
+    seen = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else page.gate.proposal
+    looked_at = page.gate.proposals.filter(number=seen).first()
+    changed = page.gate.changes_since(bytes(looked_at.digest)) if looked_at else []
+    return render(request, "approvals/status.html", {"page": page, "seen": seen, "changed": changed})
+
+
+@require_safe
+@private
+def preview(request: HttpRequest, gate_id: int) -> HttpResponse:
+    """The gate in short, beside the inbox."""
+    page = GatePage(gate=gate_or_404(request, gate_id), user=reader_of(request))
+    return render(request, "approvals/preview.html", {"page": page})
+
+
+@require_safe
+@private
+def value(request: HttpRequest, gate_id: int) -> HttpResponse:
+    """One value of the saved state in full, a part at a time: `?at=<JSON Pointer>&from=<character>`."""
+    gate = gate_or_404(request, gate_id)
+    page, at = GatePage(gate=gate, user=reader_of(request)), request.GET.get("at", "")
+    try:
+        found = pointers.get(page.snapshot.state, at)
+    except LookupError as gone:
+        raise Http404("No such value") from gone
+    text = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, indent=2)
+    start = request.GET.get("from", "0")
+    first = int(start) if start.isascii() and start.isdigit() and len(start) < 12 else 0
+    last = min(first + PART, len(text))
+    context = {
+        "gate": gate, "at": at, "shown": untrusted.render(text[first:last], clamp=False), "total": f"{len(text):,}",
+        "first": f"{first + 1:,}", "last": f"{last:,}", "before": max(first - PART, 0) if first else None,
+        "after": last if last < len(text) else None,
+    }  # fmt: skip
+    return render(request, "approvals/value.html", context)

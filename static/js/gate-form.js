@@ -1,0 +1,156 @@
+// <hp-gate-form>: what the decision form does beyond plain HTML. Typing in a field selects Edit and shows the
+// difference; "put back" undoes it; a draft is kept in this browser per gate, proposal and person. The server
+// renders the same differences after a submit: nothing here decides anything.
+import { Draft } from "./draft.js";
+
+class GateForm extends HTMLElement {
+  connectedCallback() {
+    this.form = this.querySelector("#decision");
+    if (!this.form) return;
+    const { gate, proposal, person } = this.dataset;
+    this.draft = new Draft(`hp-draft:${person}:${gate}`, proposal);
+    this.originals = new Map(this.fields().map((field) => [field.name, field.dataset.was ?? field.defaultValue]));
+    this.addEventListener("input", (event) => this.typed(event.target));
+    this.addEventListener("change", (event) => this.typed(event.target));
+    this.addEventListener("click", (event) => this.clicked(event));
+    this.form.addEventListener("submit", () => this.sending());
+    addEventListener("pageshow", (event) => event.persisted && this.unlock());
+    document.addEventListener("click", (event) => this.choose(event.target.closest("[data-choose]")));
+    document.addEventListener("htmx:after:swap", () => this.closed());
+    this.restore();
+    for (const field of this.fields()) this.show(field);
+  }
+
+  // The fields of the actions; the rest of the form (comment, feedback) is kept in the draft only.
+  fields() {
+    return [...this.form.elements].filter((field) => field.name?.startsWith("args."));
+  }
+
+  kept() {
+    const plain = [...this.form.elements].filter((field) => field.matches("textarea, input[type=text]"));
+    return [...new Set([...this.fields(), ...plain])].filter((field) => field.name);
+  }
+
+  original(field) {
+    return this.originals.get(field.name) ?? field.defaultValue;
+  }
+
+  typed(field) {
+    if (!this.kept().includes(field)) return;
+    if (this.fields().includes(field)) {
+      this.show(field);
+      const edit = this.form.querySelector('[name="verdict"][value="edit"]');
+      const edited = this.fields().some((each) => this.changed(each));
+      if (edit && edited && !this.rejecting()) edit.checked = true;
+      if (edit?.checked && !edited) edit.checked = false;
+    }
+    const unsent = this.kept().filter((each) => each.value !== this.original(each));
+    this.draft.keep(Object.fromEntries(unsent.map((each) => [each.name, each.value])));
+    this.say(unsent.length ? "Draft kept in this browser" : "");
+  }
+
+  rejecting() {
+    return this.form.querySelector('[name="verdict"][value="reject"]')?.checked;
+  }
+
+  changed(field) {
+    return field.value !== this.original(field);
+  }
+
+  show(field) {
+    const item = field.closest(".item");
+    const changed = this.changed(field);
+    item.toggleAttribute("data-edited", changed);
+    item.querySelector("[data-edit-tag]").hidden = !changed;
+    item.querySelector("[data-put-back]").hidden = !changed;
+    const note = item.querySelector("[data-note]");
+    note.dataset.asProposed ??= note.querySelector(".was") ? "as proposed" : note.textContent;
+    note.replaceChildren(...(changed ? [difference(this.original(field), field.value)] : [note.dataset.asProposed]));
+    const action = field.closest(".action");
+    if (action) {
+      const edited = this.fields().some((each) => action.contains(each) && this.changed(each));
+      action.toggleAttribute("data-verdict", edited);
+      if (edited) action.dataset.verdict = "edit";
+    }
+  }
+
+  clicked(event) {
+    const button = event.target.closest("[data-put-back]");
+    if (!button) return;
+    const field = button.closest(".item").querySelector(".input");
+    field.value = this.original(field);
+    this.typed(field);
+    field.focus();
+  }
+
+  choose(link) {
+    const radio = link && this.form.querySelector(`[name="verdict"][value="${link.dataset.choose}"]`);
+    if (radio) radio.checked = true;
+  }
+
+  restore() {
+    const { values, older } = this.draft.read();
+    const refused = document.querySelector("#refusal"); // the server has rendered what was typed
+    if (refused) return;
+    for (const field of this.kept()) {
+      if (field.name in values) field.value = values[field.name];
+    }
+    const any = this.kept().some((field) => this.changed(field));
+    if (any) {
+      if (this.fields().some((field) => this.changed(field))) this.typed(this.fields().find((field) => this.changed(field)));
+      this.say(older ? "Your draft of an earlier version was put in" : "Your draft was put back");
+    }
+  }
+
+  say(words) {
+    const note = this.querySelector("[data-draft]");
+    if (!note) return;
+    note.textContent = words;
+    note.hidden = !words;
+  }
+
+  // Twice pressed is once sent. The draft goes when the server's answer shows that it was taken.
+  sending() {
+    this.draft.sent();
+    setTimeout(() => this.lock(true));
+  }
+
+  unlock() {
+    this.lock(false);
+  }
+
+  lock(locked) {
+    for (const button of this.form.querySelectorAll("[data-commit]")) button.disabled = locked;
+  }
+
+  // A live morph says that the gate is closed, or another version stands: then nothing here can be sent.
+  closed() {
+    const news = document.querySelector("#gate-news");
+    if (news?.dataset.status !== "open") this.lock(true);
+  }
+}
+
+function difference(before, after) {
+  const was = document.createElement("span");
+  [was.className, was.dataset.by] = ["was", "you"];
+  const [gone, put] = [document.createElement("del"), document.createElement("ins")];
+  [gone.textContent, put.textContent] = middle(before, after);
+  was.append(gone, " ", put);
+  return was;
+}
+
+// Only what differs, with some words around it: a long text changes in one place.
+function middle(before, after) {
+  let [start, end] = [0, 0];
+  while (start < Math.min(before.length, after.length) && before[start] === after[start]) start++;
+  const room = Math.min(before.length, after.length) - start;
+  while (end < room && before.at(-1 - end) === after.at(-1 - end)) end++;
+  if (before.length + after.length < 80) [start, end] = [0, 0];
+  const cut = (text) => {
+    const part = text.slice(Math.max(start - 12, 0), text.length - Math.max(end - 12, 0));
+    return (start > 12 ? "…" : "") + (part.length > 160 ? `${part.slice(0, 160)}…` : part) + (end > 12 ? "…" : "");
+  };
+  return [cut(before) || "(empty)", cut(after) || "(empty)"];
+}
+
+customElements.define("hp-gate-form", GateForm);
