@@ -26,7 +26,7 @@ def why_not(user: Any, gate: Gate) -> str:
     person = User.objects.filter(pk=user.pk, is_active=True).first()
     if person is None:
         return SWITCHED_OFF
-    groups = gate.policy.reviewers()
+    groups = gate.policy.reviewers
     if not teams_where(person, "approvals.decide_gate").filter(pk__in=[group.pk for group in groups]).exists():
         names = " or ".join(group.name for group in groups)
         return f"Only people in {names} who may decide gates can decide this one."

@@ -116,14 +116,15 @@ def completed(card: Card, *, step: StepSpec, plan: PlanSpec, state: Mapping[str,
 
     Raises CardRefused where the card cannot be asked about.
     """
-    allows = tuple(card.allows) or tuple(step.allows)
+    # A question about a step that failed allows what it names; a gate's own allowances are no part of it.
+    allows = tuple(card.allows) or (() if card.question else tuple(step.allows))
     earlier = () if card.question else tuple(_steps_before(plan, step.name))
     whole = replace(
         card,
         actions=[_completed_action(action, step=step, plan=plan, state=state) for action in card.actions],
         allows=allows,
         back_to=tuple(card.back_to) or earlier,
-        on_reject=card.on_reject or step.on_reject,
+        on_reject=card.on_reject or ("" if card.question else step.on_reject),
         on_expire=card.on_expire or step.on_expire,
     )
     faults = [*_identifier_faults(whole), *_allow_faults(whole, step), *_question_faults(whole)]

@@ -45,7 +45,7 @@ def close(gate: Gate, standing: Proposal, end: End, *, status: Gate.Status = Gat
         raise AssertionError(f"{gate} was locked and is not open")
     outcome = _outcome(gate, standing, end)
     Hold.objects.free(subject=gate.subject, by=end.by)
-    gate.say(f"gate.{_EVENT[status]}", by=end.by, data={"kind": end.kind, "grants": outcome.grants.count()})
+    gate.say(f"gate.{_EVENT[status]}", by=end.by, data={"kind": end.kind})
     gate.run.wake(end.by)
     return outcome
 
@@ -59,7 +59,7 @@ def expire(gate: Gate, *, by: Actor) -> Outcome | None:
     A deadline approves only where the policy says so in that word, and never answers a question.
     """
     with transaction.atomic():
-        gate = Gate.objects.select_related("run__plan", "policy").get(pk=gate.pk)
+        gate = Gate.objects.select_related("run__plan", "policy__team").get(pk=gate.pk)
         if not gate.move(due=True):
             return None
         standing = gate.standing()
@@ -71,7 +71,7 @@ def expire(gate: Gate, *, by: Actor) -> Outcome | None:
 def withdraw(gate: Gate, *, by: Actor, reason: str) -> Outcome | None:
     """Close an open gate that needs no answer any more; None where it is not open."""
     with transaction.atomic():
-        gate = Gate.objects.select_related("run__plan", "policy").get(pk=gate.pk)
+        gate = Gate.objects.select_related("run__plan", "policy__team").get(pk=gate.pk)
         if not gate.move():
             return None
         end = End(kind=Kind.WITHDRAWN, by=by, feedback=reason)
@@ -102,7 +102,8 @@ def _outcome(gate: Gate, standing: Proposal, end: End) -> Outcome:
         by=end.by.id,
         by_name=end.by.name,
     )
-    outcome.decisions.set(end.decisions)
+    through = Outcome.decisions.through
+    through.objects.bulk_create(through(outcome=outcome, decision=decision) for decision in end.decisions)
     Grant.objects.bulk_create(Grant(outcome=outcome, action=action, effect=effect) for action, effect in rights)
     return outcome
 

@@ -15,13 +15,23 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from checkpoints import actors, digests, ledger, store
-from checkpoints.errors import ValueRefused
+from checkpoints.errors import NotVerified, ValueRefused
 from checkpoints.plans import spec_of
 from checkpoints.values import canonical
 
-from . import answering, authority, binding, closing, editing
+from . import answering, authority, binding, closing, editing, pointers
 from .cards import Card, editable
-from .errors import AlreadySaid, DecisionRefused, EditRefused, Invalid, NotAllowed, StaleGate, problem
+from .errors import (
+    AlreadySaid,
+    DecisionRefused,
+    EditRefused,
+    Invalid,
+    NotAllowed,
+    NotVerifiable,
+    Problem,
+    StaleGate,
+    problem,
+)
 from .models import Decision, Gate, Outcome, Proposal
 from .policy_rules import Tally, Vote, tally
 
@@ -49,7 +59,7 @@ class Said:
         try:
             return digests.of_value({**content, "seen": self.seen.hex()})
         except ValueRefused as refused:
-            raise Invalid([problem(refused.reason, pointer=refused.pointer)]) from refused
+            raise Invalid([_unwritable(refused)]) from refused
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +89,10 @@ def decide(gate: Gate, *, by: User, said: Said) -> Decision:
     except DecisionRefused as refusal:
         _record_refusal(gate, by, said, refusal)
         raise
+    except NotVerified as fault:
+        refusal = NotVerifiable()
+        _record_refusal(gate, by, said, refusal)
+        raise refusal from fault
 
 
 def standing_tally(gate: Gate) -> Tally:
@@ -87,26 +101,29 @@ def standing_tally(gate: Gate) -> Tally:
 
 
 def _take(gate_id: int, by: User, said: Said) -> Decision:
-    gate = Gate.objects.select_related("run__plan", "policy", "team").get(pk=gate_id)
+    gate = Gate.objects.select_related("run__plan", "policy__team").get(pk=gate_id)
+    _check_key(said)
     request = said.digest()
     _hand_out_same(gate, by, said, request)
     reason = authority.why_not(by, gate)
     if reason:
         raise NotAllowed(reason)
-    lost = gate.lost_race(said.seen)
+    standing = gate.standing()
+    lost = gate.lost_race(said.seen, standing)
     if lost:
         raise lost
-    standing = gate.standing()
     _check_form(said, standing.card)
     following = _next(gate, standing, said)
     if not gate.move(proposal=standing.number):
         _hand_out_same(gate, by, said, request)
-        raise gate.lost_race(said.seen) or StaleGate([], "")
+        gate.refresh_from_db()
+        raise gate.lost_race(said.seen, gate.standing()) or StaleGate([], "")
     _hand_out_same(gate, by, said, request)
     spoken = gate.decisions.filter(user=by, proposal=standing, counts=True)
     if following is None and said.verdict != Verdict.REJECT and spoken.exists():
         raise AlreadySaid
-    spoken.update(counts=False)
+    if following is None:
+        spoken.update(counts=False)  # a rejection takes the person's earlier approval back
     if following is not None:
         standing = _supersede(gate, standing, following, by)
     decision = _write(gate, standing, by, said, request, following)
@@ -124,13 +141,25 @@ def _hand_out_same(gate: Gate, by: User, said: Said, request: bytes) -> None:
     raise _SaidBefore(before)
 
 
+def _check_key(said: Said) -> None:
+    """Before it is looked up: PostgreSQL's text takes no U+0000."""
+    if not 0 < len(said.key) <= 80 or "\0" in said.key or not said.key.isprintable():
+        raise Invalid([problem("Send a key of 1 to 80 characters.", pointer="/key")])
+
+
+def _unwritable(refused: ValueRefused) -> Problem:
+    """The fault by its action where it is in one."""
+    where = pointers.tokens(refused.pointer)
+    if where[:1] != ["arguments"] or len(where) < 2:
+        return problem(refused.reason, pointer=refused.pointer)
+    return problem(refused.reason, action=where[1], pointer=pointers.join("", *where[2:]))
+
+
 def _check_form(said: Said, card: Card) -> None:
     """Refuse what no gate could take, before anything else is looked at."""
     faults = []
     if said.verdict not in Verdict.values:
         faults.append(problem("Choose approve, edit, reject or answer.", pointer="/verdict"))
-    if not 0 < len(said.key) <= 80 or "\0" in said.key:
-        faults.append(problem("Send a key of 1 to 80 characters.", pointer="/key"))
     if len(said.comment) > COMMENT_LIMIT:
         faults.append(problem(f"Write at most {COMMENT_LIMIT:,} characters.", pointer="/comment"))
     if said.answer is not None and said.verdict != Verdict.ANSWER:
@@ -143,7 +172,7 @@ def _check_form(said: Said, card: Card) -> None:
         raise EditRefused([problem("Only an edit takes new values.", action=name) for name in said.arguments])
 
 
-def _reject_faults(said: Said, card: Card) -> list[Any]:
+def _reject_faults(said: Said, card: Card) -> list[Problem]:
     if card.question is not None:
         return [problem("Choose one of the answers; one of them stops the run.", pointer="/verdict")]
     if said.then not in Then.values:

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from checkpoints import patch, values
-from checkpoints.errors import ValueRefused
+from checkpoints import patch
 from checkpoints.models import Plan
 
 from . import pointers, validators
@@ -37,7 +36,7 @@ def edited(
     plan: Plan,
     step: str,
     saved: Mapping[str, Any],
-    standing: Sequence[Mapping[str, Any]],
+    standing: Sequence[dict[str, Any]],
     arguments: Mapping[str, Any],
     offered: Sequence[str],
 ) -> Edit:
@@ -72,7 +71,7 @@ def _wanted(card: Card, arguments: Mapping[str, Any], offered: Sequence[str]) ->
         if action is None:
             refused.append(problem("The gate has no such action.", action=action_id))
             continue
-        rows = _rows(action, new)
+        rows = patch.changes(action.arguments, new)
         beyond = [row for row in rows if not _offers(action, row["pointer"], offered)]
         refused += [_beyond(action, row["pointer"]) for row in beyond]
         wanted += [action] if rows else []
@@ -87,15 +86,6 @@ def _wanted(card: Card, arguments: Mapping[str, Any], offered: Sequence[str]) ->
     if not wanted:
         raise Invalid([problem(NOTHING)])
     return wanted
-
-
-def _rows(action: Action, new: Any) -> list[dict[str, Any]]:
-    try:
-        values.canonical(new)
-    except ValueRefused as fault:
-        at = action.pointer + fault.pointer
-        raise Invalid([problem(fault.reason, action=action.id, pointer=fault.pointer, at=at)]) from fault
-    return patch.changes(action.arguments, new)
 
 
 def _offers(action: Action, pointer: str, offered: Sequence[str]) -> bool:

@@ -56,7 +56,7 @@ class AlreadyDecided(DecisionRefused):
         self.at = at
 
     def facts(self) -> dict[str, Any]:
-        return {"kind": self.kind}
+        return {"ended": self.kind}
 
 
 class StaleGate(DecisionRefused):
@@ -68,7 +68,7 @@ class StaleGate(DecisionRefused):
         super().__init__(
             f"{by} changed what is asked since you looked; read the change, then decide again." if by else ""
         )
-        self.changes = list(changes)  # rows: action, pointer, kind, before, after
+        self.changes = list(changes)  # rows: of, pointer, kind, before, after
         self.by = by
 
 
@@ -85,6 +85,12 @@ class GateWithdrawn(DecisionRefused):
 
     def __init__(self, reason: str = "") -> None:
         super().__init__(f"The gate was withdrawn: {reason}" if reason else "")
+
+
+class NotVerifiable(DecisionRefused):
+    """The saved state does not verify, so nothing is decided on it; ask an administrator to look at the run."""
+
+    code = "not_verified"
 
 
 class AlreadySaid(DecisionRefused):

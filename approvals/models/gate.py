@@ -194,22 +194,23 @@ class Gate(models.Model):
         self.proposal += 1
         return self.proposal
 
-    def lost_race(self, seen: bytes) -> DecisionRefused | None:
-        """Why a decision on what `seen` digests does not count now; None where nothing stands against it."""
-        fresh = Gate.objects.select_related("policy").get(pk=self.pk)
-        if fresh.status == Gate.Status.WITHDRAWN:
-            return GateWithdrawn(fresh.outcome.words)
-        if fresh.status == Gate.Status.EXPIRED:
+    def lost_race(self, seen: bytes, standing: Proposal) -> DecisionRefused | None:
+        """Why a decision on what `seen` digests does not count; None where nothing stands against it.
+
+        Speaks of this object as it was read: read it afresh before.
+        """
+        if self.status == Gate.Status.WITHDRAWN:
+            return GateWithdrawn(self.outcome.words)
+        if self.status == Gate.Status.EXPIRED:
             return GateExpired()
-        if fresh.status == Gate.Status.DECIDED:
-            outcome = fresh.outcome
+        if self.status == Gate.Status.DECIDED:
+            outcome = self.outcome
             return AlreadyDecided(outcome.by_name or outcome.by, outcome.get_kind_display(), outcome.created_at)
-        if not Gate.objects.in_time().filter(pk=self.pk).exists():
+        if self.deadline and not Gate.objects.in_time().filter(pk=self.pk).exists():
             return GateExpired()
-        standing = fresh.standing()
         if bytes(standing.digest) == seen:
             return None
-        return StaleGate(fresh.changes_since(seen), standing.by_name)
+        return StaleGate(self.changes_since(seen), standing.by_name)
 
     def changes_since(self, seen: bytes) -> list[Row]:
         """What changed in what is asked since the proposal with the digest `seen`, as rows; [] for a foreign digest."""
@@ -221,7 +222,7 @@ class Gate(models.Model):
     ) -> None:
         """Append this gate's event, with what live pages need to say it. In the caller's transaction."""
         facts = {"title": self.title, "by": by.name, "status": self.status, "step": self.step, "risk": self.risk}
-        reviewers = [group.pk for group in self.policy.reviewers()]
+        reviewers = [group.pk for group in self.policy.reviewers]
         ledger.record(
             kind,
             subject=self.subject,

@@ -6,6 +6,7 @@ from django.contrib.auth.models import Group
 from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models.functions import Now
+from django.utils.functional import cached_property
 
 DEFAULT = "default"
 
@@ -23,6 +24,11 @@ class PolicyQuerySet(models.QuerySet["Policy"]):
             if newest is not None:
                 return newest
         return self.get_or_create(team=team, name=DEFAULT, version=1)[0]
+
+    def next_version(self, name: str, *, team: Group) -> int:
+        """The number after the newest version of the team's policy of that name."""
+        newest = self.filter(team=team, name=name).aggregate(newest=models.Max("version"))["newest"]
+        return (newest or 0) + 1
 
     def current(self) -> PolicyQuerySet:
         """The newest version of each."""
@@ -58,6 +64,7 @@ class Policy(models.Model):
     def __str__(self) -> str:
         return f"{self.name}, version {self.version}"
 
+    @cached_property
     def reviewers(self) -> list[Group]:
-        """The groups whose members may decide."""
+        """The groups whose members may decide. A version's groups never change."""
         return list(self.groups.order_by("name")) or [self.team]

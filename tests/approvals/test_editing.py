@@ -1,0 +1,153 @@
+"""An edit changes what the gate offers, in values that the agent's own model takes, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from approvals.errors import EditRefused, Invalid
+from approvals.models import Gate, Outcome
+from checkpoints.plans import StepSpec
+from tests.factories import (
+    ann,
+    decide,
+    make_action,
+    make_card,
+    make_gate,
+    make_plan,
+    make_run,
+    make_spec,
+    make_state,
+    make_team,
+)
+
+REFUND = {"amount": "120.00", "currency": "EUR", "reply": "Dear Marit, here you are.", "note": None}
+
+
+def outcome_of(arguments: dict[str, Any], **gate: Any) -> Outcome:
+    """Say how a gate ends when ann edits it so."""
+    team = make_team()
+    opened = make_gate(team=team, **gate)
+    decide(opened, ann(team), "edit", arguments=arguments)
+    return Outcome.objects.get(gate=opened)
+
+
+def refused(kind: type[Invalid] | type[EditRefused], arguments: dict[str, Any], **gate: Any) -> list[tuple[str, str]]:
+    """The (pointer within the arguments, pointer within the state) of each fault; the gate is as it was."""
+    team = make_team()
+    opened = make_gate(team=team, **gate)
+    with pytest.raises(kind) as caught:
+        decide(opened, ann(team), "edit", arguments=arguments)
+    after = Gate.objects.get(pk=opened.pk)
+    assert (after.status, after.proposal, after.version) == ("open", 1, 1)
+    assert type(caught.value) is kind
+    return [(error["pointer"], error["at"]) for error in caught.value.errors]
+
+
+def test_an_edit_is_kept_as_a_patch_on_the_saved_state_and_as_what_will_run() -> None:
+    outcome = outcome_of({"refund": {**REFUND, "amount": "80.50"}})
+    assert outcome.kind == "edited"
+    assert outcome.state_patch == [{"op": "replace", "path": "/proposal/amount", "value": "80.50"}]
+    assert outcome.approved().actions[0].arguments == {**REFUND, "amount": "80.50"}
+    assert outcome.decisions.get().verdict == "edit"
+
+
+def test_what_runs_is_the_normal_form_of_what_was_typed() -> None:
+    outcome = outcome_of({"refund": {**REFUND, "amount": 80.5}})
+    assert outcome.approved().actions[0].arguments["amount"] == "80.5"
+
+
+def test_an_edited_card_no_longer_names_the_amount_that_will_not_run() -> None:
+    outcome = outcome_of({"refund": {**REFUND, "amount": "80.50"}})
+    assert outcome.gate.asked.amount == "€120.00"
+    assert outcome.proposal.card.amount == ""
+
+
+def test_all_values_that_do_not_hold_are_named_at_once_by_pointer() -> None:
+    places = refused(Invalid, {"refund": {**REFUND, "amount": "a lot", "currency": None}})
+    assert sorted(places) == [("/amount", "/proposal/amount"), ("/currency", "/proposal/currency")]
+
+
+def test_an_edit_without_a_difference_is_refused_in_favour_of_an_approval() -> None:
+    team = make_team()
+    gate = make_gate(team=team)
+    for arguments in ({"refund": REFUND}, {}):
+        with pytest.raises(Invalid, match="choose Approve"):
+            decide(gate, ann(team), "edit", arguments=arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "pointer"),
+    [
+        ({"refund": {**REFUND, "status": "decided"}}, "/status"),
+        ({"refund": {**REFUND, "tool": "payments.wipe"}}, "/tool"),
+        ({"refund": {**REFUND, "decided_by": 1, "amount": "80"}}, "/decided_by"),
+        ({"other": {"amount": "80"}}, ""),
+        ({"status": "approved"}, ""),
+    ],
+)
+def test_names_that_the_gate_does_not_offer_are_refused_and_not_dropped(arguments: dict[str, Any], pointer: str) -> None:
+    assert [place for place, _ in refused(EditRefused, arguments)] == [pointer]
+
+
+def test_an_action_that_may_not_be_edited_is_refused_with_every_place_touched() -> None:
+    card = make_card(actions=[make_action(edits=False)])
+    places = refused(EditRefused, {"refund": {**REFUND, "amount": "1", "currency": "USD"}}, card=card)
+    assert places == [("/amount", "/proposal/amount"), ("/currency", "/proposal/currency")]
+
+
+def test_an_action_outside_what_the_gate_lets_people_edit_is_shown_and_refused() -> None:
+    card = make_card(actions=[make_action(), make_action(id="order", effect="", pointer="/order", pinned=())])
+    places = refused(EditRefused, {"order": {"number": "A-2"}}, card=card)
+    assert places == [("/number", "/order/number")]
+
+
+def test_a_gate_may_offer_one_place_of_an_action_only() -> None:
+    steps = tuple(
+        step if step.kind != "gate" else StepSpec("review", kind="gate", allows=("pay", "reply"), edits=("/proposal/reply",))
+        for step in make_spec().steps
+    )
+    plan = make_plan(make_spec(steps=steps))
+    team = make_team()
+    gate = make_gate(run=make_run(team=team, plan=plan))
+    with pytest.raises(EditRefused):
+        decide(gate, ann(team), "edit", arguments={"refund": {**REFUND, "amount": "1", "reply": "Hello"}})
+    decide(gate, ann(team), "edit", arguments={"refund": {**REFUND, "reply": "Hello"}})
+    assert [op["path"] for op in Outcome.objects.get(gate=gate).state_patch] == ["/proposal/reply"]
+
+
+def test_two_actions_that_share_a_value_are_edited_in_one_of_them() -> None:
+    reply = make_action(id="mail", effect="reply", pointer="/proposal/reply", pinned=())
+    card = make_card(actions=[make_action(), reply])
+    both = {"refund": {**REFUND, "reply": "One"}, "mail": "Two"}
+    assert refused(EditRefused, both, card=card) == [("", "/proposal/reply")]
+    outcome = outcome_of({"mail": "Two"}, card=card)
+    assert [action.arguments for action in outcome.approved().actions] == [{**REFUND, "reply": "Two"}, "Two"]
+
+
+def test_an_edit_that_no_installed_agent_can_check_is_refused_with_what_to_do() -> None:
+    team = make_team()
+    gate = make_gate(run=make_run(team=team, plan=make_plan(make_spec("stranger"))))
+    with pytest.raises(Invalid, match="does not know the agent's version"):
+        decide(gate, ann(team), "edit", arguments={"refund": {**REFUND, "amount": "80"}})
+    assert decide(gate, ann(team))
+
+
+@pytest.mark.parametrize("value", [float("nan"), "\ud800", {1: "one"}])
+def test_a_value_that_no_state_can_hold_is_refused(value: Any) -> None:
+    team = make_team()
+    gate = make_gate(team=team)
+    with pytest.raises(Invalid) as caught:
+        decide(gate, ann(team), "edit", arguments={"refund": {**REFUND, "note": value}})
+    assert [(error["action"], error["pointer"]) for error in caught.value.errors] == [("refund", "/note")]
+    assert not gate.decisions.exists()
+
+
+def test_a_value_that_only_looks_the_same_is_an_edit() -> None:
+    composed, decomposed = "Caf\u00e9", "Cafe\u0301"
+    state = make_state(proposal={**REFUND, "reply": composed})
+    team = make_team()
+    gate = make_gate(run=make_run(team=team, state=state))
+    decide(gate, ann(team), "edit", arguments={"refund": {**REFUND, "reply": decomposed}})
+    assert Outcome.objects.get(gate=gate).approved().actions[0].arguments["reply"] == decomposed
