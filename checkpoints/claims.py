@@ -18,7 +18,7 @@ from . import rings
 from .actors import SYSTEM, Actor
 from .errors import Fenced
 from .models import Run
-from .rows import run_sql
+from .rows import run_sql, storable
 
 TAKE_OVER_LEASE = 30.0  # seconds
 
@@ -124,7 +124,7 @@ def release(
 
     `attempts` is kept unless given: a step that failed has still been started that often.
     """
-    params = [claim.run_id, claim.token, status, wake_at, reason[:300], by.id, by.name, attempts]
+    params = [claim.run_id, claim.token, status, wake_at, storable(reason[:300]), by.id, by.name, attempts]
     if not run_sql(_RELEASE, params):
         raise Fenced
     transaction.on_commit(rings.ring)

@@ -60,10 +60,10 @@ def of_state(fields: Mapping[str, bytes]) -> bytes:
     return made.digest()
 
 
-def of_header(header: Sequence[Any]) -> bytes:
-    """The digest of a checkpoint, from its header's columns in their fixed order (see checkpoints.rows)."""
+def of_header(header: str) -> bytes:
+    """The digest of a checkpoint, from its header's columns in their one written form (see checkpoints.rows)."""
     made = _HEADER.copy()
-    made.update(canonical(header))
+    made.update(header.encode())
     return made.digest()
 
 

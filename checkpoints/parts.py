@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import digests
 from .payloads import Blob
-from .values import canonical, is_wide
+from .values import encode
 
 LARGE = 2048  # a value over this goes to a chunk of its own, so that anchors and forks share it
 SEGMENT = 128 * 1024  # where a sealed stretch is cut
@@ -22,8 +22,7 @@ INLINE = 2048  # a tail below this is not worth a chunk yet
 FOLD = 32  # that many entries of a level become one of the next
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One value on its way into a payload. `blob` is its chunk where it is large."""
 
     text: bytes
@@ -97,8 +96,8 @@ Part = Leaf | Series
 
 def line_of(value: Any) -> Line:
     """The line of a value, and its chunk where it is large. Raises ValueRefused."""
-    data = canonical(value)
-    digest, wide = digests.of_canonical(data), is_wide(data)
+    data, wide = encode(value)
+    digest = digests.of_canonical(data)
     if len(data) <= LARGE:
         return Line(data, digest, len(data), wide, None)
     return Line(f"@{len(data)}:{digest.hex()}".encode(), digest, len(data), wide, Blob(digest, data, wide))

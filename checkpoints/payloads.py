@@ -23,9 +23,10 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
 import zstandard
 
-from .values import canonical, decode
+from .values import decode
 
 ZSTD = 1
 WIDE = 2
@@ -78,7 +79,7 @@ def unpack(codec: int, data: bytes) -> bytes:
 
 def join(ops: list[Op], lines: list[bytes]) -> bytes:
     """A payload's content."""
-    return b"\n".join((canonical(ops), *lines))
+    return b"\n".join((orjson.dumps(ops), *lines))
 
 
 def split(content: bytes) -> tuple[list[Op], list[bytes]]:

@@ -19,6 +19,7 @@ from django.db import connection
 from . import digests, payloads
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 class Row(NamedTuple):
@@ -49,31 +50,24 @@ class Row(NamedTuple):
 
     def header_digest(self) -> bytes:
         """What `digest` has to be."""
+        words = "".join([f"{len(word)}:{word}" for word in (self.kind, self.step, self.next_step)])
+        hashes = [
+            "-" if digest is None else digest.hex()
+            for digest in (self.parent_digest, self.input_digest, self.code_hash, self.state_digest)
+        ]
         return digests.of_header(
-            [
-                self.id.hex,
-                self.run_id,
-                self.plan_id,
-                self.seq,
-                self.parent.hex if self.parent else None,
-                self.parent_digest.hex() if self.parent_digest else None,
-                self.kind,
-                self.step,
-                self.next_step,
-                self.occurrence,
-                self.attempt,
-                self.token,
-                None if self.input_digest is None else self.input_digest.hex(),
-                None if self.code_hash is None else self.code_hash.hex(),
-                (self.at - _EPOCH) // timedelta(microseconds=1),
-                self.took_us,
-                self.state_digest.hex(),
-            ]
+            f"{self.id} {self.run_id} {self.plan_id} {self.seq} {self.parent} {words} {self.occurrence} {self.attempt} "
+            f"{self.token} {' '.join(hashes)} {microseconds(self.at)} {self.took_us}"
         )
 
     def expected_checksum(self) -> bytes:
         """What `checksum` has to be."""
         return payloads.row_checksum(self.digest, self.anchor_seq, self.codec, self.payload)
+
+
+def microseconds(at: datetime) -> int:
+    """Microseconds since 1970, exactly."""
+    return (at - _EPOCH) // _MICROSECOND
 
 
 COLUMNS = ", ".join(Row._fields)
@@ -86,6 +80,11 @@ def run_sql(sql: str, params: Sequence[Any], *, prepare: bool = True) -> list[tu
     with connection.wrap_database_errors, psycopg.RawCursor(cast(Any, connection.connection)) as cursor:
         cursor.execute(sql.encode(), params, prepare=prepare, binary=True)
         return cursor.fetchall() if cursor.description else []
+
+
+def storable(text: str) -> str:
+    """`text` with U+0000 and lone surrogates, which text columns refuse, shown as replaced."""
+    return text.replace("\0", "\ufffd").encode(errors="replace").decode()
 
 
 def new_id() -> UUID:

@@ -13,13 +13,13 @@ from functools import cache
 from typing import Any
 from uuid import UUID
 
-from psycopg.types.numeric import Int4, Int8
+from psycopg.types.numeric import Int2, Int4, Int8
 
-from . import payloads
+from . import payloads, wire
 from .actors import Actor
 from .claims import Claim
 from .payloads import Blob
-from .rows import COLUMNS, Row, run_sql
+from .rows import COLUMNS, Row, run_sql, storable
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,29 +41,40 @@ SELECT {lineage}::bigint, * FROM unnest({0}::bytea[], {1}::int[], {2}::bytea[], 
 """
 _NOTES = """
 INSERT INTO checkpoints_note (run_id, checkpoint, text, by, at)
-SELECT $2, $1, note, $30, clock_timestamp() FROM moved, unnest({0}::bytea[]) AS note
+SELECT $2, $1, note, $28, clock_timestamp() FROM moved, unnest({0}::bytea[]) AS note
 """
-_GUARDED = """
+_STEP = """
 WITH moved AS (
-  UPDATE checkpoints_run SET head = $1, seq = $4, next_step = $9, status = $23::text, reason = $24, wake_at = $25,
-    version = version + 1, plan_id = $3,
-    attempts = CASE WHEN $23::text = 'running' THEN 1 ELSE 0 END,
-    lease_until = CASE WHEN $23::text = 'running' THEN clock_timestamp() + $26::float8 * interval '1 second' END,
-    finished_at = CASE WHEN $23::text IN ('completed', 'failed', 'cancelled') THEN clock_timestamp() END
-  WHERE id = $2 AND token = $12 AND head = $27 AND seq = $28 AND status = 'running'
+  UPDATE checkpoints_run SET head = $1, seq = $4, next_step = $9, version = version + 1, attempts = 1,
+    reason = $23, wake_at = $24, lease_until = clock_timestamp() + $25::float8 * interval '1 second'
+  WHERE id = $2 AND token = $12 AND head = $26 AND seq = $27 AND status = 'running'
   RETURNING team_id
 ), said AS (
   INSERT INTO checkpoints_event (kind, run_id, team_id, subject, version, actor, actor_name, data)
-  SELECT kind, $2, team_id, $29, $4, $30, $31, $32 FROM moved, unnest($33::text[]) AS kind
+  SELECT 'checkpoint.saved', $2, team_id, 'run:' || $2, $4, $28, $29, '{}' FROM moved
+), saved AS (
+"""
+_STOP = """
+WITH moved AS (
+  UPDATE checkpoints_run SET head = $1, seq = $4, next_step = $9, version = version + 1, attempts = 0,
+    reason = $23, wake_at = $24, status = $30::text, worker = '',
+    lease_until = CASE WHEN $30::text = 'running' THEN clock_timestamp() + $25::float8 * interval '1 second' END,
+    finished_at = CASE WHEN $30::text IN ('completed', 'failed', 'cancelled') THEN clock_timestamp() END
+  WHERE id = $2 AND token = $12 AND head = $26 AND seq = $27 AND status = 'running'
+  RETURNING team_id
+), said AS (
+  INSERT INTO checkpoints_event (kind, run_id, team_id, subject, version, actor, actor_name, data)
+  SELECT kind, $2, team_id, 'run:' || $2, $4, $28, $29, '{}'
+  FROM moved, unnest(ARRAY['checkpoint.saved', 'run.' || $30::text]) AS kind
 ), saved AS (
 """
 
 
 @cache
-def _statement(chunks: bool, notes: bool) -> str:
-    """The save, with chunks and notes where there are some. Numbers of parameters follow `save`."""
-    sql = [_GUARDED, _CHECKPOINT, " FROM moved)"]
-    last = 33
+def _statement(stops: bool, chunks: bool, notes: bool) -> str:
+    """The save: one that goes on or one that changes the run's status, with chunks and notes where there are some."""
+    sql = [_STOP if stops else _STEP, _CHECKPOINT, " FROM moved)"]
+    last = 30 if stops else 29
     if chunks:
         names = [f"${last + n}" for n in range(2, 6)]
         insert = _CHUNKS.format(*names, lineage=f"${last + 1}")
@@ -79,16 +90,39 @@ def save(row: Row, blobs: Sequence[Blob], *, claim: Claim, head: UUID, seq: int,
 
     Only while the run is at `head` and `seq` and nobody else has claimed it; False, and nothing written, else.
     """
-    kinds = ["checkpoint.saved"] if move.status == "running" else ["checkpoint.saved", f"run.{move.status}"]
+    stops = move.status != "running"
+    sql = _statement(stops, bool(blobs), bool(move.notes))
+    if not (stops or blobs or move.notes) and wire.is_free():
+        return bool(wire.run(sql, _binary(row, claim, head, seq, move)))
     params: list[Any] = [
-        *_typed(row), move.status, move.reason[:300], move.wake_at, float(claim.lease), head, Int4(seq),
-        f"run:{row.run_id}", move.actor.id, move.actor.name, b"{}", kinds,
+        *_typed(row), _reason(move), move.wake_at, float(claim.lease), head, Int4(seq), move.actor.id,
+        move.actor.name,
     ]  # fmt: skip
+    if stops:
+        params.append(move.status)
     if blobs:
         params += [Int8(lineage), *_columns(lineage, blobs)]
     if move.notes:
         params.append([note.encode(errors="replace") for note in move.notes])
-    return bool(run_sql(_statement(bool(blobs), bool(move.notes)), params))
+    return bool(run_sql(sql, params))
+
+
+def _reason(move: Move) -> str:
+    """What an exception said may hold what a text column refuses."""
+    return storable(move.reason[:300])
+
+
+def _binary(row: Row, claim: Claim, head: UUID, seq: int, move: Move) -> list[wire.Value]:
+    """The parameters of a step's save in PostgreSQL's binary form."""
+    return [
+        row.id.bytes, wire.int8(row.run_id), wire.int8(row.plan_id), wire.int4(row.seq),
+        row.parent.bytes if row.parent else None, row.parent_digest, row.kind.encode(), row.step.encode(),
+        row.next_step.encode(), wire.int4(row.occurrence), wire.int2(row.attempt), wire.int8(row.token),
+        row.input_digest, row.code_hash, wire.timestamp(row.at), wire.int8(row.took_us), row.state_digest, row.digest,
+        wire.int4(row.anchor_seq), wire.int2(row.codec), row.payload, row.checksum,
+        _reason(move).encode(), wire.timestamp(move.wake_at) if move.wake_at else None, wire.float8(claim.lease),
+        head.bytes, wire.int4(seq), move.actor.id.encode(), move.actor.name.encode(),
+    ]  # fmt: skip
 
 
 def insert_first(row: Row, blobs: Sequence[Blob], lineage: int) -> None:
@@ -111,7 +145,7 @@ def _typed(row: Row) -> list[Any]:
     """A row's columns with types that do not change with their size, so that one prepared statement serves."""
     return [
         row.id, Int8(row.run_id), Int8(row.plan_id), Int4(row.seq), row.parent, row.parent_digest, row.kind, row.step,
-        row.next_step, Int4(row.occurrence), Int4(row.attempt), Int8(row.token), row.input_digest, row.code_hash,
-        row.at, Int8(row.took_us), row.state_digest, row.digest, Int4(row.anchor_seq), Int4(row.codec), row.payload,
+        row.next_step, Int4(row.occurrence), Int2(row.attempt), Int8(row.token), row.input_digest, row.code_hash,
+        row.at, Int8(row.took_us), row.state_digest, row.digest, Int4(row.anchor_seq), Int2(row.codec), row.payload,
         row.checksum,
     ]  # fmt: skip

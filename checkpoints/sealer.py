@@ -13,7 +13,6 @@ import hashlib
 import hmac
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,12 +24,11 @@ from django.db.models import QuerySet
 from .cursor import Cursor, beyond, settled, until
 from .ledger import text_digest
 from .models import Checkpoint, Event, EventText, Run, Seal
-from .rows import run_sql
+from .rows import microseconds, run_sql
 from .values import canonical, decode
 
 LOCK = 0x686F6C6470  # pg_advisory_xact_lock key of the one sealer
 BATCH = 10_000
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 log = structlog.get_logger(__name__)
 
 
@@ -47,7 +45,7 @@ class Problem(NamedTuple):
 def leaf(event: Event) -> bytes:
     """The digest of one event, over all its columns."""
     columns = [
-        event.pk, event.xid, _microseconds(event.at), event.kind, event.run_id, event.team_id, event.subject,
+        event.pk, event.xid, microseconds(event.at), event.kind, event.run_id, event.team_id, event.subject,
         event.version, event.actor, event.actor_name, bytes(event.data).hex(),
         None if event.text_digest is None else bytes(event.text_digest).hex(),
     ]  # fmt: skip
@@ -103,7 +101,7 @@ def _made(events: list[Event], last: Seal | None) -> Seal:
 def digest_of(seal: Seal) -> bytes:
     """What a seal's digest has to be, with the key as it is set now."""
     columns = [
-        _microseconds(seal.at), seal.first_xid, seal.first_id, seal.last_xid, seal.last_id, seal.count,
+        microseconds(seal.at), seal.first_xid, seal.first_id, seal.last_xid, seal.last_id, seal.count,
         bytes(seal.merkle_root).hex(), bytes(seal.heads).hex(), bytes(seal.previous).hex() if seal.previous else None,
     ]  # fmt: skip
     data = b"holdpoint seal\n" + canonical(columns)
@@ -189,7 +187,3 @@ def _export_faults() -> list[Problem]:
     facts = [json.loads(line) for line in lines if line.strip()]
     lost = [fact for fact in facts if fact["digest"] not in known]
     return [Problem(f"seal {fact['seal']}", "was exported and is gone") for fact in lost]
-
-
-def _microseconds(at: datetime) -> int:
-    return (at - _EPOCH) // timedelta(microseconds=1)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -17,7 +17,7 @@ from .ops import Append, Drop, Splice, Write, checked, normalise
 from .parts import Line, Part, Series
 from .payloads import Blob, Op
 from .rows import Row, new_id
-from .values import decode, pointer
+from .values import canonical, decode, pointer
 
 ANCHOR_EVERY = 64  # rows; what a load reads at most
 
@@ -234,7 +234,12 @@ def _check_name(name: object) -> None:
 
 def weight(name: str, part: Part | None) -> int:
     """What a field adds to its state's size: its name in quotes, a colon, its value and a comma."""
-    return len(json.dumps(name, ensure_ascii=False).encode()) + part.size + 2 if part else 0
+    return _name_size(name) + part.size + 2 if part else 0
+
+
+@lru_cache(1024)
+def _name_size(name: str) -> int:
+    return len(canonical(name))
 
 
 def size_of(after: Mapping[str, Part]) -> int:

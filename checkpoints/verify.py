@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from uuid import UUID
 
+from . import digests
 from .assembly import Assembly, fetcher, read_chunk
 from .errors import NotVerified
 from .models import Checkpoint, Chunk, Run
@@ -37,9 +38,12 @@ def verify_all() -> list[Problem]:
     for chunk in Chunk.objects.iterator(chunk_size=50):
         stored = (bytes(chunk.digest), chunk.codec, bytes(chunk.payload), bytes(chunk.checksum))
         try:
-            read_chunk(chunk.lineage, *stored)
+            content, _ = read_chunk(chunk.lineage, *stored)
         except NotVerified as error:
             problems.append(Problem(error.subject, error.reason))
+            continue
+        if stored[0] not in (digests.of_segment(content), digests.of_canonical(content)):
+            problems.append(Problem(f"chunk {digests.brief(stored[0])}", "the content does not match its digest"))
     return [*dict.fromkeys(problems), *verify_seals()]
 
 

@@ -18,6 +18,7 @@ from django.db.models.functions import Now
 
 from checkpoints import permissions, rings, signals
 from checkpoints.actors import Actor
+from checkpoints.rows import storable
 
 
 class RunQuerySet(models.QuerySet["Run"]):
@@ -121,7 +122,7 @@ class Run(models.Model):
                 Run.objects.live()
                 .filter(pk=self.pk)
                 .update(
-                    status=Run.Status.CANCELLED, reason=reason[:300], token=F("token") + 1, version=F("version") + 1,
+                    status=Run.Status.CANCELLED, reason=storable(reason[:300]), token=F("token") + 1, version=F("version") + 1,
                     lease_until=None, wake_at=None, worker="", finished_at=Now(),
                 )
             )  # fmt: skip
