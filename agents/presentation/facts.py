@@ -117,6 +117,7 @@ class Standing:
     wake_at: datetime | None = None
     reason: str = ""
     changed_at: datetime | None = None
+    ended_by: str = ""
     frozen: bool = False  # a checkpoint did not verify
 
 

@@ -59,16 +59,8 @@ def tell(*, at: datetime, kind: str, who: str, data: Mapping[str, Any], text: st
     if kind == "gate.opened" and data.get("kind") == "recovery":
         words = "asks how to go on at {step}"
     if kind == "gate.decided":
-        words = VERDICTS.get(str(data.get("verdict")), "decided {step}") + _agreement(data)
+        words = VERDICTS.get(str(data.get("kind")), "decided {step}")
     return Happening(at, kind, who, words.format_map(_Blank(data)), text)
-
-
-def _agreement(data: Mapping[str, Any]) -> str:
-    """How many have agreed, where more than one must."""
-    quorum, agreed = data.get("quorum"), data.get("agreed")
-    if isinstance(quorum, int) and isinstance(agreed, int) and quorum > 1:
-        return f", {agreed} of {quorum}"
-    return f", back to {data['back_to']}" if data.get("back_to") else ""
 
 
 class _Blank(dict[str, Any]):

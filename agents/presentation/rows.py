@@ -169,10 +169,10 @@ def of_next(story: Story) -> Row | None:
         row.remarks = [Remark(f"until {run.wake_at:%H:%M:%S} UTC" if run.wake_at else "", run.reason)]
     elif run.status == "failed":
         row.mark = marks.FROZEN if run.frozen else marks.FAILED
-        row.remarks = [Remark(quote=run.reason)] if run.reason else []
     elif run.status == "cancelled":
         row.name, row.mark = "cancel", marks.CANCELLED
-        row.remarks = [Remark(quote=run.reason)] if run.reason else []
+        who = f"by {run.ended_by}" if run.ended_by else ""
+        row.remarks = [Remark(f"{who}:" if who and run.reason else who, run.reason)] if who or run.reason else []
     else:
         return None
     return row if row.name else None

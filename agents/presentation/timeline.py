@@ -48,7 +48,11 @@ def build(story: Story) -> Timeline:
     return Timeline(
         rows=told,
         lanes=width([row.piece for row in told]),
-        legend=[(shape, word) for shape, word in marks.LEGEND.items() if shape in shapes],
+        legend=[
+            (shape, "did not run" if shape == "ahead" and story.run.status in OVER else word)
+            for shape, word in marks.LEGEND.items()
+            if shape in shapes
+        ],
         branches=sum(bool(node.left) for _, node in pairs),
         forks=sum(node.kind == "fork" for _, node in pairs),
     )
@@ -131,7 +135,7 @@ class _Teller:
         current = None if ended_there else rows.of_next(self.story)
         if current:
             current.failures = self.failures.pop((run.head, run.next_step), [])
-            yield current, Node(current.key, parent, "main" if run.status == "running" else "ahead")
+            yield current, Node(current.key, parent, "main" if run.status in ("running", "failed") else "ahead")
             parent = current.key
         if run.status == "completed":
             return

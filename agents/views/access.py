@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
 from typing import Concatenate, ParamSpec
 
 from django.contrib.auth.decorators import login_required
@@ -27,13 +26,7 @@ def reader_of(request: HttpRequest) -> User:
 def private(view: View[P]) -> View[P]:
     """For signed-in people only, and kept by no cache: what a run holds is its team's."""
 
-    @wraps(view)
-    def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
-        response = view(request, *args, **kwargs)
-        response["Cache-Control"] = "no-store"
-        return response
-
-    return login_required(never_cache(guarded))
+    return login_required(never_cache(view))
 
 
 def run_or_404(request: HttpRequest, run_id: int) -> Run:

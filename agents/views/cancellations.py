@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
+from approvals.models import Gate
 from checkpoints import actors
-from checkpoints.errors import CheckpointError
+from checkpoints.models import Run
 from checkpoints.permissions import may
 
 from .access import private, reader_of, run_or_404
@@ -25,10 +28,22 @@ def create(request: HttpRequest, run_id: int) -> HttpResponse:
     reader = reader_of(request)
     if not may(reader, run.team_id, "checkpoints.rewind_run"):
         raise PermissionDenied
-    try:
-        run.cancel(by=actors.of_user(reader), reason=request.POST.get("reason", "").strip()[:300])
-    except CheckpointError:
-        run.refresh_from_db()
-        context = context_of(run, reader, Picked()) | inspector_context(run, Picked()) | {"too_late": True}
-        return render(request, "runs/run.html", context, status=409)
-    return redirect("run", run.pk)
+    if cancelled(run, by=reader, reason=request.POST.get("reason", "").strip()):
+        return redirect("run", run.pk)
+    run.refresh_from_db()
+    context = context_of(run, reader, Picked()) | inspector_context(run, Picked()) | {"too_late": True}
+    return render(request, "runs/run.html", context, status=409)
+
+
+@transaction.atomic(durable=True)
+def cancelled(run: Run, *, by: User, reason: str) -> bool:
+    """End the run and withdraw what it still asks, in one transaction; False where it had ended before.
+
+    The run ends first: a gate that closes wakes its run, and only a run that waits can be woken.
+    """
+    actor = actors.of_user(by)
+    if not run.cancel(by=actor, reason=reason):
+        return False
+    for gate in Gate.objects.filter(run=run, status=Gate.Status.OPEN):
+        gate.withdraw(by=actor, reason="The run was cancelled.")
+    return True

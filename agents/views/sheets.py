@@ -48,6 +48,7 @@ def head_context(scene: Scene, reader: User) -> dict[str, Any]:
         "since": head.since(story.run, gate),
         "held_now": bool(gate),
         "reason": story.run.reason,
+        "ended_by": story.run.ended_by,
         "starter": story.run.started_by,
         "cells": [head.worked(worked(run), held(story.gates, story.now), run.seq), head.outside(story.effects)],
         "gate": gate if gate and gate.visible else None,

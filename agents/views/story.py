@@ -67,7 +67,7 @@ def scene_of(run: Run, reader: User, *, before: int | None = None) -> Scene:
 
 def standing(run: Run) -> Standing:
     """Where the run is now."""
-    last = Event.objects.filter(run_id=run.pk).exclude(kind="checkpoint.saved").order_by("-id").first()
+    last = Event.objects.filter(run_id=run.pk, kind=f"run.{run.status}").order_by("-id").first()
     return Standing(
         status=run.status,
         head=run.head.hex if run.head else "",
@@ -77,6 +77,7 @@ def standing(run: Run) -> Standing:
         wake_at=run.wake_at,
         reason=run.reason,
         changed_at=run.finished_at or (last.at if last else None),
+        ended_by=last.actor_name if last and run.status not in Run.LIVE else "",
         frozen=frozen_of(run),
     )
 

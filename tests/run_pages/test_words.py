@@ -1,0 +1,42 @@
+"""Figures and events as a person reads them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from agents.presentation import happenings, words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(-3, "0 s"), (0.01, "0 s"), (0.4, "0.4 s"), (59.9, "59.9 s"), (60, "1 min"), (1298, "21 min 38 s"),
+     (11_100, "3 h 5 min"), (180_000, "2 d 2 h")],
+)  # fmt: skip
+def test_a_duration_has_at_most_two_units(seconds: float, said: str) -> None:
+    assert words.duration(timedelta(seconds=seconds)) == said
+
+
+@pytest.mark.parametrize(("count", "said"), [(0, "0 B"), (999, "999 B"), (16_900, "16.9 kB"), (3_200_000, "3.2 MB")])
+def test_a_size_is_decimal(count: int, said: str) -> None:
+    assert words.size(count) == said
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "said"),
+    [
+        ("gate.decided", {"kind": "approve", "step": "review"}, "approved review"),
+        ("gate.decided", {"kind": "reject", "step": "review"}, "rejected review"),
+        ("gate.opened", {"kind": "review", "step": "review"}, "asks for a decision at review"),
+        ("gate.opened", {"kind": "recovery", "step": "pay"}, "asks how to go on at pay"),
+        ("step.failed", {"step": "propose", "attempt": 2}, "failed at propose, attempt 2"),
+        ("effect.done", {}, "did  in the outside world"),
+        ("something.new", {"step": "{0.__class__}"}, ""),
+        ("effect.done", {"step": "{0.__class__}"}, "did {0.__class__} in the outside world"),
+    ],
+)
+def test_an_event_says_who_did_what(kind: str, data: dict[str, Any], said: str) -> None:
+    told = happenings.tell(at=datetime(2026, 3, 2, tzinfo=UTC), kind=kind, who="Ann", data=data)
+    assert (told.who, told.what) == ("Ann", said)
