@@ -17,22 +17,19 @@ from django.core.asgi import get_asgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 pages = get_asgi_application()
 
-import importlib.util  # noqa: E402
-
 from django.conf import settings  # noqa: E402 - Django must be set up first
 
-live = importlib.import_module("approvals.live") if importlib.util.find_spec("approvals.live") else None
+from approvals import live  # noqa: E402
 from config.static import StaticFiles  # noqa: E402
 
 
 async def lifespan(scope: LifespanScope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
     """Start the tailer with the web process and stop it with it."""
     await receive()
-    tailer = await live.start_tailer() if live else None
+    tailer = await live.start_tailer()
     await send({"type": "lifespan.startup.complete"})
     await receive()
-    if tailer:
-        await tailer.stop()
+    await tailer.stop()
     await send({"type": "lifespan.shutdown.complete"})
 
 
@@ -40,7 +37,7 @@ application = ProtocolTypeRouter(
     {
         "http": StaticFiles(pages, prefix=settings.STATIC_URL, root=settings.STATIC_ROOT, debug=settings.DEBUG),
         "websocket": OriginValidator(
-            AuthMiddlewareStack(URLRouter(live.websocket_urlpatterns if live else [])), settings.HOLDPOINT_ORIGINS
+            AuthMiddlewareStack(URLRouter(live.websocket_urlpatterns)), settings.HOLDPOINT_ORIGINS
         ),
         "lifespan": lifespan,
     }

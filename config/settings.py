@@ -99,7 +99,8 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # Redis: doorbells. The channel layer lives in each web process, which reads events from PostgreSQL itself.
 REDIS_URL = env.url("REDIS_URL", ("redis", "rediss", "unix"), required="`make run` starts a server and sets it")
-CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
+LAYER = {"capacity": 1000, "group_expiry": 30 * 24 * 60 * 60}  # a socket that stays open for days keeps its groups
+CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer", "CONFIG": LAYER}}
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 
 # Celery

