@@ -122,8 +122,9 @@ def test_an_http_error_is_failed_only_where_nothing_can_have_been_done(
     assert getattr(found, "retry", None) is retry
 
 
-STATUSES = [(400, EffectFailed), (404, EffectFailed), (409, EffectFailed), (422, EffectFailed), (429, EffectFailed),
-            (408, EffectUnknown), (500, EffectUnknown), (502, EffectUnknown), (503, EffectUnknown), (302, EffectUnknown)]  # fmt: skip
+REFUSALS = [400, 404, 409, 422, 429]
+OPEN_ENDS = [302, 408, 500, 502, 503]
+STATUSES = [*((status, EffectFailed) for status in REFUSALS), *((status, EffectUnknown) for status in OPEN_ENDS)]
 
 
 @pytest.mark.parametrize(("status", "meaning"), STATUSES)

@@ -1,0 +1,40 @@
+"""Workers of one message each: for a line "RUN CRASH" a forked process takes the run as far as it goes.
+
+Says how each process ended, by its exit status (minus the signal's number). This process itself never opens a
+connection, so that its children inherit none.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import django
+
+
+def take(run_id: int, wish: str) -> int:
+    """Take the run on in a process of its own; its exit status."""
+    pid = os.fork()
+    if pid == 0:
+        from agents import runner
+
+        os.environ["HOLDPOINT_CRASH"] = wish
+        runner.advance(run_id)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def serve() -> None:
+    """Take one run after the other, until there are no more lines."""
+    import agents.tasks
+
+    agents.tasks.registry.agents()
+    for line in sys.stdin:
+        run_id, _, wish = line.strip().partition(" ")
+        print(take(int(run_id), wish), flush=True)  # noqa: T201 - the answer
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    django.setup()
+    serve()
