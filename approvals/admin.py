@@ -17,7 +17,6 @@ from checkpoints.models import Event, Hold, Plan, Run, Seal
 
 from .models import Decision, Gate, Grant, Outcome, Policy, Proposal
 
-
 if TYPE_CHECKING:
     AnyAdmin = admin.ModelAdmin[Any]
     OfPolicy = admin.ModelAdmin[Policy]

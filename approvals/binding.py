@@ -68,9 +68,7 @@ def bound_names(plan: PlanSpec, *, gate_step: str, effect: str) -> list[str]:
     return sorted(set(plan.steps[names.index(effect)].reads) - written)
 
 
-def bound_fields(
-    plan: PlanSpec, *, gate_step: str, effects: Sequence[str], fields: Mapping[str, bytes]
-) -> Bound:
+def bound_fields(plan: PlanSpec, *, gate_step: str, effects: Sequence[str], fields: Mapping[str, bytes]) -> Bound:
     """Per effect, the digests of the fields that an approval fixes. `fields`: field -> digest."""
     return {
         effect: {name: _hex(fields, name) for name in bound_names(plan, gate_step=gate_step, effect=effect)}

@@ -8,58 +8,31 @@ and is then an event of its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from checkpoints import actors, digests, ledger, store
-from checkpoints.errors import NotVerified, ValueRefused
+from checkpoints import actors, ledger, store
+from checkpoints.errors import NotVerified
 from checkpoints.plans import spec_of
 from checkpoints.values import canonical
 
-from . import answering, authority, binding, closing, editing, pointers
+from . import answering, authority, binding, closing, editing
 from .cards import Card, editable
 from .errors import (
     AlreadySaid,
     DecisionRefused,
-    EditRefused,
     Invalid,
     NotAllowed,
     NotVerifiable,
-    Problem,
     StaleGate,
     problem,
 )
 from .models import Decision, Gate, Outcome, Proposal
 from .policy_rules import Tally, Vote, tally
-
-COMMENT_LIMIT = 20_000  # characters
-Verdict = Decision.Verdict
-Then = Decision.Then
-
-
-@dataclass(frozen=True, kw_only=True)
-class Said:
-    """What a reviewer sent."""
-
-    verdict: str
-    seen: bytes
-    key: str
-    arguments: dict[str, Any] = field(default_factory=dict)
-    comment: str = ""
-    then: str = Then.STOP.value
-    back_to: str = ""
-    answer: dict[str, Any] | None = None
-
-    def digest(self) -> bytes:
-        """Over all of it but the key. Raises Invalid for what cannot be written down."""
-        content = {name: value for name, value in vars(self).items() if name not in ("key", "seen")}
-        try:
-            return digests.of_value({**content, "seen": self.seen.hex()})
-        except ValueRefused as refused:
-            raise Invalid([_unwritable(refused)]) from refused
+from .saying import Said, Verdict, back_to, check_form, check_key
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,9 +63,9 @@ def decide(gate: Gate, *, by: User, said: Said) -> Decision:
         _record_refusal(gate, by, said, refusal)
         raise
     except NotVerified as fault:
-        refusal = NotVerifiable()
-        _record_refusal(gate, by, said, refusal)
-        raise refusal from fault
+        frozen = NotVerifiable()
+        _record_refusal(gate, by, said, frozen)
+        raise frozen from fault
 
 
 def standing_tally(gate: Gate) -> Tally:
@@ -102,7 +75,7 @@ def standing_tally(gate: Gate) -> Tally:
 
 def _take(gate_id: int, by: User, said: Said) -> Decision:
     gate = Gate.objects.select_related("run__plan", "policy__team").get(pk=gate_id)
-    _check_key(said)
+    check_key(said)
     request = said.digest()
     _hand_out_same(gate, by, said, request)
     reason = authority.why_not(by, gate)
@@ -112,7 +85,7 @@ def _take(gate_id: int, by: User, said: Said) -> Decision:
     lost = gate.lost_race(said.seen, standing)
     if lost:
         raise lost
-    _check_form(said, standing.card)
+    check_form(said, standing.card)
     following = _next(gate, standing, said)
     if not gate.move(proposal=standing.number):
         _hand_out_same(gate, by, said, request)
@@ -139,53 +112,6 @@ def _hand_out_same(gate: Gate, by: User, said: Said, request: bytes) -> None:
     if bytes(before.request) != request:
         raise Invalid([problem("This form was sent before with other content; load the page again.")])
     raise _SaidBefore(before)
-
-
-def _check_key(said: Said) -> None:
-    """Before it is looked up: PostgreSQL's text takes no U+0000."""
-    if not 0 < len(said.key) <= 80 or "\0" in said.key or not said.key.isprintable():
-        raise Invalid([problem("Send a key of 1 to 80 characters.", pointer="/key")])
-
-
-def _unwritable(refused: ValueRefused) -> Problem:
-    """The fault by its action where it is in one."""
-    where = pointers.tokens(refused.pointer)
-    if where[:1] != ["arguments"] or len(where) < 2:
-        return problem(refused.reason, pointer=refused.pointer)
-    return problem(refused.reason, action=where[1], pointer=pointers.join("", *where[2:]))
-
-
-def _check_form(said: Said, card: Card) -> None:
-    """Refuse what no gate could take, before anything else is looked at."""
-    faults = []
-    if said.verdict not in Verdict.values:
-        faults.append(problem("Choose approve, edit, reject or answer.", pointer="/verdict"))
-    if len(said.comment) > COMMENT_LIMIT:
-        faults.append(problem(f"Write at most {COMMENT_LIMIT:,} characters.", pointer="/comment"))
-    if said.answer is not None and said.verdict != Verdict.ANSWER:
-        faults.append(problem("Only an answer takes a choice.", pointer="/answer"))
-    if said.verdict == Verdict.REJECT:
-        faults += _reject_faults(said, card)
-    if faults:
-        raise Invalid(faults)
-    if said.arguments and said.verdict != Verdict.EDIT:
-        raise EditRefused([problem("Only an edit takes new values.", action=name) for name in said.arguments])
-
-
-def _reject_faults(said: Said, card: Card) -> list[Problem]:
-    if card.question is not None:
-        return [problem("Choose one of the answers; one of them stops the run.", pointer="/verdict")]
-    if said.then not in Then.values:
-        return [problem("Choose to stop the run or to send it back.", pointer="/then")]
-    if said.then == Then.BACK and _back_to(said, card) not in card.back_to:
-        return [problem("Choose one of the steps that the run can be sent back to.", pointer="/back_to")]
-    return []
-
-
-def _back_to(said: Said, card: Card) -> str:
-    if said.verdict != Verdict.REJECT or said.then != Then.BACK:
-        return ""
-    return said.back_to or card.on_reject
 
 
 def _next(gate: Gate, standing: Proposal, said: Said) -> _Next | None:
@@ -230,9 +156,7 @@ def _supersede(gate: Gate, standing: Proposal, following: _Next, by: User) -> Pr
     return made
 
 
-def _write(
-    gate: Gate, standing: Proposal, by: User, said: Said, request: bytes, following: _Next | None
-) -> Decision:
+def _write(gate: Gate, standing: Proposal, by: User, said: Said, request: bytes, following: _Next | None) -> Decision:
     card = standing.card
     changed = following.changed if following else ()
     plain = Verdict.APPROVE if said.verdict == Verdict.EDIT else said.verdict
@@ -244,7 +168,7 @@ def _write(
         verdict=said.verdict,
         verdicts=canonical({a.id: Verdict.EDIT.value if a.id in changed else str(plain) for a in card.actions}),
         then=said.then if rejects else "",
-        back_to=_back_to(said, card),
+        back_to=back_to(said, card),
         answer=canonical(standing.content["answer"] if said.verdict == Verdict.ANSWER else None),
         comment=said.comment.encode(errors="replace"),
         seen=said.seen,

@@ -32,7 +32,7 @@ class Tally:
 
     @property
     def closes(self) -> str:
-        """"rejected", "agreed", or "" while the gate stays open."""
+        """ "rejected", "agreed", or "" while the gate stays open."""
         if self.rejected_by is not None:
             return "rejected"
         return "" if self.missing else "agreed"

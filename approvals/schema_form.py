@@ -16,14 +16,12 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from checkpoints import values
-from checkpoints.errors import ValueRefused
 from checkpoints.patch import same
 
 from . import pointers
+from .form_readers import DECIMAL, READERS
 from .schemas import Schema, Shape, label_of, schema_at, shape
 
 __all__ = ["Field", "Parsed", "fields", "parse", "schema_at"]
@@ -32,7 +30,6 @@ NESTING = 2  # levels of objects whose members get inputs of their own
 LONG = 80  # characters from which a text gets several lines
 ABSENT: Any = object()  # the value of a field that the arguments do not have
 
-_DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # line feed and tab can be carried
 
 
@@ -170,7 +167,7 @@ def _fitting(what: Shape, value: Any) -> Shape:
         "text": text,
         "date": text and _is_date(value),
         "datetime": text,
-        "decimal": (text and bool(_DECIMAL.fullmatch(value))) or plain or isinstance(value, float),
+        "decimal": (text and bool(DECIMAL.fullmatch(value))) or plain or isinstance(value, float),
         "integer": plain,
         "number": plain or isinstance(value, float),
         "boolean": isinstance(value, bool),
@@ -247,11 +244,9 @@ def _read(leaf: _Leaf, text: str) -> Any:
         return None if not text and leaf.shape.nullable else text
     if not text.strip():
         return _empty(leaf)
-    if kind == "json":
-        return _json(text)
     if kind == "enum":
         return _enum(leaf, text)
-    return _READERS[kind](text.strip())
+    return READERS[kind](text.strip())
 
 
 def _empty(leaf: _Leaf) -> Any:
@@ -262,76 +257,8 @@ def _empty(leaf: _Leaf) -> Any:
     raise ValueError("This cannot be left empty.")
 
 
-def _json(text: str) -> Any:
-    try:
-        return values.parse(text)
-    except ValueRefused as refused:
-        place = f" at {refused.pointer}" if refused.pointer else ""
-        raise ValueError(f"Write JSON: it {refused.reason}{place}.") from None
-
-
 def _enum(leaf: _Leaf, text: str) -> Any:
     for value in leaf.shape.options:
         if _option(value) == text:
             return value
     raise ValueError(f"Choose one of {', '.join(_option(value) for value in leaf.shape.options)}.")
-
-
-def _decimal(text: str) -> str:
-    try:
-        if not _DECIMAL.fullmatch(text) or not text.isascii() or not Decimal(text).is_finite():
-            raise InvalidOperation
-    except InvalidOperation:
-        raise ValueError("Write a number with a point, such as 12.50.") from None
-    return text
-
-
-def _integer(text: str) -> int:
-    if not re.fullmatch(r"[+-]?[0-9]+", text):
-        raise ValueError("Write a whole number.")
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError("This number has too many digits.") from None
-
-
-def _number(text: str) -> int | float:
-    if re.fullmatch(r"[+-]?[0-9]+", text):
-        return _integer(text)
-    number = float(_decimal(text))
-    if number in (float("inf"), float("-inf")):
-        raise ValueError("This number is too large.")
-    return number
-
-
-def _boolean(text: str) -> bool:
-    if text in ("true", "on"):
-        return True
-    if text == "false":
-        return False
-    raise ValueError("Choose yes or no.")
-
-
-def _date(text: str) -> str:
-    try:
-        return dt.date.fromisoformat(text).isoformat()
-    except ValueError:
-        raise ValueError("Write a date as 2026-03-31.") from None
-
-
-def _datetime(text: str) -> str:
-    try:
-        dt.datetime.fromisoformat(text)
-    except ValueError:
-        raise ValueError("Write a time as 2026-03-31T14:00:00+00:00.") from None
-    return text
-
-
-_READERS = {
-    "decimal": _decimal,
-    "integer": _integer,
-    "number": _number,
-    "boolean": _boolean,
-    "date": _date,
-    "datetime": _datetime,
-}

@@ -143,9 +143,9 @@ class Gate(models.Model):
         Opens a transaction of its own. Raises a DecisionRefused: NotAllowed, AlreadyDecided, StaleGate,
         GateExpired, GateWithdrawn, AlreadySaid, EditRefused or Invalid; the refusal is an event by then.
         """
-        from approvals import deciding
+        from approvals import deciding, saying
 
-        said = deciding.Said(
+        said = saying.Said(
             verdict=verdict,
             seen=bytes(seen),
             key=key,
@@ -217,9 +217,7 @@ class Gate(models.Model):
         looked_at = self.proposals.filter(digest=seen).first()
         return body_rows(looked_at.content, self.standing().content) if looked_at else []
 
-    def say(
-        self, kind: str, *, by: Actor, data: Mapping[str, Any] | None = None, text: str | None = None
-    ) -> None:
+    def say(self, kind: str, *, by: Actor, data: Mapping[str, Any] | None = None, text: str | None = None) -> None:
         """Append this gate's event, with what live pages need to say it. In the caller's transaction."""
         facts = {"title": self.title, "by": by.name, "status": self.status, "step": self.step, "risk": self.risk}
         reviewers = [group.pk for group in self.policy.reviewers]

@@ -21,9 +21,7 @@ HISTORY = ["gate", "proposal", "decision", "outcome", "grant"]
 def signed_in() -> Client:
     """Return a client of an administrator."""
     client = Client()
-    client.force_login(
-        make_user("Root", superuser=True), backend="django.contrib.auth.backends.ModelBackend"
-    )
+    client.force_login(make_user("Root", superuser=True), backend="django.contrib.auth.backends.ModelBackend")
     return client
 
 

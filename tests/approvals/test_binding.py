@@ -15,7 +15,12 @@ from checkpoints.plans import PlanSpec, StepSpec
 
 TARGET = Target(run=7, agent="refunds", version="1", plan="aa", step="review", checkpoint="bb")
 ACTION = Action(
-    id="refund", title="Refund", tool="payments.refund", effect="pay", pointer="/proposal", arguments={"amount": "120.00"}
+    id="refund",
+    title="Refund",
+    tool="payments.refund",
+    effect="pay",
+    pointer="/proposal",
+    arguments={"amount": "120.00"},
 )
 CARD = Card(title="Refund", resource="sandbox", actions=[ACTION], allows=["pay", "reply"])
 STATE = {"order": {"number": "A-1"}, "proposal": {"amount": "120.00"}, "payment": None}
@@ -87,7 +92,8 @@ def test_each_part_of_an_action_alone_breaks_the_digest_to_run(change: dict[str,
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Target)])
 def test_each_part_of_the_target_alone_breaks_what_was_seen(name: str) -> None:
-    other = replace(TARGET, **{name: 9 if name == "run" else "other"})
+    change: dict[str, Any] = {name: 9 if name == "run" else "other"}
+    other = replace(TARGET, **change)
     assert binding.seen(binding.body(other, CARD)) != binding.seen(binding.body(TARGET, CARD))
 
 

@@ -87,7 +87,9 @@ def test_an_edit_without_a_difference_is_refused_in_favour_of_an_approval() -> N
         ({"status": "approved"}, ""),
     ],
 )
-def test_names_that_the_gate_does_not_offer_are_refused_and_not_dropped(arguments: dict[str, Any], pointer: str) -> None:
+def test_names_that_the_gate_does_not_offer_are_refused_and_not_dropped(
+    arguments: dict[str, Any], pointer: str
+) -> None:
     assert [place for place, _ in refused(EditRefused, arguments)] == [pointer]
 
 
@@ -105,7 +107,9 @@ def test_an_action_outside_what_the_gate_lets_people_edit_is_shown_and_refused()
 
 def test_a_gate_may_offer_one_place_of_an_action_only() -> None:
     steps = tuple(
-        step if step.kind != "gate" else StepSpec("review", kind="gate", allows=("pay", "reply"), edits=("/proposal/reply",))
+        step
+        if step.kind != "gate"
+        else StepSpec("review", kind="gate", allows=("pay", "reply"), edits=("/proposal/reply",))
         for step in make_spec().steps
     )
     plan = make_plan(make_spec(steps=steps))

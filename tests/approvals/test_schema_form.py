@@ -218,7 +218,9 @@ def test_an_absent_name_stays_absent_unless_it_is_filled_in() -> None:
     assert filled == {**sparse, "count": 2}
 
 
-@pytest.mark.parametrize("text", ["a\rb", "a\r\nb", "a\0b", "\x1b[31m", "\n\nlead", "tail \n", "\u202edrow", "\ufeff", ""])
+@pytest.mark.parametrize(
+    "text", ["a\rb", "a\r\nb", "a\0b", "\x1b[31m", "\n\nlead", "tail \n", "\u202edrow", "\ufeff", ""]
+)
 def test_text_that_an_input_cannot_carry_is_not_altered_by_being_shown(text: str) -> None:
     values = {**VALUES, "reply": text, "note": text, "tags": [text]}
     made = schema_form.fields(SCHEMA, values)

@@ -48,7 +48,9 @@ def make_policy(
 def make_action(**fields: Any) -> Action:
     """The refund, at /proposal."""
     return replace(
-        Action(id="refund", title="Refund", tool="payments.refund", effect="pay", pointer="/proposal", pinned=["/amount"]),
+        Action(
+            id="refund", title="Refund", tool="payments.refund", effect="pay", pointer="/proposal", pinned=["/amount"]
+        ),
         **fields,
     )
 

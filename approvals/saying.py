@@ -1,0 +1,87 @@
+"""What a reviewer sends, and what no gate could take of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from checkpoints import digests
+from checkpoints.errors import ValueRefused
+
+from . import pointers
+from .cards import Card
+from .errors import EditRefused, Invalid, Problem, problem
+from .models import Decision
+
+COMMENT_LIMIT = 20_000  # characters
+Verdict = Decision.Verdict
+Then = Decision.Then
+
+
+@dataclass(frozen=True, kw_only=True)
+class Said:
+    """What a reviewer sent."""
+
+    verdict: str
+    seen: bytes
+    key: str
+    arguments: dict[str, Any] = field(default_factory=dict)
+    comment: str = ""
+    then: str = "stop"
+    back_to: str = ""
+    answer: dict[str, Any] | None = None
+
+    def digest(self) -> bytes:
+        """Over all of it but the key. Raises Invalid for what cannot be written down."""
+        content = {name: value for name, value in vars(self).items() if name not in ("key", "seen")}
+        try:
+            return digests.of_value({**content, "seen": self.seen.hex()})
+        except ValueRefused as refused:
+            raise Invalid([_unwritable(refused)]) from refused
+
+
+def check_key(said: Said) -> None:
+    """Before it is looked up: PostgreSQL's text takes no U+0000."""
+    if not 0 < len(said.key) <= 80 or "\0" in said.key or not said.key.isprintable():
+        raise Invalid([problem("Send a key of 1 to 80 characters.", pointer="/key")])
+
+
+def _unwritable(refused: ValueRefused) -> Problem:
+    """The fault by its action where it is in one."""
+    where = pointers.tokens(refused.pointer)
+    if where[:1] != ["arguments"] or len(where) < 2:
+        return problem(refused.reason, pointer=refused.pointer)
+    return problem(refused.reason, action=where[1], pointer=pointers.join("", *where[2:]))
+
+
+def check_form(said: Said, card: Card) -> None:
+    """Refuse what no gate could take, before anything else is looked at."""
+    faults = []
+    if said.verdict not in Verdict.values:
+        faults.append(problem("Choose approve, edit, reject or answer.", pointer="/verdict"))
+    if len(said.comment) > COMMENT_LIMIT:
+        faults.append(problem(f"Write at most {COMMENT_LIMIT:,} characters.", pointer="/comment"))
+    if said.answer is not None and said.verdict != Verdict.ANSWER:
+        faults.append(problem("Only an answer takes a choice.", pointer="/answer"))
+    if said.verdict == Verdict.REJECT:
+        faults += _reject_faults(said, card)
+    if faults:
+        raise Invalid(faults)
+    if said.arguments and said.verdict != Verdict.EDIT:
+        raise EditRefused([problem("Only an edit takes new values.", action=name) for name in said.arguments])
+
+
+def _reject_faults(said: Said, card: Card) -> list[Problem]:
+    if card.question is not None:
+        return [problem("Choose one of the answers; one of them stops the run.", pointer="/verdict")]
+    if said.then not in Then.values:
+        return [problem("Choose to stop the run or to send it back.", pointer="/then")]
+    if said.then == Then.BACK and back_to(said, card) not in card.back_to:
+        return [problem("Choose one of the steps that the run can be sent back to.", pointer="/back_to")]
+    return []
+
+
+def back_to(said: Said, card: Card) -> str:
+    if said.verdict != Verdict.REJECT or said.then != Then.BACK:
+        return ""
+    return said.back_to or card.on_reject

@@ -1,0 +1,74 @@
+"""A process that is killed between two statements of a decision leaves nothing half."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from approvals.models import Decision, Gate, Outcome
+from checkpoints.models import Event, Hold
+from tests.factories import ann, decide, edit_amount, make_gate, make_team
+
+ROOT = Path(__file__).resolve().parents[2]
+# Decides, and kills itself just before the statement that names `table` is sent.
+PROGRAM = """
+import os, signal, sys
+import django
+django.setup()
+from django.contrib.auth.models import User
+from django.db import connection
+import tests.factories as factories
+from approvals.models import Gate
+
+gate, user, verb, table = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
+
+def killer(execute, sql, params, many, context):
+    if sql.startswith(verb) and table in sql:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return execute(sql, params, many, context)
+
+gate = Gate.objects.get(pk=gate)
+arguments = factories.edit_amount(gate, "80.00")
+with connection.execute_wrapper(killer):
+    factories.decide(gate, User.objects.get(pk=user), "edit", arguments=arguments, key="before the crash")
+"""
+STATEMENTS = [
+    ("INSERT", "approvals_proposal"),
+    ("INSERT", "approvals_decision"),
+    ("INSERT", "approvals_grant"),
+    ("UPDATE", "checkpoints_hold"),
+    ("UPDATE", "checkpoints_run"),
+]
+
+
+@pytest.mark.parametrize(("verb", "table"), STATEMENTS)
+def test_a_decision_killed_between_two_statements_leaves_nothing_half_and_can_be_made_again(
+    verb: str, table: str
+) -> None:
+    team = make_team()
+    gate = make_gate(team=team)
+    person = ann(team)
+    before = Gate.objects.values().get(pk=gate.pk)
+    events = Event.objects.filter(run_id=gate.run_id).count()
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(gate.pk), str(person.pk), verb, table],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert Gate.objects.values().get(pk=gate.pk) == before
+    assert Event.objects.filter(run_id=gate.run_id).count() == events
+    assert not Decision.objects.filter(gate=gate).exists()
+    assert not Outcome.objects.filter(gate=gate).exists()
+    assert gate.proposals.count() == 1
+    assert Hold.objects.standing().filter(subject=gate.subject).count() == 1
+    decide(gate, person, "edit", arguments=edit_amount(gate, "80.00"), key="before the crash")
+    assert Outcome.objects.get(gate=gate).kind == "edited"
