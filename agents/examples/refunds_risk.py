@@ -34,7 +34,7 @@ def assess(
     if made.unheeded:
         found.append(("medium", f"No rule of the agent reads what {' and '.join(made.unheeded)} wrote"))
     if hidden := invisible(proposal.reply.text) + invisible(proposal.reply.subject):
-        found.append(("high", f"{hidden} characters in the reply cannot be seen"))
+        found.append(("high", f"{_characters(hidden)} in the reply cannot be seen"))
     found += [("medium", f"The mail was hard to read: {problem}") for problem in ticket.problems[:3]]
     return max((level for level, _ in found), key=LEVELS.index), [reason for _, reason in found]
 
@@ -45,7 +45,7 @@ def _strange(ticket: Ticket, order: Order, reason: Reason) -> list[str]:
     if (lines := blank_stretch(ticket.text)[0]) > FAR_DOWN:
         found.append(f"The customer's mail hides text behind {lines:,} blank lines")
     if hidden := invisible(ticket.text):
-        found.append(f"{hidden} characters in the customer's mail cannot be seen")
+        found.append(f"{_characters(hidden)} in the customer's mail cannot be seen")
     if ticket.from_address.lower() != order.email.lower():
         found.append("The mail does not come from the address of the order")
     if ticket.reply_to.lower() not in ("", ticket.from_address.lower()):
@@ -53,3 +53,7 @@ def _strange(ticket: Ticket, order: Order, reason: Reason) -> list[str]:
     if reason is Reason.RETURNED and not any(item.returned_on for item in order.items):
         found.append("No parcel of this order has come back yet")
     return found
+
+
+def _characters(count: int) -> str:
+    return f"{count} character{'s' if count > 1 else ''}"

@@ -129,14 +129,19 @@ def heed(made: Draft, order: Order, feedback: Feedback) -> None:
 
 def mentions(text: str, item: Item) -> bool:
     """Whether a word of the item's name of four letters or more stands in `text`, in the singular or plural."""
-    stems = {word.rstrip("s") for word in re.findall(r"\w+", text.lower())}
-    return any(word.rstrip("s") in stems for word in re.findall(r"\w{4,}", item.name.lower()))
+    words = {form for word in re.findall(r"\w+", text.lower()) for form in _forms(word)}
+    return any(_forms(word) & words for word in re.findall(r"\w{4,}", item.name.lower()))
 
 
 def listed(items: Sequence[Item]) -> str:
     """The items in words: "2 Titanium frames and Leather case"."""
     names = [f"{item.quantity} {item.name}" if item.quantity > 1 else item.name for item in items]
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _forms(word: str) -> set[str]:
+    """The word, and what it may be the plural of."""
+    return {word, word.removesuffix("s"), word.removesuffix("es")}
 
 
 def _only(text: str) -> Iterator[str]:

@@ -138,8 +138,8 @@ class Proposal(Noun):
     reply: Reply
 
 
-class Feedback(Noun):
-    """What a reviewer wrote who sent the run back."""
+class Feedback(BaseModel):
+    """What a reviewer wrote who sent the run back. The runner fills it in, and may know more."""
 
     text: str
     by: str
@@ -147,8 +147,8 @@ class Feedback(Noun):
     gate: int
 
 
-class Decision(Noun):
-    """How the last gate ended, and who ended it."""
+class Decision(BaseModel):
+    """How the last gate ended, and who ended it. The runner fills it in, and may know more."""
 
     gate: str
     kind: str
