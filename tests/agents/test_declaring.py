@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from agents import Agent, AgentError, Card, Jump, effect, gate, registry, step
+from agents import Agent, AgentError, Jump, effect, gate, registry, step
 from agents.errors import UnknownAgent
 from agents.planning import plan_of
 from checkpoints.errors import PlanChanged
