@@ -61,7 +61,8 @@ def _run(raw: psycopg.Connection[Any], sql: str, values: Sequence[Value]) -> int
             _result(raw)
             names[sql] = name
         raw.pgconn.send_query_prepared(names[sql], values, [pq.Format.BINARY] * len(values), pq.Format.BINARY)
-        return _result(raw).ntuples
+        count: int = _result(raw).ntuples
+        return count
 
 
 def _result(raw: psycopg.Connection[Any]) -> Any:

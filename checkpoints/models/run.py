@@ -122,8 +122,8 @@ class Run(models.Model):
                 Run.objects.live()
                 .filter(pk=self.pk)
                 .update(
-                    status=Run.Status.CANCELLED, reason=storable(reason[:300]), token=F("token") + 1, version=F("version") + 1,
-                    lease_until=None, wake_at=None, worker="", finished_at=Now(),
+                    status=Run.Status.CANCELLED, reason=storable(reason[:300]), token=F("token") + 1,
+                    version=F("version") + 1, lease_until=None, wake_at=None, worker="", finished_at=Now(),
                 )
             )  # fmt: skip
             if ended:

@@ -7,6 +7,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from checkpoints.models import Run
 from checkpoints.verify import verify_all, verify_run
 
+SHOWN = 50  # one fault is often followed by one for each later checkpoint
+
 
 class Command(BaseCommand):
     help = "Check stored checkpoints against their digests: one run's, or everything with the audit's seals."
@@ -16,10 +18,10 @@ class Command(BaseCommand):
 
     def handle(self, *, run: str | None = None, **options: Any) -> None:
         problems = verify_all() if run is None else verify_run(self._run(run))
-        for problem in problems:
+        for problem in problems[:SHOWN]:
             self.stderr.write(str(problem))
         if problems:
-            raise CommandError(f"{len(problems)} fault(s) found.")
+            raise CommandError(f"{len(problems)} faults found; the first {min(SHOWN, len(problems))} are shown.")
         self.stdout.write("Everything stored is as it was written.")
 
     def _run(self, name: str) -> Run:

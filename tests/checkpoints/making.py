@@ -1,0 +1,44 @@
+"""Runs to save into; every call makes new rows, so that tests may commit and never meet."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from django.contrib.auth.models import Group
+
+from checkpoints import claims, plans, store
+from checkpoints.actors import SYSTEM
+from checkpoints.claims import Claim
+from checkpoints.models import Plan, Run
+from checkpoints.plans import PlanSpec, StepSpec
+from checkpoints.store import Header, Snapshot
+
+STEP = Header("step", "one", "one")
+REWIND = Header("rewind", "one", "one")
+
+
+def make_plan() -> Plan:
+    return plans.keep(PlanSpec(f"robo-{secrets.token_hex(6)}", "1", steps=(StepSpec("one"), StepSpec("two"))))
+
+
+def make_team() -> Group:
+    return Group.objects.create(name=f"Support-{secrets.token_hex(6)}")
+
+
+def make_run(**values: Any) -> Run:
+    """A queued run whose input is `values`."""
+    return store.start(plan=make_plan(), team=make_team(), title="A run", values=values, first_step="one", by=SYSTEM)
+
+
+def take(run: Run, *, lease: float = 60.0) -> Claim:
+    """Claim a run that may be claimed."""
+    made = claims.claim(run.pk, plan_ids=[run.plan_id], worker="robo", lease=lease)
+    assert made is not None
+    return made
+
+
+def begin(**values: Any) -> tuple[Run, Claim, Snapshot]:
+    """A run, claimed, and its head."""
+    run = make_run(**values)
+    return run, take(run), store.load(run)
