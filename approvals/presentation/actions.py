@@ -16,6 +16,9 @@ from . import unseen
 EDITABLE = 60_000  # characters: a longer value is shown, not put into an input that would have to carry it back
 
 
+MISSING: Any = object()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Pinned:
     """A dangerous value: never folded, never clamped."""
@@ -23,7 +26,7 @@ class Pinned:
     label: str
     value: Any
     before: Any = None
-    changed: bool = False
+    changed: str = ""  # by whom: "you", "others", or nobody
     editable: bool = False
 
 
@@ -118,25 +121,37 @@ def sheet(action: Action, *, number: int, typed: Typed, before: Card | None, rea
 
 def inputs_of(action: Action, *, typed: Typed, errors: Mapping[str, str]) -> list[Input]:
     names = prefix(action)
-    shown = schema_form.fields(
+    offered = schema_form.fields(
         action.schema, action.arguments, prefix=names, pinned=action.pinned, errors=errors, posted=typed.posted
     )
     was = {each.name: each.value for each in schema_form.fields(action.schema, action.arguments, prefix=names)}
-    return [Input(field=each, was=was[each.name], too_long=len(was[each.name]) > EDITABLE) for each in shown]
+    return [Input(field=each, was=was[each.name], too_long=len(was[each.name]) > EDITABLE) for each in offered]
 
 
 def pinned_of(action: Action, *, mine: Any, before: Action | None, inputs: Sequence[Input]) -> list[Pinned]:
     offered = {each.field.pointer for each in inputs}
     found = []
     for place in action.pinned:
-        try:
-            value = pointers.get(mine, place)
-            old = pointers.get(before.arguments, place) if before else value
-        except LookupError:
+        stands = at(action.arguments, place)
+        value, proposed = at(mine, place), at(before.arguments, place) if before else stands
+        if value is MISSING and stands is MISSING:
             continue
+        changed = "you" if value != stands else "others" if stands != proposed else ""
         label = " ".join(pointers.tokens(place)).replace("_", " ") or "all of it"
-        found.append(Pinned(label=label, value=value, before=old, changed=old != value, editable=place in offered))
+        old = stands if changed == "you" else proposed
+        found.append(
+            Pinned(label=label, value=shown(value), before=shown(old), changed=changed, editable=place in offered)
+        )
     return found
+
+
+def at(value: Any, place: str) -> Any:
+    """The value at a pointer, or MISSING."""
+    return pointers.get(value, place) if pointers.has(value, place) else MISSING
+
+
+def shown(value: Any) -> Any:
+    return "(not there)" if value is MISSING else value
 
 
 def without(arguments: Any, places: Sequence[str]) -> Any:
@@ -193,7 +208,7 @@ def answer_prefix(choice_id: str) -> str:
 def blank(schema: Mapping[str, Any]) -> Any:
     """What a form for a value that nobody has written yet starts from."""
     if "properties" not in schema:
-        return None
+        return {} if schema.get("type") == "object" else None
     return {name: part["default"] for name, part in schema["properties"].items() if "default" in part}
 
 
@@ -207,8 +222,9 @@ def answers(card: Card, *, typed: Typed) -> list[Answer]:
         schema, names = choice.get("schema") or {}, answer_prefix(choice["id"])
         mine = {e["pointer"].removeprefix("/value"): e["message"] for e in typed.errors if not e["action"]}
         errors = mine if typed.posted.get("answer") == choice["id"] else {}
-        shown = schema_form.fields(schema, blank(schema), prefix=names, errors=errors, posted=typed.posted)
-        inputs = [Input(field=each, was="") for each in shown] if choice.get("needs_value") else []
+        offered = schema_form.fields(schema, blank(schema), prefix=names, errors=errors, posted=typed.posted)
+        was = {each.name: each.value for each in schema_form.fields(schema, blank(schema), prefix=names)}
+        inputs = [Input(field=each, was=was[each.name]) for each in offered] if choice.get("needs_value") else []
         placed = {place for place in errors for each in inputs if pointers.covers(each.field.pointer, place)}
         loose = [message for place, message in errors.items() if place not in placed]
         found.append(Answer(id=choice["id"], label=choice.get("label", choice["id"]), inputs=inputs, errors=loose))
