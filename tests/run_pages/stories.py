@@ -20,7 +20,7 @@ PLAN = (
 def make_saved(seq: int, step: str, *, parent: int | None = None, kind: str = "step", **more: Any) -> Saved:
     """The checkpoint `seq`, after the one before it unless `parent` names another."""
     after = seq - 1 if parent is None else parent
-    times = {"at": NOON + timedelta(seconds=seq), "took": timedelta(milliseconds=400)}
+    times: dict[str, Any] = {"at": NOON + timedelta(seconds=seq), "took": timedelta(milliseconds=400)}
     return Saved(id=f"c{seq}", seq=seq, parent=f"c{after}" if after else "", kind=kind, step=step, **(times | more))
 
 
