@@ -1,4 +1,4 @@
-"""Threads that start at one moment, each with a connection of its own."""
+"""Threads that start at one moment, or that meet a lock, each with a connection of its own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from django.db import connection
+from django.db import connection, transaction
+
+from tests.harness.waiting import until
 
 
 def race(calls: Sequence[Callable[[], Any]]) -> list[Any]:
@@ -25,3 +27,33 @@ def race(calls: Sequence[Callable[[], Any]]) -> list[Any]:
 
     with ThreadPoolExecutor(len(calls)) as pool:
         return list(pool.map(run, calls))
+
+
+def meet_lock(held: Callable[[], Any], late: Callable[[], Any]) -> Any:
+    """What `late` gave, or raised, when it ran into rows that `held` had written and not committed yet.
+
+    `late` starts in a transaction that sees the rows as they were, and goes on when `held` is committed; or it
+    is over before, where it takes no lock.
+    """
+    waiting = """SELECT count(*) FROM pg_stat_activity
+        WHERE wait_event_type = 'Lock' AND datname = current_database() AND pid <> pg_backend_pid()"""
+
+    def run() -> Any:
+        try:
+            return late()
+        except Exception as error:  # noqa: BLE001 - the exception is what the caller looks at
+            return error
+        finally:
+            connection.close()
+
+    def blocked() -> bool:
+        with connection.cursor() as cursor:
+            cursor.execute(waiting)
+            return bool(cursor.fetchone()[0])
+
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            held()
+            running = pool.submit(run)
+            until(lambda: running.done() or blocked(), within=10)
+        return running.result(timeout=20)

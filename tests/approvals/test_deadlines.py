@@ -12,6 +12,7 @@ from checkpoints.models import Event
 from tests.factories import ann, bob, decide, edit_amount, make_gate, make_policy, make_team
 
 from .ageing import pass_deadline
+from .racing import meet_lock
 
 HOUR = dt.timedelta(hours=1)
 
@@ -34,6 +35,15 @@ def test_a_decision_after_the_deadline_loses_though_nothing_has_swept_the_gate()
             decide(gate, person, verdict)
     assert not gate.decisions.exists()
     assert Event.objects.filter(subject=gate.subject, kind="decision.refused").count() == 2
+
+
+def test_a_decision_that_waited_for_the_gate_past_the_deadline_loses() -> None:
+    team = make_team()
+    gate = make_gate(team=team)
+    person = ann(team)
+    late = meet_lock(lambda: pass_deadline(gate), lambda: decide(gate, person))
+    assert isinstance(late, GateExpired)
+    assert not gate.decisions.exists()
 
 
 def test_nobody_in_time_is_expired_and_not_rejected_and_the_run_is_woken_to_hear_it() -> None:

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from approvals import binding
 from approvals.errors import EditRefused, Invalid
 from approvals.models import Gate, Outcome
+from checkpoints import digests, patch, store
 from checkpoints.plans import StepSpec
 from tests.factories import (
     ann,
@@ -51,6 +53,27 @@ def test_an_edit_is_kept_as_a_patch_on_the_saved_state_and_as_what_will_run() ->
     assert outcome.state_patch == [{"op": "replace", "path": "/proposal/amount", "value": "80.50"}]
     assert outcome.approved().actions[0].arguments == {**REFUND, "amount": "80.50"}
     assert outcome.decisions.get().verdict == "edit"
+
+
+def test_what_may_run_is_bound_to_the_state_with_the_edit_in_it() -> None:
+    outcome = outcome_of({"refund": {**REFUND, "amount": "80.50"}})
+    saved = store.load_checkpoint(outcome.gate.checkpoint).state
+
+    def digest_over(state: dict[str, Any]) -> bytes:
+        approved = outcome.approved()
+        return binding.recompute(
+            approved,
+            effect="pay",
+            run=approved.run,
+            agent=approved.agent,
+            version=approved.version,
+            plan=approved.plan,
+            state=state,
+            fields={name: digests.of_field(value) for name, value in state.items()},
+        )
+
+    assert digest_over(patch.apply(outcome.state_patch, saved)) == bytes(outcome.to_run or b"")
+    assert digest_over(saved) != bytes(outcome.to_run or b"")
 
 
 def test_what_runs_is_the_normal_form_of_what_was_typed() -> None:

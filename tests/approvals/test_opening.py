@@ -29,7 +29,7 @@ from tests.factories import (
     make_team,
 )
 
-from .racing import race
+from .racing import meet_lock, race
 
 
 def taken(run: Run) -> Claim:
@@ -94,6 +94,17 @@ def test_a_run_is_never_left_waiting_by_an_opening_that_races_the_decision() -> 
         race([lambda run=run, claim=claim: opened(run, claim), lambda gate=gate: decide(gate, person)])  # type: ignore[misc]
         run.refresh_from_db()
         assert run.status in ("running", "queued")
+
+
+def test_a_gate_that_closes_while_the_run_is_let_go_is_not_slept_through() -> None:
+    run = make_run()
+    gate = opened(run, taken(run))
+    run.wake(actors.SYSTEM)
+    claim = taken(run)
+    late = meet_lock(lambda: gate.withdraw(by=actors.SYSTEM, reason="no need"), lambda: opened(run, claim))
+    assert late.status == "withdrawn"
+    run.refresh_from_db()
+    assert run.status == "running"
 
 
 def test_a_worker_that_lost_the_run_opens_nothing() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -85,11 +88,38 @@ def test_a_question_about_a_gate_step_never_grants_what_that_gate_would_allow() 
     assert not Outcome.objects.get(gate=gate).grants.exists()
 
 
-def test_a_schema_that_points_elsewhere_is_never_fetched() -> None:
+@pytest.fixture
+def provider() -> Iterator[tuple[str, list[str]]]:
+    """A web server that offers a schema, and the paths it was asked for."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/schema.json", asked
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_schema_that_points_elsewhere_is_never_fetched(provider: tuple[str, list[str]]) -> None:
+    address, asked = provider
     team = make_team()
     card = make_question()
     assert card.question is not None
-    card.question["choices"][0]["schema"] = {"$ref": "http://127.0.0.1:9/schema.json"}
+    card.question["choices"][0]["schema"] = {"$ref": address}
     gate = make_gate(team=team, kind="recovery", card=card)
     with pytest.raises(Invalid, match="cannot be read"):
         decide(gate, ann(team), "answer", answer=HAPPENED)
+    assert asked == []
