@@ -1,25 +1,41 @@
 """Ringing: a Celery message that carries a run's id and no authority.
 
-A broker that is down never fails what was just committed: it is logged, and the sweeper rings again.
+A broker that is down never fails or stalls what was just committed: the loss is logged, nothing is tried for a
+moment, and the sweeper rings again. So doorbells have a connection of their own, which gives up at once, where
+Celery's waits for seconds.
 """
 
 from __future__ import annotations
 
+import time
+from functools import cache
 from typing import Any
 
 import structlog
+from celery import current_app
+from django.conf import settings
+from kombu import Connection
 from kombu.exceptions import OperationalError
+from kombu.pools import producers
 
+TIMEOUT = 0.5  # seconds, to connect and to send
+PAUSE_AFTER_FAILURE = 1.0
 log = structlog.get_logger()
+_quiet_until = 0.0
 
 
 def ring(run_id: int, queue: str) -> bool:
-    """Ask a worker to look at the run; says whether the broker took the message."""
+    """Ask a worker to look at the run; says whether the broker took the message. Never raises for a dead broker."""
+    global _quiet_until
     from .tasks import advance
 
+    if time.monotonic() < _quiet_until:
+        return False
     try:
-        advance.apply_async(args=(run_id,), queue=queue, retry=False, ignore_result=True)
+        with producers[_connection()].acquire(block=True, timeout=TIMEOUT) as producer:
+            advance.apply_async(args=(run_id,), queue=queue, retry=False, ignore_result=True, producer=producer)
     except (OperationalError, OSError) as error:
+        _quiet_until = time.monotonic() + PAUSE_AFTER_FAILURE
         log.warning("doorbell.lost", run=run_id, queue=queue, error=str(error))
         return False
     return True
@@ -27,14 +43,17 @@ def ring(run_id: int, queue: str) -> bool:
 
 def on_attention(sender: Any, run_id: int, queue: str = "", **_: Any) -> None:
     """The receiver of checkpoints' one signal, sent after commit."""
-    ring(run_id, queue or queue_of_run(run_id))
+    ring(run_id, queue)
 
 
-def queue_of_run(run_id: int) -> str:
-    """The queue of the run's agent version."""
-    from checkpoints.models import Run
-
-    from .registry import queue_of
-
-    agent, version = Run.objects.values_list("plan__agent", "plan__version").get(pk=run_id)
-    return queue_of(agent, version)
+@cache
+def _connection() -> Connection:
+    impatient = {
+        "max_retries": 1,
+        "interval_start": 0,
+        "interval_step": 0,
+        "socket_connect_timeout": TIMEOUT,
+        "socket_timeout": TIMEOUT,
+    }
+    options = {**settings.CELERY_BROKER_TRANSPORT_OPTIONS, **impatient}
+    return current_app.connection_for_write().clone(transport_options=options)
