@@ -17,6 +17,8 @@ def told(rows: Iterable[Row]) -> Iterator[Row]:
         kind, value = row["kind"], row.get("after", row.get("before"))
         if kind == "changed" and row["before"] in EMPTY and isinstance(row["after"], dict):
             kind, value = "added", row["after"]
+        elif kind == "changed" and row["after"] in EMPTY and isinstance(row["before"], dict):
+            kind, value = "removed", row["before"]
         leaves = list(_leaves(row["pointer"], value)) if kind != "changed" and isinstance(value, dict) else []
         if not 1 <= len(leaves) <= LEAVES:
             yield row

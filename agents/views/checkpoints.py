@@ -18,6 +18,7 @@ from .inspector import checkpoint_or_404, inspector_context
 from .runs import picked_of
 
 PAGE = 200  # members of a list or an object, drawn at once
+CHARACTERS = 50_000  # of a text, drawn at once: each is looked at, whether it can be seen
 
 
 @require_safe
@@ -48,7 +49,12 @@ def value(request: HttpRequest, run_id: int, seq: int, pointer: str) -> HttpResp
         return render(request, "runs/value.html", context | {"refused": refused})
     except LookupError as missing:
         raise Http404("No such value") from missing
-    if isinstance(found, (dict, list)):
+    if isinstance(found, str):
+        shown_text = found[first : first + CHARACTERS]
+        more = first + CHARACTERS if len(found) > first + CHARACTERS else 0
+        last = first + len(shown_text)
+        context |= {"total": len(found), "unit": "characters", "more": more, "last": last, "text": shown_text}
+    elif isinstance(found, (dict, list)):
         shown = members(found, first, PAGE)
         address = reverse("checkpoint-value", args=[run.pk, seq, *filter(None, [pointer])])
         more = first + PAGE if len(found) > first + PAGE else 0

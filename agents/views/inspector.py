@@ -81,6 +81,8 @@ def _contents(checkpoint: Checkpoint, against: Checkpoint | None) -> dict[str, A
         {name: value for name, value in shown.state.items() if name in names},
     )
     rows = list(differences.told(changed))
+    said |= {"whole_before": reverse("checkpoint-value", args=[against.run_id, against.seq])}
+    said |= {"whole_after": reverse("checkpoint-value", args=[checkpoint.run_id, checkpoint.seq])}
     return said | {"rows": rows[:ROWS], "more_rows": max(len(rows) - ROWS, 0), "same": len(shown.fields.keys() - names)}
 
 

@@ -98,8 +98,12 @@ def escaped(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")
 
 
-def render(state: Mapping[str, Any], *, notes: Mapping[str, str], open: set[str], whole: str) -> SafeString:
-    """`state` as a tree, one top-level node a field."""
+def render(state: Any, *, notes: Mapping[str, str], open: set[str], whole: str, base: str = "") -> SafeString:
+    """`state` as a tree, one top-level node a field. `base` is where it stands in what `whole` shows."""
+    if not isinstance(state, Mapping):
+        state = dict(enumerate(state)) if isinstance(state, list) else {"value": state}
     tree = Tree(notes=notes, open=open, whole=whole)
-    nodes = ((tree.node(name, value, f"/{escaped(name)}", 0, bare=True),) for name, value in state.items())
+    nodes = (
+        (tree.node(str(name), value, f"{base}/{escaped(str(name))}", 0, bare=True),) for name, value in state.items()
+    )
     return format_html_join("", "{}", nodes)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
+from urllib.parse import quote
 
 from django import template
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -37,6 +38,12 @@ def untrusted_text(value: object) -> SafeString:
     return untrusted.render(str(value))
 
 
+@register.simple_tag
+def words(value: object, whole: str = "", at: str = "") -> SafeString:
+    """The same, with the address that shows all of it: `{% words text whole=address at="/proposal/reply" %}`."""
+    return untrusted.render(str(value), whole=f"{whole}?at={quote(at)}" if whole else "")
+
+
 @register.filter
 def untrusted_line(value: object) -> SafeString:
     """Words that are not ours, on one line, isolated."""
@@ -57,6 +64,15 @@ def untrusted_value(value: Any) -> SafeString:
     return tree.scalar(value)
 
 
+@register.simple_tag
+def value_of(value: Any, pointer: str, whole: str = "") -> SafeString:
+    """The same, where what is too long for the page has an address: `whole`, given ?at=<pointer>."""
+    address = f"{whole}?at={quote(pointer)}" if whole else ""
+    if isinstance(value, (dict, list)) and value:
+        return untrusted.render(json.dumps(value, ensure_ascii=False, indent=2), whole=address)
+    return tree.scalar(value, address)
+
+
 @register.filter
 def untrusted_whole(value: Any) -> SafeString:
     """The same, never clamped: for pinned fields."""
@@ -74,10 +90,14 @@ def pointer_label(pointer: str) -> SafeString:
 
 @register.simple_tag
 def state_tree(
-    state: Mapping[str, Any], notes: Mapping[str, str] | None = None, open: Iterable[str] | None = None, whole: str = ""
+    state: Any,
+    notes: Mapping[str, str] | None = None,
+    open: Iterable[str] | None = None,
+    whole: str = "",
+    base: str = "",
 ) -> SafeString:
     """A saved state as a tree; see partials/tree.html."""
-    return tree.render(state, notes=notes or {}, open=set(open or ()), whole=whole or "")
+    return tree.render(state, notes=notes or {}, open=set(open or ()), whole=whole or "", base=base)
 
 
 @register.simple_tag

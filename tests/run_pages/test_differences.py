@@ -18,13 +18,25 @@ from checkpoints import patch
         ({}, {"a": {"b": 1, "c": {"d": 2}}}, [("/a/b", "added"), ("/a/c/d", "added")]),
         ({"a": {"b": 1}}, {}, [("/a/b", "removed")]),
         ({"a": None}, {"a": {"b": 1}}, [("/a/b", "added")]),
+        ({"a": {"b": 1}}, {"a": None}, [("/a/b", "removed")]),
         ({"a": 0}, {"a": {"b": 1}}, [("/a", "changed")]),
         ({}, {"a": {}}, [("/a", "added")]),
         ({}, {"a": [1, 2]}, [("/a", "added")]),
         ({}, {"a": {"x/y": {"~": 1}}}, [("/a/x~1y/~0", "added")]),
         ({}, {"a": {str(n): n for n in range(25)}}, [("/a", "added")]),
     ],
-    ids=["value", "object", "removed object", "from null", "from a value", "empty", "list", "escapes", "too many"],
+    ids=[
+        "value",
+        "object",
+        "removed object",
+        "from null",
+        "to null",
+        "from a value",
+        "empty",
+        "list",
+        "escapes",
+        "too many",
+    ],
 )
 def test_an_object_that_came_or_went_is_told_leaf_by_leaf(before: Any, after: Any, rows: list[tuple[str, str]]) -> None:
     told = list(differences.told(patch.changes(before, after)))

@@ -87,6 +87,21 @@ def test_any_one_value_is_shown_in_full_and_a_long_list_in_pages() -> None:
     assert "Marit Ellery" in client.get(f"{root}?at=/order/customer").content.decode()
 
 
+def test_ten_megabytes_in_one_field_are_measured_not_carried_along_and_readable_in_pages() -> None:
+    walk, client = walk_and_client()
+    walk.save("propose", {"order": {"mail": "a line of text\n" * 700_000 + "the end"}}, "review")
+    for query in ("?at=3", "?at=3&view=state"):
+        html = client.get(f"/runs/{walk.run.pk}/{query}").content.decode()
+        assert len(html) < 100_000
+        assert "the end" in html
+        assert "characters are not shown here" in html
+    root = f"/runs/{walk.run.pk}/checkpoints/3/value?at=/order/mail"
+    first = client.get(root).content.decode()
+    assert "1 to 50000 of 10500007 characters" in text_of(first)
+    assert "the end" in client.get(f"{root}&from=10500000").content.decode()
+    assert "from=50000" in first
+
+
 def test_a_value_that_is_not_there_is_not_found() -> None:
     walk, client = walk_and_client()
     for pointer in ("/nothing", "/feedback/0", "/feedback/-", "/order/customer/deeper"):
