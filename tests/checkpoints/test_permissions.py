@@ -1,0 +1,76 @@
+"""Who may do what to a team's runs."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import AnonymousUser, Group, Permission, User
+
+from checkpoints import permissions
+from checkpoints.models import Run
+
+from .making import make_run
+
+
+def make_user(*teams: Group, own: tuple[str, ...] = (), **fields: Any) -> User:
+    user = User.objects.create_user(f"ann-{secrets.token_hex(6)}", **fields)
+    user.groups.set(teams)
+    user.user_permissions.set(Permission.objects.filter(codename__in=own, content_type__app_label="checkpoints"))
+    return user
+
+
+def allow(team: Group, *names: str) -> Group:
+    team.permissions.set(Permission.objects.filter(codename__in=names, content_type__app_label="checkpoints"))
+    return team
+
+
+def test_a_member_may_what_the_team_may() -> None:
+    run = make_run()
+    ann = make_user(allow(run.team, "view_run"))
+    assert permissions.may(ann, run.team_id, "checkpoints.view_run")
+    assert permissions.may(ann, run.team_id, "view_run")
+    assert not permissions.may(ann, run.team_id, "checkpoints.rewind_run")
+    assert list(Run.objects.visible_to(ann)) == [run]
+
+
+def test_a_permission_of_ones_own_holds_in_ones_own_teams_alone() -> None:
+    run, foreign = make_run(), make_run()
+    bob = make_user(run.team, own=("rewind_run",))
+    assert permissions.may(bob, run.team_id, "checkpoints.rewind_run")
+    assert not permissions.may(bob, foreign.team_id, "checkpoints.rewind_run")
+
+
+def test_a_permission_of_one_team_does_not_hold_in_another() -> None:
+    run, other = make_run(), make_run()
+    user = make_user(allow(run.team, "view_run", "start_run"), other.team)
+    assert list(permissions.teams_where(user, "checkpoints.start_run")) == [run.team]
+    assert list(Run.objects.visible_to(user)) == [run]
+
+
+@pytest.mark.parametrize("user", [AnonymousUser(), User(username="new", is_active=False)])
+def test_an_outsider_sees_nothing(user: Any) -> None:
+    run = make_run()
+    allow(run.team, "view_run")
+    assert not permissions.may(user, run.team_id, "checkpoints.view_run")
+    assert not permissions.may(make_user(), run.team_id, "checkpoints.view_run")
+
+
+def test_a_disabled_account_may_nothing() -> None:
+    run = make_run()
+    user = make_user(allow(run.team, "view_run"), is_active=False)
+    assert not permissions.may(user, run.team_id, "checkpoints.view_run")
+
+
+def test_a_superuser_sees_every_team_and_acts_only_as_a_member() -> None:
+    run = make_run()
+    root = make_user(is_superuser=True)
+    assert permissions.may(root, run.team_id, "checkpoints.view_run")
+    assert not permissions.may(root, run.team_id, "checkpoints.rewind_run")
+
+
+def test_the_right_app_has_to_give_the_permission() -> None:
+    run = make_run()
+    user = make_user(allow(run.team, "view_run"))
+    assert not permissions.may(user, run.team_id, "approvals.view_run")

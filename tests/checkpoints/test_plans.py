@@ -1,0 +1,59 @@
+"""Plans are data: stored once, read back as they were, and asked for their steps by name."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import replace
+
+import pytest
+
+from checkpoints import plans
+from checkpoints.actors import SYSTEM
+from checkpoints.models import Hold
+from checkpoints.plans import PlanSpec, StepSpec
+
+from .making import make_run
+
+
+def make_spec() -> PlanSpec:
+    steps = (
+        StepSpec("propose", reads=("ticket",), writes=("proposal",), code_hash="ab", time_limit=2.5, retries=3),
+        StepSpec("review", kind="gate", allows=("pay",), edits=("proposal",), on_reject="propose", policy="refunds"),
+        StepSpec("pay", kind="effect", guarded=True, undo="cancel_payment"),
+    )
+    return PlanSpec(f"robo-{secrets.token_hex(6)}", "1", "Pays.", {"type": "object"}, steps)
+
+
+def test_a_plan_is_stored_once_and_read_back_as_it_was() -> None:
+    spec = make_spec()
+    plan = plans.keep(spec)
+    assert plans.keep(spec).pk == plan.pk
+    assert plans.spec_of(plan) == spec
+
+
+def test_other_code_under_one_version_is_another_row() -> None:
+    spec = make_spec()
+    changed = replace(spec, steps=(replace(spec.steps[0], code_hash="cd"), *spec.steps[1:]))
+    assert plans.keep(spec).pk != plans.keep(changed).pk
+
+
+def test_steps_follow_each_other_by_name() -> None:
+    spec = make_spec()
+    assert spec.step("pay").undo == "cancel_payment"
+    assert [spec.next_after(step.name) for step in spec.steps] == ["review", "pay", ""]
+    with pytest.raises(KeyError):
+        spec.step("nope")
+
+
+def test_a_step_with_words_of_a_later_version_is_still_read() -> None:
+    assert StepSpec.from_json({"name": "one", "reads": ["a"], "later": 1}) == StepSpec("one", reads=("a",))
+
+
+def test_a_hold_is_made_once_for_one_subject_and_may_be_made_again_after_it_was_freed() -> None:
+    run = make_run()
+    for _ in range(2):
+        Hold.objects.make(run=run, checkpoint=run.head, kind="gate", subject="gate:1", reason="Open", by=SYSTEM)
+    assert Hold.objects.standing().filter(run=run).count() == 1
+    assert Hold.objects.filter(run=run).free(subject="gate:1", by=SYSTEM) == 1
+    Hold.objects.make(run=run, checkpoint=None, kind="gate", subject="gate:1", reason="Again", by=SYSTEM)
+    assert Hold.objects.filter(run=run).count() == 2

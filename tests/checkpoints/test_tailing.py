@@ -1,0 +1,176 @@
+"""The tailer hands on every event: on a ring at once, without Redis within a second, after any break."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import psycopg
+import pytest
+import redis
+from asgiref.sync import sync_to_async
+from django.test import override_settings
+
+from checkpoints import ledger, rings
+from checkpoints.actors import SYSTEM
+from checkpoints.models import Event
+from checkpoints.tailer import Tailer
+
+
+def say() -> str:
+    subject = f"test:{secrets.token_hex(8)}"
+    ledger.record("test.said", subject=subject, by=SYSTEM)
+    return subject
+
+
+class Ear:
+    """What a tailer delivered, and when."""
+
+    def __init__(self) -> None:
+        self.heard: dict[str, float] = {}
+        self.count = 0
+
+    async def deliver(self, events: list[Event]) -> None:
+        for event in events:
+            self.heard[event.subject] = time.monotonic()
+            self.count += 1
+
+    async def hears(self, subject: str, within: float) -> float:
+        """Wait for a subject; seconds until it was there."""
+        started = time.monotonic()
+        while subject not in self.heard:
+            assert time.monotonic() - started < within, f"not heard within {within} s"
+            await asyncio.sleep(0.002)
+        return self.heard[subject] - started
+
+
+@asynccontextmanager
+async def listening(ear: Ear) -> AsyncIterator[Tailer]:
+    """A tailer at work, past its first look."""
+    tailer = Tailer(ear.deliver)
+    task = asyncio.create_task(tailer.run())
+    while tailer.cursor is None:
+        await asyncio.sleep(0.005)
+    yield tailer
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def subscribed(url: str) -> None:
+    """Wait until somebody listens to the rings."""
+    client = redis.Redis.from_url(url)
+    while not client.pubsub_numsub(rings.channel())[0][1]:
+        await asyncio.sleep(0.005)
+
+
+async def test_an_event_arrives_on_its_ring(redis_url: str) -> None:
+    ear = Ear()
+    async with listening(ear):
+        await subscribed(redis_url)
+        # The first may wait for the second in which a failure before this test kept the bell quiet.
+        await ear.hears(await sync_to_async(say)(), 5)
+        waits = [await ear.hears(await sync_to_async(say)(), 5) for _ in range(9)]
+        assert sorted(waits)[4] < 0.5, "the tailer waited for its period"
+    assert ear.count == 10
+
+
+async def test_an_event_behind_an_open_transaction_arrives_soon_after_it(redis_url: str) -> None:
+    ear = Ear()
+    with psycopg.connect(os.environ["DATABASE_URL"]) as other:
+        other.execute("SELECT pg_current_xact_id()")
+        async with listening(ear):
+            await subscribed(redis_url)
+            subject = await sync_to_async(say)()
+            await asyncio.sleep(0.2)
+            assert subject not in ear.heard
+            other.commit()
+            await ear.hears(subject, 3)
+
+
+@pytest.fixture
+def deaf() -> Callable[[], None]:
+    def forget() -> None:
+        rings._client.cache_clear()
+        rings._quiet_until = 0.0
+
+    return forget
+
+
+async def test_nothing_is_lost_while_redis_is_dead(deaf: Callable[[], None]) -> None:
+    ear = Ear()
+    with override_settings(REDIS_URL="redis://127.0.0.1:1/0"):
+        deaf()
+        async with listening(ear):
+            started = time.monotonic()
+            subjects = [await sync_to_async(say)() for _ in range(20)]
+            assert time.monotonic() - started < 2, "a dead Redis slows writers down"
+            for subject in subjects:
+                await ear.hears(subject, 5)
+    deaf()
+    assert ear.count == 20
+
+
+async def test_a_broken_database_connection_is_made_anew(redis_url: str) -> None:
+    ear = Ear()
+    async with listening(ear) as tailer:
+        await subscribed(redis_url)
+        await ear.hears(await sync_to_async(say)(), 5)
+
+        def cut() -> None:
+            from django.db import connection
+
+            connection.connection.pgconn.finish()
+
+        await asyncio.get_running_loop().run_in_executor(tailer._thread, cut)
+        await ear.hears(await sync_to_async(say)(), 8)
+    assert ear.count == 2
+
+
+async def test_one_failing_delivery_does_not_silence_the_next(redis_url: str) -> None:
+    ear = Ear()
+    failed = asyncio.Event()
+
+    async def fragile(events: list[Event]) -> None:
+        if not failed.is_set():
+            failed.set()
+            raise RuntimeError("a bad fact")
+        await ear.deliver(events)
+
+    tailer = Tailer(fragile)
+    task = asyncio.create_task(tailer.run())
+    await subscribed(redis_url)
+    while tailer.cursor is None:
+        await asyncio.sleep(0.005)
+    await sync_to_async(say)()
+    await asyncio.wait_for(failed.wait(), 5)
+    await ear.hears(await sync_to_async(say)(), 5)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def test_two_installations_on_one_redis_do_not_hear_each_other() -> None:
+    names = set()
+    for url, prefix in (("redis://h:1/0", "holdpoint"), ("redis://h:1/3", "holdpoint"), ("redis://h:1/0", "other")):
+        with override_settings(REDIS_URL=url, HOLDPOINT_RING_PREFIX=prefix):
+            rings._client.cache_clear()
+            names.add(rings.channel())
+    rings._client.cache_clear()
+    assert len(names) == 3
+
+
+def test_steps_ring_at_most_every_tenth_of_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    rung: list[float] = []
+    now = [100.0]
+    monkeypatch.setattr(rings, "ring", lambda: rung.append(now[0]))
+    monkeypatch.setattr(rings.time, "monotonic", lambda: now[0])
+    for tick in range(50):
+        now[0] = 100.0 + tick / 100
+        rings.ring_step(-1)
+    assert len(rung) in (5, 6)
+    rings.ring_step(-2)
+    assert len(rung) in (6, 7), "each run has a pace of its own"
