@@ -7,12 +7,14 @@ reaches the terminal, so that a mail's subject cannot forge a line.
 
 from __future__ import annotations
 
+import logging
 import re
 from typing import Any
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
+LAST = ("run", "step", "attempt", "token")  # what ties a line to its run stands at its end
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
@@ -47,11 +49,13 @@ def configuration(style: str, level: str) -> dict[str, Any]:
         "formatters": {
             "line": {"()": structlog.stdlib.ProcessorFormatter, "processors": ends, "foreign_pre_chain": shared}
         },
+        "filters": {"readiness": {"()": ExceptReadiness}},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
             # Django's own handlers would print each line again, or mail it.
             "django": {"handlers": [], "level": level, "propagate": True},
+            "django.request": {"filters": ["readiness"]},
             "django.server": {"handlers": [], "propagate": True},
             # A line for every request to the sandbox or the API belongs to debugging.
             "httpx": {"level": "WARNING"},
@@ -77,13 +81,22 @@ def escaped(text: str) -> str:
     return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
+class ExceptReadiness(logging.Filter):
+    """Drops the error that Django logs for each answer of /readyz that says no: the balancer asks every second."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Tell whether to keep the record."""
+        return getattr(getattr(record, "request", None), "path", "") != "/readyz"
+
+
 def render_text(_: WrappedLogger, __: str, event: EventDict) -> str:
     """Render one event for a person: time, level where it matters, what happened, then name=value."""
     at, level = event.pop("timestamp", ""), str(event.pop("level", "info"))
     what, trace = event.pop("event", ""), event.pop("exception", "")
     event.pop("logger", None)
     told = "" if level in ("info", "debug") else f"{level.upper()} "
-    pairs = "".join(f" {name}={_shown(value)}" for name, value in event.items())
+    names = sorted(event, key=lambda name: LAST.index(name) if name in LAST else -1)
+    pairs = "".join(f" {name}={_shown(event[name])}" for name in names)
     indented = "".join(f"\n    {line}" for line in str(trace).splitlines())
     return f"{at} {told}{what}{pairs}{indented}"
 

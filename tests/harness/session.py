@@ -85,7 +85,7 @@ class Session:
 
     def start_own(self) -> None:
         """Copy the template into this process's database and start this process's Redis."""
-        self.folder.mkdir(exist_ok=True)
+        (self.folder / "home").mkdir(parents=True, exist_ok=True)
         with psycopg.connect(self.postgres.url("postgres"), autocommit=True) as connection:
             roles.create_database(connection, self.database, OWNER, TEMPLATE)
         self.redis.start(self.log("redis"))

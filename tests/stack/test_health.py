@@ -1,0 +1,88 @@
+"""`/healthz` says that the process answers, `/readyz` that its parts do their work."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import pytest
+import redis
+from django.contrib.auth.models import User
+from django.test import Client
+
+from config import canary
+from tests.harness.services import Service, free_port, run
+from tests.harness.session import Session
+from tests.harness.waiting import until
+
+FAR = "203.0.113.9"
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+def test_only_reading_is_allowed(path: str) -> None:
+    assert Client().post(path).status_code == 405
+
+
+def test_health_touches_neither_database_nor_redis(start_web: Callable[..., tuple[Service, str]]) -> None:
+    import httpx
+
+    _, base = start_web({"DATABASE_URL": f"postgres://nobody@127.0.0.1:{free_port()}/nothing"})
+    assert httpx.get(f"{base}/healthz").json() == {"status": "ok"}
+
+
+def test_readiness_tells_strangers_the_verdict_alone() -> None:
+    answer = Client(REMOTE_ADDR=FAR).get("/readyz")
+    assert list(answer.json()) == ["status"]
+
+
+def test_readiness_tells_staff_and_this_machine_the_parts() -> None:
+    staff = User.objects.create_user("readiness-staff", is_staff=True)
+    client = Client(REMOTE_ADDR=FAR)
+    client.force_login(staff)
+    parts = {"postgresql", "redis", "sweeper", "worker"}
+    assert set(client.get("/readyz").json()["parts"]) == parts
+    assert set(Client().get("/readyz").json()["parts"]) == parts
+
+
+def test_a_worker_that_takes_messages_and_a_sweeper_that_sweeps_make_it_ready(
+    celery_worker: Callable[..., Service], sweeper: Callable[..., Service], start_service: Callable[..., Service]
+) -> None:
+    start_service("beat", [sys.executable, "-m", "celery", "-A", "config", "beat", "--pidfile="])
+    celery_worker("--concurrency", "1")
+    sweeper()
+    answer = until(
+        lambda: (found := Client().get("/readyz")).status_code == 200 and found,
+        within=40,
+        what=str(Client().get("/readyz").json()),
+    )
+    assert answer.json() == {
+        "status": "ready",
+        "parts": dict.fromkeys(["postgresql", "redis", "sweeper", "worker"], "ok"),
+    }
+    assert run(sys.executable, "-m", "config.probe", "worker").returncode == 0
+    assert run(sys.executable, "-m", "config.probe", "sweeper").returncode == 0
+
+
+def test_a_canary_that_stopped_singing_is_no_worker(redis_url: str) -> None:
+    canary.sing(redis_url)
+    assert canary.heard(redis_url)
+    with redis.Redis.from_url(redis_url) as client:
+        assert 0 < client.ttl(canary.KEY) <= canary.LIVES
+        client.flushall()
+    assert not canary.heard(redis_url)
+    assert Client().get("/readyz").json()["parts"]["worker"] == f"none took a message for {canary.LIVES} s"
+
+
+def test_a_redis_that_is_gone_is_named_and_pages_stay_up(servers: Session) -> None:
+    servers.redis.stop()
+    try:
+        answer = Client().get("/readyz")
+        assert answer.status_code == 503
+        assert answer.json()["parts"]["redis"] == "does not answer"
+        assert Client().get("/accounts/login/").status_code == 200
+    finally:
+        servers.redis.start(servers.log("redis"))
+
+
+def test_the_probe_of_a_web_server_that_is_not_there_fails() -> None:
+    assert run(sys.executable, "-m", "config.probe", "nonsense").returncode == 2

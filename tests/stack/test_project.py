@@ -1,0 +1,142 @@
+"""The layers, the migrations, the documents and the services agree with the code."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from django.core.management import get_commands
+
+from tests.harness.services import run
+from tests.harness.session import ROOT
+from tests.stack.test_settings import described
+
+COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+SERVICES = {"postgres", "redis", "migrate", "web", "worker", "beat", "sweeper"}
+OURS = SERVICES - {"postgres", "redis"}
+
+
+def targets() -> set[str]:
+    return set(re.findall(r"(?m)^([a-z]+):", (ROOT / "Makefile").read_text()))
+
+
+def test_imports_point_one_way() -> None:
+    done = run(str(Path(sys.executable).parent / "lint-imports"))
+    assert done.returncode == 0, done.stdout
+
+
+def test_migrations_are_in_step_with_the_models() -> None:
+    done = run(sys.executable, "-W", "ignore", "manage.py", "makemigrations", "--check", "--dry-run")
+    assert done.returncode == 0, done.stdout
+
+
+def test_continuous_integration_runs_exactly_make_test() -> None:
+    commands = [line for line in (ROOT / ".ci" / "run").read_text().splitlines() if line.startswith("make")]
+    assert commands == ["make test"]
+
+
+def test_every_command_of_the_readme_and_the_operations_page_exists() -> None:
+    for document in ("README.md", "docs/operations.md"):
+        text = (ROOT / document).read_text()
+        assert set(re.findall(r"`make ([a-z]+)", text)) <= targets(), document
+        assert set(re.findall(r"manage\.py ([a-z_]+)", text)) <= set(get_commands()), document
+        for link in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):
+            assert (ROOT / document).parent.joinpath(link).exists(), f"{document} links to {link}"
+
+
+def test_help_lists_every_command() -> None:
+    assert {line.split()[0] for line in run("make", "help").stdout.splitlines()} == targets() - {"browser"}
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt"])
+def test_every_requirement_is_pinned_and_every_direct_one_is_explained(name: str) -> None:
+    direct, _, indirect = (ROOT / name).read_text().partition("# What those need")
+    lines = [line for line in (direct + indirect).splitlines() if line and not line.startswith(("#", "-r"))]
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[\w.]+", line) for line in lines)
+    explained = (ROOT / "docs" / "dependencies.md").read_text()
+    for line in direct.splitlines():
+        if "==" in line:
+            package, version = line.split("==")
+            assert f"| {package} | {version} |" in explained, f"docs/dependencies.md lacks {line}"
+
+
+def test_the_python_that_is_asked_for_is_the_oldest_that_installs() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    oldest = re.search(r"OLDEST = \((\d+), (\d+)\)", (ROOT / "config" / "local" / "install.py").read_text())
+    assert oldest is not None
+    assert project["requires-python"] == f">={oldest[1]}.{oldest[2]}"
+
+
+def test_compose_has_every_service_and_each_is_checked() -> None:
+    assert set(COMPOSE["services"]) == SERVICES
+    for name in SERVICES - {"migrate"}:
+        assert COMPOSE["services"][name]["healthcheck"]["test"], name
+
+
+@pytest.mark.parametrize("name", sorted(OURS))
+def test_a_services_command_is_one_that_the_code_has(name: str) -> None:
+    command = COMPOSE["services"][name]["command"]
+    assert command[0] == "python"
+    if command[1] == "manage.py":
+        assert command[2] in get_commands()
+    else:
+        assert command[1] == "-m"
+        probe = f"import importlib.util as u, sys; sys.exit(u.find_spec({command[2]!r}) is None)"
+        assert run(sys.executable, "-c", probe).returncode == 0
+    checked = COMPOSE["services"][name].get("healthcheck", {}).get("test", ["CMD", "python", "-m", "config.probe"])
+    assert checked[:4] == ["CMD", "python", "-m", "config.probe"]
+
+
+@pytest.mark.parametrize("name", sorted(OURS))
+def test_a_service_runs_as_an_ordinary_user_with_settings_that_exist(name: str) -> None:
+    service = COMPOSE["services"][name]
+    assert set(service["environment"]) <= described()
+    assert service["cap_drop"] == ["ALL"]
+    assert not service.get("privileged")
+    assert "user" not in service  # the image's own
+
+
+def test_compose_takes_every_secret_from_the_environment() -> None:
+    text = (ROOT / "docker-compose.yml").read_text()
+    assert set(re.findall(r"\$\{([A-Z_]+)", text)) <= described()
+    for secret in (
+        "HOLDPOINT_SECRET_KEY",
+        "HOLDPOINT_SEAL_KEY",
+        "DATABASE_URL",
+        "DATABASE_OWNER_URL",
+        "POSTGRES_PASSWORD",
+    ):
+        assert f"${{{secret}:?}}" in text, f"{secret} must have no default"
+
+
+def test_only_the_migration_knows_the_owner() -> None:
+    knowing = {name for name in OURS if "DATABASE_OWNER_URL" in COMPOSE["services"][name]["environment"]}
+    assert knowing == {"migrate"}
+
+
+def test_the_image_runs_the_web_service_as_an_ordinary_user() -> None:
+    text = (ROOT / "Dockerfile").read_text()
+    assert re.search(r"(?m)^USER holdpoint$", text)
+    assert "pixeltable" in text  # left out of the image
+    for folder in re.findall(r"(?m)^COPY (\w+) \1$", text):
+        assert (ROOT / folder).is_dir()
+        assert f"!{folder}\n" in (ROOT / ".dockerignore").read_text()
+
+
+def test_the_databases_first_start_makes_both_roles() -> None:
+    """Runs the script's own reading of the URLs, with a psql that shows what it was given."""
+    script = ROOT / "config" / "docker" / "roles.sh"
+    shown = 'psql() { printf "%s\\n" "$@"; cat; }; export -f psql; bash "$0"'
+    urls = {
+        "DATABASE_OWNER_URL": "postgres://boss:k1@postgres:5432/hp?sslmode=disable",
+        "DATABASE_URL": "postgres://app:k2@postgres/hp",
+    }
+    done = run("bash", "-c", shown, str(script), env=urls)
+    assert done.returncode == 0, done.stderr
+    assert {"owner=boss", "owner_password=k1", "app=app", "app_password=k2", "database=hp"} <= set(
+        done.stdout.splitlines()
+    )

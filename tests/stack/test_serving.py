@@ -1,0 +1,132 @@
+"""What every answer carries, what is closed, and how files are served."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import httpx
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+
+from tests.conftest import session_of
+
+POLICY = {
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self'",
+    "font-src 'self'",
+    "connect-src 'self'",
+    "form-action 'self'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+    "object-src 'none'",
+}
+
+
+def test_pages_forbid_everything_that_this_site_does_not_serve() -> None:
+    answer = Client().get("/accounts/login/")
+    assert set(answer["Content-Security-Policy"].split("; ")) == POLICY
+    assert answer["X-Frame-Options"] == "DENY"
+    assert answer["Referrer-Policy"] == "same-origin"
+    assert answer["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize("path", ["signup/", "email/", "password/reset/", "password/set/", "login/code/confirm/"])
+def test_nobody_makes_or_recovers_an_account_alone(path: str) -> None:
+    assert Client().get(f"/accounts/{path}").status_code == 404
+    assert Client().post(f"/accounts/{path}", {"username": "eve"}).status_code == 404
+
+
+def test_a_person_signs_in_by_name_and_gets_a_new_session() -> None:
+    User.objects.create_user("serving-ann", password="a long enough phrase")
+    client = Client()
+    client.get("/accounts/login/")
+    before = client.session.session_key
+    answer = client.post("/accounts/login/", {"login": "serving-ann", "password": "a long enough phrase"})
+    assert (answer.status_code, answer["Location"]) == (302, "/")
+    assert client.session.session_key != before
+    assert client.cookies["sessionid"]["httponly"]
+
+
+def test_guessing_passwords_is_slowed_down() -> None:
+    User.objects.create_user("serving-guessed", password="a long enough phrase")
+    client = Client(REMOTE_ADDR="203.0.113.77")
+    for _ in range(12):
+        answer = client.post("/accounts/login/", {"login": "serving-guessed", "password": "wrong"})
+    assert b"Too many" in answer.content or answer.status_code == 429
+
+
+def test_files_are_named_by_content_kept_for_ever_and_compressed(web: str) -> None:
+    page = httpx.get(f"{web}/accounts/login/").text
+    style = re.search(r"/static/css/main\.[0-9a-f]{12}\.css", page)
+    assert style is not None
+    answer = httpx.get(web + style[0], headers={"Accept-Encoding": "gzip"})
+    assert answer.headers["cache-control"] == "max-age=315360000, public, immutable"
+    assert answer.headers["content-encoding"] == "gzip"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    again = httpx.get(web + style[0], headers={"If-None-Match": answer.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    assert re.search(r"@import url\([\"']?[\w/.-]+\.[0-9a-f]{12}\.css", answer.text), "nested imports keep plain names"
+
+
+@pytest.mark.parametrize(
+    "path", ["/static/", "/static/absent.css", "/static/../config/settings.py", "/static/%2e%2e/x"]
+)
+def test_no_other_file_is_served(web: str, path: str) -> None:
+    with httpx.Client() as client:
+        request = client.build_request("GET", web)
+        request.url = request.url.copy_with(raw_path=path.encode())
+        assert client.send(request).status_code == 404
+
+
+def test_a_file_takes_no_post(web: str) -> None:
+    style = re.search(r"/static/css/main\.[0-9a-f]{12}\.css", httpx.get(f"{web}/accounts/login/").text)
+    assert style is not None
+    assert httpx.post(web + style[0]).status_code == 405
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "https://evil.example",
+        "null",
+        None,
+        "http://127.0.0.1:1",
+        "http://localhost.evil.example",
+        "https://127.0.0.1:{port}",
+    ],
+)
+def test_the_socket_refuses_another_origin(web: str, origin: str | None) -> None:
+    port = web.rpartition(":")[2]
+    headers = {"Cookie": f"sessionid={session_of(User.objects.create_user(f'socket-{abs(hash(origin))}'))}"}
+    given = origin.format(port=port) if origin else None
+    with pytest.raises(InvalidStatus), connect(f"ws://127.0.0.1:{port}/ws/", origin=given, additional_headers=headers):  # type: ignore[arg-type]
+        pass
+
+
+def test_the_socket_takes_its_own_origin(web: str) -> None:
+    person = User.objects.create_user("socket-own")
+    headers = {"Cookie": f"sessionid={session_of(person)}"}
+    with connect(web.replace("http", "ws") + "/ws/", origin=web, additional_headers=headers) as socket:  # type: ignore[arg-type]
+        assert socket.ping().wait(5)
+
+
+def test_a_browser_meets_no_violation_of_the_policy_while_signing_in(new_page: Callable[..., object], web: str) -> None:
+    from playwright.sync_api import Page
+
+    User.objects.create_user("csp-ann", password="a long enough phrase")
+    page = new_page()
+    assert isinstance(page, Page)
+    violations: list[str] = []
+    page.on("console", lambda message: violations.append(message.text) if "Content Security" in message.text else None)
+    page.goto("/accounts/login/")
+    page.get_by_label("Username").fill("csp-ann")
+    page.get_by_label("Password").fill("a long enough phrase")
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(f"{web}/")
+    assert violations == []

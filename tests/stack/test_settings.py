@@ -1,0 +1,115 @@
+"""Settings come from the environment, are all described, and junk among them is refused in plain words."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+
+import pytest
+
+from config.environment import Environment
+from tests.harness.services import run
+from tests.harness.session import ROOT
+
+# What docker compose reads besides, and uvicorn by itself.
+NOT_DJANGOS = {"POSTGRES_PASSWORD", "FORWARDED_ALLOW_IPS"}
+GOOD = {
+    "HOLDPOINT_SECRET_KEY": "a long and random value for a test of settings: q7Wd2-Zr9Lx4-Vb8Kt1",
+    "DATABASE_URL": "postgres://holdpoint_app:secret@db.example/holdpoint",
+    "REDIS_URL": "redis://redis.example:6379/0",
+    "HOLDPOINT_ALLOWED_HOSTS": "holdpoint.example",
+    "HOLDPOINT_ORIGINS": "https://holdpoint.example",
+}
+
+
+def python(code: str, **variables: str) -> tuple[int, str]:
+    """Run `code` with nothing but `variables` set; return the exit code and what it said."""
+    bare = {name: "" for name in os.environ if name.startswith(("HOLDPOINT_", "DATABASE_", "REDIS_", "DJANGO_"))}
+    kept = {name: value for name, value in (bare | variables).items() if value or not name.startswith("HOLDPOINT_")}
+    clean = {name: value for name, value in os.environ.items() if name not in bare}
+    done = run("env", "-i", *(f"{name}={value}" for name, value in (clean | kept).items()), sys.executable, "-c", code)
+    return done.returncode, (done.stdout + done.stderr).strip()
+
+
+def described() -> set[str]:
+    return set(re.findall(r"(?m)^([A-Z_]+)=", (ROOT / ".env.example").read_text()))
+
+
+def test_every_variable_that_is_read_is_in_the_example_and_none_besides() -> None:
+    code, said = python("from config.settings import env; print(' '.join(env.known))", **GOOD)
+    assert code == 0, said
+    assert set(said.split()) | NOT_DJANGOS == described()
+
+
+def test_no_other_module_reads_a_variable_that_settings_do_not_know() -> None:
+    pattern = re.compile(r"""environ(?:\.get\(|\[)["']([A-Z_]+)["']""")
+    for folder in ("config", "checkpoints", "approvals", "agents"):
+        for path in (ROOT / folder).rglob("*.py"):
+            unknown = set(pattern.findall(path.read_text())) - described() - {"DJANGO_SETTINGS_MODULE"}
+            assert not unknown, f"{path} reads {unknown}"
+
+
+def test_without_any_settings_each_missing_one_is_named() -> None:
+    code, said = python("import config.settings")
+    assert code == 1
+    assert [line.split()[0] for line in said.splitlines()] == ["HOLDPOINT_SECRET_KEY", "DATABASE_URL", "REDIS_URL"]
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("HOLDPOINT_DEBUG", "perhaps", "HOLDPOINT_DEBUG is 'perhaps'; write 1 or 0."),
+        ("HOLDPOINT_LEASE", "nan", "HOLDPOINT_LEASE is 'nan'; write a number from 0.1 to 3600."),
+        ("HOLDPOINT_POOL_SIZE", "2.5", "HOLDPOINT_POOL_SIZE is '2.5'; write a whole number."),
+        ("PORT", "0", "PORT is '0'; write a number from 1 to 65535."),
+        ("DATABASE_URL", "mysql://root@db/x", "DATABASE_URL must start with postgres:// or postgresql://."),
+        ("DATABASE_URL", "postgres://db:port/x", "DATABASE_URL has a port that is not a number."),
+        ("DATABASE_URL", "postgres://db", "DATABASE_URL names no database; write postgres://user@host/database."),
+        ("HOLDPOINT_ORIGINS", "holdpoint.example", "write origins like https://holdpoint.example."),
+        ("HOLDPOINT_ORIGINS", "https://holdpoint.example/", "write origins like https://holdpoint.example."),
+        ("HOLDPOINT_LOG_FORMAT", "xml", "HOLDPOINT_LOG_FORMAT is 'xml'; write one of json, text."),
+        ("HOLDPOINT_LOG_LEVL", "INFO", "HOLDPOINT_LOG_LEVL is no setting; is HOLDPOINT_LOG_LEVEL meant?"),
+    ],
+)
+def test_junk_is_one_sentence(name: str, value: str, sentence: str) -> None:
+    code, said = python("import config.settings", **(GOOD | {name: value}))
+    assert code == 1
+    assert sentence in said
+    assert len(said.splitlines()) == 1
+
+
+def test_a_management_command_refuses_junk_without_a_traceback() -> None:
+    done = run(sys.executable, "manage.py", "check", env={"HOLDPOINT_LEASE": "soon"})
+    assert (done.returncode, done.stderr) == (1, "HOLDPOINT_LEASE is 'soon'; write a number from 0.1 to 3600.\n")
+
+
+def test_the_deployment_checks_pass_with_a_real_host() -> None:
+    code = "from django.core.management import execute_from_command_line as go; go(['manage.py', 'check', '--deploy'])"
+    done, said = python(code, DJANGO_SETTINGS_MODULE="config.settings", **GOOD)
+    assert done == 0, said
+    assert said == "System check identified no issues (0 silenced)."
+
+
+def test_https_is_on_by_itself_unless_only_this_machine_is_served() -> None:
+    show = "from config.settings import HTTPS, SESSION_COOKIE_SECURE; print(HTTPS, SESSION_COOKIE_SECURE)"
+    assert python(show, **GOOD) == (0, "True True")
+    assert python(show, **(GOOD | {"HOLDPOINT_ALLOWED_HOSTS": "localhost"})) == (0, "False False")
+
+
+def test_a_database_url_on_a_socket_keeps_its_folder_and_escapes() -> None:
+    reader = Environment({"DATABASE_URL": "postgres://an%40n:p%2Fw@/my%20db?host=/run/my%20pg"})
+    read = reader.database("DATABASE_URL", required="")
+    assert (read["USER"], read["PASSWORD"], read["NAME"], read["OPTIONS"]) == (
+        "an@n",
+        "p/w",
+        "my db",
+        {"host": "/run/my pg"},
+    )
+    assert reader.complaints == []
+
+
+def test_celery_gets_a_socket_in_its_own_spelling() -> None:
+    assert Environment.broker("unix:///run/my%20redis.sock?db=3") == "redis+socket:///run/my redis.sock?virtual_host=3"
+    assert Environment.broker("redis://redis:6379/1") == "redis://redis:6379/1"
