@@ -118,6 +118,7 @@ class Standing:
     reason: str = ""
     changed_at: datetime | None = None
     ended_by: str = ""
+    origin: str = ""  # where a fork began
     frozen: bool = False  # a checkpoint did not verify
 
 

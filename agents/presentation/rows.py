@@ -81,7 +81,7 @@ def of_checkpoint(saved: Saved, story: Story, gate: Asked | None, effect: Done |
         _tell_rewind(row, saved, target)
     elif saved.kind == "fork":
         row.name, row.mark = "fork", marks.RAN
-        row.remarks.append(Remark("starts from a checkpoint of another run"))
+        row.remarks.append(Remark(f"of {story.run.origin}" if story.run.origin else ""))
     elif saved.kind == "edit":
         row.name, row.mark = "edit", marks.EDIT
     elif saved.kind == "recovery":

@@ -79,7 +79,14 @@ def standing(run: Run) -> Standing:
         changed_at=run.finished_at or (last.at if last else None),
         ended_by=last.actor_name if last and run.status not in Run.LIVE else "",
         frozen=frozen_of(run),
+        origin=origin_of(run),
     )
+
+
+def origin_of(run: Run) -> str:
+    """The run and the checkpoint that a fork began from; empty for any other run."""
+    origin = Checkpoint.objects.filter(pk=run.forked_from).values("run_id", "seq").first() if run.forked_from else None
+    return f"R-{origin['run_id']}, checkpoint {origin['seq']}" if origin else ""
 
 
 def frozen_of(run: Run) -> bool:

@@ -9,8 +9,8 @@ from django.contrib.auth.models import Group, User
 from django.db import connection
 from django.test import Client
 
-from checkpoints import actors
-from checkpoints.models import Run
+from checkpoints import actors, store
+from checkpoints.models import Checkpoint, Run
 from tests.factories import READER, REVIEWER, bob, decide, eve, make_team, make_user, mira
 from tests.run_pages.walks import ORDER, begin, held, sent_back
 
@@ -213,6 +213,24 @@ def test_a_long_run_is_told_in_windows() -> None:
     older = client.get(f"/runs/{walk.run.pk}/?before=7").content.decode()
     assert f'href="/runs/{walk.run.pk}/?at=1#inspect"' in older
     assert "not yet" not in text_of(older)
+
+
+def test_a_fork_and_its_origin_name_each_other() -> None:
+    team = make_team()
+    reader = bob(team)
+    origin = held(team).run
+    found = Checkpoint.objects.get(run=origin, seq=2)
+    fork = store.fork(found.pk, by=actors.of_user(reader), started_by=reader)
+    assert f"of R-{origin.pk}, checkpoint 2" in text_of(page_of(fork, reader))
+    assert f'href="/runs/{fork.pk}/"' in page_of(origin, reader)
+
+
+def test_a_fork_into_a_team_that_the_reader_is_not_in_is_not_told() -> None:
+    team = make_team()
+    origin = held(team).run
+    found = Checkpoint.objects.get(run=origin, seq=2)
+    fork = store.fork(found.pk, by=actors.SYSTEM, team=make_team())
+    assert f"R-{fork.pk}" not in page_of(origin, bob(team))
 
 
 class TestCancelling:
