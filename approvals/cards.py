@@ -128,6 +128,9 @@ def completed(card: Card, *, step: StepSpec, plan: PlanSpec, state: Mapping[str,
         on_expire=card.on_expire or step.on_expire,
     )
     faults = [*_identifier_faults(whole), *_allow_faults(whole, step), *_question_faults(whole)]
+    known = {s.name for s in plan.steps}
+    sent_to = {*whole.back_to, whole.on_reject, whole.on_expire} - {""}
+    faults += [f"the plan has no step {name!r} to go to" for name in sorted(sent_to - known)]
     if whole.risk not in RISKS:
         faults.append(f"risk {whole.risk!r} is none of {', '.join(RISKS)}")
     if faults:

@@ -80,7 +80,7 @@ def _gate(run: Run, snapshot: Snapshot, step: StepSpec, policy: Policy, card: Ca
         checkpoint=snapshot.id,
         step=step.name,
         kind=kind,
-        title=heading(card.title),
+        title=heading(card.title) or step.name,
         risk=card.risk,
         card=canonical(card.to_json()),
     )

@@ -6,15 +6,14 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from approvals.models import Decision, Gate, Outcome
 from checkpoints.models import Event, Hold
 from tests.factories import ann, decide, edit_amount, make_gate, make_team
+from tests.harness.session import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 # Decides, and kills itself just before the statement that names `table` is sent.
 PROGRAM = """
 import os, signal, sys
@@ -58,7 +57,11 @@ def test_a_decision_killed_between_two_statements_leaves_nothing_half_and_can_be
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(gate.pk), str(person.pk), verb, table],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])},
+        env={
+            "DJANGO_SETTINGS_MODULE": "config.settings",
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+        },
         capture_output=True,
         text=True,
         timeout=60,
