@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 
-from asgiref.typing import ASGIReceiveCallable, ASGISendCallable, LifespanScope
 from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import OriginValidator
@@ -20,10 +19,10 @@ pages = get_asgi_application()
 from django.conf import settings  # noqa: E402 - Django must be set up first
 
 from approvals import live  # noqa: E402
-from config.static import StaticFiles  # noqa: E402
+from config.static import Receive, Scope, Send, StaticFiles  # noqa: E402
 
 
-async def lifespan(scope: LifespanScope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+async def lifespan(scope: Scope, receive: Receive, send: Send) -> None:
     """Start the tailer with the web process and stop it with it."""
     await receive()
     tailer = await live.start_tailer()

@@ -7,15 +7,19 @@ files in a way that Django warns about. Its index, compression and HTTP rules ar
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from asgiref.typing import ASGI3Application, ASGIReceiveCallable, ASGISendCallable, HTTPScope
 from django.contrib.staticfiles.finders import get_finders
 from django.core.files.storage import FileSystemStorage
 from whitenoise.base import WhiteNoise
 from whitenoise.responders import Response
 from whitenoise.storage import CompressedManifestStaticFilesStorage
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 
 class Storage(CompressedManifestStaticFilesStorage):
@@ -27,14 +31,16 @@ class Storage(CompressedManifestStaticFilesStorage):
 class StaticFiles:
     """An ASGI application that serves what lies under `prefix`, and hands everything else on."""
 
-    def __init__(self, application: ASGI3Application, *, prefix: str, root: Path, debug: bool) -> None:
+    def __init__(
+        self, application: Callable[[Scope, Receive, Send], Awaitable[None]], *, prefix: str, root: Path, debug: bool
+    ) -> None:
         self.application = application
         self.prefix = prefix
         self.index = WhiteNoise(None, autorefresh=debug, allow_all_origins=False, immutable_file_test=_named_by_content)
         for folder in _sources() if debug else [str(root)]:
             self.index.add_files(folder, prefix)
 
-    async def __call__(self, scope: HTTPScope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if not scope["path"].startswith(self.prefix):
             await self.application(scope, receive, send)
@@ -43,7 +49,7 @@ class StaticFiles:
         await send({"type": "http.response.start", "status": status, "headers": headers, "trailers": False})
         await send({"type": "http.response.body", "body": body, "more_body": False})
 
-    def answer(self, scope: HTTPScope) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+    def answer(self, scope: Scope) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
         """Return the status, the headers and the body for one request."""
         path = scope["path"]
         known = self.index.find_file(path) if self.index.autorefresh else self.index.files.get(path)
@@ -67,10 +73,10 @@ def _named_by_content(path: str, url: str) -> bool:
 def _sources() -> list[str]:
     """Return the folders from which files are collected, so that a change shows without collecting."""
     storages = [storage for finder in get_finders() for storage in getattr(finder, "storages", {}).values()]
-    return [storage.location for storage in storages if isinstance(storage, FileSystemStorage)]
+    return [str(storage.location) for storage in storages if isinstance(storage, FileSystemStorage)]
 
 
-def _as_wsgi(scope: HTTPScope) -> dict[str, Any]:
+def _as_wsgi(scope: Scope) -> dict[str, Any]:
     return {
         "HTTP_" + name.decode("latin1").upper().replace("-", "_"): value.decode("latin1")
         for name, value in scope["headers"]

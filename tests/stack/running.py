@@ -14,7 +14,13 @@ from tests.harness.services import Service, free_port, wait_for_http
 
 COMMAND = [sys.executable, "-m", "config.local", "run"]
 # Those of the test session's own servers, which this stack must not use.
-CLEARED = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "HOLDPOINT_SECRET_KEY", "HOLDPOINT_SEAL_KEY")
+CLEARED: tuple[str, ...] = (
+    "DATABASE_URL",
+    "DATABASE_OWNER_URL",
+    "REDIS_URL",
+    "HOLDPOINT_SECRET_KEY",
+    "HOLDPOINT_SEAL_KEY",
+)
 CLEARED += ("HOLDPOINT_STATIC_ROOT", "HOLDPOINT_LOG_FORMAT", "SANDBOX_URL")
 
 
