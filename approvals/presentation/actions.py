@@ -36,6 +36,7 @@ class Input:
 
     field: schema_form.Field
     was: str  # the text it was rendered from
+    at: str = ""  # JSON Pointer within the saved state
     too_long: bool = False
 
     @property
@@ -115,8 +116,14 @@ def sheet(action: Action, *, number: int, typed: Typed, before: Card | None, rea
         shown=None if inputs else without(action.arguments, action.pinned),
         changes=patch.changes(action.arguments, mine) if mine != action.arguments else (),
         errors=[message for place, message in errors.items() if place not in placed],
-        value_text=schema_form.fields({}, action.arguments)[0].value if editable(action) else "",
+        value_text=json_of(action) if inputs else "",
     )
+
+
+def json_of(action: Action) -> str:
+    """The arguments as JSON, for a form; nothing where that would be too long to carry back."""
+    text = schema_form.fields({}, action.arguments)[0].value
+    return text if len(text) <= EDITABLE else ""
 
 
 def inputs_of(action: Action, *, typed: Typed, errors: Mapping[str, str]) -> list[Input]:

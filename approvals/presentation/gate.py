@@ -231,7 +231,7 @@ class GatePage:
         return [
             actions.Override(sheet=sheet, text=self.override.get(sheet.action.id, sheet.value_text))
             for sheet in self.sheets
-            if sheet.inputs
+            if sheet.value_text
         ]
 
     @cached_property

@@ -1,0 +1,31 @@
+"""People at a browser without a browser, and the form that a gate's page offers them."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.test import Client
+
+from approvals.models import Gate
+
+
+def signed_in(user: User) -> Client:
+    """A client with a session of `user`."""
+    client = Client()
+    client.force_login(user, backend=settings.AUTHENTICATION_BACKENDS[0])
+    return client
+
+
+def form_of(gate: Gate, verdict: str = "approve", **typed: str) -> dict[str, str]:
+    """What the gate's page would post for what stands now."""
+    standing = Gate.objects.get(pk=gate.pk).standing()
+    hidden = {"seen": bytes(standing.digest).hex(), "proposal": str(standing.number), "key": secrets.token_hex(16)}
+    return {**hidden, "verdict": verdict, **typed}
+
+
+def post(user: User, gate: Gate, form: dict[str, Any]) -> Any:
+    """Send a decision form."""
+    return signed_in(user).post(f"/gates/{gate.pk}/decisions/", form)

@@ -1,0 +1,253 @@
+"""The pages in a real browser against a real server: live, by keyboard, without script, under the strict policy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from approvals.models import Gate
+from tests.factories import (
+    ann,
+    bob,
+    decide,
+    edit_amount,
+    make_card,
+    make_gate,
+    make_policy,
+    make_team,
+    make_user,
+)
+
+NewPage = Callable[..., Page]
+AMOUNT = "[name='args.refund/amount']"
+
+
+def watched(page: Page) -> list[str]:
+    """Everything that the page complains about from now on, the content policy's refusals among it."""
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text) if message.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: said.append(str(error)))
+    return said
+
+
+def is_live(page: Page) -> None:
+    expect(page.locator("hp-live")).to_have_attribute("data-live", "on")
+
+
+def fresh(gate: Gate) -> Gate:
+    return Gate.objects.get(pk=gate.pk)
+
+
+def test_a_gate_that_opens_appears_and_one_that_somebody_decides_says_so_and_leaves(new_page: NewPage) -> None:
+    team = make_team()
+    first = make_gate(team=team, card=make_card(title="The first gate"))
+    page = new_page(ann(team))
+    page.goto("/")
+    is_live(page)
+    second = make_gate(team=team, card=make_card(title="The second gate"))
+    row = page.locator(f"#gate-{second.pk}")
+    expect(row).to_contain_text("Just arrived")
+    expect(page.locator(".topbar [data-inbox-link] .count")).to_contain_text("2")
+    decide(first, bob(team))
+    expect(page.locator(f"#gate-{first.pk}")).to_contain_text("Approved by Bob Lindqvist")
+    expect(page.locator(f"#gate-{first.pk}")).to_have_count(0, timeout=15_000)
+    expect(row).to_be_visible()
+
+
+def test_the_place_in_the_list_is_kept_while_gates_come(new_page: NewPage) -> None:
+    team = make_team()
+    for number in range(30):
+        make_gate(team=team, card=make_card(title=f"Gate {number}"))
+    page = new_page(ann(team))
+    page.goto("/")
+    is_live(page)
+    link = page.locator(".gate-row a").nth(20)
+    link.focus()
+    link.scroll_into_view_if_needed()
+    before, title = page.evaluate("scrollY"), link.inner_text()
+    assert before > 0
+    arrived = make_gate(team=team, card=make_card(title="Newcomer"))
+    expect(page.locator(f"#gate-{arrived.pk}")).to_have_count(1)
+    assert page.evaluate("document.activeElement.textContent") == title
+    assert abs(page.evaluate("scrollY") - before) < 2
+
+
+def test_somebody_is_faster_and_a_half_typed_edit_survives(new_page: NewPage) -> None:
+    team = make_team()
+    gate = make_gate(team=team)
+    page = new_page(ann(team))
+    page.goto(f"/gates/{gate.pk}/")
+    is_live(page)
+    page.fill(AMOUNT, "99.5")
+    decide(gate, bob(team))
+    expect(page.locator("#gate-news")).to_contain_text("Approved by Bob Lindqvist")
+    expect(page.locator("#gate-line")).to_contain_text("Approved by Bob Lindqvist")
+    expect(page.locator(AMOUNT)).to_have_value("99.5")
+    expect(page.locator(AMOUNT)).to_be_focused()
+    expect(page.locator("[data-commit]:visible")).to_be_disabled()
+
+
+def test_another_version_is_announced_with_its_difference_and_the_edit_is_kept(new_page: NewPage) -> None:
+    team = make_team()
+    gate = make_gate(policy=make_policy(team, quorum=2))
+    page = new_page(ann(team))
+    page.goto(f"/gates/{gate.pk}/")
+    is_live(page)
+    page.fill(AMOUNT, "99.50")
+    decide(gate, bob(team), "edit", arguments=edit_amount(gate, "7.00"))
+    news = page.locator("#gate-news")
+    expect(news).to_contain_text("Bob Lindqvist changed what is asked")
+    expect(news.locator("ins")).to_have_text("7.00")
+    expect(page.locator(AMOUNT)).to_have_value("99.50")
+    page.locator("[data-commit]:visible").click()
+    expect(page.locator("#refusal")).to_contain_text("nothing of yours was sent")
+    expect(page.locator(AMOUNT)).to_have_value("99.50")
+    assert fresh(gate).status == "open"
+
+
+def test_a_draft_outlives_the_page_and_put_back_drops_it(new_page: NewPage) -> None:
+    team = make_team()
+    gate = make_gate(team=team)
+    page = new_page(ann(team))
+    page.goto(f"/gates/{gate.pk}/")
+    page.fill(AMOUNT, "99.50")
+    expect(page.locator("[name=verdict][value=edit]")).to_be_checked()
+    page.reload()
+    expect(page.locator(AMOUNT)).to_have_value("99.50")
+    page.get_by_role("button", name="Put back").first.click()
+    expect(page.locator(AMOUNT)).to_have_value("120.00")
+    page.reload()
+    expect(page.locator(AMOUNT)).to_have_value("120.00")
+
+
+def test_a_gate_is_decided_by_keyboard_alone(new_page: NewPage) -> None:
+    team = make_team()
+    gate = make_gate(team=team)
+    page = new_page(ann(team))
+    page.goto("/")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(rf"/gates/{gate.pk}/$"))
+    page.keyboard.press("r")
+    page.keyboard.press("Tab")
+    expect(page.locator("[name=then][value=back]")).to_be_focused()
+    page.locator("#feedback").press_sequentially("a e r ? stay words")
+    expect(page.locator("[name=verdict][value=reject]")).to_be_checked()
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("#gate-news")).to_contain_text("Rejected by Ann Okafor")
+    assert bytes(fresh(gate).outcome.feedback).decode() == "a e r ? stay words"
+
+
+def test_single_keys_can_be_switched_off_and_are_listed(new_page: NewPage) -> None:
+    team = make_team()
+    gate = make_gate(team=team)
+    page = new_page(ann(team))
+    page.goto(f"/gates/{gate.pk}/")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.get_by_label("Single keys work").uncheck()
+    page.get_by_role("button", name="Close").click()
+    page.reload()
+    page.keyboard.press("a")
+    expect(page.locator("[name=verdict]:checked")).to_have_count(0)
+
+
+def test_enter_in_a_field_sends_no_decision(new_page: NewPage) -> None:
+    team = make_team()
+    gate = make_gate(team=team)
+    page = new_page(ann(team))
+    page.goto(f"/gates/{gate.pk}/")
+    page.fill(AMOUNT, "1.00")
+    page.press(AMOUNT, "Enter")
+    page.wait_for_timeout(300)
+    assert fresh(gate).status == "open"
+
+
+def test_without_script_a_gate_is_edited_refused_and_decided(new_page: NewPage) -> None:
+    team = make_team()
+    gate = make_gate(team=team)
+    page = new_page(ann(team), java_script_enabled=False)
+    page.goto("/")
+    page.get_by_role("link", name="Refund €120.00 to Marit").click()
+    expect(page.get_by_role("button", name="Approve €120.00")).to_have_count(0)
+    page.get_by_text("Reject", exact=False).first.click()
+    expect(page.get_by_role("button", name="Reject and send it back")).to_be_visible()
+    page.fill(AMOUNT, "1.00")
+    page.locator("label[data-choice=approve]").click()
+    page.get_by_role("button", name="Approve €120.00").click()
+    expect(page.locator("#refusal")).to_contain_text("choose Edit to send it")
+    expect(page.locator(AMOUNT)).to_have_value("1.00")
+    page.fill(AMOUNT, "120.00")
+    page.get_by_role("button", name="Approve €120.00").click()
+    expect(page.locator("#gate-news")).to_contain_text("Approved by Ann Okafor")
+    assert fresh(gate).status == "decided"
+
+
+def test_signing_in_and_out_by_the_form(new_page: NewPage) -> None:
+    team = make_team()
+    user = make_user("Ann Okafor", team, password="correct horse")
+    page = new_page()
+    page.goto("/gates/1/")
+    page.fill("[name=login]", user.username)
+    page.fill("[name=password]", "wrong")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    page.fill("[name=password]", "correct horse")
+    page.get_by_role("button", name="Sign in").click()
+    page.goto("/")
+    page.locator(".account summary").click()
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+
+
+def test_the_live_mark_says_when_the_server_is_out_of_reach(new_page: NewPage) -> None:
+    page = new_page(ann(make_team()))
+    page.goto("/")
+    is_live(page)
+    page.context.set_offline(True)
+    page.evaluate("document.querySelector('hp-live').socket.close()")
+    expect(page.locator("hp-live")).to_contain_text("Paused")
+    page.context.set_offline(False)
+    is_live(page)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_pages_have_no_fault_that_axe_can_find_and_break_no_policy(
+    new_page: NewPage, scheme: str, width: int
+) -> None:
+    team = make_team()
+    card = make_card(risk="high", reasons=["Amount over 100"], summary="She\u202e is right.")
+    gate = make_gate(policy=make_policy(team, quorum=2), card=card)
+    recovery = make_gate(team=team, kind="recovery")
+    closed = make_gate(team=team)
+    decide(closed, bob(team), "reject", then="back", back_to="propose")
+    options: dict[str, Any] = {"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
+    page, stranger = new_page(ann(team), **options), new_page(**options)
+    said = watched(page) + watched(stranger)
+    faults = check(stranger, "/accounts/login/")
+    for address in ("/", "/?queue=decided", *(f"/gates/{each.pk}/" for each in (gate, recovery, closed))):
+        faults += check(page, address)
+    page.goto(f"/gates/{gate.pk}/")
+    page.fill(AMOUNT, "7.00")
+    page.locator("label[data-choice=reject]").click()
+    faults += check(page, "")
+    assert faults == []
+    assert said == []
+
+
+def check(page: Page, address: str) -> list[str]:
+    """The faults of a page: by axe-core, and text that runs out of a narrow page."""
+    if address:
+        page.goto(address)
+    tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+    found = Axe().run(page, options={"runOnly": tags}).response["violations"]
+    wide = page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    return [f"{address}: {fault['id']} {[node['target'] for node in fault['nodes']]}" for fault in found] + (
+        [f"{address}: wider than the window"] if wide else []
+    )

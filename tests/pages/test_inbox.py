@@ -1,0 +1,92 @@
+"""The inbox: the gates that wait for the reader, the most urgent first."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+
+from approvals.models import Gate
+from tests.factories import ann, bob, decide, eve, make_card, make_gate, make_policy, make_team
+from tests.pages.clients import signed_in
+
+RISK = re.compile(r'<h2 id="g-(\w+)">([^<]+)<')
+
+
+def inbox_of(user: object, queue: str = "mine") -> str:
+    return signed_in(user).get(f"/inbox/list/?queue={queue}").content.decode()  # type: ignore[arg-type]
+
+
+def test_gates_are_grouped_by_when_they_are_due() -> None:
+    team = make_team()
+    for name, deadline in (("soon", dt.timedelta(minutes=30)), ("never", None), ("week", dt.timedelta(days=5))):
+        make_gate(policy=make_policy(team, name=name, deadline=deadline), card=make_card(title=f"Gate {name}"))
+    page = inbox_of(ann(team))
+    assert [key for key, _ in RISK.findall(page)] == ["hour", "later"]
+    assert page.index("Gate soon") < page.index("Gate week") < page.index("Gate never")
+    assert "3 open, 1 of them due within the hour." in page
+
+
+def test_only_gates_that_wait_for_the_readers_word_are_in_it() -> None:
+    team, other = make_team(), make_team("Finance")
+    reviewer = ann(team)
+    make_gate(team=team, card=make_card(title="Mine to decide"))
+    make_gate(team=other, card=make_card(title="Not my team"))
+    make_gate(team=team, started_by=reviewer, card=make_card(title="I started it"))
+    said = make_gate(policy=make_policy(team, quorum=2), card=make_card(title="I have agreed"))
+    decide(said, reviewer)
+    page = inbox_of(reviewer)
+    assert "Mine to decide" in page
+    for title in ("Not my team", "I started it", "I have agreed"):
+        assert title not in page
+    everything = inbox_of(reviewer, "all")
+    assert "I have agreed" in everything
+    assert "You agreed" in everything
+    assert "Not my team" not in everything
+
+
+def test_a_gate_decided_just_now_is_shown_struck_through_with_who_decided_and_then_leaves() -> None:
+    team = make_team()
+    gate = make_gate(team=team, card=make_card(title="Refund shipping"))
+    decide(gate, bob(team))
+    page = inbox_of(ann(team))
+    assert 'data-status="approved"' in page
+    assert "Approved by Bob Lindqvist" in page
+    assert "data-leaves-in=" in page
+    Gate.objects.filter(pk=gate.pk).update(closed_at=gate.opened_at - dt.timedelta(minutes=1))
+    assert "Refund shipping" not in inbox_of(ann(team))
+    assert "Approved by Bob Lindqvist" in inbox_of(ann(team), "decided")
+
+
+def test_an_empty_inbox_says_so() -> None:
+    page = inbox_of(eve())
+    assert "No gate is yours just now" in page
+    assert "gate-row" not in page
+
+
+def test_an_unknown_queue_is_ones_own() -> None:
+    page = signed_in(eve()).get("/?queue=<script>&show=999999999999").content.decode()
+    assert "<h1>Mine</h1>" in page
+
+
+def test_a_new_gate_is_marked_as_just_arrived() -> None:
+    team = make_team()
+    gate = make_gate(team=team)
+    assert "Just arrived" in inbox_of(ann(team))
+    Gate.objects.filter(pk=gate.pk).update(opened_at=gate.opened_at - dt.timedelta(minutes=5))
+    assert "Just arrived" not in inbox_of(ann(team))
+
+
+def test_long_lists_are_cut_with_a_way_to_see_more() -> None:
+    team = make_team()
+    for number in range(3):
+        make_gate(team=team, card=make_card(title=f"Gate {number}"))
+    page = signed_in(ann(team)).get("/inbox/list/?show=2").content.decode()
+    assert page.count('class="gate-row"') == 2
+    assert "Show more" in page
+
+
+def test_the_wrong_queue_of_a_team_leaks_nothing() -> None:
+    make_gate(card=make_card(title="Somebody else's"))
+    outsider = eve()
+    for queue in ("mine", "all", "decided"):
+        assert "Somebody else" not in inbox_of(outsider, queue)

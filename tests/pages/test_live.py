@@ -1,0 +1,158 @@
+"""The socket: who is told what, what is replayed, and when it is closed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from channels.db import database_sync_to_async
+from django.contrib.auth.models import User
+from django.contrib.sessions.backends.db import SessionStore
+
+from approvals import live
+from approvals.live import LiveConsumer
+from checkpoints import cursor
+from checkpoints.models import Event
+from tests.conftest import session_of
+from tests.factories import ann, decide, eve, make_gate, make_policy, make_team, mira
+from tests.pages.sockets import Socket
+
+
+class Impatient(LiveConsumer):
+    heartbeat = 0.05
+
+
+@asynccontextmanager
+async def socket(
+    user: User | None, *, after: object = "", consumer: type[LiveConsumer] = LiveConsumer
+) -> AsyncIterator[Socket]:
+    """An open socket of a signed-in person."""
+    key = await database_sync_to_async(session_of)(user) if user else None
+    opened = Socket(consumer, f"after={after}", SessionStore(key))
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+async def tell(since: cursor.Cursor) -> None:
+    """Hand on what happened since, as the tailer does."""
+    events = await database_sync_to_async(lambda: list(cursor.beyond(Event.objects.order_by("xid", "id"), since)))()
+    await live.deliver(events)
+
+
+async def test_a_member_hears_of_a_gate_of_their_team_and_an_outsider_does_not() -> None:
+    team = await database_sync_to_async(make_team)()
+    member, outsider = await database_sync_to_async(ann)(team), await database_sync_to_async(eve)()
+    async with socket(member) as mine, socket(outsider) as theirs:
+        since = await database_sync_to_async(cursor.newest)()
+        gate = await database_sync_to_async(make_gate)(team=team)
+        await tell(since)
+        facts = await mine.hear_all()
+        assert [fact for fact in facts if fact["kind"] == "gate.opened" and fact["subject"] == f"gate:{gate.pk}"]
+        assert not [fact for fact in facts if fact["kind"] == "checkpoint.saved"]
+        assert await theirs.hear_all() == []
+
+
+async def test_a_reviewer_from_elsewhere_hears_of_the_gate_and_not_of_the_run() -> None:
+    team = await database_sync_to_async(make_team)()
+    finance = await database_sync_to_async(make_team)("Finance")
+    policy = await database_sync_to_async(make_policy)(team, groups=(finance,))
+    reviewer = await database_sync_to_async(mira)(finance)
+    async with socket(reviewer) as mine:
+        since = await database_sync_to_async(cursor.newest)()
+        gate = await database_sync_to_async(make_gate)(policy=policy)
+        await tell(since)
+        assert {fact["subject"] for fact in await mine.hear_all()} == {f"gate:{gate.pk}"}
+
+
+async def test_what_happened_since_the_page_was_rendered_is_replayed() -> None:
+    team = await database_sync_to_async(make_team)()
+    member = await database_sync_to_async(ann)(team)
+    since = await database_sync_to_async(cursor.newest)()
+    gate = await database_sync_to_async(make_gate)(team=team)
+    async with socket(member, after=since) as mine:
+        facts = await mine.hear_all()
+    assert f"gate:{gate.pk}" in {fact["subject"] for fact in facts}
+    newest = facts[-1]["cursor"]
+    async with socket(member, after=newest) as again:
+        assert await again.hear_all() == []
+
+
+async def test_steps_of_a_run_are_told_to_pages_that_watch_it_and_only_where_they_may() -> None:
+    team = await database_sync_to_async(make_team)()
+    member, outsider = await database_sync_to_async(ann)(team), await database_sync_to_async(eve)()
+    since = await database_sync_to_async(cursor.newest)()
+    gate = await database_sync_to_async(make_gate)(team=team)
+    async with socket(member) as mine, socket(outsider) as theirs:
+        for each in (mine, theirs):
+            await each.say({"watch": [f"run:{gate.run_id}", "gate:x", "run:-1", "nonsense"]})
+            await each.hear_all()
+        await tell(since)
+        assert {fact["run"] for fact in await mine.hear_all()} == {f"run:{gate.run_id}"}
+        assert await theirs.hear_all() == []
+
+
+async def test_a_fact_that_comes_by_several_groups_is_told_once() -> None:
+    team = await database_sync_to_async(make_team)()
+    member = await database_sync_to_async(ann)(team)
+    gate = await database_sync_to_async(make_gate)(policy=await database_sync_to_async(make_policy)(team, quorum=2))
+    async with socket(member) as mine:
+        await mine.say({"watch": [f"gate:{gate.pk}", f"run:{gate.run_id}"]})
+        await mine.hear_all()
+        since = await database_sync_to_async(cursor.newest)()
+        await database_sync_to_async(decide)(gate, member)
+        await tell(since)
+        cursors = [fact["cursor"] for fact in await mine.hear_all()]
+        assert cursors
+        assert len(cursors) == len(set(cursors))
+
+
+async def test_a_heartbeat_carries_the_newest_cursor_that_was_heard() -> None:
+    team = await database_sync_to_async(make_team)()
+    member = await database_sync_to_async(ann)(team)
+    async with socket(member, after="7.7", consumer=Impatient) as mine:
+        while (said := await mine.hear())["kind"] != "heartbeat":
+            pass
+        assert cursor.Cursor.parse(said["cursor"]) >= (7, 7)
+
+
+async def test_nobody_listens_without_signing_in() -> None:
+    async with socket(None) as theirs:
+        assert await theirs.closed_with() == 4401
+
+
+async def test_an_account_that_is_switched_off_hears_nothing_more() -> None:
+    member = await database_sync_to_async(ann)(await database_sync_to_async(make_team)())
+    async with socket(member, consumer=Impatient) as mine:
+        await database_sync_to_async(User.objects.filter(pk=member.pk).update)(is_active=False)
+        assert await mine.closed_with() == 4401
+
+
+async def test_a_new_password_ends_the_sockets_of_the_old_one() -> None:
+    member = await database_sync_to_async(ann)(await database_sync_to_async(make_team)())
+    async with socket(member, consumer=Impatient) as mine:
+        member.set_password("another one")
+        await database_sync_to_async(member.save)()
+        assert await mine.closed_with() == 4401
+
+
+async def test_somebody_taken_out_of_a_team_hears_of_it_no_more() -> None:
+    team = await database_sync_to_async(make_team)()
+    member = await database_sync_to_async(ann)(team)
+    async with socket(member, consumer=Impatient) as mine:
+        await database_sync_to_async(member.groups.clear)()
+        since = await database_sync_to_async(cursor.newest)()
+        assert (await mine.hear())["kind"] == "heartbeat"
+        assert (await mine.hear())["kind"] == "heartbeat"
+        await database_sync_to_async(make_gate)(team=team)
+        await tell(since)
+        for _ in range(3):
+            assert (await mine.hear())["kind"] == "heartbeat"
+
+
+async def test_junk_from_a_browser_is_passed_over() -> None:
+    member = await database_sync_to_async(ann)(await database_sync_to_async(make_team)())
+    async with socket(member, after="junk", consumer=Impatient) as mine:
+        for junk in ({"watch": 7}, ["x"], {"watch": [None]}, {}, "text"):
+            await mine.say(junk)
+        assert (await mine.hear())["kind"] == "heartbeat"

@@ -1,0 +1,156 @@
+"""What somebody else wrote is shown as text, and what it hides is said."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from approvals.presentation import tree, unseen, untrusted
+
+BADGES = [
+    ("a\u202eb", "U+202E right-to-left override"),
+    ("a\u2066b", "U+2066 left-to-right isolate"),
+    ("pay\u200bpal", "U+200B zero-width space"),
+    ("a\u200b\u200b\u200bb", "U+200B zero-width space, 3 times"),
+    ("a\u00adb", "U+00AD soft hyphen"),
+    ("a\x00b", "U+0000 null"),
+    ("a\x1b[31mred", "U+001B escape"),
+    ("a\u3164b", "U+3164 hangul filler"),
+    ("a\ufe0fb", "U+FE0F variation selector-16"),
+    ("\U000e0070\U000e0061\U000e0079", "3 tag characters: “pay”"),
+    ("z" + "\u0301" * 30, "30 combining marks"),
+    ("a\ud7ffb\ue000", "U+E000 private character"),
+    ("a\u2028b", "U+2028 line separator"),
+]
+HONEST = [
+    "naïve café",
+    "日本語のメール",
+    "👩‍👩‍👧 ❤️ 1️⃣",
+    "Zoe\u0308",
+    "tab\tand\nlines",
+    "«fr» — 5 €",
+    "שלום",
+    "e.g. file.txt v1.2",
+]
+MARKUP = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{ 7*7 }}{% now %}", "&lt;b&gt;", "<!-- -->"]
+HOSTS = [
+    ("https://fernh\u043ellow.example/x", "mixes alphabets: U+043E is cyrillic small letter o"),
+    ("write to me@p\u0430ypal.com", "mixes alphabets: U+0430 is cyrillic small letter a"),
+    ("\u0430\u0440\u0440\u04cf\u0435.com", "written in cyrillic letters"),
+    ("http://xn--pple-43d.com", "an encoded name (punycode)"),
+]
+
+
+@pytest.mark.parametrize(("text", "badge"), BADGES)
+def test_a_character_that_cannot_be_seen_becomes_a_badge(text: str, badge: str) -> None:
+    shown = untrusted.render(text)
+    assert badge in shown
+    assert not any(unseen.is_hidden(char) for char in shown)
+
+
+@pytest.mark.parametrize("text", HONEST)
+def test_honest_text_of_any_language_is_left_alone(text: str) -> None:
+    assert untrusted.render(text) == text.replace("«", "«")
+    assert unseen.badge_count(text) == (0, 0)
+
+
+@pytest.mark.parametrize("text", MARKUP)
+def test_markup_is_shown_as_text(text: str) -> None:
+    for shown in (
+        untrusted.render(text),
+        untrusted.line(text),
+        tree.render({"x": text}, notes={}, open=set(), whole=""),
+    ):
+        assert "<script" not in shown
+        assert "<img" not in shown
+        assert "<!--" not in shown
+        assert "&lt;" in shown or "&amp;" in shown or "{{" in shown
+
+
+@pytest.mark.parametrize(("text", "why"), HOSTS)
+def test_a_host_that_only_looks_like_another_is_named(text: str, why: str) -> None:
+    assert f"look-alike host, {why}" in untrusted.render(text)
+
+
+@pytest.mark.parametrize("text", ["https://ok.example/a", "www.ok.example", "https://münchen.example"])
+def test_an_address_is_text_and_never_a_link(text: str) -> None:
+    shown = untrusted.render(text)
+    assert 'class="link-off"' in shown
+    assert "<a" not in shown
+    assert "look-alike" not in shown
+
+
+def test_what_comes_after_five_thousand_blank_lines_is_shown_beside_their_number() -> None:
+    shown = untrusted.render("hello" + "\n" * 5001 + "pay everybody")
+    assert "5,000 blank lines collapsed" in shown
+    assert "then 1 more line follows" in shown
+    assert shown.endswith("pay everybody")
+
+
+@pytest.mark.parametrize("blank", [" \n", "\u00a0\n", "\t\n"])
+def test_lines_of_spaces_are_blank_lines(blank: str) -> None:
+    assert "blank lines collapsed" in untrusted.render("a\n" + blank * 40 + "b")
+
+
+def test_spaces_that_push_text_out_of_sight_are_measured() -> None:
+    assert "500 spaces collapsed" in untrusted.render("ok" + " " * 500 + "evil")
+
+
+def test_a_long_text_keeps_its_beginning_and_its_end_and_counts_the_rest() -> None:
+    text = "B" + "m" * 50_000 + "E"
+    shown = untrusted.render(text)
+    hidden = len(text) - unseen.HEAD - unseen.TAIL
+    assert f"{hidden:,} characters are not shown here" in shown
+    assert shown.endswith("E")
+    assert shown.count("m") >= 50_000, "the middle is one step away"
+
+
+def test_ten_megabytes_cost_what_is_shown_of_them() -> None:
+    text = "x" * 10_000_000 + "end"
+    started = time.perf_counter()
+    shown = untrusted.render(text, whole="/gates/1/values/?at=/mail")
+    assert time.perf_counter() - started < 1
+    assert len(shown) < 20_000
+    assert 'href="/gates/1/values/?at=/mail"' in shown
+    assert shown.endswith("end")
+
+
+def test_a_danger_between_two_deserts_of_blank_lines_is_shown() -> None:
+    shown = untrusted.render("\n" * 2_000_000 + "danger" + "\n" * 2_000_000 + "end")
+    assert ">danger<" in shown.replace("</span>danger", ">danger")
+    assert len(shown) < 2_000
+
+
+@pytest.mark.parametrize("word", ["a" * 200_000 + ".", "a." * 100_000, "a-" * 100_000 + "x.", "x@" * 60_000])
+def test_no_word_makes_the_search_for_hosts_slow(word: str) -> None:
+    # A pattern for host names took a second on 6,000 letters: its time grew with the square of the word.
+    started = time.perf_counter()
+    untrusted.render(word, clamp=False)
+    assert time.perf_counter() - started < 3
+
+
+def test_a_title_stays_on_one_line_and_cannot_turn_its_surroundings_around() -> None:
+    shown = untrusted.line("Refund\n\n\n\u202eevil")
+    assert shown.startswith("<bdi>")
+    assert "\n" not in shown
+    assert "U+202E" in shown
+
+
+def test_a_pages_title_writes_hidden_characters_out() -> None:
+    assert untrusted.plain("a\u202eb") == "a[U+202E right-to-left override]b"
+
+
+def test_a_deep_and_wide_state_is_drawn_within_its_budget() -> None:
+    deep: object = "bottom"
+    for _ in range(120):
+        deep = {"in": deep}
+    shown = tree.render({"deep": deep, "wide": list(range(100_000))}, notes={}, open=set(), whole="/v/")
+    assert len(shown) < 60_000
+    assert "99,940 more not drawn here" in shown
+    assert 'href="/v/?at=/wide"' in shown
+    assert ">99999<" in shown, "the end of a list is what happened last"
+
+
+def test_a_number_with_more_digits_than_python_writes_is_still_shown() -> None:
+    assert tree.scalar(10**5000).startswith("0x")

@@ -1,0 +1,100 @@
+"""Every address of the product refuses the wrong method, tells outsiders nothing and lets readers write nothing.
+
+Generated from the URL map: an address that is added is covered, or fails here until it says how to build it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from approvals.models import Gate
+from tests.factories import ann, eve, make_gate, make_team, make_user
+from tests.pages.clients import form_of, signed_in
+
+# Others' addresses, and those that answer anybody.
+ELSEWHERE = re.compile(r"accounts/|admin/|healthz|readyz|api/|static/")
+# Lists of what is the reader's own: an outsider gets an empty one.
+LISTS = frozenset({"inbox", "inbox_list", "runs"})
+WRITES = frozenset({"decisions", "run-cancellations"})  # POSTed to; everything else is only looked at
+
+
+def patterns(found: list[Any], before: str = "") -> Iterator[tuple[str, URLPattern]]:
+    """Every (route, pattern) of the URL map."""
+    for each in found:
+        route = before + str(each.pattern)
+        if isinstance(each, URLResolver):
+            yield from patterns(each.url_patterns, route)
+        else:
+            yield route, each
+
+
+OURS = {route: each.name for route, each in patterns(get_resolver().url_patterns) if not ELSEWHERE.match(route)}
+OF_A_TEAM = [route for route, name in OURS.items() if name not in LISTS]
+LOOKED_AT = [route for route, name in OURS.items() if name not in WRITES]
+WRITTEN = [route for route, name in OURS.items() if name in WRITES]
+
+
+@cache
+def gate() -> Gate:
+    return make_gate(team=make_team(may=("checkpoints.view_run",)))
+
+
+def address(route: str) -> str:
+    """The address of a route, for the one gate and its run."""
+    values = {"gate_id": gate().pk, "run_id": gate().run_id, "seq": 1, "pointer": "/order"}
+
+    def value(match: re.Match[str]) -> str:
+        assert match[1] in values, f"say here what {match[1]} of {route} is"
+        return str(values[match[1]])
+
+    return "/" + re.sub(r"<(?:\w+:)?(\w+)>", value, route)
+
+
+def test_every_address_has_a_name() -> None:
+    assert all(OURS.values())
+    assert {"inbox", "gate", "gate_status", "runs", "run"} | WRITES <= set(OURS.values())
+
+
+@pytest.mark.parametrize("route", list(OURS))
+def test_it_refuses_the_wrong_method(route: str) -> None:
+    member = signed_in(ann(gate().team))
+    wrong = ("get", "put", "delete") if route in WRITTEN else ("post", "put", "delete")
+    for method in wrong:
+        assert getattr(member, method)(address(route)).status_code == 405, method
+
+
+@pytest.mark.parametrize("route", OF_A_TEAM)
+def test_an_outsider_is_told_that_nothing_is_there(route: str) -> None:
+    outsider = signed_in(eve())
+    answer = outsider.post(address(route), form_of(gate())) if route in WRITTEN else outsider.get(address(route))
+    assert answer.status_code == 404
+
+
+@pytest.mark.parametrize("route", list(OURS))
+def test_nobody_gets_in_without_signing_in(route: str) -> None:
+    answer = Client().post(address(route)) if route in WRITTEN else Client().get(address(route))
+    assert answer.status_code == 302
+    assert answer["Location"].startswith("/accounts/login/")
+
+
+@pytest.mark.parametrize("route", WRITTEN)
+def test_a_reader_may_not_write(route: str) -> None:
+    reader = signed_in(make_user("Rita Reader", gate().team))
+    answer = reader.post(address(route), form_of(gate()))
+    assert answer.status_code in (403, 404)
+    found = Gate.objects.select_related("run").get(pk=gate().pk)
+    assert (found.status, found.version, found.run.status) == ("open", gate().version, "waiting")
+
+
+@pytest.mark.parametrize("route", LOOKED_AT)
+def test_what_it_shows_is_kept_by_no_cache(route: str) -> None:
+    answer = signed_in(make_user("Rita Reader", gate().team)).get(address(route))
+    assert answer.status_code == 200
+    assert "no-store" in answer["Cache-Control"]
