@@ -1,0 +1,163 @@
+"""The store beside the machine's floor and LangGraph's stores: rounds of each in turn, medians over the rounds.
+
+    python -m benchmarks.store [STEPS [ROUNDS]]
+
+The floor is one row of 1.2 KB, inserted and committed through a prepared statement. Everything of ours goes through
+the public `store.save`, in autocommit mode, with its guard and its event.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from django.db import connection
+
+from benchmarks.numbers import percentile
+from benchmarks.scratch import ROOT, Scratch
+from benchmarks.workload import Workload
+
+PEERS = ROOT / ".venv-bench"
+FLOOR_ROWS = 400
+Result = dict[str, float]
+
+
+def main(steps: int = 1000, rounds: int = 5) -> None:
+    """Print the figures and the promises they are held against."""
+    python = _peers_python()
+    work = Workload(steps)
+    results: dict[str, list[Result]] = {"floor": [], "ours": [], "delta": [], "saver": []}
+    with Scratch() as scratch:
+        _ours(Workload(100))  # statements prepared, caches warm
+        for number in range(rounds):
+            results["floor"].append(_floor(scratch))
+            results["ours"].append(_ours(work))
+            results["floor"].append(_floor(scratch))
+            for kind in ("delta", "saver"):
+                results[kind].append(_peer(python, kind, scratch, steps))
+            print(f"  round {number + 1} of {rounds}", file=sys.stderr, flush=True)
+    _report({name: _medians(each) for name, each in results.items()}, steps)
+
+
+def _medians(each: list[Result]) -> Result:
+    return {key: statistics.median(result[key] for result in each) for key in each[0]}
+
+
+def _report(found: dict[str, Result], steps: int) -> None:
+    floor, ours, delta, saver = (found[name] for name in ("floor", "ours", "delta", "saver"))
+    print(f"{steps:,} steps, medians      {'steps/s':>9} {'MB':>8} {'load latest':>12}")
+    for name, each in (("Holdpoint", ours), ("LangGraph DeltaChannel", delta), ("LangGraph PostgresSaver", saver)):
+        print(f"  {name:<24} {each['rate']:9.0f} {each['bytes'] / 1e6:8.2f} {each['load_ms']:9.2f} ms")
+    print(f"  floor, insert + commit    p50 {floor['p50']:.3f} ms")
+    print(f"  save p50 {ours['p50']:.3f} ms, first tenth {ours['first']:.3f} ms, last tenth {ours['last']:.3f} ms")
+    _hold("save p50 over the floor", ours["p50"] / floor["p50"], "<=", 1.6)
+    _hold("last tenth over the first", ours["last"] / ours["first"], "<=", 1.2)
+    _hold("rate over DeltaChannel's", ours["rate"] / delta["rate"], ">=", 3)
+    _hold("rate over PostgresSaver's", ours["rate"] / saver["rate"], ">=", 25)
+    _hold("MB for 1,000 steps, events included", ours["bytes"] / 1e6 / steps * 1000, "<=", 2.5)
+    _hold("ms to load the latest", ours["load_ms"], "<=", 6)
+
+
+def _hold(what: str, value: float, sign: str, bound: float) -> None:
+    kept = value <= bound if sign == "<=" else value >= bound
+    print(f"  {what:<38} {value:7.2f}  {sign} {bound:<4} {'holds' if kept else 'MISSED'}")
+
+
+def _floor(scratch: Scratch) -> Result:
+    """The p50 of a bare insert and commit on the same server, in ms."""
+    times = []
+    with psycopg.connect(scratch.postgres.url("postgres"), autocommit=True) as raw:
+        raw.execute("CREATE TABLE IF NOT EXISTS floor (id uuid PRIMARY KEY, body bytea)")
+        for _ in range(FLOOR_ROWS):
+            row = (uuid.uuid4(), os.urandom(1200))
+            began = time.perf_counter()
+            raw.execute("INSERT INTO floor VALUES (%s, %s)", row, prepare=True)
+            times.append(time.perf_counter() - began)
+    return {"p50": percentile(times, 50) * 1e3}
+
+
+def _ours(work: Workload) -> Result:
+    """The work through Holdpoint's store."""
+    from checkpoints import claims, store
+    from checkpoints.actors import of_agent
+    from checkpoints.models import Run
+    from checkpoints.ops import Append
+
+    run, header, robo, before = _run(work), store.Header("step", "work", "work"), of_agent("robo"), _size()
+    claim = claims.claim(run.pk, plan_ids=[run.plan_id], worker="bench", lease=600)
+    assert claim is not None
+    head = store.load(run)
+    times = []
+    for message, cursor in zip(work.messages, work.cursors, strict=True):
+        began = time.perf_counter()
+        writes = {"messages": Append([message]), "cursor": cursor}
+        head = store.save(head, writes, claim=claim, header=header, actor=robo)
+        times.append(time.perf_counter() - began)
+    loads = []
+    for _ in range(9):
+        began = time.perf_counter()
+        loaded = store.load(Run.objects.get(pk=run.pk))
+        loads.append(time.perf_counter() - began)
+    assert loaded.state == head.state
+    tenth = max(len(times) // 10, 1)
+    return {
+        "rate": len(times) / sum(times),
+        "bytes": _size() - before,
+        "load_ms": statistics.median(loads) * 1e3,
+        "p50": percentile(times, 50) * 1e3,
+        "first": percentile(times[:tenth], 50) * 1e3,
+        "last": percentile(times[-tenth:], 50) * 1e3,
+    }
+
+
+def _run(work: Workload) -> Any:
+    from django.contrib.auth.models import Group
+
+    from checkpoints import plans, store
+    from checkpoints.actors import SYSTEM
+    from checkpoints.plans import PlanSpec, StepSpec
+
+    plan = plans.keep(PlanSpec("bench", "1", steps=(StepSpec("work"),)))
+    team, _ = Group.objects.get_or_create(name="Bench")
+    values = {"messages": [], "document": work.document, "cursor": {}}
+    return store.start(plan=plan, team=team, title="Bench", values=values, first_step="work", by=SYSTEM)
+
+
+def _size() -> int:
+    """Bytes of the store's tables with their indexes and TOAST."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT sum(pg_total_relation_size(oid)) FROM pg_class "
+            "WHERE relkind = 'r' AND starts_with(relname, 'checkpoints_')"
+        )
+        return int(cursor.fetchone()[0])
+
+
+def _peers_python() -> str:
+    """The Python of the peers' environment, which is made where it is missing."""
+    wanted = str(Path(__file__).with_name("requirements-peers.txt"))
+    subprocess.run([sys.executable, str(ROOT / "config/local/install.py"), str(PEERS), wanted], check=True)
+    return str(PEERS / "bin" / "python")
+
+
+def _peer(python: str, kind: str, scratch: Scratch, steps: int) -> Result:
+    """The work through one of LangGraph's stores, in a database of its own."""
+    with psycopg.connect(scratch.admin_url, autocommit=True) as raw:
+        raw.execute("DROP DATABASE IF EXISTS peer WITH (FORCE)")
+        raw.execute("CREATE DATABASE peer")
+    command = [python, "-m", "benchmarks.peers_langgraph", kind, scratch.postgres.url("peer"), str(steps)]
+    made = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    result: Result = json.loads(made.stdout.splitlines()[-1])
+    return result
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
