@@ -14,6 +14,7 @@ from django.views.decorators.http import require_safe
 from approvals import pointers
 from approvals.presentation import untrusted
 from approvals.presentation.gate import GatePage
+from checkpoints.errors import ValueRefused
 
 from .access import gate_or_404, private, reader_of
 from .inbox import gates
@@ -81,7 +82,7 @@ def value(request: HttpRequest, gate_id: int) -> HttpResponse:
     page, at = GatePage(gate=gate, user=reader_of(request)), request.GET.get("at", "")
     try:
         found = pointers.get(page.snapshot.state, at)
-    except LookupError as gone:
+    except ValueRefused as gone:
         raise Http404("No such value") from gone
     text = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, indent=2)
     start = request.GET.get("from", "0")
