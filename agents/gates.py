@@ -42,8 +42,7 @@ def ask(slice: Slice, spec: StepSpec) -> bool:
 
 def at_head(slice: Slice) -> Gate | None:
     """The gate that stands at the head, with its outcome where it has one."""
-    found = Gate.objects.filter(run_id=slice.run.pk, checkpoint=slice.snapshot.id)
-    return found.select_related("outcome").first()
+    return next(iter(Gate.objects.filter(run_id=slice.run.pk, checkpoint=slice.snapshot.id)), None)
 
 
 def wait_for(slice: Slice, gate: Gate) -> bool:

@@ -6,7 +6,7 @@ Declarations are read once a process. `plans` also stores each plan's row, once,
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -31,6 +31,7 @@ class Registered:
 
     agent: type[Agent]
     spec: PlanSpec
+    row: Plan | None = None  # where it was stored by this process
 
     @property
     def queue(self) -> str:
@@ -75,7 +76,8 @@ def queues() -> list[str]:
 
 def register_all() -> dict[int, Registered]:
     """Store the plan of every agent known here; returns them by their plan row's id. Raises PlanChanged."""
-    return {register(each).pk: each for each in agents().values()}
+    stored = [replace(each, row=register(each)) for each in agents().values()]
+    return {each.row.pk: each for each in stored if each.row is not None}
 
 
 def register(each: Registered) -> Plan:

@@ -12,7 +12,7 @@ import socket
 
 import structlog
 from django.conf import settings
-from django.db import Error, connection, transaction
+from django.db import Error, InterfaceError, OperationalError, connection, transaction
 
 from checkpoints import claims, store
 from checkpoints.actors import SYSTEM
@@ -33,8 +33,7 @@ def advance(run_id: int) -> bool:
 
     Safe to call at any time, by anybody, as often as they like: what there is to do is read under a claim.
     """
-    connection.close_if_unusable_or_obsolete()
-    claim = claims.claim(run_id, plan_ids=list(registry.plans()), worker=worker(), lease=settings.HOLDPOINT_LEASE)
+    claim = _claimed(run_id)
     if claim is None:
         return False
     with structlog.contextvars.bound_contextvars(run=run_id, token=claim.token), HEART.watch(claim) as beat:
@@ -53,14 +52,33 @@ def advance(run_id: int) -> bool:
     return True
 
 
+def _claimed(run_id: int) -> Claim | None:
+    """Claim the run. A connection that broke while this process was idle is replaced, once.
+
+    A claim whose commit was lost with the connection is simply not ours: its lease runs out.
+    """
+    for last in (False, True):
+        try:
+            plan_ids = list(registry.plans())
+            return claims.claim(run_id, plan_ids=plan_ids, worker=worker(), lease=settings.HOLDPOINT_LEASE)
+        except (OperationalError, InterfaceError):
+            connection.close()
+            if last:
+                raise
+    raise AssertionError
+
+
 def worker() -> str:
     """Who holds the claim, for people: host and process."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
 def _work(claim: Claim, beat: Beat) -> None:
-    run = Run.objects.select_related("plan", "team").get(pk=claim.run_id)
-    slice = Slice(claim, run, registry.plans()[run.plan_id], store.load(run), beat, claim.attempts)
+    run = Run.objects.get(pk=claim.run_id)  # without joins: their SQL costs more to write than to run
+    known = registry.plans()[run.plan_id]
+    if known.row is not None:
+        run.plan = known.row
+    slice = Slice(claim, run, known, store.load(run), beat, claim.attempts)
     gate = gates.at_head(slice)
     if gate is not None and gate.status == gate.Status.OPEN:
         if gates.wait_for(slice, gate):
