@@ -1,0 +1,115 @@
+"""The sweeper: what is due is rung for, once at a time, and what is overdue is closed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+import redis
+from django.db.models.functions import Now
+
+from agents.models import SweeperPass
+from agents.sweeper import Bells, Sweeper, expire_gates, wake_timers
+from approvals.models import Gate
+from checkpoints.models import Run
+from tests.factories import make_policy, make_team
+
+from .driving import advance, make_run, open_gate
+
+QUEUE = "agent.hopper.1"
+
+
+@pytest.fixture
+def server(redis_url: str) -> Iterator[redis.Redis]:
+    """This process's Redis, empty, with no older run due."""
+    Run.objects.live().update(status="cancelled")
+    client = redis.Redis.from_url(redis_url)
+    client.flushall()
+    yield client
+    Run.objects.live().update(status="cancelled")
+
+
+def lost(run: Run, server: redis.Redis) -> Run:
+    """The run with its doorbell lost."""
+    server.delete(QUEUE)
+    return run
+
+
+def test_a_queued_run_is_rung_for_once_and_again_after_a_pause(server: redis.Redis) -> None:
+    lost(make_run("hopper"), server)
+    sweeper = Sweeper()
+    assert [sweeper.ring_due(), sweeper.ring_due()] == [1, 0]
+    assert server.llen(QUEUE) == 1
+    sweeper.bells.rung = {run: (at - 5, pause) for run, (at, pause) in sweeper.bells.rung.items()}
+    assert sweeper.ring_due() == 1
+
+
+def test_the_pause_doubles_and_has_an_end() -> None:
+    bells, now = Bells(), 1000.0
+    pauses = []
+    for _ in range(9):
+        bells.rang(7, now)
+        pauses.append(bells.rung[7][1])
+    assert pauses == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0, 60.0]
+    assert bells.quiet(now + 59) == [7]
+    assert bells.quiet(now + 61) == []
+
+
+def test_a_flush_makes_it_ring_for_all_again(server: redis.Redis) -> None:
+    lost(make_run("hopper"), server)
+    sweeper = Sweeper()
+    assert sweeper.sweep_once()["rung"] == 1
+    assert sweeper.sweep_once()["rung"] == 0
+    server.flushall()
+    assert sweeper.sweep_once()["rung"] == 1
+
+
+def test_a_run_whose_worker_is_gone_is_rung_for(server: redis.Redis) -> None:
+    run = lost(make_run("hopper"), server)
+    Run.objects.filter(pk=run.pk).update(status="running", lease_until=Now() + timedelta(seconds=9))
+    assert Sweeper().ring_due() == 0
+    Run.objects.filter(pk=run.pk).update(lease_until=Now() - timedelta(seconds=1))
+    assert Sweeper().ring_due() == 1
+
+
+def test_a_run_in_its_backoff_is_left_alone(server: redis.Redis) -> None:
+    run = lost(make_run("hopper"), server)
+    Run.objects.filter(pk=run.pk).update(wake_at=Now() + timedelta(seconds=9))
+    assert Sweeper().ring_due() == 0
+
+
+def test_a_waiting_run_is_woken_when_its_timer_is_due(server: redis.Redis) -> None:
+    run = make_run("hopper")
+    Run.objects.filter(pk=run.pk).update(status="waiting", wake_at=Now() - timedelta(seconds=1))
+    assert wake_timers() == 1
+    run.refresh_from_db()
+    assert run.status == "queued"
+
+
+def test_an_overdue_gate_expires_and_its_run_is_queued(server: redis.Redis) -> None:
+    team = make_team()
+    make_policy(team, name="default", deadline=timedelta(hours=1))
+    run = advance(make_run("asker", team=team))
+    gate = open_gate(run)
+    assert expire_gates() == 0
+    Gate.objects.filter(pk=gate.pk).update(deadline=Now() - timedelta(seconds=1))
+    assert expire_gates() == 1
+    run.refresh_from_db()
+    gate.refresh_from_db()
+    assert (gate.status, run.status) == ("expired", "queued")
+
+
+def test_a_pass_leaves_its_time_by_the_databases_clock(server: redis.Redis) -> None:
+    Sweeper().sweep_once()
+    SweeperPass.objects.update(at=Now() - timedelta(hours=1))
+    Sweeper().sweep_once()
+    assert SweeperPass.objects.filter(at__gte=Now() - timedelta(seconds=5)).count() == 1
+
+
+def test_a_dead_redis_stops_no_pass(settings: object) -> None:
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"  # type: ignore[attr-defined]
+    began = time.monotonic()
+    assert Sweeper().sweep_once()["expired"] == 0
+    assert time.monotonic() - began < 5
