@@ -34,19 +34,7 @@ from agents import Action, Agent, AgentError, Card, Jump, StepFailed, effect, ga
 
 from . import refunds_mail, refunds_orders, refunds_payments, refunds_risk, refunds_rules, refunds_words
 from .refunds_money import shown
-from .refunds_state import (
-    Decision,
-    Facts,
-    Feedback,
-    Mail,
-    Order,
-    Payment,
-    Proposal,
-    Refund,
-    Reply,
-    Sent,
-    Ticket,
-)
+from .refunds_state import Decision, Facts, Feedback, Mail, Order, Payment, Proposal, Refund, Reply, Sent, Ticket
 from .refunds_text import one_line
 
 

@@ -138,6 +138,7 @@ def test_what_is_no_address_is_none(address: str) -> None:
         b"Content-Type: text/plain; charset=hex\n\n00",
         b"Content-Transfer-Encoding: uuencode\n\nbegin 666 x\nM!!\n",
         b"From: =?utf-8?b?////?= <=?x?=>\nDate: =?utf-8?q?=ED=A0=80?=\n\nx",
+        b"From: <=?unicode_escape?q?=5Cud800?=@b.example>\n\nx",
         b"Content-Type: message/rfc822\n\n" * 3_000,
         b"Content-Type: " + b"(" * 5_000 + b"\n\nx",
         b"Content-Transfer-Encoding: " + b"(" * 5_000 + b"\n\nx",

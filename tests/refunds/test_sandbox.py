@@ -72,6 +72,7 @@ def test_the_same_key_with_another_body_is_refused(sandbox: World, change: dict[
 
 def test_twenty_threads_with_one_key_make_one_refund(sandbox: World) -> None:
     paid, key = charge(sandbox), unique("key")
+    sandbox.fault("refunds", "slow", times=20, seconds=0.3)  # they wait for each other, and then all go at once
     with ThreadPoolExecutor(20) as threads:
         answers = list(threads.map(lambda _: sandbox.refund(key, paid, "10.00"), range(20)))
     assert {answer.status_code for answer in answers} == {201}
@@ -82,6 +83,7 @@ def test_twenty_threads_with_one_key_make_one_refund(sandbox: World) -> None:
 
 def test_twenty_threads_with_keys_of_their_own_never_give_back_more_than_was_paid(sandbox: World) -> None:
     paid = charge(sandbox, "35.00")
+    sandbox.fault("refunds", "slow", times=20, seconds=0.3)
     with ThreadPoolExecutor(20) as threads:
         answers = list(threads.map(lambda n: sandbox.refund(f"{paid}-{n}", paid, "10.00"), range(20)))
     assert Counter(answer.status_code for answer in answers) == {201: 3, 422: 17}
