@@ -56,7 +56,7 @@ def bring_up(stack: Stack) -> None:
         stack.start("sandbox", "-m", "agents.examples.sandbox", "--port", port, "--data", data)
     stack.start("worker", "manage.py", "worker", within=20.0)
     stack.start("sweeper", "manage.py", "sweeper")
-    stack.start("beat", "-m", "celery", "-A", "config", "beat", "--pidfile=")
+    stack.start("beat", "-m", "celery", "-q", "-A", "config", "beat", "--pidfile=")
     stack.start("web", "-m", "uvicorn", "config.asgi:application", "--port", str(stack.port), *WEB_OPTIONS)
     stack.wait_for_pages()
     seed(stack)
@@ -83,10 +83,12 @@ def environment(stack: Stack) -> dict[str, str]:
     """Return what the application's processes get, before the servers' URLs are known."""
     chosen = {
         "PYTHONUNBUFFERED": "1",
+        # In a container this is root, and Celery says at length that it would rather not be.
+        "PYTHONWARNINGS": "ignore:You're running the worker",
         "HOLDPOINT_LOG_FORMAT": "text",
         "HOLDPOINT_SECRET_KEY": stack.home.secret("secret-key"),
         "HOLDPOINT_SEAL_KEY": stack.home.secret("seal-key"),
-        "HOLDPOINT_DEMO_PASSWORD": stack.home.secret("demo-password", 6),
+        "HOLDPOINT_DEMO_PASSWORD": stack.home.secret("demo-password", 4),
         "HOLDPOINT_ORIGINS": f"http://localhost:{stack.port},http://127.0.0.1:{stack.port}",
         "DATABASE_URL": "postgres://embedded@/holdpoint",
         "REDIS_URL": "redis://embedded/0",

@@ -13,6 +13,7 @@ from typing import IO
 COLOURS = ("36", "32", "33", "35", "34", "96", "92", "95")
 WIDTH = 9
 QUIET = 2.0  # seconds before a wait starts to say that it goes on
+TELL_EVERY = 5.0
 
 
 class Console:
@@ -52,12 +53,14 @@ class Console:
 
     @contextlib.contextmanager
     def wait(self, title: str) -> Iterator[None]:
-        """Say every two seconds how long `title` has been going on."""
+        """Say after two seconds, and every five from then on, how long `title` has been going on."""
         done = threading.Event()
         started = time.monotonic()
 
         def tell() -> None:
-            while not done.wait(QUIET):
+            pause = QUIET
+            while not done.wait(pause):
+                pause = TELL_EVERY
                 self.say(f"{title}: {time.monotonic() - started:.0f} s")
 
         thread = threading.Thread(target=tell, daemon=True)

@@ -71,13 +71,13 @@ class Home:
         folder.chmod(0o711 if os.geteuid() == 0 else 0o700)
         return folder
 
-    def secret(self, name: str, length: int = 48) -> str:
-        """Return a secret that is made once and kept for its owner's eyes."""
+    def secret(self, name: str, length: int = 24) -> str:
+        """Return a secret of `length` random bytes, in hexadecimal, made once and kept for its owner's eyes."""
         path = self.path / name
         if not path.exists():
             draft = path.with_suffix(".new")
             draft.unlink(missing_ok=True)
             with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                file.write(secrets.token_urlsafe(length))
+                file.write(secrets.token_hex(length))
             draft.rename(path)
         return path.read_text().strip()

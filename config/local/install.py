@@ -15,7 +15,8 @@ import venv
 from pathlib import Path
 
 OLDEST = (3, 11)
-WAIT_QUIETLY = 2.0  # seconds before a wait starts to say that it goes on
+QUIET = 2.0  # seconds before a wait starts to say that it goes on
+TELL_EVERY = 10.0
 
 
 def main(folder: Path, requirements: Path) -> int:
@@ -51,12 +52,14 @@ def digest(requirements: Path) -> str:
 
 
 def wait(process: subprocess.Popen[bytes], title: str, log: Path) -> int:
-    """Wait for `process`; after two seconds say every two what it is at."""
+    """Wait for `process`; after two seconds say what it is at, and every ten from then on."""
     started = time.monotonic()
+    patience = QUIET
     while True:
         try:
-            return process.wait(WAIT_QUIETLY)
+            return process.wait(patience)
         except subprocess.TimeoutExpired:
+            patience = TELL_EVERY
             packages = sum(line.startswith("Collecting") for line in log.read_text(errors="replace").splitlines())
             print(f"{title}: {time.monotonic() - started:.0f} s, {packages} packages", file=sys.stderr, flush=True)
 

@@ -85,7 +85,8 @@ def tied(
         )
     options = [f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups"]
     if not all(reaches(account, path) for path in needs):
-        options += ["--inh-caps=+dac_override", "--ambient-caps=+dac_override"]
+        # Without the fixup bit access(2), by which initdb looks for its neighbours, would ignore the capability.
+        options += ["--securebits=+no_setuid_fixup", "--inh-caps=+dac_override", "--ambient-caps=+dac_override"]
     return [tool, *options, "--pdeathsig", dies_by.name.removeprefix("SIG"), *command]
 
 
