@@ -144,7 +144,7 @@ def _send(slice: Slice, spec: StepSpec, row: Effect) -> bool:
             going = slice.executed(spec, output.writes, output.goto, took=returned.took, notes=returned.notes)
             row.done(outputs.packed(output), by=slice.by)
     except Fenced:
-        _report(row, outputs.packed(output))
+        report(row, outputs.packed(output))
         raise
     except steps.USELESS_TO_REPEAT as error:
         unusable = EffectUnknown(f"It ran, but what it returned cannot be saved: {error}")
@@ -189,7 +189,7 @@ def _meaning(error: BaseException) -> EffectFailed | EffectUnknown:
     return found or EffectUnknown(steps.said(error))
 
 
-def _report(row: Effect, result: object) -> None:
+def report(row: Effect, result: object) -> None:
     """A worker that was fenced after its effect was done: no checkpoint, but its word settles the row.
 
     It answers whoever was asked what became of the effect, so that question is withdrawn.

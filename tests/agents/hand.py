@@ -26,9 +26,10 @@ def take(run_id: int, wish: str) -> int:
 
 def serve() -> None:
     """Take one run after the other, until there are no more lines."""
-    import agents.tasks
+    from agents import registry, tasks
 
-    agents.tasks.registry.agents()
+    assert tasks.advance.name in tasks.advance.app.tasks
+    registry.agents()
     for line in sys.stdin:
         run_id, _, wish = line.strip().partition(" ")
         print(take(int(run_id), wish), flush=True)  # noqa: T201 - the answer

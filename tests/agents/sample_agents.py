@@ -12,6 +12,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from django.db.models import F
 from pydantic import BaseModel, Field
 
 from agents import (
@@ -29,6 +30,7 @@ from agents import (
     gate,
     step,
 )
+from checkpoints.models import Run
 
 
 def write_line(path: str, *words: object) -> None:
@@ -220,6 +222,8 @@ class Sender(Agent):
             raise KeyError("oops")
         if end == "misfit":
             return {"receipt": ["not", "text"]}
+        if end == "stolen":  # while it is under way another worker takes the run
+            Run.objects.filter(pk=self.run.id).update(token=F("token") + 1, status="queued", lease_until=None)
         return {"receipt": key}
 
     def recall(self) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from types import new_class
+from typing import Any, cast
 
 import pytest
 from pydantic import BaseModel
@@ -25,7 +26,10 @@ class Money(BaseModel):
 
 def agent(**body: Any) -> type[Agent]:
     """An agent class with this body."""
-    return type(Agent)("Made", (Agent,), {"name": "made", "State": Money, "__qualname__": "Made"} | body)  # type: ignore[return-value]
+    made: Any = new_class(
+        "Made", (Agent,), exec_body=lambda names: names.update({"name": "made", "State": Money} | body)
+    )
+    return cast("type[Agent]", made)
 
 
 @step
@@ -161,8 +165,8 @@ def test_a_step_defined_twice_is_refused() -> None:
             def twice(self) -> None:
                 """First."""
 
-            @step
-            def twice(self) -> None:  # type: ignore[no-redef]  # noqa: F811
+            @step  # type: ignore[no-redef]
+            def twice(self) -> None:  # noqa: F811
                 """Second."""
 
 

@@ -8,6 +8,8 @@ import httpx
 import pytest
 
 from agents import EffectFailed, EffectUnknown, http
+from agents import effects as effect_ledger
+from approvals.errors import Invalid
 
 from .driving import advance, advance_to_rest, answer, decide, effects, failures, make_run, open_gate, state
 
@@ -92,6 +94,33 @@ def test_a_guarded_effect_that_is_ordered_again_runs_on_the_answers_own_grant(le
     answer(run, "happened", {"mailed": True})
     assert advance(run).status == "completed"
     assert [words[0] for words in sent(ledger)] == ["pay", "mail", "mail"]
+
+
+def test_a_fenced_workers_late_report_settles_its_effect_and_nothing_is_sent_again(ledger: Path) -> None:
+    """Its checkpoint may not land; that the effect happened is a fact all the same."""
+    run = advance(make_run("sender", ledger=str(ledger), ends=["stolen"]))
+    assert (run.status, run.seq) == ("queued", 1)
+    assert [row.status for row in effects(run)] == ["done"]
+    assert advance(run).status == "completed"
+    assert (len(sent(ledger)), state(run)["receipt"]) == (1, sent(ledger)[0][1])
+
+
+def test_a_late_report_answers_whoever_was_asked(ledger: Path) -> None:
+    run = advance(make_run("sender", ledger=str(ledger), ends=["unknown"]))
+    gate = open_gate(run)
+    effect_ledger.report(effects(run)[0], {"receipt": "R-9"})
+    gate.refresh_from_db()
+    assert gate.status == "withdrawn"
+    assert advance(run).status == "completed"
+    assert (state(run)["receipt"], len(sent(ledger))) == ("R-9", 1)
+
+
+def test_a_result_that_does_not_fit_the_step_is_refused_at_the_gate(ledger: Path) -> None:
+    run = advance(make_run("payer", ledger=str(ledger), mode="unknown mail"))
+    decide(run)
+    advance(run)
+    with pytest.raises(Invalid):
+        answer(run, "happened", {"mailed": "perhaps"})
 
 
 def test_stopping_at_an_unknown_effect_leaves_it_open(ledger: Path) -> None:

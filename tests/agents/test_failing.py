@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from agents import steps
+from agents import steps, text
 from checkpoints.models import Checkpoint, Run
 
 from .driving import advance, advance_to_rest, answer, decide, failures, make_run, open_gate, state, trail
@@ -36,8 +36,8 @@ def test_a_failure_keeps_its_traceback_and_its_attempt() -> None:
 
 
 def test_a_traceback_is_cut_at_its_beginning() -> None:
-    assert steps.utf8("a" * 70_000 + "the end", steps.TRACEBACK_LIMIT).endswith(b"the end")
-    assert len(steps.utf8("é" * 70_000, steps.TRACEBACK_LIMIT)) <= steps.TRACEBACK_LIMIT
+    assert text.utf8("a" * 70_000 + "the end", steps.TRACEBACK_LIMIT).endswith(b"the end")
+    assert len(text.utf8("é" * 70_000, steps.TRACEBACK_LIMIT)) <= steps.TRACEBACK_LIMIT
 
 
 USELESS = [
