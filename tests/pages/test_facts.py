@@ -1,0 +1,40 @@
+"""Who hears of an event. Pure: the audience is decided once, from the event alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from approvals.presentation.facts import audience, fact_of
+from checkpoints.models import Event
+from checkpoints.values import canonical
+
+
+def make_event(kind: str, subject: str, *, data: dict[str, Any] | None = None, **fields: Any) -> Event:
+    """An event of run 7 of team 3, that was never saved."""
+    given: dict[str, Any] = {"pk": 5, "xid": 9, "run_id": 7, "team_id": 3, "version": 2, "actor": "system"}
+    return Event(kind=kind, subject=subject, data=canonical(data or {}), **(given | fields))
+
+
+def test_a_saved_step_is_told_to_pages_that_show_the_run_and_to_nobody_else() -> None:
+    assert audience(make_event("checkpoint.saved", "checkpoint:x")) == ["run.7"]
+
+
+def test_a_gate_is_told_to_its_team_its_reviewers_and_the_pages_that_show_it() -> None:
+    found = audience(make_event("gate.opened", "gate:42", data={"reviewers": [3, 8, "x", None]}))
+    assert found == ["team.3", "reviewers.3", "reviewers.8", "gate.42", "run.7"]
+
+
+def test_a_run_is_told_to_its_team_and_not_to_reviewers_that_its_data_name() -> None:
+    assert audience(make_event("run.completed", "run:7", data={"reviewers": [8]})) == ["team.3", "run.7"]
+
+
+def test_an_event_of_no_team_and_no_run_is_told_to_nobody() -> None:
+    assert audience(make_event("seal.made", "seal:1", run_id=None, team_id=None)) == []
+
+
+def test_a_fact_says_what_happened_and_carries_nothing_else_of_the_data() -> None:
+    data = {"title": "Refund?", "reviewers": [3], "secret": "card 4417"}
+    fact = fact_of(make_event("gate.opened", "gate:42", data=data))
+    assert fact == {
+        "cursor": "9.5", "kind": "gate.opened", "subject": "gate:42", "run": "run:7", "version": 2, "title": "Refund?",
+    }  # fmt: skip
