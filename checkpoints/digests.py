@@ -9,6 +9,7 @@ can share a digest.
 from __future__ import annotations
 
 import hashlib
+import struct
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -60,10 +61,12 @@ def of_state(fields: Mapping[str, bytes]) -> bytes:
     return made.digest()
 
 
-def of_header(header: str) -> bytes:
-    """The digest of a checkpoint, from its header's columns in their one written form (see checkpoints.rows)."""
+def of_header(header: Sequence[bytes | None]) -> bytes:
+    """The digest of a checkpoint, from its header's columns in binary form (see checkpoints.rows)."""
+    lengths = [-1 if column is None else len(column) for column in header]
     made = _HEADER.copy()
-    made.update(header.encode())
+    made.update(struct.pack(f"!{len(lengths)}i", *lengths))
+    made.update(b"".join([column for column in header if column is not None]))
     return made.digest()
 
 

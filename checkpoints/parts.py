@@ -9,7 +9,7 @@ Parts are immutable: snapshots share them. Their sizes are bytes of canonical JS
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from . import digests
@@ -52,8 +52,7 @@ class Entry:
         return cls(int(level), int(count), int(size), bytes.fromhex(head), bytes.fromhex(digest))
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(NamedTuple):
     """A field that is written whole."""
 
     digest: bytes
@@ -62,8 +61,7 @@ class Leaf:
     wide: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Tail:
+class Tail(NamedTuple):
     """Item lines since the last seal, newest stretch first, so that an append copies nothing."""
 
     before: Tail | None
@@ -72,8 +70,7 @@ class Tail:
     wide: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(NamedTuple):
     """A list field. `items` is the sum of its items' sizes, `digest` the chain's head."""
 
     digest: bytes = digests.EMPTY_LIST
@@ -180,7 +177,7 @@ def seal(series: Series) -> tuple[Series, list[Blob]]:
         blobs.append(blob)
         entries.append(Entry(0, len(stretch), sum(size for _, size in measured), head, blob.digest))
         blobs.extend(_fold(entries))
-    return replace(series, entries=tuple(entries), tail=None), blobs
+    return series._replace(entries=tuple(entries), tail=None), blobs
 
 
 def _segment(lines: Iterable[bytes], wide: bool) -> Blob:

@@ -16,7 +16,7 @@ from uuid import UUID
 import psycopg
 from django.db import connection
 
-from . import digests, payloads
+from . import digests, payloads, wire
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -48,17 +48,18 @@ class Row(NamedTuple):
     payload: bytes
     checksum: bytes
 
+    def header(self) -> list[wire.Value]:
+        """The columns that `digest` covers, the first seventeen, in PostgreSQL's binary form."""
+        return [
+            self.id.bytes, wire.int8(self.run_id), wire.int8(self.plan_id), wire.int4(self.seq),
+            self.parent.bytes if self.parent else None, self.parent_digest, self.kind.encode(), self.step.encode(),
+            self.next_step.encode(), wire.int4(self.occurrence), wire.int2(self.attempt), wire.int8(self.token),
+            self.input_digest, self.code_hash, wire.timestamp(self.at), wire.int8(self.took_us), self.state_digest,
+        ]  # fmt: skip
+
     def header_digest(self) -> bytes:
         """What `digest` has to be."""
-        words = "".join([f"{len(word)}:{word}" for word in (self.kind, self.step, self.next_step)])
-        hashes = [
-            "-" if digest is None else digest.hex()
-            for digest in (self.parent_digest, self.input_digest, self.code_hash, self.state_digest)
-        ]
-        return digests.of_header(
-            f"{self.id} {self.run_id} {self.plan_id} {self.seq} {self.parent} {words} {self.occurrence} {self.attempt} "
-            f"{self.token} {' '.join(hashes)} {microseconds(self.at)} {self.took_us}"
-        )
+        return digests.of_header(self.header())
 
     def expected_checksum(self) -> bytes:
         """What `checksum` has to be."""

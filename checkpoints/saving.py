@@ -7,10 +7,9 @@ returned, so that a lost guard writes nothing. It costs about one round trip and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from psycopg.types.numeric import Int2, Int4, Int8
@@ -20,10 +19,10 @@ from .actors import Actor
 from .claims import Claim
 from .payloads import Blob
 from .rows import COLUMNS, Row, run_sql, storable
+from .snapshots import Draft
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(NamedTuple):
     """What a save does to its run besides moving the head."""
 
     status: str
@@ -52,8 +51,7 @@ WITH moved AS (
 ), said AS (
   INSERT INTO checkpoints_event (kind, run_id, team_id, subject, version, actor, actor_name, data)
   SELECT 'checkpoint.saved', $2, team_id, 'run:' || $2, $4, $28, $29, '{}' FROM moved
-), saved AS (
-"""
+)"""
 _STOP = """
 WITH moved AS (
   UPDATE checkpoints_run SET head = $1, seq = $4, next_step = $9, version = version + 1, attempts = 0,
@@ -66,14 +64,13 @@ WITH moved AS (
   INSERT INTO checkpoints_event (kind, run_id, team_id, subject, version, actor, actor_name, data)
   SELECT kind, $2, team_id, 'run:' || $2, $4, $28, $29, '{}'
   FROM moved, unnest(ARRAY['checkpoint.saved', 'run.' || $30::text]) AS kind
-), saved AS (
-"""
+)"""
 
 
 @cache
 def _statement(stops: bool, chunks: bool, notes: bool) -> str:
     """The save: one that goes on or one that changes the run's status, with chunks and notes where there are some."""
-    sql = [_STOP if stops else _STEP, _CHECKPOINT, " FROM moved)"]
+    sql = [_STOP if stops else _STEP]
     last = 30 if stops else 29
     if chunks:
         names = [f"${last + n}" for n in range(2, 6)]
@@ -82,18 +79,20 @@ def _statement(stops: bool, chunks: bool, notes: bool) -> str:
         last += 5
     if notes:
         sql.append(f", noted AS ({_NOTES.format(f'${last + 1}')})")
-    return "".join((*sql, " SELECT 1 FROM moved"))
+    return "".join((*sql, _CHECKPOINT, " FROM moved RETURNING 1"))
 
 
-def save(row: Row, blobs: Sequence[Blob], *, claim: Claim, head: UUID, seq: int, lineage: int, move: Move) -> bool:
+def save(made: Draft, *, claim: Claim, head: UUID, seq: int, lineage: int, move: Move) -> bool:
     """Write a checkpoint, its chunks, its event and its run's new position under `claim`.
 
     Only while the run is at `head` and `seq` and nobody else has claimed it; False, and nothing written, else.
     """
-    stops = move.status != "running"
+    row, blobs, stops = made.row, made.blobs, move.status != "running"
     sql = _statement(stops, bool(blobs), bool(move.notes))
-    if not (stops or blobs or move.notes) and wire.is_free():
-        return bool(wire.run(sql, _binary(row, claim, head, seq, move)))
+    if not (stops or blobs or move.notes):
+        saved = wire.run(sql, _binary(made, claim, head, seq, move))
+        if saved is not None:
+            return bool(saved)
     params: list[Any] = [
         *_typed(row), _reason(move), move.wake_at, float(claim.lease), head, Int4(seq), move.actor.id,
         move.actor.name,
@@ -109,28 +108,25 @@ def save(row: Row, blobs: Sequence[Blob], *, claim: Claim, head: UUID, seq: int,
 
 def _reason(move: Move) -> str:
     """What an exception said may hold what a text column refuses."""
-    return storable(move.reason[:300])
+    return storable(move.reason[:300]) if move.reason else ""
 
 
-def _binary(row: Row, claim: Claim, head: UUID, seq: int, move: Move) -> list[wire.Value]:
+def _binary(made: Draft, claim: Claim, head: UUID, seq: int, move: Move) -> list[wire.Value]:
     """The parameters of a step's save in PostgreSQL's binary form."""
+    row = made.row
     return [
-        row.id.bytes, wire.int8(row.run_id), wire.int8(row.plan_id), wire.int4(row.seq),
-        row.parent.bytes if row.parent else None, row.parent_digest, row.kind.encode(), row.step.encode(),
-        row.next_step.encode(), wire.int4(row.occurrence), wire.int2(row.attempt), wire.int8(row.token),
-        row.input_digest, row.code_hash, wire.timestamp(row.at), wire.int8(row.took_us), row.state_digest, row.digest,
-        wire.int4(row.anchor_seq), wire.int2(row.codec), row.payload, row.checksum,
+        *made.header, row.digest, wire.int4(row.anchor_seq), wire.int2(row.codec), row.payload, row.checksum,
         _reason(move).encode(), wire.timestamp(move.wake_at) if move.wake_at else None, wire.float8(claim.lease),
         head.bytes, wire.int4(seq), move.actor.id.encode(), move.actor.name.encode(),
     ]  # fmt: skip
 
 
-def insert_first(row: Row, blobs: Sequence[Blob], lineage: int) -> None:
+def insert_first(made: Draft, lineage: int) -> None:
     """Write the first checkpoint of a run that is being made in the caller's transaction."""
-    run_sql(_CHECKPOINT, _typed(row))
-    if blobs:
+    run_sql(_CHECKPOINT, _typed(made.row))
+    if made.blobs:
         run_sql(_CHUNKS.format("$2", "$3", "$4", "$5", lineage="$1") + " ON CONFLICT DO NOTHING",
-                [Int8(lineage), *_columns(lineage, blobs)])  # fmt: skip
+                [Int8(lineage), *_columns(lineage, made.blobs)])  # fmt: skip
 
 
 def _columns(lineage: int, blobs: Sequence[Blob]) -> list[list[Any]]:

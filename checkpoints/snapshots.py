@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
 
-from . import digests, parts, payloads
+from . import digests, parts, payloads, wire
 from .errors import StateTooLarge, ValueRefused
 from .ops import Append, Drop, Splice, Write, checked, normalise
 from .parts import Line, Part, Series
@@ -58,8 +58,7 @@ class Header:
     at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a new checkpoint goes: its run, its number and who holds the run."""
 
     run_id: int
@@ -68,6 +67,15 @@ class Place:
     seq: int
     token: int
     at: datetime
+
+
+class Draft(NamedTuple):
+    """A row about to be written: its header in binary form, its chunks, and the snapshot that it will be."""
+
+    row: Row
+    header: list[wire.Value]
+    blobs: list[Blob]
+    snapshot: Snapshot
 
 
 @dataclass(slots=True)
@@ -175,7 +183,7 @@ def draft(
     *,
     parent: Snapshot | None,
     id: UUID | None = None,
-) -> tuple[Row, list[Blob], Snapshot]:
+) -> Draft:
     """The next row, its chunks, and the snapshot that it will be.
 
     `base` is where the state comes from, and the parent unless told otherwise. Raises ValueRefused and
@@ -195,32 +203,26 @@ def draft(
     fields = {name: part.digest for name, part in changes.parts.items()}
     state_digest = digests.of_state(fields)
     codec, payload = payloads.pack(payloads.join(changes.ops, changes.lines), wide=changes.wide)
-    row = _row(header, place, parent, id or new_id(), state_digest, anchor, codec, payload)
+    row = Row(
+        id or new_id(), place.run_id, place.plan_id, place.seq, parent.id if parent else None,
+        parent.digest if parent else None, header.kind, header.step, header.next_step, header.occurrence,
+        header.attempt, place.token, header.input_digest, header.code_hash, place.at, header.took_us, state_digest,
+        b"", anchor, codec, payload, b"",
+    )  # fmt: skip
+    columns = row.header()
+    row = _sealed(row, columns)
     made = Snapshot(
         place.run_id, place.lineage, place.plan_id, row.id, place.seq, row.digest, changes.state, fields,
         state_digest, header.next_step, row.at, place.token, anchor, changes.parts, size,
     )  # fmt: skip
-    return row, changes.blobs, made
+    return Draft(row, columns, changes.blobs, made)
 
 
-def _row(
-    header: Header,
-    place: Place,
-    parent: Snapshot | None,
-    id: UUID,
-    state: bytes,
-    anchor: int,
-    codec: int,
-    payload: bytes,
-) -> Row:
-    row = Row(
-        id, place.run_id, place.plan_id, place.seq, parent.id if parent else None, parent.digest if parent else None,
-        header.kind, header.step, header.next_step, header.occurrence, header.attempt, place.token,
-        header.input_digest, header.code_hash, header.at or place.at, header.took_us, state, b"",
-        anchor, codec, payload, b"",
-    )  # fmt: skip
-    row = row._replace(digest=row.header_digest())
-    return row._replace(checksum=row.expected_checksum())
+def _sealed(row: Row, header: list[wire.Value]) -> Row:
+    """The row with its digest and its checksum."""
+    digest = digests.of_header(header)
+    checksum = payloads.row_checksum(digest, row.anchor_seq, row.codec, row.payload)
+    return Row(*row[:17], digest, row.anchor_seq, row.codec, row.payload, checksum)
 
 
 def _check_name(name: object) -> None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 
-from django.db import transaction
+from django.db import DEFAULT_DB_ALIAS, connections, transaction
 
 from . import rings, saving
 from .actors import SYSTEM, Actor
@@ -48,14 +49,12 @@ def save(
     place = Place(
         snapshot.run_id, snapshot.lineage, snapshot.plan_id, snapshot.seq + 1, claim.token, header.at or claim.clock()
     )
-    row, blobs, made = draft(snapshot, writes, header, place, parent=snapshot)
+    made = draft(snapshot, writes, header, place, parent=snapshot)
     move = Move(status, reason, wake_at, notes, actor)
-    if not saving.save(
-        row, blobs, claim=claim, head=snapshot.id, seq=snapshot.seq, lineage=snapshot.lineage, move=move
-    ):
+    if not saving.save(made, claim=claim, head=snapshot.id, seq=snapshot.seq, lineage=snapshot.lineage, move=move):
         raise Fenced
     _ring(snapshot.run_id, status)
-    return made
+    return made.snapshot
 
 
 def move_head(
@@ -80,16 +79,17 @@ def move_head(
     if head is None:
         raise NoSuchCheckpoint
     place = Place(target.run_id, target.lineage, target.plan_id, seq + 1, claim.token, header.at or claim.clock())
-    row, blobs, made = draft(target, writes, header, place, parent=target)
+    made = draft(target, writes, header, place, parent=target)
     move = Move(status, reason, wake_at, notes, actor)
-    if not saving.save(row, blobs, claim=claim, head=head, seq=seq, lineage=target.lineage, move=move):
+    if not saving.save(made, claim=claim, head=head, seq=seq, lineage=target.lineage, move=move):
         raise Fenced
     _ring(target.run_id, status)
-    return made
+    return made.snapshot
 
 
 def _ring(run_id: int, status: str) -> None:
-    if status == "running":
-        transaction.on_commit(lambda: rings.ring_step(run_id))
+    ring = partial(rings.ring_step, run_id) if status == "running" else rings.ring
+    if connections[DEFAULT_DB_ALIAS].in_atomic_block:
+        transaction.on_commit(ring)
     else:
-        transaction.on_commit(rings.ring)
+        ring()

@@ -14,13 +14,15 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import psycopg
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connections
 from psycopg import generators, pq
 from psycopg.errors import InvalidSqlStatementName, error_from_result
 
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)  # PostgreSQL's
 _MICROSECOND = timedelta(microseconds=1)
 _prepared: WeakKeyDictionary[psycopg.Connection[Any], dict[str, bytes]] = WeakKeyDictionary()
+
+_BINARY = [pq.Format.BINARY]
 
 Value = bytes | None
 int2 = struct.Struct("!h").pack
@@ -34,17 +36,19 @@ def timestamp(at: datetime) -> bytes:
     return int8((at - _EPOCH) // _MICROSECOND)
 
 
-def is_free() -> bool:
-    """Whether Django's connection is in autocommit mode with nothing under way."""
-    connection.ensure_connection()
-    raw = connection.connection
-    return bool(raw.autocommit) and raw.pgconn.transaction_status == pq.TransactionStatus.IDLE
+def run(sql: str, values: Sequence[Value]) -> int | None:
+    """Run a statement whose parameters have their types from the statement itself; how many rows it returned.
 
-
-def run(sql: str, values: Sequence[Value]) -> int:
-    """Run a statement whose parameters have their types from the statement itself; how many rows it returned."""
-    raw: psycopg.Connection[Any] = connection.connection
-    with connection.wrap_database_errors:
+    None where Django's connection is in a transaction: then nothing was run.
+    """
+    django = connections[DEFAULT_DB_ALIAS]
+    if django.in_atomic_block:
+        return None
+    django.ensure_connection()
+    raw: psycopg.Connection[Any] = django.connection
+    if not raw.autocommit or raw.pgconn.transaction_status != pq.TransactionStatus.IDLE:
+        return None
+    with django.wrap_database_errors:
         try:
             return _run(raw, sql, values)
         except InvalidSqlStatementName:
@@ -60,7 +64,7 @@ def _run(raw: psycopg.Connection[Any], sql: str, values: Sequence[Value]) -> int
             raw.pgconn.send_prepare(name, sql.encode())
             _result(raw)
             names[sql] = name
-        raw.pgconn.send_query_prepared(names[sql], values, [pq.Format.BINARY] * len(values), pq.Format.BINARY)
+        raw.pgconn.send_query_prepared(names[sql], values, _BINARY * len(values), pq.Format.BINARY)
         count: int = _result(raw).ntuples
         return count
 
