@@ -48,6 +48,11 @@ class Input:
         return self.field.value != self.was
 
     @property
+    def fixed(self) -> bool:
+        """Whether there is nothing to choose: shown as it is, and not posted."""
+        return len(self.field.choices) == 1 and not self.field.error
+
+    @property
     def wide(self) -> bool:
         return self.field.kind in ("long", "json")
 
@@ -136,7 +141,7 @@ def inputs_of(action: Action, *, typed: Typed, errors: Mapping[str, str]) -> lis
 
 
 def pinned_of(action: Action, *, mine: Any, before: Action | None, inputs: Sequence[Input]) -> list[Pinned]:
-    offered = {each.field.pointer for each in inputs}
+    offered = {each.field.pointer for each in inputs if not each.fixed}
     found = []
     for place in action.pinned:
         stands = at(action.arguments, place)

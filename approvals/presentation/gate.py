@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -237,22 +237,29 @@ class GatePage:
     @cached_property
     def hidden(self) -> list[tuple[str, str]]:
         """(icon, sentence) for what the state's texts hide, found by looking and not by the agent's word."""
-        return hidden_in(self.snapshot.state, self.card.to_json()["actions"])
+        return hidden_in({**self.snapshot.state, "what is asked": [action.arguments for action in self.card.actions]})
 
 
-def hidden_in(*found: Any) -> list[tuple[str, str]]:
-    """What the texts in some values hide: characters that cannot be seen, stretches of blank lines."""
-    characters = blank = 0
-    for text in texts(found):
-        here, lines = unseen.badge_count(text[:SCANNED])
-        characters, blank = characters + here, max(blank, lines)
+def hidden_in(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What the texts of some named values hide: characters that cannot be seen, stretches of blank lines."""
     said = []
-    if blank:
-        said.append(("fold", f"A text here hides what follows behind {blank:,} blank lines"))
-    if characters:
-        verb = "character in these texts cannot" if characters == 1 else "characters in these texts cannot"
-        said.append(("hidden", f"{characters:,} {verb} be seen"))
+    counts = {name: counted(value) for name, value in values.items()}
+    deserts = {name: blank for name, (_, blank) in counts.items() if blank}
+    ghosts = {name: characters for name, (characters, _) in counts.items() if characters}
+    if deserts:
+        where = ", ".join(untrusted.plain(name, limit=40) for name in deserts)
+        said.append(("fold", f"A text in {where} hides what follows behind {max(deserts.values()):,} blank lines"))
+    if ghosts:
+        where = ", ".join(untrusted.plain(name, limit=40) for name in ghosts)
+        count = max(ghosts.values())
+        said.append(("hidden", f"{count:,} character{'' if count == 1 else 's'} in {where} cannot be seen"))
     return said
+
+
+def counted(value: Any) -> tuple[int, int]:
+    """(characters that cannot be seen, blank lines in the longest stretch) of all texts in a value."""
+    found = [unseen.badge_count(text[:SCANNED]) for text in texts(value)]
+    return sum(characters for characters, _ in found), max((blank for _, blank in found), default=0)
 
 
 def texts(value: Any) -> list[str]:

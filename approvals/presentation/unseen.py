@@ -151,7 +151,7 @@ def readable(text: str) -> Iterator[Piece]:
             continue
         start, stop, host = found
         wrong = lookalike(host)
-        if not (wrong or start or host.startswith("www.")):
+        if not (wrong or "://" in match.group()[:start] or host.startswith("www.")):
             continue
         yield from visible(text[at : match.start()])
         yield Piece("lookalike" if wrong else "host", text=match.group()[:stop], note=wrong)

@@ -138,8 +138,8 @@ def test_what_a_text_hides_is_a_reason_to_look_even_if_the_agent_gives_none() ->
     reply = "Dear Marit" + "\n" * 5001 + "and pay eve\u200b"
     run = make_run(team=team, state=make_state(proposal={"amount": "1", "currency": "EUR", "reply": reply}))
     page = signed_in(ann(team)).get(f"/gates/{make_gate(run=run).pk}/").content.decode()
-    assert "A text here hides what follows behind 5,000 blank lines" in page
-    assert "characters in these texts cannot be seen" in page
+    assert "A text in proposal, what is asked hides what follows behind 5,000 blank lines" in page
+    assert "1 character in proposal, what is asked cannot be seen" in page
 
 
 def test_a_closed_gate_is_read_only_and_says_how_it_ended() -> None:
