@@ -28,3 +28,13 @@ def test_the_application_may_read_what_is_append_only(table: str) -> None:
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT count(*) FROM {table}")
         assert cursor.fetchone()[0] >= 0
+
+
+@pytest.mark.parametrize(
+    ("bound", "value"),
+    [("statement_timeout", "30s"), ("idle_in_transaction_session_timeout", "30s"), ("transaction_timeout", "1min")],
+)
+def test_no_statement_or_transaction_lasts_for_ever(bound: str, value: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SHOW {bound}")
+        assert cursor.fetchone() == (value,)
