@@ -52,10 +52,10 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         self.watching: set[str] = set()
         self.told: deque[str] = deque(maxlen=1000)
         self.beat: asyncio.Task[None] | None = None
+        self.cursor = self.drawn_at = self.asked_cursor()
         access = await self.check()
         if access is None:
             return
-        self.cursor = self.asked_cursor()
         if self.cursor is not None:
             await self.replay(access, self.cursor)
         self.beat = asyncio.create_task(self.keep_beating())
@@ -70,7 +70,12 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         if not isinstance(asked, list) or not all(isinstance(each, str) for each in asked):
             return
         self.watching = set(asked[:WATCHED])
-        await self.check()
+        heard = self.groups_joined
+        access = await self.check()
+        # What a page shows is watched a moment after the page was drawn; what only watchers hear may lie between.
+        since, self.drawn_at = self.drawn_at or self.cursor, None
+        if access is not None and since is not None and self.groups_joined - heard:
+            await self.replay(access, since)
 
     async def facts(self, message: Message) -> None:
         """Facts from the tailer; one that came through two groups is told once."""
