@@ -9,8 +9,10 @@ from typing import Concatenate, ParamSpec
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
 
 from approvals.models import Gate
+from checkpoints.errors import NotVerified
 
 P = ParamSpec("P")
 View = Callable[Concatenate[HttpRequest, P], HttpResponse]
@@ -26,6 +28,21 @@ def private(view: View[P]) -> View[P]:
         return response
 
     return login_required(guarded)
+
+
+def verified(view: View[P]) -> View[P]:
+    """For views of one gate's saved state: one that does not verify is not shown, and not decided over."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+        try:
+            return view(request, *args, **kwargs)
+        except NotVerified as fault:
+            named = request.resolver_match.kwargs if request.resolver_match else {}
+            gate = gate_or_404(request, int(named.get("gate_id", 0)))
+            return render(request, "approvals/unverified.html", {"gate": gate, "fault": str(fault)}, status=409)
+
+    return guarded
 
 
 def reader_of(request: HttpRequest) -> User:

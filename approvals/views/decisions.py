@@ -16,9 +16,9 @@ from approvals.presentation import posted
 from approvals.presentation.actions import Typed, changes_between
 from approvals.presentation.gate import GatePage
 from approvals.presentation.posted import Posted
-from checkpoints import patch
+from checkpoints import patch, store
 
-from .access import gate_or_404, private, reader_of
+from .access import gate_or_404, private, reader_of, verified
 from .gates import show
 
 TITLES = {
@@ -44,8 +44,10 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
 
 
 @private
+@verified
 def decide(request: HttpRequest, gate_id: int) -> HttpResponse:
     gate, user = gate_or_404(request, gate_id), reader_of(request)
+    store.load_checkpoint(gate.checkpoint)  # a state that does not verify is not decided over
     looked_at = proposal_of(gate, request)
     sent = posted.read(request.POST.dict(), looked_at.card)
     if sent.problems:

@@ -16,7 +16,7 @@ from approvals.presentation import untrusted
 from approvals.presentation.gate import GatePage
 from checkpoints.errors import ValueRefused
 
-from .access import gate_or_404, private, reader_of
+from .access import gate_or_404, private, reader_of, verified
 from .inbox import gates
 
 PART = 50_000  # characters of one value on one page
@@ -25,6 +25,7 @@ PLACES = 500
 
 @require_safe
 @private
+@verified
 def page(request: HttpRequest, gate_id: int) -> HttpResponse:
     """The gate: what is asked, over which state, and the form that decides it."""
     gate = gate_or_404(request, gate_id)
@@ -56,6 +57,7 @@ def place(gate_id: int, user: User) -> dict[str, int | None]:
 
 @require_safe
 @private
+@verified
 def status(request: HttpRequest, gate_id: int) -> HttpResponse:
     """What changes while the page is open: its state, the agreement, and news of another version."""
     page = GatePage(gate=gate_or_404(request, gate_id), user=reader_of(request))
@@ -68,6 +70,7 @@ def status(request: HttpRequest, gate_id: int) -> HttpResponse:
 
 @require_safe
 @private
+@verified
 def preview(request: HttpRequest, gate_id: int) -> HttpResponse:
     """The gate in short, beside the inbox."""
     page = GatePage(gate=gate_or_404(request, gate_id), user=reader_of(request))
@@ -76,6 +79,7 @@ def preview(request: HttpRequest, gate_id: int) -> HttpResponse:
 
 @require_safe
 @private
+@verified
 def value(request: HttpRequest, gate_id: int) -> HttpResponse:
     """One value of the saved state in full, a part at a time: `?at=<JSON Pointer>&from=<character>`."""
     gate = gate_or_404(request, gate_id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from approvals.models import Gate
+from checkpoints.models import Checkpoint
 from tests.factories import (
     ann,
     decide,
@@ -20,7 +21,7 @@ from tests.factories import (
     make_user,
     mira,
 )
-from tests.pages.clients import signed_in
+from tests.pages.clients import form_of, post, signed_in
 
 
 def test_a_gates_page_says_what_is_asked_and_what_a_yes_does() -> None:
@@ -174,3 +175,19 @@ def test_an_edit_that_stands_is_shown_with_who_made_it() -> None:
     assert "Edited by Bob Lindqvist" in page
     assert Gate.objects.get(pk=gate.pk).proposal == 2
     assert 'value="7.00"' in page
+
+
+def test_a_state_that_does_not_verify_is_neither_shown_nor_decided_over() -> None:
+    team = make_team()
+    gate, reviewer = make_gate(team=team), ann(team)
+    form = form_of(gate)
+    stored = Checkpoint.objects.get(pk=gate.checkpoint)
+    flipped = bytes(stored.payload[:-1]) + bytes([stored.payload[-1] ^ 1])
+    Checkpoint.objects.filter(pk=gate.checkpoint).update(payload=flipped)
+    client = signed_in(reviewer)
+    for address in (f"/gates/{gate.pk}/", f"/gates/{gate.pk}/values/?at=/order"):
+        answer = client.get(address)
+        assert answer.status_code == 409
+        assert "does not verify" in answer.content.decode()
+    assert post(reviewer, gate, form).status_code == 409
+    assert Gate.objects.get(pk=gate.pk).status == "open"
