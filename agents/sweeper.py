@@ -29,24 +29,30 @@ from .models import SweeperPass
 AT_ONCE = 200  # runs and gates a pass
 FIRST, LONGEST = 1.0, 60.0  # seconds until a run that is still due is rung for again
 MARK = "holdpoint.sweeper"
+NOT_QUIET = """NOT EXISTS (
+    SELECT FROM unnest(%s::bigint[], %s::bigint[]) AS quiet (run, token)
+    WHERE quiet.run = checkpoints_run.id AND quiet.token = checkpoints_run.token)"""
 log = structlog.get_logger()
 
 
 @dataclass
 class Bells:
-    """Which runs were rung for, and when again: monotonic time and the pause that follows."""
+    """Which runs were rung for, at which token, and when again: monotonic time and the pause that follows.
 
-    rung: dict[int, tuple[float, float]] = field(default_factory=dict)
+    A run that was claimed since has another token: what is due then is news, and starts with the first pause.
+    """
 
-    def quiet(self, now: float) -> list[int]:
-        """The runs to leave alone for now. Those long past are forgotten."""
-        self.rung = {run: (at, pause) for run, (at, pause) in self.rung.items() if now < at + pause + LONGEST}
-        return [run for run, (at, pause) in self.rung.items() if now < at + pause]
+    rung: dict[tuple[int, int], tuple[float, float]] = field(default_factory=dict)
 
-    def rang(self, run: int, now: float) -> None:
+    def quiet(self, now: float) -> list[tuple[int, int]]:
+        """The (run, token) to leave alone for now. Those long past are forgotten."""
+        self.rung = {key: (at, pause) for key, (at, pause) in self.rung.items() if now < at + pause + LONGEST}
+        return [key for key, (at, pause) in self.rung.items() if now < at + pause]
+
+    def rang(self, run: int, token: int, now: float) -> None:
         """Double the pause for this run."""
-        _, pause = self.rung.get(run, (now, FIRST / 2))
-        self.rung[run] = (now, min(LONGEST, pause * 2))
+        _, pause = self.rung.get((run, token), (now, FIRST / 2))
+        self.rung[run, token] = (now, min(LONGEST, pause * 2))
 
     def forget(self) -> None:
         """Whatever was rung for is lost."""
@@ -74,13 +80,15 @@ class Sweeper:
         """Ring for runs that a worker should look at and was not just asked to."""
         now = time.monotonic()
         with transaction.atomic():
-            due = Run.objects.due().exclude(status=Run.Status.WAITING).exclude(pk__in=self.bells.quiet(now))
-            columns = ("pk", "plan__agent", "plan__version")
+            quiet = self.bells.quiet(now)
+            pairs = [[run for run, _ in quiet], [token for _, token in quiet]]
+            due = Run.objects.due().exclude(status=Run.Status.WAITING).extra(where=[NOT_QUIET], params=pairs)
+            columns = ("pk", "token", "plan__agent", "plan__version")
             found = list(due.select_for_update(skip_locked=True, of=("self",)).values_list(*columns)[:AT_ONCE])
-        for run, agent, version in found:
+        for run, token, agent, version in found:
             if not doorbell.ring(run, registry.queue_of(agent, version)):
                 break  # the broker is down: nothing is lost, the next pass tries again
-            self.bells.rang(run, now)
+            self.bells.rang(run, token, now)
         return len(found)
 
     def _look_for_a_flush(self) -> None:

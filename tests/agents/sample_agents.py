@@ -280,3 +280,31 @@ class Grower(Agent):
         if len(log) + 1 >= steps:
             return Done({"log": Append([len(log)])})
         return Jump("grow", {"log": Append([len(log)])})
+
+
+class Repeater(Agent):
+    """Does the same effect twice on one approval, which only allows it once."""
+
+    name = "repeater"
+
+    class State(BaseModel):
+        """`done` counts."""
+
+        ledger: str
+        done: int = 0
+
+    @gate(allows=["act"])
+    def review(self) -> Card:
+        """Ask once."""
+        return Card(title="May I act?")
+
+    @effect(irreversible=True)
+    def act(self, ledger: str, *, key: str) -> dict[str, Any]:
+        """Act."""
+        write_line(ledger, "act", key)
+        return {}
+
+    @step
+    def again(self, done: int) -> Any:
+        """Go round once."""
+        return Jump("act", {"done": done + 1}) if done < 1 else Done()

@@ -21,7 +21,7 @@ def ledger(tmp_path: Path) -> Path:
 
 
 def sent(ledger: Path) -> list[list[str]]:
-    """Each request as [step, key, end]."""
+    """Each request as [step, key, …]."""
     return [line.split() for line in ledger.read_text().splitlines()] if ledger.exists() else []
 
 
@@ -121,6 +121,17 @@ def test_a_result_that_does_not_fit_the_step_is_refused_at_the_gate(ledger: Path
     advance(run)
     with pytest.raises(Invalid):
         answer(run, "happened", {"mailed": "perhaps"})
+
+
+def test_one_approval_allows_an_effect_once_and_the_second_time_asks_again(ledger: Path) -> None:
+    run = advance(make_run("repeater", ledger=str(ledger)))
+    decide(run)
+    assert advance(run).status == "waiting"
+    assert (len(sent(ledger)), open_gate(run).step, run.gates.count()) == (1, "review", 2)
+    decide(run)
+    assert advance(run).status == "completed"
+    assert [row.occurrence for row in effects(run)] == [0, 1]
+    assert len({row.key for row in effects(run)}) == len(sent(ledger)) == 2
 
 
 def test_stopping_at_an_unknown_effect_leaves_it_open(ledger: Path) -> None:

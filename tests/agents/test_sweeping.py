@@ -50,11 +50,20 @@ def test_the_pause_doubles_and_has_an_end() -> None:
     bells, now = Bells(), 1000.0
     pauses = []
     for _ in range(9):
-        bells.rang(7, now)
-        pauses.append(bells.rung[7][1])
+        bells.rang(7, 1, now)
+        pauses.append(bells.rung[7, 1][1])
     assert pauses == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0, 60.0]
-    assert bells.quiet(now + 59) == [7]
+    assert bells.quiet(now + 59) == [(7, 1)]
     assert bells.quiet(now + 61) == []
+
+
+def test_a_run_that_was_claimed_since_the_last_ring_is_rung_for_without_the_pause(server: redis.Redis) -> None:
+    """The pause of a run that queued for a minute once held back its rescue when its worker then died."""
+    run = lost(make_run("hopper"), server)
+    sweeper = Sweeper()
+    assert [sweeper.ring_due(), sweeper.ring_due()] == [1, 0]
+    Run.objects.filter(pk=run.pk).update(status="running", token=1, lease_until=Now() - timedelta(seconds=1))
+    assert sweeper.ring_due() == 1
 
 
 def test_a_flush_makes_it_ring_for_all_again(server: redis.Redis) -> None:

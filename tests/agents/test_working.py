@@ -148,7 +148,8 @@ def test_a_step_that_kills_its_worker_every_time_is_quarantined(celery_worker: S
     assert "2 workers died" in failures(run)[0].error
 
 
-def test_two_workers_share_the_runs_and_no_step_lands_twice(celery_worker: Starter, ledger: Path) -> None:
+def test_two_workers_share_the_runs_and_no_step_lands_twice(celery_worker: Starter, sweeper: Starter) -> None:
+    sweeper(env=QUICK)
     runs = [make_run("grower", steps=3, pause=0.1) for _ in range(8)]
     for name in ("one", "two"):
         celery_worker("-c", "1", "--name", name, env=QUICK, ready=False)
