@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
-from django.contrib.auth.models import User
-
-from checkpoints.permissions import teams_where
+from checkpoints.permissions import holders
 
 from .models import Gate
 
@@ -16,20 +15,27 @@ STARTED_IT = "You started this run, and its policy wants somebody else to decide
 
 
 def why_not(user: Any, gate: Gate) -> str:
-    """Why this person may not decide this gate, as a sentence; "" where they may.
+    """Why this person may not decide this gate, as a sentence; "" where they may. See `reasons`."""
+    return reasons([user.pk], gate)[user.pk] if user.is_authenticated else SIGN_IN
+
+
+def reasons(people: Collection[int], gate: Gate) -> dict[int, str]:
+    """For each of these people, by id, why they may not decide this gate; "" where they may. One statement.
 
     Being a superuser is no authority here: they must be in the groups like anybody else. Groups, permissions
-    and the account's state are read as they are now, whatever the object in hand says.
+    and the account's state are read as they are now, whatever objects are in hand.
     """
-    if not user.is_authenticated:
-        return SIGN_IN
-    person = User.objects.filter(pk=user.pk, is_active=True).first()
-    if person is None:
+    found = holders("approvals.decide_gate", teams=gate.policy.reviewer_ids, among=people)
+    return {person: _reason(person, found.get(person), gate) for person in people}
+
+
+def _reason(person: int, may: bool | None, gate: Gate) -> str:
+    """`may` is None for an account that is switched off, or gone."""
+    if may is None:
         return SWITCHED_OFF
-    groups = gate.policy.reviewers
-    if not teams_where(person, "approvals.decide_gate").filter(pk__in=[group.pk for group in groups]).exists():
-        names = " or ".join(group.name for group in groups)
+    if not may:
+        names = " or ".join(group.name for group in gate.policy.reviewers)
         return f"Only people in {names} who may decide gates can decide this one."
-    if gate.policy.separation and gate.run.started_by_id == person.pk:
+    if gate.policy.separation and gate.run.started_by_id == person:
         return STARTED_IT
     return ""

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db import transaction
 
-from checkpoints import digests, patch, store
+from checkpoints import digests, ledger, patch, store
 from checkpoints.actors import Actor
 from checkpoints.models import Hold
 from checkpoints.plans import spec_of
@@ -16,6 +16,7 @@ from checkpoints.values import canonical
 
 from . import answering, binding
 from .models import Decision, Gate, Grant, Outcome, Policy, Proposal
+from .reading import read
 
 Kind = Outcome.Kind
 
@@ -39,13 +40,20 @@ def agreed_kind(standing: Proposal) -> Outcome.Kind:
     return Kind.EDITED if standing.state_patch else Kind.APPROVED
 
 
-def close(gate: Gate, standing: Proposal, end: End, *, status: Gate.Status = Gate.Status.DECIDED) -> Outcome:
-    """End a gate that `move` has locked in this transaction."""
+def close(
+    gate: Gate,
+    standing: Proposal,
+    end: End,
+    *,
+    status: Gate.Status = Gate.Status.DECIDED,
+    told: Sequence[ledger.Entry] = (),
+) -> Outcome:
+    """End a gate that `move` has locked in this transaction. `told`: events that come before the ending's own."""
     if not gate.move(status=status):
         raise AssertionError(f"{gate} was locked and is not open")
     outcome = _outcome(gate, standing, end)
     Hold.objects.free(subject=gate.subject, by=end.by)
-    gate.say(f"gate.{_EVENT[status]}", by=end.by, data={"kind": end.kind})
+    ledger.append([*told, gate.entry(f"gate.{_EVENT[status]}", by=end.by, data={"kind": end.kind})])
     gate.run.wake(end.by)
     return outcome
 
@@ -59,7 +67,7 @@ def expire(gate: Gate, *, by: Actor) -> Outcome | None:
     A deadline approves only where the policy says so in that word, and never answers a question.
     """
     with transaction.atomic():
-        gate = Gate.objects.select_related("run__plan", "policy__team").get(pk=gate.pk)
+        gate = read(gate.pk).gate
         if not gate.move(due=True):
             return None
         standing = gate.standing()
@@ -71,7 +79,7 @@ def expire(gate: Gate, *, by: Actor) -> Outcome | None:
 def withdraw(gate: Gate, *, by: Actor, reason: str) -> Outcome | None:
     """Close an open gate that needs no answer any more; None where it is not open."""
     with transaction.atomic():
-        gate = Gate.objects.select_related("run__plan", "policy__team").get(pk=gate.pk)
+        gate = read(gate.pk).gate
         if not gate.move():
             return None
         end = End(kind=Kind.WITHDRAWN, by=by, feedback=reason)
@@ -121,7 +129,7 @@ def _bound(gate: Gate, effects: Sequence[str], state_patch: list[dict[str, Any]]
     """The digests of what the effects will read, as it will be once the edit is in the state."""
     if not effects:
         return {}
-    saved = store.load_checkpoint(gate.checkpoint)
+    saved = store.load_checkpoint(gate.checkpoint, lineage=gate.run.lineage)
     state = patch.apply(state_patch, saved.state) if state_patch else saved.state
     changed = {name for name in {**saved.state, **state} if saved.state.get(name) is not state.get(name)}
     fields = {name: digests.of_field(state[name]) if name in changed else saved.fields[name] for name in state}

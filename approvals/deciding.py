@@ -8,11 +8,13 @@ and is then an event of its own.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import Q
 
 from checkpoints import actors, ledger, store
 from checkpoints.errors import NotVerified
@@ -32,6 +34,7 @@ from .errors import (
 )
 from .models import Decision, Gate, Outcome, Proposal
 from .policy_rules import Tally, Vote, tally
+from .reading import read
 from .saying import Said, Verdict, back_to, check_form, check_key
 
 
@@ -70,48 +73,58 @@ def decide(gate: Gate, *, by: User, said: Said) -> Decision:
 
 def standing_tally(gate: Gate) -> Tally:
     """Where the gate stands now, by everybody's authority as it is now."""
-    return _tally(gate, gate.standing())
+    return _tally(gate, list(gate.decisions.filter(proposal__number=gate.proposal, counts=True).order_by("pk")))
 
 
 def _take(gate_id: int, by: User, said: Said) -> Decision:
-    gate = Gate.objects.select_related("run__plan", "policy__team").get(pk=gate_id)
     check_key(said)
     request = said.digest()
-    _hand_out_same(gate, by, said, request)
+    reading = read(gate_id, user_id=by.pk, key=said.key)
+    gate, standing = reading.gate, reading.standing
+    if reading.said_before:
+        _hand_out_same(gate.decisions.filter(user=by), by, said, request)
     reason = authority.why_not(by, gate)
     if reason:
         raise NotAllowed(reason)
-    standing = gate.standing()
-    lost = gate.lost_race(said.seen, standing)
+    lost = gate.lost_race(said.seen, standing, reading.now)
     if lost:
         raise lost
     check_form(said, standing.card)
     following = _next(gate, standing, said)
     if not gate.move(proposal=standing.number):
-        _hand_out_same(gate, by, said, request)
-        gate.refresh_from_db()
-        raise gate.lost_race(said.seen, gate.standing()) or StaleGate([], "")
-    _hand_out_same(gate, by, said, request)
-    spoken = gate.decisions.filter(user=by, proposal=standing, counts=True)
-    if following is None and said.verdict != Verdict.REJECT and spoken.exists():
-        raise AlreadySaid
+        _hand_out_same(gate.decisions.filter(user=by), by, said, request)
+        late = read(gate_id)
+        raise late.gate.lost_race(said.seen, late.standing, late.now) or StaleGate([], "")
+    # Under the gate's lock now: what others have said can no longer change.
+    voices = list(gate.decisions.filter(Q(proposal=standing, counts=True) | Q(user=by, key=said.key)).order_by("pk"))
+    _hand_out_same(voices, by, said, request)
     if following is None:
-        spoken.update(counts=False)  # a rejection takes the person's earlier approval back
-    if following is not None:
-        standing = _supersede(gate, standing, following, by)
+        others = _spoken_once(voices, by, said)
+    else:
+        standing, others = _supersede(gate, standing, following, by), []
     decision = _write(gate, standing, by, said, request, following)
-    _close_when_due(gate, standing, decision)
+    _close_when_due(gate, standing, [*others, decision], said)
     return decision
 
 
-def _hand_out_same(gate: Gate, by: User, said: Said, request: bytes) -> None:
+def _hand_out_same(voices: Iterable[Decision], by: User, said: Said, request: bytes) -> None:
     """Raise _SaidBefore where this key was used already; Invalid where it was used for something else."""
-    before = gate.decisions.filter(user=by, key=said.key).first()
+    before = next((one for one in voices if one.user_id == by.pk and one.key == said.key), None)
     if before is None:
         return
     if bytes(before.request) != request:
         raise Invalid([problem("This form was sent before with other content; load the page again.")])
     raise _SaidBefore(before)
+
+
+def _spoken_once(voices: Sequence[Decision], by: User, said: Said) -> list[Decision]:
+    """The words of the others for what stands. Raises AlreadySaid; a rejection takes one's own approval back."""
+    mine = [one.pk for one in voices if one.user_id == by.pk]
+    if mine and said.verdict != Verdict.REJECT:
+        raise AlreadySaid
+    if mine:
+        Decision.objects.filter(pk__in=mine).update(counts=False)
+    return [one for one in voices if one.user_id != by.pk]
 
 
 def _next(gate: Gate, standing: Proposal, said: Said) -> _Next | None:
@@ -124,7 +137,7 @@ def _next(gate: Gate, standing: Proposal, said: Said) -> _Next | None:
             card,
             plan=gate.run.plan,
             step=gate.step,
-            saved=store.load_checkpoint(gate.checkpoint).state,
+            saved=store.load_checkpoint(gate.checkpoint, lineage=gate.run.lineage).state,
             standing=standing.state_patch,
             arguments=said.arguments,
             offered=editable(spec_of(gate.run.plan).step(gate.step)),
@@ -175,14 +188,15 @@ def _write(gate: Gate, standing: Proposal, by: User, said: Said, request: bytes,
         key=said.key,
         request=request,
     )
-    data = {"kind": said.verdict, "proposal": standing.number, "quorum": gate.policy.quorum}
-    gate.say("gate.decided", by=actors.of_user(by), data=data, text=said.comment)
     return decision
 
 
-def _close_when_due(gate: Gate, standing: Proposal, decision: Decision) -> None:
-    """Close the gate where this word was enough."""
+def _close_when_due(gate: Gate, standing: Proposal, voices: Sequence[Decision], said: Said) -> None:
+    """Say that the last of these decided, and close the gate where its word was enough."""
+    decision = voices[-1]
     by = actors.of_user(decision.user)
+    data = {"kind": said.verdict, "proposal": standing.number, "quorum": gate.policy.quorum}
+    told = [gate.entry("gate.decided", by=by, data=data, text=said.comment)]
     if decision.verdict == Verdict.REJECT:
         end = closing.End(
             kind=Outcome.Kind.REJECTED,
@@ -192,41 +206,41 @@ def _close_when_due(gate: Gate, standing: Proposal, decision: Decision) -> None:
             back_to=decision.back_to,
             feedback=decision.words,
         )
-        closing.close(gate, standing, end)
+        closing.close(gate, standing, end, told=told)
         return
-    count = _tally(gate, standing)
+    count = _tally(gate, voices)
     if count.lapsed:
-        _lapse(gate, standing, count)
-    if count.closes == "agreed":
-        votes = [vote for vote in standing.decisions.filter(counts=True) if vote.user_id in count.agreed]
-        comments = "\n\n".join(vote.words for vote in votes if vote.words)
-        kind = closing.agreed_kind(standing)
-        closing.close(gate, standing, closing.End(kind=kind, by=by, decisions=votes, feedback=comments))
+        told.append(_lapse(gate, standing, count))
+    if count.closes != "agreed":
+        ledger.append(told)
+        return
+    votes = [vote for vote in voices if vote.user_id in count.agreed]
+    comments = "\n\n".join(vote.words for vote in votes if vote.words)
+    kind = closing.agreed_kind(standing)
+    closing.close(gate, standing, closing.End(kind=kind, by=by, decisions=votes, feedback=comments), told=told)
 
 
-def _tally(gate: Gate, standing: Proposal) -> Tally:
+def _tally(gate: Gate, voices: Sequence[Decision]) -> Tally:
+    """Count who spoke for the proposal that stands, by everybody's authority as it is now."""
+    why_not = authority.reasons([voice.user_id for voice in voices], gate)
     votes = [
-        Vote(
-            user=vote.user_id,
-            proposal=standing.number,
-            verdict=vote.verdict,
-            may=not authority.why_not(vote.user, gate),
-        )
-        for vote in standing.decisions.filter(counts=True).select_related("user").order_by("pk")
+        Vote(user=voice.user_id, proposal=gate.proposal, verdict=voice.verdict, may=not why_not[voice.user_id])
+        for voice in voices
     ]
-    return tally(votes, standing=standing.number, quorum=gate.policy.quorum)
+    return tally(votes, standing=gate.proposal, quorum=gate.policy.quorum)
 
 
-def _lapse(gate: Gate, standing: Proposal, count: Tally) -> None:
+def _lapse(gate: Gate, standing: Proposal, count: Tally) -> ledger.Entry:
     """Take out the word of people who may no longer decide; they can speak again if they may again."""
     standing.decisions.filter(user__in=count.lapsed, counts=True).update(counts=False)
     users = [f"user:{user}" for user in count.lapsed]
-    gate.say("gate.lapsed", by=actors.SYSTEM, data={"users": users, "proposal": standing.number})
+    return gate.entry("gate.lapsed", by=actors.SYSTEM, data={"users": users, "proposal": standing.number})
 
 
 def _record_refusal(gate: Gate, by: User, said: Said, refusal: DecisionRefused) -> None:
     """Keep that somebody tried, in a transaction of its own: the attempt's own is rolled back by now."""
-    data = {"kind": refusal.code, "verdict": str(said.verdict)[:20], "title": gate.title, **refusal.facts()}
+    known = said.verdict if said.verdict in Verdict.values else ""
+    data = {"kind": refusal.code, "verdict": known, **refusal.facts()}
     with transaction.atomic(durable=True):
         ledger.record(
             "decision.refused",

@@ -14,7 +14,7 @@ from django.http import HttpRequest
 
 from checkpoints import cursor
 from checkpoints.cursor import Cursor
-from checkpoints.models import Run
+from checkpoints.models import Event, Run
 from checkpoints.permissions import teams_where
 
 from .models import Gate
@@ -61,8 +61,17 @@ def watchable(access: Access, subjects: Iterable[str]) -> set[str]:
 def missed(access: Access, since: Cursor) -> list[Fact]:
     """The facts after a cursor that this person may hear, at most REPLAYED + 1 of them."""
     events = cursor.beyond(cursor.settled(), since).filter(Q(team_id__in=access.teams) | Q(kind__startswith="gate."))
-    return [
-        fact_of(event)
+    heard = [
+        event
         for event in events[: REPLAYED + 1]
         if event.team_id in access.teams or access.groups.intersection(audience(event))
     ]
+    titles = titles_of(heard)
+    return [fact_of(event, titles) for event in heard]
+
+
+def titles_of(events: Iterable[Event]) -> dict[str, str]:
+    """The titles of the gates that these events are about, by subject: one query, none where there is no gate."""
+    gates = {int(event.subject[5:]) for event in events if event.subject.startswith("gate:")}
+    found = Gate.objects.filter(pk__in=gates).values_list("pk", "title") if gates else ()
+    return {f"gate:{pk}": title for pk, title in found}

@@ -27,7 +27,7 @@ from checkpoints.cursor import Cursor
 from checkpoints.models import Event
 from checkpoints.tailer import Tailer
 
-from .listeners import REPLAYED, Access, access_of, missed, watchable
+from .listeners import REPLAYED, Access, access_of, missed, titles_of, watchable
 from .presentation.facts import Fact, audience, fact_of
 
 REVOKED = 4401
@@ -130,10 +130,11 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
 
 async def deliver(events: list[Event]) -> None:
     """Hand events to their audiences: one message per group, so that a burst does not overrun a channel."""
+    titles = await database_sync_to_async(titles_of)(events)
     by_group: dict[str, list[Fact]] = {}
     for event in events:
         for group in audience(event):
-            by_group.setdefault(group, []).append(fact_of(event))
+            by_group.setdefault(group, []).append(fact_of(event, titles))
     layer = get_channel_layer()
     if layer is None:
         return

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import datetime as dt
-
 from django.db import transaction
-from django.db.models import DateTimeField, ExpressionWrapper, F
+from django.db.models import DateTimeField, ExpressionWrapper
+from django.db.models.functions import Now
 
 from checkpoints import claims
 from checkpoints.actors import Actor
@@ -58,8 +57,9 @@ def open_gate(
         )
         body = binding.body(target, asked)
         Proposal.objects.create(gate=gate, number=1, body=canonical(body), digest=binding.seen(body))
-        Hold.objects.make(
-            run=run, checkpoint=snapshot.id, kind=Hold.Kind.GATE, subject=gate.subject, reason=gate.title, by=by
+        # A new gate holds nothing yet, so this needs no look for a hold that stands.
+        Hold.objects.create(
+            run=run, checkpoint=snapshot.id, kind=Hold.Kind.GATE, subject=gate.subject, reason=gate.title, by=by.id
         )
         gate.say("gate.opened", by=by, data={"kind": gate.kind})
         claims.release(claim, status="waiting", reason=f"asks: {gate.title}", by=by)
@@ -83,14 +83,8 @@ def _gate(run: Run, snapshot: Snapshot, step: StepSpec, policy: Policy, card: Ca
         title=heading(card.title) or step.name,
         risk=card.risk,
         card=canonical(card.to_json()),
+        deadline=None if policy.deadline is None else ExpressionWrapper(Now() + policy.deadline, DateTimeField()),
     )
-    if policy.deadline is not None:
-        _set_deadline(gate, policy.deadline)
-    gate.refresh_from_db(fields=["opened_at", "deadline"])
+    # By the database's clock: within one statement the deadline's Now() is that of `opened_at`.
+    gate.deadline = None if policy.deadline is None else gate.opened_at + policy.deadline
     return gate
-
-
-def _set_deadline(gate: Gate, after: dt.timedelta) -> None:
-    """By the database's clock, counted from the gate's own opening."""
-    due = ExpressionWrapper(F("opened_at") + after, output_field=DateTimeField())
-    Gate.objects.filter(pk=gate.pk).update(deadline=due)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
@@ -13,6 +14,24 @@ from . import rings
 from .actors import Actor
 from .models import Event, EventText, Run
 from .values import canonical
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One event, not written yet.
+
+    `data` is kept for good, so it never holds personal text. `text` may be erased later: the event keeps only a
+    digest, salted, since a short text could be guessed from a plain one.
+    """
+
+    kind: str
+    subject: str
+    by: Actor
+    run: Run | None = None
+    team_id: int | None = None
+    version: int = 0
+    data: Mapping[str, Any] | None = None
+    text: str | None = None
 
 
 def record(
@@ -26,27 +45,38 @@ def record(
     data: Mapping[str, Any] | None = None,
     text: str | None = None,
 ) -> None:
-    """Append one event, and ring after commit.
+    """Append one event, and ring after commit; see Entry."""
+    entry = Entry(
+        kind=kind, subject=subject, by=by, run=run, team_id=team_id, version=version, data=data, text=text
+    )  # fmt: skip
+    append([entry])
 
-    `data` is kept for good, so it never holds personal text. `text` may be erased later: the event keeps only a
-    digest, salted, since a short text could be guessed from a plain one.
-    """
-    salt = secrets.token_bytes(16)
-    words = None if text is None else text.encode(errors="replace")
-    with transaction.atomic():
-        event = Event.objects.create(
-            kind=kind,
-            subject=subject,
+
+def append(entries: Sequence[Entry]) -> None:
+    """Append events in this order, and ring once after commit."""
+    texts: list[EventText] = []
+    events: list[Event] = []
+    for entry in entries:
+        run, salt = entry.run, secrets.token_bytes(16)
+        words = None if entry.text is None else entry.text.encode(errors="replace")
+        event = Event(
+            kind=entry.kind,
+            subject=entry.subject,
             run_id=run.pk if run else None,
-            team_id=run.team_id if run and team_id is None else team_id,
-            version=version,
-            actor=by.id,
-            actor_name=by.name,
-            data=canonical(dict(data or {})),
+            team_id=run.team_id if run and entry.team_id is None else entry.team_id,
+            version=entry.version,
+            actor=entry.by.id,
+            actor_name=entry.by.name,
+            data=canonical(dict(entry.data or {})),
             text_digest=None if words is None else text_digest(salt, words),
         )
+        events.append(event)
         if words is not None:
-            EventText.objects.create(event=event, salt=salt, text=words)
+            texts.append(EventText(event=event, salt=salt, text=words))
+    # No savepoint: where the event cannot be written, what it tells of must not be either.
+    with transaction.atomic(savepoint=False):
+        Event.objects.bulk_create(events)
+        EventText.objects.bulk_create(texts)
     transaction.on_commit(rings.ring)
 
 

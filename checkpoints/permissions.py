@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, Permission, User
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 
@@ -15,18 +16,36 @@ def teams_where(user: Any, codename: str) -> QuerySet[Group]:
     """
     if not user.is_authenticated or not user.is_active:
         return Group.objects.none()
-    app, _, name = codename.rpartition(".")
-    if user.is_superuser and name.startswith("view_"):
+    if user.is_superuser and codename.rpartition(".")[2].startswith("view_"):
         return Group.objects.all()
-    wanted = Q(codename=name) & (Q(content_type__app_label=app) if app else Q())
     mine = Group.objects.filter(pk__in=user.groups.values("pk"))
-    if user.user_permissions.filter(wanted).exists():
+    if user.user_permissions.filter(_named(codename)).exists():
         return mine
     through = Group.permissions.through.objects.filter(group_id=OuterRef("pk"))
-    given = Q(permission__codename=name) & (Q(permission__content_type__app_label=app) if app else Q())
-    return mine.filter(Exists(through.filter(given)))
+    return mine.filter(Exists(through.filter(_named(codename, "permission__"))))
 
 
 def may(user: Any, team_id: int, codename: str) -> bool:
     """Whether this person has the permission in this team."""
     return teams_where(user, codename).filter(pk=team_id).exists()
+
+
+def holders(codename: str, *, teams: Collection[int], among: Collection[int]) -> dict[int, bool]:
+    """Which of the people `among`, by id, have a permission in one of the `teams`, in one statement.
+
+    The rule of `teams_where` for many at once, but that a superuser sees nothing more by it. Who is missing in the
+    answer has no account, or one that is switched off.
+    """
+    granted = Permission.objects.filter(_named(codename))
+    memberships = User.groups.through.objects.filter(user_id=OuterRef("pk"), group_id__in=teams)
+    by_team = Group.permissions.through.objects.filter(group_id=OuterRef("group_id"), permission__in=granted)
+    own = User.user_permissions.through.objects.filter(user_id=OuterRef("user_id"), permission__in=granted)
+    may = Exists(memberships.filter(Exists(by_team) | Exists(own)))
+    return dict(User.objects.filter(pk__in=among, is_active=True).annotate(may=may).values_list("pk", "may"))
+
+
+def _named(codename: str, path: str = "") -> Q:
+    """The permissions that "view_run" or "checkpoints.view_run" names, from a table that reaches them by `path`."""
+    app, _, name = codename.rpartition(".")
+    of_app = Q(**{f"{path}content_type__app_label": app}) if app else Q()
+    return Q(**{f"{path}codename": name}) & of_app

@@ -1,8 +1,13 @@
-"""A gate: a stop at which people are asked, and the versions of what they are asked about."""
+"""A gate: a stop at which people are asked, and the versions of what they are asked about.
+
+Locks go one way, or two writers wait for each other: a gate's row before its run's. Closing a gate wakes its run, so
+who ends a run locks what it asks first.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -17,12 +22,24 @@ from approvals.errors import AlreadyDecided, DecisionRefused, GateExpired, GateW
 from checkpoints import actors, ledger, values
 from checkpoints.actors import Actor
 from checkpoints.permissions import teams_where
+from checkpoints.rows import run_sql
 
 from .decision import Decision
 from .policy import Policy
 
 if TYPE_CHECKING:
     from .outcome import Outcome
+
+# Past the ORM for its RETURNING: what was written need not be read again. $2 the status or null, $3 the proposal
+# that must stand or null, $4 whether the deadline must have passed.
+_MOVE = """
+UPDATE approvals_gate SET version = version + 1, status = coalesce($2::text, status),
+  closed_at = CASE WHEN $2::text IS NULL THEN closed_at ELSE statement_timestamp() END
+WHERE id = $1 AND status = 'open'
+  AND ($3::int IS NULL OR proposal = $3::int AND (deadline IS NULL OR deadline > statement_timestamp()))
+  AND (NOT $4::boolean OR deadline <= statement_timestamp())
+RETURNING status, version, proposal, deadline, closed_at
+"""
 
 
 class GateQuerySet(models.QuerySet["Gate"]):
@@ -179,14 +196,10 @@ class Gate(models.Model):
         deadline. False: the gate is not open, something else stands, or the deadline says otherwise.
         Afterwards this row is locked until the transaction ends, and this object is up to date.
         """
-        gates = Gate.objects.open().filter(pk=self.pk)
-        gates = gates.filter(deadline__lte=Now()) if due else gates
-        gates = gates if proposal is None else gates.in_time().filter(proposal=proposal)
-        ended: dict[str, Any] = {} if status is None else {"status": status, "closed_at": Now()}
-        if not gates.update(version=F("version") + 1, **ended):
-            return False
-        self.refresh_from_db(fields=["status", "version", "proposal", "deadline", "closed_at"])
-        return True
+        moved = run_sql(_MOVE, [self.pk, status, proposal, due])
+        if moved:
+            ((self.status, self.version, self.proposal, self.deadline, self.closed_at),) = moved
+        return bool(moved)
 
     def supersede(self) -> int:
         """Make room for the next proposal and say its number. Only after `move` has locked the row."""
@@ -194,10 +207,10 @@ class Gate(models.Model):
         self.proposal += 1
         return self.proposal
 
-    def lost_race(self, seen: bytes, standing: Proposal) -> DecisionRefused | None:
+    def lost_race(self, seen: bytes, standing: Proposal, now: datetime) -> DecisionRefused | None:
         """Why a decision on what `seen` digests does not count; None where nothing stands against it.
 
-        Speaks of this object as it was read: read it afresh before.
+        Speaks of this object as it was read, at `now` by the database's clock: read it afresh before.
         """
         if self.status == Gate.Status.WITHDRAWN:
             return GateWithdrawn(self.outcome.words)
@@ -206,7 +219,7 @@ class Gate(models.Model):
         if self.status == Gate.Status.DECIDED:
             outcome = self.outcome
             return AlreadyDecided(outcome.by_name or outcome.by, outcome.get_kind_display(), outcome.created_at)
-        if self.deadline and not Gate.objects.in_time().filter(pk=self.pk).exists():
+        if self.deadline and self.deadline <= now:
             return GateExpired()
         if bytes(standing.digest) == seen:
             return None
@@ -217,20 +230,25 @@ class Gate(models.Model):
         looked_at = self.proposals.filter(digest=seen).first()
         return body_rows(looked_at.content, self.standing().content) if looked_at else []
 
-    def say(self, kind: str, *, by: Actor, data: Mapping[str, Any] | None = None, text: str | None = None) -> None:
-        """Append this gate's event, with what live pages need to say it. In the caller's transaction."""
-        facts = {"title": self.title, "by": by.name, "status": self.status, "step": self.step, "risk": self.risk}
-        reviewers = [group.pk for group in self.policy.reviewers]
-        ledger.record(
-            kind,
+    def entry(
+        self, kind: str, *, by: Actor, data: Mapping[str, Any] | None = None, text: str | None = None
+    ) -> ledger.Entry:
+        """This gate's event as things stand: never its title, which names people, and which stays in this row."""
+        facts = {"status": self.status, "step": self.step, "risk": self.risk, "reviewers": self.policy.reviewer_ids}
+        return ledger.Entry(
+            kind=kind,
             subject=self.subject,
             by=by,
             run=self.run,
             team_id=self.team_id,
             version=self.version,
-            data={**facts, "reviewers": reviewers, **(data or {})},
+            data={**facts, **(data or {})},
             text=text or None,
         )
+
+    def say(self, kind: str, *, by: Actor, data: Mapping[str, Any] | None = None) -> None:
+        """Append this gate's event. In the caller's transaction."""
+        ledger.append([self.entry(kind, by=by, data=data)])
 
 
 class Proposal(models.Model):

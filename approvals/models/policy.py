@@ -68,3 +68,8 @@ class Policy(models.Model):
     def reviewers(self) -> list[Group]:
         """The groups whose members may decide. A version's groups never change."""
         return list(self.groups.order_by("name")) or [self.team]
+
+    @cached_property
+    def reviewer_ids(self) -> list[int]:
+        """Their ids. A reader that has them from its own statement puts them here."""
+        return list(self.groups.order_by("name").values_list("pk", flat=True)) or [self.team_id]

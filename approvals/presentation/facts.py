@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypedDict
 
 from checkpoints import values
@@ -22,15 +23,15 @@ class Fact(TypedDict):
     title: str
 
 
-def fact_of(event: Event) -> Fact:
-    """The fact that an event is."""
+def fact_of(event: Event, titles: Mapping[str, str]) -> Fact:
+    """The fact that an event is. `titles`, by subject: events hold none, since titles name people."""
     return {
         "cursor": str(Cursor.of(event)),
         "kind": event.kind,
         "subject": event.subject,
         "run": f"run:{event.run_id}" if event.run_id else "",
         "version": event.version,
-        "title": str(data_of(event).get("title", "")),
+        "title": titles.get(event.subject, ""),
     }
 
 

@@ -18,7 +18,19 @@ from django.db.models.functions import Now
 
 from checkpoints import permissions, rings, signals
 from checkpoints.actors import Actor
-from checkpoints.rows import storable
+from checkpoints.rows import run_sql, storable
+
+# The change and its event are one statement: a decision waits for it.
+_WAKE = """
+WITH woken AS (
+  UPDATE checkpoints_run SET status = 'queued', wake_at = statement_timestamp(), version = version + 1
+  WHERE id = $1 AND status = 'waiting' RETURNING id, team_id, wake_at, version
+), said AS (
+  INSERT INTO checkpoints_event (kind, run_id, team_id, subject, version, actor, actor_name, data)
+  SELECT 'run.queued', id, team_id, 'run:' || id, version, $2, $3, '{}'::bytea FROM woken
+)
+SELECT wake_at, version FROM woken
+"""
 
 
 class RunQuerySet(models.QuerySet["Run"]):
@@ -107,12 +119,10 @@ class Run(models.Model):
 
     def wake(self, by: Actor) -> bool:
         """Queue a waiting run and ring for it after commit; False where it was not waiting. Safe to repeat."""
-        with transaction.atomic():
-            waiting = Run.objects.filter(pk=self.pk, status=Run.Status.WAITING)
-            woken = waiting.update(status=Run.Status.QUEUED, wake_at=Now(), version=F("version") + 1)
-            if woken:
-                self._say("run.queued", by)
-            transaction.on_commit(self._doorbell)
+        woken = run_sql(_WAKE, [self.pk, by.id, by.name])
+        if woken:
+            self.status, ((self.wake_at, self.version),) = Run.Status.QUEUED, woken
+        transaction.on_commit(self._doorbell)
         return bool(woken)
 
     def cancel(self, by: Actor, reason: str = "") -> bool:

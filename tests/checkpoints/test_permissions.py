@@ -74,3 +74,32 @@ def test_the_right_app_has_to_give_the_permission() -> None:
     run = make_run()
     user = make_user(allow(run.team, "view_run"))
     assert not permissions.may(user, run.team_id, "approvals.view_run")
+
+
+def test_many_people_are_asked_about_at_once_by_the_rule_for_one() -> None:
+    """Two statements of one rule: wherever they part, a voter would count who may not decide."""
+    rewinds, views, foreign = make_run(), make_run(), make_run()
+    allow(rewinds.team, "rewind_run")
+    allow(views.team, "view_run")
+    people = [
+        make_user(),
+        make_user(rewinds.team),
+        make_user(views.team),
+        make_user(views.team, own=("rewind_run",)),
+        make_user(own=("rewind_run",)),
+        make_user(rewinds.team, views.team, own=("view_run",)),
+        make_user(foreign.team, own=("rewind_run",)),
+        make_user(is_superuser=True),
+        make_user(rewinds.team, is_superuser=True),
+        make_user(rewinds.team, is_active=False),
+    ]
+    for name in ("checkpoints.rewind_run", "rewind_run", "approvals.rewind_run"):
+        for teams in ([rewinds.team_id], [views.team_id], [rewinds.team_id, views.team_id], []):
+            found = permissions.holders(name, teams=teams, among=[user.pk for user in people])
+            one_by_one = {
+                user.pk: permissions.teams_where(user, name).filter(pk__in=teams).exists()
+                for user in people
+                if user.is_active
+            }
+            assert found == one_by_one
+    assert permissions.holders("rewind_run", teams=[rewinds.team_id], among=[]) == {}

@@ -33,8 +33,8 @@ def test_an_event_of_no_team_and_no_run_is_told_to_nobody() -> None:
 
 
 def test_a_fact_says_what_happened_and_carries_nothing_else_of_the_data() -> None:
-    data = {"title": "Refund?", "reviewers": [3], "secret": "card 4417"}
-    fact = fact_of(make_event("gate.opened", "gate:42", data=data))
+    data = {"title": "Pay?", "reviewers": [3], "secret": "card 4417"}
+    fact = fact_of(make_event("gate.opened", "gate:42", data=data), {"gate:42": "Refund?", "gate:43": "Other"})
     assert fact == {
         "cursor": "9.5", "kind": "gate.opened", "subject": "gate:42", "run": "run:7", "version": 2, "title": "Refund?",
     }  # fmt: skip

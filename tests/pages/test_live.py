@@ -13,8 +13,9 @@ from approvals import live
 from approvals.live import LiveConsumer
 from checkpoints import cursor
 from checkpoints.models import Event
+from tests.approvals.statements import sent
 from tests.conftest import session_of
-from tests.factories import ann, decide, eve, make_gate, make_policy, make_team, mira
+from tests.factories import ann, decide, eve, make_card, make_gate, make_policy, make_team, mira
 from tests.pages.sockets import Socket
 
 
@@ -51,6 +52,32 @@ async def test_a_member_hears_of_a_gate_of_their_team_and_an_outsider_does_not()
         assert [fact for fact in facts if fact["kind"] == "gate.opened" and fact["subject"] == f"gate:{gate.pk}"]
         assert not [fact for fact in facts if fact["kind"] == "checkpoint.saved"]
         assert await theirs.hear_all() == []
+
+
+async def test_a_fact_of_a_gate_names_its_title_which_no_event_holds_by_one_query_for_all() -> None:
+    team = await database_sync_to_async(make_team)()
+    member, other = await database_sync_to_async(ann)(team), await database_sync_to_async(mira)(team)
+    async with socket(member) as mine, socket(other) as theirs:
+        since = await database_sync_to_async(cursor.newest)()
+        cards = [make_card(title=f"Refund {number} to Marit Ellery") for number in range(3)]
+        gates = [await database_sync_to_async(make_gate)(team=team, card=card) for card in cards]
+        with sent() as statements:
+            await tell(since)
+        wanted = {gate.subject: gate.title for gate in gates}
+        for heard in (await mine.hear_all(), await theirs.hear_all()):
+            told = {fact["subject"]: fact["title"] for fact in heard if fact["kind"] == "gate.opened"}
+            assert told == wanted
+        assert len([each for each in statements if "approvals_gate" in each]) == 1
+
+
+async def test_what_is_replayed_names_its_gates_too() -> None:
+    team = await database_sync_to_async(make_team)()
+    member = await database_sync_to_async(ann)(team)
+    since = await database_sync_to_async(cursor.newest)()
+    gate = await database_sync_to_async(make_gate)(team=team, card=make_card(title="Refund Marit Ellery"))
+    async with socket(member, after=since) as mine:
+        heard = await mine.hear_all()
+    assert [fact["title"] for fact in heard if fact["subject"] == gate.subject] == ["Refund Marit Ellery"]
 
 
 async def test_a_reviewer_from_elsewhere_hears_of_the_gate_and_not_of_the_run() -> None:
