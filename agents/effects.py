@@ -4,6 +4,8 @@ The intent row and the grant's consumption are one transaction, guarded by the r
 sent. What came of it and the checkpoint are one transaction afterwards. A row that still says *intended* when the
 next worker comes was left by one that died: nobody knows what happened, and only an idempotent effect is simply
 sent again, under its old key.
+
+Locks go one way, or two workers wait for each other: the effect's row, then a gate's, then the run's.
 """
 
 from __future__ import annotations
@@ -122,8 +124,8 @@ def _resume(slice: Slice, spec: StepSpec, row: Effect) -> bool:
 def _again(slice: Slice, row: Effect) -> Effect:
     """Intend the same key once more, under this claim's token. Raises Fenced."""
     with transaction.atomic():
-        _hold_token(slice)
         row.retried(token=slice.claim.token, by=slice.by)
+        _hold_token(slice)
     crash.point("after_intent")
     return row
 
@@ -141,8 +143,8 @@ def _send(slice: Slice, spec: StepSpec, row: Effect) -> bool:
     try:
         output = outputs.checked(slice.agent, slice.plan, spec, returned.value)
         with transaction.atomic():
-            going = slice.executed(spec, output.writes, output.goto, took=returned.took, notes=returned.notes)
             row.done(outputs.packed(output), by=slice.by)
+            going = slice.executed(spec, output.writes, output.goto, took=returned.took, notes=returned.notes)
     except Fenced:
         report(row, outputs.packed(output))
         raise
@@ -197,7 +199,8 @@ def report(row: Effect, result: object) -> None:
     try:
         with transaction.atomic():
             row.done(result, by=actors.SYSTEM)
-            for gate in Gate.objects.filter(run=row.run, step=row.step, kind="recovery", status="open"):
+            asking = Gate.objects.open().filter(run=row.run, step=row.step, kind=Gate.Kind.RECOVERY)
+            for gate in list(asking.select_for_update().order_by("pk")):
                 gate.withdraw(by=actors.SYSTEM, reason="The worker reported that it happened.")
     except Fenced:
         log.info("effect.reported_late", run=row.run_id, step=row.step, key=row.key)

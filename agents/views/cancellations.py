@@ -11,6 +11,7 @@ from django.views.decorators.http import require_POST
 
 from approvals.models import Gate
 from checkpoints import actors
+from checkpoints.actors import Actor
 from checkpoints.models import Run
 from checkpoints.permissions import may
 
@@ -35,15 +36,31 @@ def create(request: HttpRequest, run_id: int) -> HttpResponse:
     return render(request, "runs/run.html", context, status=409)
 
 
-@transaction.atomic(durable=True)
-def cancelled(run: Run, *, by: User, reason: str) -> bool:
-    """End the run and withdraw what it still asks, in one transaction; False where it had ended before.
+class _GateOpened(Exception):
+    """The run asked something between the look for its gates and its end: begin again."""
 
-    The run ends first: a gate that closes wakes its run, and only a run that waits can be woken.
+
+def cancelled(run: Run, *, by: User, reason: str) -> bool:
+    """End the run and withdraw what it still asks, in one transaction; False where it had ended before."""
+    while True:
+        try:
+            with transaction.atomic(durable=True):
+                return _cancelled(run, by=actors.of_user(by), reason=reason)
+        except _GateOpened:
+            continue
+
+
+def _cancelled(run: Run, *, by: Actor, reason: str) -> bool:
+    """Gates are locked before their run, as a decision does it: the other way round the two would wait for each other.
+
+    The run ends before they are withdrawn: a gate that closes wakes its run, and only a run that waits can be woken.
     """
-    actor = actors.of_user(by)
-    if not run.cancel(by=actor, reason=reason):
+    asking = Gate.objects.open().filter(run=run)
+    gates = {gate.pk: gate for gate in asking.select_for_update().order_by("pk")}
+    if not run.cancel(by=by, reason=reason):
         return False
-    for gate in Gate.objects.filter(run=run, status=Gate.Status.OPEN):
-        gate.withdraw(by=actor, reason="The run was cancelled.")
+    if asking.exclude(pk__in=gates).exists():
+        raise _GateOpened
+    for gate in gates.values():
+        gate.withdraw(by=by, reason="The run was cancelled.")
     return True

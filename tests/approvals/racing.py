@@ -29,11 +29,11 @@ def race(calls: Sequence[Callable[[], Any]]) -> list[Any]:
         return list(pool.map(run, calls))
 
 
-def meet_lock(held: Callable[[], Any], late: Callable[[], Any]) -> Any:
+def meet_lock(held: Callable[[], Any], late: Callable[[], Any], then: Callable[[], Any] | None = None) -> Any:
     """What `late` gave, or raised, when it ran into rows that `held` had written and not committed yet.
 
     `late` starts in a transaction that sees the rows as they were, and goes on when `held` is committed; or it
-    is over before, where it takes no lock.
+    is over before, where it takes no lock. `then` writes more while `late` waits.
     """
     waiting = """SELECT count(*) FROM pg_stat_activity
         WHERE wait_event_type = 'Lock' AND datname = current_database() AND pid <> pg_backend_pid()"""
@@ -56,4 +56,6 @@ def meet_lock(held: Callable[[], Any], late: Callable[[], Any]) -> Any:
             held()
             running = pool.submit(run)
             until(lambda: running.done() or blocked(), within=10)
+            if then is not None:
+                then()
         return running.result(timeout=20)
