@@ -7,7 +7,7 @@ INSTALL := $(PYTHON) config/local/install.py $(VENV)
 # Checks read the settings and touch no server.
 CHECK_ENV := HOLDPOINT_SECRET_KEY=check DATABASE_URL=postgres://check@/check REDIS_URL=redis://127.0.0.1:1/0
 
-.PHONY: help run reset test check bench browser
+.PHONY: help run reset test check bench screenshots browser
 help: ## list these targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */\1\t/' | expand -t 10
 
@@ -31,6 +31,9 @@ check: ## style, types, import layers, migrations in step
 bench: ## print the figures, with this machine's floor from the same run
 	@$(INSTALL) requirements-dev.txt
 	@$(PY) -m benchmarks
+
+screenshots: browser ## take the pictures in docs/screenshots, of a stack of their own
+	@exec $(PY) -m docs.screenshots
 
 browser:
 	@$(INSTALL) requirements-dev.txt

@@ -17,7 +17,8 @@ def main(asked: list[str]) -> int:
         print(f"There is no section {', '.join(unknown)}; there are {', '.join(SECTIONS)}.")
         return 1
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    print(f"{os.cpu_count()} cores, {memory:.0f} GiB, {platform.system()} {platform.machine()}, {platform.python_version()}")
+    system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
+    print(f"{os.cpu_count()} cores, {memory:.0f} GiB, {system}")
     failed = []
     for section in asked or SECTIONS:
         print(f"\n== {section}", flush=True)

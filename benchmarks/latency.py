@@ -61,7 +61,7 @@ def _decisions(ann: User, rounds: int) -> tuple[list[float], list[float]]:
     bare, decided = [], []
     for n in range(WARM + rounds):
         sent = time.monotonic_ns()
-        hop.apply_async(args=[f"hop-{n}"], queue=queue)
+        hop.apply_async(args=(f"hop-{n}",), queue=queue)
         bare.append((int(client.blpop([f"hop-{n}"], timeout=10)[1]) - sent) / 1e6)  # type: ignore[index]
         gate = _gate(ann)
         with _commits() as committed:
@@ -90,13 +90,14 @@ def _facts(ann: User, base: str, rounds: int) -> list[float]:
     """Milliseconds from the gate step's last line to its fact at a socket."""
     from django.conf import settings
     from websockets.sync.client import connect
+    from websockets.typing import Origin
 
     from tests.conftest import session_of
 
     cookie = f"{settings.SESSION_COOKIE_NAME}={session_of(ann)}"
     waits = []
     url = base.replace("http", "ws", 1) + "/ws/"
-    with connect(url, origin=base, additional_headers={"Cookie": cookie}) as socket:  # type: ignore[arg-type]
+    with connect(url, origin=Origin(base), additional_headers={"Cookie": cookie}) as socket:
         for _ in range(WARM + rounds):
             run_id = _start(ann)
             while True:

@@ -33,7 +33,7 @@ def main(runs: int = 1000) -> None:
         after = {name: _resident(service) for name, service in services.items()}
     for name in services:
         print(f"{name:<10} {before[name]:7.1f} MB -> {after[name]:7.1f} MB after {runs} runs")
-    print(f"{runs / took:.1f} runs/s from start through gate and approval to the end, started and decided by one process")
+    print(f"{runs / took:.1f} runs/s from start through gate and approval to the end, decided by one process")
 
 
 def _pass(ann: object, count: int) -> None:
@@ -51,7 +51,8 @@ def _pass(ann: object, count: int) -> None:
 def _resident(service: Service) -> float:
     """Proportional set size where the kernel tells it, so that shared pages count once; MB."""
     parent = psutil.Process(service.pid)
-    return sum(each.memory_full_info().pss for each in [parent, *parent.children(recursive=True)]) / 1e6
+    total: int = sum(each.memory_full_info().pss for each in [parent, *parent.children(recursive=True)])
+    return total / 1e6
 
 
 if __name__ == "__main__":

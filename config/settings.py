@@ -116,6 +116,9 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 }
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_SERIALIZER = "json"
+# Tasks a worker runs before Celery closes its database connections. Without it Celery closes the whole pool around
+# every task, and connecting costs more than a step does; broken connections are noticed and replaced all the same.
+CELERY_DB_REUSE_MAX = 1_000_000_000
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_RESULT_BACKEND = None
 CELERY_TASK_ACKS_LATE = True

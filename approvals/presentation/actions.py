@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,6 +29,7 @@ class Pinned:
     before: Any = None
     changed: str = ""  # by whom: "you", "others", or nobody
     editable: bool = False
+    unit: str = ""  # the currency beside an amount
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,6 +144,7 @@ def inputs_of(action: Action, *, typed: Typed, errors: Mapping[str, str]) -> lis
 
 def pinned_of(action: Action, *, mine: Any, before: Action | None, inputs: Sequence[Input]) -> list[Pinned]:
     offered = {each.field.pointer for each in inputs if not each.fixed}
+    labels = {each.field.pointer: each.field.label for each in inputs}
     found = []
     for place in action.pinned:
         stands = at(action.arguments, place)
@@ -149,12 +152,22 @@ def pinned_of(action: Action, *, mine: Any, before: Action | None, inputs: Seque
         if value is MISSING and stands is MISSING:
             continue
         changed = "you" if value != stands else "others" if stands != proposed else ""
-        label = " ".join(pointers.tokens(place)).replace("_", " ") or "all of it"
+        label = labels.get(place) or " ".join(pointers.tokens(place)).replace("_", " ") or "all of it"
         old = stands if changed == "you" else proposed
         found.append(
-            Pinned(label=label, value=shown(value), before=shown(old), changed=changed, editable=place in offered)
-        )
+            Pinned(
+                label=label, value=shown(value), before=shown(old), changed=changed, editable=place in offered,
+                unit=unit_of(action.arguments, place, value),
+            )
+        )  # fmt: skip
     return found
+
+
+def unit_of(arguments: Any, place: str, value: Any) -> str:
+    """The currency code that stands beside an amount as its sibling `currency`; "" where there is none."""
+    beside = at(arguments, place.rpartition("/")[0] + "/currency")
+    is_amount = isinstance(value, str) and re.fullmatch(r"-?\d+(\.\d+)?", value)
+    return beside if is_amount and isinstance(beside, str) and re.fullmatch("[A-Z]{3}", beside) else ""
 
 
 def at(value: Any, place: str) -> Any:

@@ -68,13 +68,17 @@ def permission(name: str) -> int:
 
 
 def make_policy() -> None:
-    """Let Support and Finance decide refunds: one of them, and never who started the run."""
+    """Let Support and Finance decide refunds within two days: one of them, and never who started the run."""
+    from datetime import timedelta
+
     from django.contrib.auth.models import Group
 
     from approvals.models import Policy
 
     support = Group.objects.get(name="Support")
-    policy, _ = Policy.objects.get_or_create(team=support, name="refunds", version=1)
+    policy, _ = Policy.objects.get_or_create(
+        team=support, name="refunds", version=1, defaults={"deadline": timedelta(days=2)}
+    )
     policy.groups.set(Group.objects.filter(name__in=TEAMS))
 
 
