@@ -31,7 +31,7 @@ def test_a_gates_page_says_what_is_asked_and_what_a_yes_does() -> None:
     assert "Refund €120.00 to Marit" in page
     assert "Amount over 100" in page
     assert "Approve €120.00 and run pay, reply" in page
-    assert "Pinned: <bdi>amount</bdi>" in page
+    assert "Pinned: <bdi>Amount</bdi>" in page
     assert 'name="args.refund/amount"' in page
     assert "If you send it back to" in page
 
