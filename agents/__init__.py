@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from approvals.cards import Action, Card
+    from approvals.cards import Action, Card, Quote
     from checkpoints.ops import Append, Splice
 
     from .base import Agent, Done, Jump, effect, gate, step
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "agents.base": ("Agent", "Done", "Jump", "effect", "gate", "step"),
     "agents.errors": ("AgentError", "EffectFailed", "EffectUnknown", "Retry", "StepFailed"),
-    "approvals.cards": ("Action", "Card"),
+    "approvals.cards": ("Action", "Card", "Quote"),
     "checkpoints.ops": ("Append", "Splice"),
 }
 
@@ -32,6 +32,7 @@ __all__ = [
     "EffectFailed",
     "EffectUnknown",
     "Jump",
+    "Quote",
     "Retry",
     "Splice",
     "StepFailed",

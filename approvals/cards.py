@@ -68,6 +68,18 @@ class Action:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Quote:
+    """Somebody's words in the saved state, shown as theirs. The checkpoint that the gate binds holds the words."""
+
+    label: str  # who said it and how: "Marit Ellery, customer, by mail"
+    pointer: str  # where in the state the text is
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object with every field."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Card:
     """Everything that a gate shows as asked-for."""
 
@@ -79,6 +91,7 @@ class Card:
     risk: str = "medium"
     reasons: Sequence[str] = ()  # why the risk is what it is
     actions: Sequence[Action] = ()
+    quotes: Sequence[Quote] = ()  # what people said, beside the agent's account of it
     allows: Sequence[str] = ()  # effect steps that an approval lets run
     back_to: Sequence[str] = ()  # steps that the run can be sent back to
     on_reject: str = ""  # the step that a rejection is sent back to unless the reviewer chooses; empty: stop
@@ -87,7 +100,7 @@ class Card:
     reopened: dict[str, Any] | None = None  # {"gate": id, "changes": [rows]} where an approval no longer held
 
     def __post_init__(self) -> None:
-        for name in ("reasons", "actions", "allows", "back_to"):
+        for name in ("reasons", "actions", "quotes", "allows", "back_to"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
 
     def action(self, action_id: str) -> Action | None:
@@ -102,13 +115,15 @@ class Card:
         """A JSON object with every field."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
         lists = {name: list(plain[name]) for name in ("reasons", "allows", "back_to")}
-        return {**plain, **lists, "actions": [action.to_json() for action in self.actions]}
+        nested = {name: [each.to_json() for each in plain[name]] for name in ("actions", "quotes")}
+        return {**plain, **lists, **nested}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Card:
         """The card that `to_json` wrote; names that are not a card's are passed over."""
         known = {f.name: data[f.name] for f in fields(cls) if f.name in data}
-        return cls(**{**known, "actions": [Action.from_json(action) for action in data.get("actions", [])]})
+        actions = [Action.from_json(action) for action in data.get("actions", [])]
+        return cls(**{**known, "actions": actions, "quotes": [Quote(**quote) for quote in data.get("quotes", [])]})
 
 
 def completed(card: Card, *, step: StepSpec, plan: PlanSpec, state: Mapping[str, Any]) -> Card:
@@ -128,6 +143,7 @@ def completed(card: Card, *, step: StepSpec, plan: PlanSpec, state: Mapping[str,
         on_expire=card.on_expire or step.on_expire,
     )
     faults = [*_identifier_faults(whole), *_allow_faults(whole, step), *_question_faults(whole)]
+    faults += _quote_faults(whole, state)
     known = {s.name for s in plan.steps}
     sent_to = {*whole.back_to, whole.on_reject, whole.on_expire} - {""}
     faults += [f"the plan has no step {name!r} to go to" for name in sorted(sent_to - known)]
@@ -186,6 +202,18 @@ def _allow_faults(card: Card, step: StepSpec) -> list[str]:
     for action in card.actions:
         if action.effect and action.effect not in card.allows:
             faults.append(f"action {action.id!r} asks for {action.effect!r}, which the gate does not allow")
+    return faults
+
+
+def _quote_faults(card: Card, state: Mapping[str, Any]) -> list[str]:
+    faults = []
+    for quote in card.quotes:
+        if not quote.label.strip():
+            faults.append(f"the quote of {quote.pointer} needs a label that says whose words it quotes")
+        if not pointers.has(state, quote.pointer):
+            faults.append(f"there is nothing at {quote.pointer} in the state to quote")
+        elif not isinstance(pointers.get(state, quote.pointer), str):
+            faults.append(f"what is at {quote.pointer} in the state is no text to quote")
     return faults
 
 

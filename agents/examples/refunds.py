@@ -30,7 +30,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-from agents import Action, Agent, AgentError, Card, Jump, StepFailed, effect, gate, step
+from agents import Action, Agent, AgentError, Card, Jump, Quote, StepFailed, effect, gate, step
 
 from . import refunds_mail, refunds_orders, refunds_payments, refunds_risk, refunds_rules, refunds_words
 from .refunds_money import shown
@@ -122,6 +122,7 @@ class Refunds(Agent):
             risk="medium",
             reasons=[f"The mail was hard to read: {problem}" for problem in ticket.problems] or [why.capitalize()],
             actions=[Action(id="facts", title="Missing facts", tool="facts", pointer="/facts")],
+            quotes=[said(ticket)],
         )
 
     @step(reads_world=True)
@@ -187,6 +188,13 @@ class Refunds(Agent):
                     pinned=["/to"],
                 ),
             ],
+            quotes=[
+                said(ticket),
+                *(
+                    Quote(label=f"{each.by}, reviewer, sent it back", pointer=f"/feedback/{number}/text")
+                    for number, each in enumerate(feedback)
+                ),
+            ],
         )
 
     @effect(undo="cancel_payment", idempotent=True)
@@ -210,6 +218,12 @@ class Refunds(Agent):
         said = proposal.reply
         text = f"{said.text}\n\n{refunds_words.statement(order, proposal.refund, payment)}\n"
         return {"reply_sent": refunds_payments.mail(said.to, said.subject, text, key)}
+
+
+def said(ticket: Ticket) -> Quote:
+    """The customer's own words, as the reviewer should read them: beside the agent's summary, not through it."""
+    who = one_line(ticket.from_name or ticket.from_address) or "Somebody who cannot be made out"
+    return Quote(label=f"{who}, customer, by mail", pointer="/ticket/text")
 
 
 def fixed(noun: type[BaseModel], **values: str) -> dict[str, Any]:

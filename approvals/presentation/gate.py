@@ -17,7 +17,7 @@ from checkpoints.models import Checkpoint
 from checkpoints.plans import PlanSpec, spec_of
 from checkpoints.snapshots import Snapshot
 
-from . import actions, agreement, consequences, outcomes, unseen, untrusted
+from . import actions, agreement, consequences, outcomes, quotes, unseen, untrusted
 from .actions import Typed
 
 STEPS = 24  # shown in the compact list
@@ -213,6 +213,11 @@ class GatePage:
     def unfolded(self) -> list[str]:
         """The fields that the actions speak of."""
         return [action.pointer.split("/")[1] for action in self.card.actions if action.pointer.count("/") > 0]
+
+    @property
+    def quotes(self) -> list[quotes.Quoted]:
+        """What people said, from the state that the gate shows."""
+        return quotes.quoted(self.card, self.snapshot.state)
 
     @property
     def earlier(self) -> int:

@@ -20,6 +20,7 @@ from agents.examples import refunds_payments
 from agents.examples.refunds import Refunds
 from agents.examples.refunds_state import Reason, Refund
 from agents.start import start_run
+from approvals import pointers
 from approvals.errors import AlreadyDecided, DecisionRefused, Invalid
 from checkpoints import actors, store
 from checkpoints.models import Checkpoint, Run
@@ -329,3 +330,22 @@ def test_the_command_starts_a_run_for_each_mail(world: World, capsys: pytest.Cap
     assert len(lines) == 14
     assert "Marit Ellery: Order 20418: the frames are on their way back" in lines[0]
     assert Run.objects.filter(team=team).count() == 14
+
+
+@pytest.mark.parametrize(("mail", "step"), [("01", "review"), ("08", "ask_facts")])
+def test_the_customers_own_words_stand_beside_the_agents_account_of_them(world: World, mail: str, step: str) -> None:
+    run = make_team_run(mail)
+    gate = open_gate(run)
+    ticket = state(run)["ticket"]
+    [quote] = gate.standing().card.quotes
+    assert (gate.step, quote.label) == (step, f"{ticket['from_name']}, customer, by mail")
+    assert pointers.get(state(run), quote.pointer) == ticket["text"] != ""
+
+
+def test_what_a_reviewer_said_who_sent_it_back_is_quoted_when_it_is_asked_again(world: World) -> None:
+    run = make_team_run("02")
+    decide(open_gate(run), reviewer(run), "reject", then="back", back_to="propose", comment="half of it")
+    gate = open_gate(advance_to_rest(run))
+    _, quote = gate.standing().card.quotes
+    assert quote.label == "Ann Okafor, reviewer, sent it back"
+    assert pointers.get(state(run), quote.pointer) == "half of it"

@@ -1,0 +1,29 @@
+"""What people said, as a gate shows it: their words from the saved state, under the label that the card gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from approvals import pointers
+from approvals.cards import Card
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quoted:
+    """One person's words. Every part is untrusted: a label names whoever wrote, as they wrote it."""
+
+    who: str
+    how: str  # what the label says beside the name; may be empty
+    text: str
+    pointer: str
+
+
+def quoted(card: Card, state: Mapping[str, Any]) -> list[Quoted]:
+    """The card's quotes in its order."""
+    found = []
+    for quote in card.quotes:
+        who, _, how = quote.label.partition(", ")
+        found.append(Quoted(who=who, how=how, text=str(pointers.get(state, quote.pointer)), pointer=quote.pointer))
+    return found
