@@ -13,11 +13,12 @@ from typing import Any
 
 from . import digests, payloads, rows
 from .errors import NotVerified
-from .parts import Entry, Leaf, Part, Series, Tail, measure
+from .parts import Entry, Leaf, Part, Series, Tail, chain, measure
 from .rows import Row
 from .values import decode
 
 Fetch = Callable[[set[bytes]], dict[bytes, tuple[bytes, bool]]]  # digests -> content and wide, verified
+_MARKS = (b"@", b"#")  # what a line that is a reference begins with
 
 
 @dataclass(slots=True)
@@ -35,9 +36,9 @@ class _Items:
 
     def measure(self, upto: int | None = None) -> None:
         """Bring `head` and `size` up to the last line, or to one before."""
-        stretch = [measure(line) for line in self.lines[self.measured : upto]]
-        self.head = digests.extend(self.head, [digest for digest, _ in stretch])
-        self.size += sum([size for _, size in stretch])
+        stretch = self.lines[self.measured : upto]
+        self.head, size = chain(self.head, stretch)
+        self.size += size
         self.measured += len(stretch)
 
     def check_entries(self) -> None:
@@ -66,6 +67,7 @@ class Assembly:
         self.fetch = fetch
         self.fields: dict[str, bytes | _Items] = {}
         self.content: dict[bytes, tuple[bytes, bool]] = {} if content is None else content
+        self.stretches: dict[bytes, list[bytes]] = {}
         self.wide = False
         self.last: Row | None = None
 
@@ -76,7 +78,7 @@ class Assembly:
     def feed_all(self, trail: Iterable[Row]) -> None:
         """Apply rows in order, with one look for all the chunks that they name."""
         unpacked = [(row, *self._unpack(row)) for row in trail]
-        self._collect({line for _, _, lines in unpacked for line in lines if line[:1] in (b"@", b"#")})
+        self._collect({line for _, _, lines in unpacked for line in lines if line[:1] in _MARKS})
         for row, ops, lines in unpacked:
             if row.anchor_seq == row.seq:
                 self.fields = {}
@@ -112,14 +114,16 @@ class Assembly:
                     raise NotVerified(f"chunk {digests.brief(digest)}", "the content does not match its digest")
             self.content.update(found)
             self.wide = self.wide or any(wide for _, wide in found.values())
-            inside = (part for digest in stretches for part in self.content[digest][0].split(b"\n"))
-            lines = {part for part in inside if part[:1] in (b"@", b"#")}
+            for digest in stretches - self.stretches.keys():
+                self.stretches[digest] = self.content[digest][0].split(b"\n")
+            named = [line for digest in stretches for line in self.stretches[digest] if line[:1] in _MARKS]
+            lines = set(named)
 
     def _expand(self, line: bytes) -> list[bytes]:
         """The item lines that a line stands for."""
         if line[:1] != b"#":
             return [line]
-        lines = self.content[Entry.of_line(line).digest][0].split(b"\n")
+        lines = self.stretches[Entry.of_line(line).digest]
         if lines[0][:1] == b"#":
             return [item for inner in lines for item in self._expand(inner)]
         return lines
@@ -183,14 +187,16 @@ class Assembly:
     def _value(self, field: bytes | _Items) -> Any:
         if isinstance(field, bytes):
             return decode(self._text(field), wide=self.wide)
-        return decode(b"[" + b",".join([self._text(line) for line in field.lines]) + b"]", wide=self.wide)
+        # One comprehension for the common case: a call of ours for each line would take longer than the parsing.
+        texts = [self._text(line) if line[:1] == b"@" else line for line in field.lines]
+        return decode(b"[" + b",".join(texts) + b"]", wide=self.wide)
 
     def _text(self, line: bytes) -> bytes:
         return self.content[measure(line)[0]][0] if line[:1] == b"@" else line
 
 
 def fetcher(lineage: int) -> Fetch:
-    """Reads chunks of one lineage from the database, each verified."""
+    """Reads chunks of one lineage from the database, each verified by its checksum."""
 
     def fetch(wanted: set[bytes]) -> dict[bytes, tuple[bytes, bool]]:
         found = {}

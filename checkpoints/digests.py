@@ -15,16 +15,17 @@ from typing import Any
 
 from .values import canonical
 
-_VALUE = hashlib.sha256(b"holdpoint value\n")
+VALUE = hashlib.sha256(b"holdpoint value\n")
 _SEGMENT = hashlib.sha256(b"holdpoint segment\n")
 _STATE = hashlib.sha256(b"holdpoint state\n")
 _HEADER = hashlib.sha256(b"holdpoint checkpoint\n")
+_LENGTHS = struct.Struct("!17i").pack
 EMPTY_LIST = hashlib.sha256(b"holdpoint list\n").digest()
 
 
 def of_canonical(data: bytes) -> bytes:
     """The digest of the value whose canonical JSON is `data`."""
-    made = _VALUE.copy()
+    made = VALUE.copy()
     made.update(data)
     return made.digest()
 
@@ -62,10 +63,9 @@ def of_state(fields: Mapping[str, bytes]) -> bytes:
 
 
 def of_header(header: Sequence[bytes | None]) -> bytes:
-    """The digest of a checkpoint, from its header's columns in binary form (see checkpoints.rows)."""
-    lengths = [-1 if column is None else len(column) for column in header]
+    """The digest of a checkpoint, from the seventeen columns of its header in binary form (see checkpoints.rows)."""
     made = _HEADER.copy()
-    made.update(struct.pack(f"!{len(lengths)}i", *lengths))
+    made.update(_LENGTHS(*[-1 if column is None else len(column) for column in header]))
     made.update(b"".join([column for column in header if column is not None]))
     return made.digest()
 

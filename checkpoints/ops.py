@@ -43,24 +43,27 @@ def apply(value: Any, write: Write) -> Any:
     """The field's value after `write`; `value` itself is left alone. Raises ValueRefused as `checked` does."""
     if not isinstance(write, (Append, Splice)):
         return write
-    old, change = checked("", value, write)
-    return [*old[: change.start], *change.items, *old[change.start + change.delete :]]
+    old, start, delete, items = checked("", value, write)
+    return [*old[:start], *items, *old[start + delete :]]
 
 
-def checked(name: str, value: Any, write: Append | Splice) -> tuple[list[Any], Splice]:
-    """The old list and the change as a Splice. Raises ValueRefused for no list or a range outside it."""
+def checked(name: str, value: Any, write: Append | Splice) -> tuple[list[Any], int, int, Sequence[Any]]:
+    """The old list, where to start, how many to delete and what to put there.
+
+    Raises ValueRefused for what is no list, and for a range outside it.
+    """
     at = pointer(name) if name else ""
     if value is None:
         value = []  # a list that nobody wrote yet
     if not isinstance(value, list):
         raise ValueRefused(at, f"is no list, so it takes no {type(write).__name__}")
-    if isinstance(write.items, (str, bytes, dict)) or not isinstance(write.items, Sequence):
+    if not isinstance(write.items, (list, tuple)):
         raise ValueRefused(at, f"{type(write).__name__} takes a list of items")
     if isinstance(write, Append):
-        return value, Splice(len(value), 0, write.items)
+        return value, len(value), 0, write.items
     if write.start < 0 or write.delete < 0 or write.start + write.delete > len(value):
         raise ValueRefused(at, f"has {len(value)} items; cannot take {write.delete} from {write.start} on")
-    return value, write
+    return value, write.start, write.delete, write.items
 
 
 def normalise(old: Any, new: Any) -> Any:

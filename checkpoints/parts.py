@@ -8,6 +8,7 @@ Parts are immutable: snapshots share them. Their sizes are bytes of canonical JS
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -108,6 +109,25 @@ def measure(line: bytes) -> tuple[bytes, int]:
     return digests.of_canonical(line), len(line)
 
 
+def chain(head: bytes, lines: Sequence[bytes]) -> tuple[bytes, int]:
+    """The digest of a list with digest `head` after the items on these lines, and their size.
+
+    Most of a load's time goes here, so plain items take no function call of ours.
+    """
+    size, sha256, start = 0, hashlib.sha256, digests.VALUE.copy
+    for line in lines:
+        if line.startswith(b"@"):
+            digest, count = measure(line)
+            size += count
+        else:
+            made = start()
+            made.update(line)
+            digest = made.digest()
+            size += len(line)
+        head = sha256(head + digest).digest()
+    return head, size
+
+
 def leaf(line: Line) -> Leaf:
     return Leaf(line.digest, line.size, line.text, line.wide)
 
@@ -116,21 +136,15 @@ def append(series: Series, lines: Sequence[Line]) -> Series:
     """The series with these items after its last; O(items)."""
     if not lines:
         return series
-    texts = tuple(line.text for line in lines)
-    before = series.tail
-    tail = Tail(
-        before,
-        texts,
-        (before.size if before else 0) + sum(map(len, texts)),
-        any(line.wide for line in lines) or bool(before and before.wide),
-    )
-    return Series(
-        digests.extend(series.digest, (line.digest for line in lines)),
-        series.length + len(lines),
-        series.items + sum(line.size for line in lines),
-        series.entries,
-        tail,
-    )
+    digest, _, items, entries, before = series
+    stored, wide = (before.size, before.wide) if before else (0, False)
+    for line in lines:
+        digest = hashlib.sha256(digest + line.digest).digest()
+        items += line.size
+        stored += len(line.text)
+        wide = wide or line.wide
+    tail = Tail(before, tuple([line.text for line in lines]), stored, wide)
+    return Series(digest, series.length + len(lines), items, entries, tail)
 
 
 def splice(series: Series, old: list[Any], start: int, delete: int, lines: Sequence[Line]) -> Series:
@@ -171,11 +185,10 @@ def seal(series: Series) -> tuple[Series, list[Blob]]:
     entries, blobs = list(series.entries), []
     head = entries[-1].head if entries else digests.EMPTY_LIST
     for stretch in _cut(unwind(series.tail)):
-        measured = [measure(line) for line in stretch]
-        head = digests.extend(head, (digest for digest, _ in measured))
+        head, size = chain(head, stretch)
         blob = _segment(stretch, series.tail.wide)
         blobs.append(blob)
-        entries.append(Entry(0, len(stretch), sum(size for _, size in measured), head, blob.digest))
+        entries.append(Entry(0, len(stretch), size, head, blob.digest))
         blobs.extend(_fold(entries))
     return series._replace(entries=tuple(entries), tail=None), blobs
 

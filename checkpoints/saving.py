@@ -90,7 +90,7 @@ def save(made: Draft, *, claim: Claim, head: UUID, seq: int, lineage: int, move:
     row, blobs, stops = made.row, made.blobs, move.status != "running"
     sql = _statement(stops, bool(blobs), bool(move.notes))
     if not (stops or blobs or move.notes):
-        saved = wire.run(sql, _binary(made, claim, head, seq, move))
+        saved = wire.run(sql, _binary(made, claim, head, seq, move), meanwhile=made.snapshot)
         if saved is not None:
             return bool(saved)
     params: list[Any] = [

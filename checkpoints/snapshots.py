@@ -69,13 +69,39 @@ class Place(NamedTuple):
     at: datetime
 
 
-class Draft(NamedTuple):
-    """A row about to be written: its header in binary form, its chunks, and the snapshot that it will be."""
+@dataclass(slots=True)
+class Draft:
+    """A row about to be written, its header in binary form, and its chunks."""
 
     row: Row
     header: list[wire.Value]
     blobs: list[Blob]
-    snapshot: Snapshot
+    place: Place
+    changes: Changes
+    fields: dict[str, bytes]
+    size: int
+    made: Snapshot | None = None
+
+    def snapshot(self) -> Snapshot:
+        """What the row will be once it is written. Made once; the database may work meanwhile."""
+        if self.made is None:
+            row, place = self.row, self.place
+            self.made = Snapshot(
+                place.run_id, place.lineage, place.plan_id, row.id, place.seq, row.digest, self.changes.finish(),
+                self.fields, row.state_digest, row.next_step, row.at, place.token, row.anchor_seq, self.changes.parts,
+                self.size,
+            )  # fmt: skip
+        return self.made
+
+
+class _Edit(NamedTuple):
+    """A field's new value: the one line's, or where `old` is a list that list with a range replaced."""
+
+    name: str
+    lines: list[Line]
+    old: list[Any] | None = None
+    start: int = 0
+    delete: int = 0
 
 
 @dataclass(slots=True)
@@ -88,6 +114,15 @@ class Changes:
     lines: list[bytes] = field(default_factory=list)
     blobs: list[Blob] = field(default_factory=list)
     wide: bool = False
+    edits: list[_Edit] = field(default_factory=list)
+
+    def finish(self) -> dict[str, Any]:
+        """The state after the writes: what a load would give, so that nothing a step still holds is shared."""
+        for name, lines, old, start, delete in self.edits:
+            values = _plain(lines)
+            self.state[name] = values[0] if old is None else [*old[:start], *values, *old[start + delete :]]
+        self.edits = []
+        return self.state
 
     def write(self, name: str, value: Write) -> None:
         """Apply one field's write. Raises ValueRefused with the pointer from the state's root."""
@@ -113,25 +148,25 @@ class Changes:
             self._take([line], [line.text])
             self.ops.append(["set", name])
             self.parts[name] = parts.leaf(line)
-            self.state[name] = _plain([line])[0]
+            self.edits.append(_Edit(name, [line]))
 
     def _splice(self, name: str, write: Append | Splice) -> None:
-        old, change = checked("", self.state.get(name), write)
+        old, start, delete, items = checked("", self.state.get(name), write)
         series = self.parts.get(name)
         if not isinstance(series, Series):
-            self._list(name, change.items)
+            self._list(name, items)
             return
-        lines = _lines(change.items)
-        if change.start == len(old):
+        lines = _lines(items)
+        if start == len(old):
             if not lines:
                 return
             self.parts[name] = parts.append(series, lines)
             self.ops.append(["append", name, len(lines)])
         else:
-            self.parts[name] = parts.splice(series, old, change.start, change.delete, lines)
-            self.ops.append(["splice", name, change.start, change.delete, len(lines)])
+            self.parts[name] = parts.splice(series, old, start, delete, lines)
+            self.ops.append(["splice", name, start, delete, len(lines)])
+        self.edits.append(_Edit(name, lines, old, start, delete))
         self._take(lines, [line.text for line in lines])
-        self.state[name] = [*old[: change.start], *_plain(lines), *old[change.start + change.delete :]]
 
     def _list(self, name: str, value: Any) -> None:
         """A whole new list. A long one is sealed at once, so that the next anchor need not write it again."""
@@ -143,7 +178,7 @@ class Changes:
         self.ops.append(["list", name, len(taken)])
         self.lines.extend(taken)
         self.parts[name] = series
-        self.state[name] = _plain(lines)
+        self.edits.append(_Edit(name, lines, []))
 
     def _take(self, values: list[Line], lines: list[bytes]) -> None:
         self.lines.extend(lines)
@@ -161,17 +196,17 @@ class Changes:
 
 
 def _lines(items: Any) -> list[Line]:
-    made = []
-    for index, item in enumerate(items):
-        try:
+    made: list[Line] = []
+    try:
+        for item in items:
             made.append(parts.line_of(item))
-        except ValueRefused as error:
-            raise ValueRefused(pointer(index) + error.pointer, error.reason) from error
+    except ValueRefused as error:
+        raise ValueRefused(pointer(len(made)) + error.pointer, error.reason) from error
     return made
 
 
 def _plain(lines: list[Line]) -> list[Any]:
-    """The values as a load would give them: nothing that a step still holds is shared with the snapshot."""
+    """The values of lines just made."""
     return [decode(line.blob.content if line.blob else line.text, wide=line.wide) for line in lines]
 
 
@@ -211,11 +246,7 @@ def draft(
     )  # fmt: skip
     columns = row.header()
     row = _sealed(row, columns)
-    made = Snapshot(
-        place.run_id, place.lineage, place.plan_id, row.id, place.seq, row.digest, changes.state, fields,
-        state_digest, header.next_step, row.at, place.token, anchor, changes.parts, size,
-    )  # fmt: skip
-    return Draft(row, columns, changes.blobs, made)
+    return Draft(row, columns, changes.blobs, place, changes, fields, size)
 
 
 def _sealed(row: Row, header: list[wire.Value]) -> Row:

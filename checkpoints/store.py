@@ -54,7 +54,7 @@ def save(
     if not saving.save(made, claim=claim, head=snapshot.id, seq=snapshot.seq, lineage=snapshot.lineage, move=move):
         raise Fenced
     _ring(snapshot.run_id, status)
-    return made.snapshot
+    return made.snapshot()
 
 
 def move_head(
@@ -84,7 +84,7 @@ def move_head(
     if not saving.save(made, claim=claim, head=head, seq=seq, lineage=target.lineage, move=move):
         raise Fenced
     _ring(target.run_id, status)
-    return made.snapshot
+    return made.snapshot()
 
 
 def _ring(run_id: int, status: str) -> None:

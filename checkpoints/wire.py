@@ -8,7 +8,7 @@ statements after a rollback, which costs a repeat here and would cost a transact
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -36,10 +36,11 @@ def timestamp(at: datetime) -> bytes:
     return int8((at - _EPOCH) // _MICROSECOND)
 
 
-def run(sql: str, values: Sequence[Value]) -> int | None:
+def run(sql: str, values: Sequence[Value], *, meanwhile: Callable[[], object]) -> int | None:
     """Run a statement whose parameters have their types from the statement itself; how many rows it returned.
 
-    None where Django's connection is in a transaction: then nothing was run.
+    `meanwhile` is called while the server works. None, and nothing was run, where Django's connection is in a
+    transaction.
     """
     django = connections[DEFAULT_DB_ALIAS]
     if django.in_atomic_block:
@@ -50,13 +51,13 @@ def run(sql: str, values: Sequence[Value]) -> int | None:
         return None
     with django.wrap_database_errors:
         try:
-            return _run(raw, sql, values)
+            return _run(raw, sql, values, meanwhile)
         except InvalidSqlStatementName:
             _prepared.pop(raw, None)
-            return _run(raw, sql, values)
+            return _run(raw, sql, values, meanwhile)
 
 
-def _run(raw: psycopg.Connection[Any], sql: str, values: Sequence[Value]) -> int:
+def _run(raw: psycopg.Connection[Any], sql: str, values: Sequence[Value], meanwhile: Callable[[], object]) -> int:
     names = _prepared.setdefault(raw, {})
     with raw.lock:
         if sql not in names:
@@ -65,6 +66,7 @@ def _run(raw: psycopg.Connection[Any], sql: str, values: Sequence[Value]) -> int
             _result(raw)
             names[sql] = name
         raw.pgconn.send_query_prepared(names[sql], values, _BINARY * len(values), pq.Format.BINARY)
+        meanwhile()
         count: int = _result(raw).ntuples
         return count
 

@@ -150,6 +150,13 @@ def test_a_plain_list_is_saved_as_what_changed_in_it() -> None:
     assert repr(store.load(run).state["items"]) == repr(changed)
 
 
+@pytest.mark.parametrize(("old", "new"), [(1, True), (1, 1.0), (0.0, -0.0), (False, 0)])
+def test_an_equal_item_of_another_type_is_a_change(old: Any, new: Any) -> None:
+    run, claim, head = begin(items=["a", old, "z"])
+    head = store.save(head, {"items": ["a", new, "z"]}, claim=claim, header=STEP)
+    assert repr(head.state) == repr(store.load(run).state) == repr({"items": ["a", new, "z"]})
+
+
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"a": float("nan")}, "/a"),
     ({"fine": 1, "l": Append([1, {"x": "\ud800"}])}, "/l/1/x"),
