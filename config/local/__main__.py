@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
+from config.local import joining
 from config.local.console import Console
 from config.local.errors import Refused
 from config.local.home import Home
@@ -29,6 +30,7 @@ def run() -> int:
         except Stopping:
             return 0
         finally:
+            joining.withdraw(home)
             stack.stop()
     return 0
 
@@ -48,6 +50,7 @@ def bring_up(stack: Stack) -> None:
     stack.environment = environment(stack)
     refuse_junk(stack.environment)
     stack.start_servers()
+    joining.publish(stack.home, stack.environment)
     stack.complete("migrate", "Bringing the tables up to date", "-m", "config.migrate")
     collect(stack)
     if not os.environ.get("SANDBOX_URL"):

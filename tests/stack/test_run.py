@@ -20,6 +20,7 @@ from tests.harness.waiting import until
 from tests.stack.running import COMMAND, Stack, environment
 
 Start = Callable[..., Stack]
+MAILS = ROOT / "agents" / "examples" / "mails"
 
 
 @pytest.fixture
@@ -70,6 +71,11 @@ def test_a_first_start_seeds_an_inbox_gets_ready_and_ctrl_c_leaves_nothing_behin
     names = {line.split("|")[0].strip() for line in stack.service.log.splitlines()}
     assert {"holdpoint", "web", "worker", "sweeper", "sandbox"} <= names
 
+    command = ("manage.py", "run_agent", "refunds", "--input", str(MAILS / "12-one-sheet-creased.eml"), "--wait")
+    variables = environment(stack.home, stack.port, PORT="")
+    asked = run(sys.executable, *command, env=variables)
+    assert re.search(rf"asks: http://localhost:{stack.port}/gates/\d+/", asked.stdout), asked.stdout + asked.stderr
+
     assert re.match(r"Holdpoint is already running on .* \(process \d+\)", refused(stack.home))
     assert "already running" in refused(stack.home, command="reset")
     assert stack.get("/healthz").status_code == 200
@@ -77,6 +83,8 @@ def test_a_first_start_seeds_an_inbox_gets_ready_and_ctrl_c_leaves_nothing_behin
     assert stack.interrupt() == 0
     assert stack.processes() == []
     assert stack.sockets() == []
+    alone = run(sys.executable, *command, env=variables)
+    assert "DATABASE_URL is not set" in alone.stderr
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind(("127.0.0.1", stack.port))

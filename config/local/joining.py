@@ -1,0 +1,57 @@
+"""How `manage.py` in another terminal finds the stack that `make run` started.
+
+The stack chooses its servers' addresses and keys by itself, so it writes down what it gave to its processes; a
+command that was told of no database reads that, as long as the stack runs. What the caller has set is kept.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from config.local.home import Home
+
+FILE = "environment.json"
+NAMES = ("DATABASE_URL", "REDIS_URL", "SANDBOX_URL", "EMAIL_URL", "PORT")  # and whatever begins with HOLDPOINT_
+
+
+def publish(home: Home, variables: Mapping[str, str]) -> None:
+    """Write down what the stack's processes get, for its owner's eyes."""
+    told = {name: value for name, value in variables.items() if name in NAMES or name.startswith("HOLDPOINT_")}
+    withdraw(home)
+    with os.fdopen(os.open(home.path / FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        json.dump(told, file)
+
+
+def withdraw(home: Home) -> None:
+    """The stack is gone."""
+    (home.path / FILE).unlink(missing_ok=True)
+
+
+def join(root: Path) -> None:
+    """Take the environment of the stack that runs on this HOLDPOINT_HOME, where no database was named."""
+    home = Home.chosen(root)
+    if os.environ.get("DATABASE_URL") or not runs(home):
+        return
+    try:
+        told: dict[str, str] = json.loads((home.path / FILE).read_text())
+    except OSError:  # it is just starting, or another account's
+        return
+    for name, value in told.items():
+        if not os.environ.get(name):
+            os.environ[name] = value
+
+
+def runs(home: Home) -> bool:
+    """Tell whether a stack holds the folder: what a killed one left behind leads nowhere."""
+    try:
+        with (home.path / "lock").open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
