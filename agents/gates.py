@@ -42,7 +42,8 @@ def ask(slice: Slice, spec: StepSpec) -> bool:
 
 def at_head(slice: Slice) -> Gate | None:
     """The gate that stands at the head, with its outcome where it has one."""
-    return next(iter(Gate.objects.filter(run_id=slice.run.pk, checkpoint=slice.snapshot.id)), None)
+    found = Gate.objects.select_related("outcome").filter(run_id=slice.run.pk, checkpoint=slice.snapshot.id)
+    return next(iter(found), None)
 
 
 def wait_for(slice: Slice, gate: Gate) -> bool:
