@@ -1,4 +1,4 @@
-"""Every address: pages of the two apps, accounts, admin, health."""
+"""Every address: pages of the two apps, the API, accounts, admin, health."""
 
 from django.contrib import admin
 from django.urls import include, path
@@ -10,6 +10,7 @@ urlpatterns = [
     path("readyz", health.readyz, name="readyz"),
     path("accounts/", include("config.accounts")),
     path("admin/", admin.site.urls),
+    path("api/", include("agents.api.urls")),
     path("", include("approvals.urls")),
     path("", include("agents.urls")),
 ]

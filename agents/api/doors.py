@@ -1,0 +1,43 @@
+"""What every address under /api/ has in common, whoever answers there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
+
+from . import problems
+
+View = Callable[..., HttpResponse]
+
+
+def guarded(view: View) -> View:
+    """Kept by no cache; HEAD is a GET whose body the server drops; what Django or ninja refuse is a problem document.
+
+    Exempt from Django's check of forms: nothing here writes, and a refusal of that check would be a page.
+    """
+
+    @wraps(view)
+    def through(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        asked = request.method
+        request.method = "GET" if asked == "HEAD" else asked
+        try:
+            response = view(request, *args, **kwargs)
+        except Http404:
+            response = problems.not_found(request)
+        finally:
+            request.method = asked
+        if isinstance(response, HttpResponseNotAllowed):
+            response = problems.not_allowed(request, {"GET", "HEAD"})
+        response["Cache-Control"] = "no-store"
+        return response
+
+    through.csrf_exempt = True  # type: ignore[attr-defined]
+    return through
+
+
+def nowhere(request: HttpRequest) -> HttpResponse:
+    """For every address that is none."""
+    return problems.not_found(request)

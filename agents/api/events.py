@@ -1,0 +1,110 @@
+"""Events as facts: the feed that open pages hear, for those who ask instead of listening."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from django.db.models import Q
+from django.http import HttpRequest, HttpResponse
+from ninja import Query, Router, Schema
+from ninja.errors import AuthenticationError
+from pydantic import Field, field_validator
+
+from approvals.listeners import Access, access_of, titles_of
+from approvals.presentation.facts import Fact, audience, fact_of
+from checkpoints import cursor
+from checkpoints.cursor import Cursor
+from checkpoints.models import Event
+
+from .exact import answer
+from .paging import MOST
+
+router = Router(tags=["events"])
+SCANNED = 1000  # events that one request looks at: most of another team's gates are nobody's here
+NOW = "now"
+
+
+class FactOut(Schema):
+    """What happened, to what. Never content: read what it is about at its own address."""
+
+    cursor: str = Field(description="The place after this event.", examples=["9120.345"])
+    kind: str = Field(description="What happened.", examples=["gate.opened"])
+    subject: str = Field(description="To what.", examples=["gate:42"])
+    run: str = Field(description="In which run; empty where in none.", examples=["run:7"])
+    version: int = Field(description="The subject's version since.", examples=[1])
+    title: str = Field(description="A gate's title; else empty.", examples=["Refund €120.00"])
+
+
+class FactPage(Schema):
+    """Some facts, in the order in which every reader gets them."""
+
+    items: list[FactOut] = Field(description="The facts.")
+    next: str = Field(description="Send it as `after` to go on, now or later.", examples=["9120.345"])
+    more: bool = Field(description="Whether there is more to read at once.", examples=[False])
+
+
+class Since(Schema):
+    """Where to go on."""
+
+    after: str = Field(
+        "",
+        title="After",
+        description="The `next` of the page before; `now` to hear only of what happens from here on; empty: from the "
+        "first event on.",
+        examples=["9120.345"],
+    )
+    limit: int = Field(100, title="Limit", description="How many at most.", ge=1, le=MOST, examples=[100])
+
+    @field_validator("after")
+    @classmethod
+    def known(cls, after: str) -> str:
+        if after not in ("", NOW):
+            Cursor.parse(after)
+        return after
+
+
+class Heard(NamedTuple):
+    """Facts, the place up to which everything was looked at, and whether something waits behind it."""
+
+    facts: list[Fact]
+    at: Cursor
+    more: bool
+
+
+@router.get("", response=FactPage, operation_id="list_events", summary="Read what happened")
+def listing(request: HttpRequest, asked: Query[Since]) -> HttpResponse:
+    """What you may hear of, oldest first. A page may be empty while `more` is true."""
+    access = access_of(request.session.session_key)
+    if access is None:
+        raise AuthenticationError  # the session ended while this was asked
+    if asked.after == NOW:
+        heard = Heard([], cursor.newest(), False)
+    else:
+        heard = heard_after(Cursor.parse(asked.after) if asked.after else Cursor(), access, asked.limit)
+    items = [FactOut(**fact) for fact in heard.facts]
+    return answer(FactPage(items=items, next=str(heard.at), more=heard.more))
+
+
+def heard_after(since: Cursor, access: Access, limit: int) -> Heard:
+    """The facts after a cursor that this person may hear, as the socket would tell them."""
+    # Read first: what is settled by now is all read below, so that a quiet feed goes on from here.
+    newest = cursor.newest()
+    candidates = cursor.beyond(cursor.settled(), since).filter(
+        Q(team_id__in=access.teams) | Q(kind__startswith="gate.")
+    )
+    heard: list[Event] = []
+    at = since
+    found = list(candidates[: SCANNED + 1])
+    for event in found[:SCANNED]:
+        at = Cursor.of(event)
+        heard += [event] if hears(access, event) else []
+        if len(heard) == limit:
+            break
+    more = bool(found) and at != Cursor.of(found[-1])
+    titles = titles_of(heard)
+    return Heard([fact_of(event, titles) for event in heard], at if more else max(at, newest), more)
+
+
+def hears(access: Access, event: Event) -> bool:
+    """Whether this person may know of an event."""
+    return event.team_id in access.teams or not access.groups.isdisjoint(audience(event))

@@ -1,0 +1,48 @@
+"""JSON answers in which saved values keep their very bytes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from django.http import HttpResponse
+from pydantic import BaseModel
+
+from checkpoints.values import canonical
+
+
+def answer(plain: BaseModel, **saved: bytes) -> HttpResponse:
+    """The members of `plain`, then those of `saved`, which are JSON already and are not read again."""
+    return HttpResponse(spliced(plain, **saved), content_type="application/json")
+
+
+def spliced(plain: BaseModel, **saved: bytes) -> bytes:
+    """A JSON object, as `answer` sends it. `plain` has one member at least."""
+    members = [f",{json.dumps(name)}:".encode() + value for name, value in saved.items()]
+    return b"%b%b}" % (plain.model_dump_json().encode()[:-1], b"".join(members))
+
+
+def of_state(state: Mapping[str, Any]) -> bytes:
+    """The canonical JSON of a state.
+
+    By field, and a list by item, as the store saves them: each of those may be as deep as a value may be, which
+    the state around them would be refused for.
+    """
+    members = [canonical(name) + b":" + _of_field(state[name]) for name in sorted(state)]
+    return b"{%b}" % b",".join(members)
+
+
+def _of_field(value: Any) -> bytes:
+    return b"[%b]" % b",".join(map(canonical, value)) if isinstance(value, list) else canonical(value)
+
+
+def of_patch(patch: list[dict[str, Any]]) -> bytes:
+    """A JSON Patch, its values as canonical JSON."""
+    return b"[%b]" % b",".join(map(_of_operation, patch))
+
+
+def _of_operation(operation: dict[str, Any]) -> bytes:
+    """One operation; a value may be a whole field, so it is as deep as one."""
+    members = [canonical(name) + b":" + _of_field(operation[name]) for name in sorted(operation)]
+    return b"{%b}" % b",".join(members)

@@ -1,0 +1,216 @@
+"""Gates: those that ask, and one with all that it asks, who agreed and how it ended."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Self
+
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse
+from ninja import Query, Router, Schema
+from pydantic import Field
+
+from agents.views.access import reader_of
+from approvals.models import Gate, Outcome, Proposal
+from approvals.presentation import agreement as agreements
+from approvals.presentation.outcomes import deciders
+from approvals.views.access import gate_or_404
+from approvals.views.inbox import gates
+from checkpoints import digests, store
+from checkpoints.errors import NotVerified
+
+from .addresses import GateId
+from .exact import answer, spliced
+from .paging import NEXT, Paging, next_of
+
+router = Router(tags=["gates"])
+DIGEST = "5c0e1f2a3b4d5e6f708192a3b4c5d6e75c0e1f2a3b4d5e6f708192a3b4c5d6e7"
+
+
+class GateSummary(Schema):
+    """A stop at which people are asked."""
+
+    id: int = Field(description="The gate's number.", examples=[42])
+    run: int = Field(description="The run that it holds.", examples=[7])
+    agent: str = Field(description="The agent that asks.", examples=["refunds"])
+    team: str = Field(description="The team that owns the run.", examples=["Support"])
+    step: str = Field(description="The gate's step.", examples=["review"])
+    kind: str = Field(
+        description="A review asks for a decision, a recovery asks how to go on after a fault.",
+        examples=["review"],
+        json_schema_extra={"enum": list(Gate.Kind.values)},
+    )
+    status: str = Field(
+        description="Whether it still asks.", examples=["open"], json_schema_extra={"enum": list(Gate.Status.values)}
+    )
+    version: int = Field(description="Raised by everything that happens to it.", examples=[1])
+    proposal: int = Field(description="The version of what it asks that stands; an edit makes the next.", examples=[1])
+    title: str = Field(description="What it asks. The agent wrote it: data, never markup.", examples=["Refund €120.00"])
+    risk: str = Field(
+        description="How much is at stake.", examples=["medium"], json_schema_extra={"enum": list(Gate.Risk.values)}
+    )
+    deadline: datetime | None = Field(description="When it expires; null: never.", examples=[None])
+    opened_at: datetime = Field(description="When it began to ask.", examples=["2026-03-02T09:15:05.104112Z"])
+    closed_at: datetime | None = Field(description="When it closed; null while it is open.", examples=[None])
+
+    @classmethod
+    def of(cls, gate: Gate) -> Self:
+        """Needs the gate's run with its plan, and its team."""
+        return cls(**_summed_up(gate))
+
+
+class GatePage(Schema):
+    """Some open gates, the longest open first."""
+
+    items: list[GateSummary] = Field(description="The gates.")
+    next: str | None = NEXT
+
+
+class Voice(Schema):
+    """One person's word."""
+
+    name: str = Field(description="Who said it.", examples=["Ann Okafor"])
+    verdict: str = Field(description="What they said.", examples=["approve"])
+    comment: str = Field(description="In their own words: data, never markup.", examples=[""])
+    at: datetime | None = Field(description="When.", examples=["2026-03-02T09:21:40.555012Z"])
+    proposal: int = Field(description="The version that they spoke of.", examples=[1])
+    counts: bool = Field(description="Whether it counts for what stands.", examples=[True])
+    you: bool = Field(description="Whether it is your own.", examples=[False])
+
+
+class Agreement(Schema):
+    """Who must agree, and who has."""
+
+    quorum: int = Field(description="How many must agree.", examples=[2])
+    agreed: int = Field(description="How many have, on what stands.", examples=[1])
+    who: str = Field(description="Who may decide, in words.", examples=["anyone who may decide in Finance"])
+    voices: list[Voice] = Field(description="What was said, oldest first.")
+
+    @classmethod
+    def of(cls, gate: Gate, *, reader: User) -> Self:
+        """As the gate's page tells it, without the places that are still empty."""
+        found = agreements.agreement(gate, user=reader)
+        voices = [
+            Voice(
+                name=each.name,
+                verdict=each.verdict,
+                comment=each.comment,
+                at=each.at,
+                proposal=each.proposal,
+                counts=not each.lapsed,
+                you=each.you,
+            )
+            for each in found.voices
+            if each.name
+        ]
+        return cls(quorum=found.quorum, agreed=found.agreed, who=found.who, voices=voices)
+
+
+class Ending(Schema):
+    """How a gate ended."""
+
+    kind: str = Field(
+        description="Expired is not rejected, and neither is withdrawn.",
+        examples=["approved"],
+        json_schema_extra={"enum": list(Outcome.Kind.values)},
+    )
+    by: str = Field(description="Those whose word counted; empty where nobody decided.", examples=["Ann Okafor"])
+    at: datetime = Field(description="When.", examples=["2026-03-02T09:21:40.555012Z"])
+    then: str = Field(description="After a rejection: stop, or back to a step.", examples=[""])
+    back_to: str = Field(description="The step that the run was sent back to.", examples=[""])
+    feedback: str = Field(description="What the agent reads after a rejection.", examples=[""])
+    effects: list[str] = Field(description="The effects that may run, once each.", examples=[["pay"]])
+    seen: str = Field(description="The digest of the proposal that was decided on, in hex.", examples=[DIGEST])
+    to_run: str | None = Field(description="The digest of what may run; null where nothing may.", examples=[DIGEST])
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> Self:
+        return cls(
+            kind=outcome.kind,
+            by=deciders(outcome),
+            at=outcome.created_at,
+            then=outcome.then,
+            back_to=outcome.back_to,
+            feedback=outcome.words,
+            effects=[grant.effect for grant in outcome.grants.order_by("pk")],
+            seen=bytes(outcome.seen).hex(),
+            to_run=None if outcome.to_run is None else bytes(outcome.to_run).hex(),
+        )
+
+
+class Ended(Ending):
+    """How a gate ended, with what was decided."""
+
+    arguments: dict[str, Any] = Field(
+        description="The final arguments by action, as canonical JSON.", examples=[{"refund": {"amount": "120.00"}}]
+    )
+    answer: Any = Field(description="At a recovery gate: the choice and its value; else null.", examples=[None])
+    patch: list[dict[str, Any]] = Field(description="The edit, as a JSON Patch on the gate's state.", examples=[[]])
+
+
+class GateHead(GateSummary):
+    """A gate, with who must agree."""
+
+    digest: str = Field(description="SHA-256 over what stands, in hex: what a decision binds.", examples=[DIGEST])
+    checkpoint: str = Field(
+        description="The UUID of the saved state that it shows.", examples=["0190b2c4-6f3e-7c1a-9d2b-5e8f7a6c4d10"]
+    )
+    agreement: Agreement = Field(description="Who must agree, and who has.")
+
+
+class GateDetail(GateHead):
+    """A gate: all that it asks, who agreed, and how it ended."""
+
+    card: dict[str, Any] = Field(
+        description=(
+            "Everything that is asked for, any edit that stands included, as canonical JSON. `digest` is SHA-256 "
+            "over the line `holdpoint value` and these very bytes."
+        ),
+        examples=[{"title": "Refund €120.00", "actions": [{"id": "refund", "arguments": {"amount": "120.00"}}]}],
+    )
+    outcome: Ended | None = Field(description="How it ended; null while it is open.", examples=[None])
+
+
+@router.get("", response=GatePage, operation_id="list_gates", summary="List open gates")
+def listing(request: HttpRequest, asked: Query[Paging]) -> HttpResponse:
+    """The open gates that you may see, the longest open first: those of your teams and those that you review."""
+    found = gates("all", reader_of(request)).filter(pk__gt=asked.place).order_by("pk")
+    rows = list(found.select_related("run__plan", "team")[: asked.limit + 1])
+    items = [GateSummary.of(gate) for gate in rows[: asked.limit]]
+    return answer(GatePage(items=items, next=next_of([gate.pk for gate in rows], asked.limit)))
+
+
+@router.get("/{int:gate_id}", response=GateDetail, operation_id="get_gate", summary="Read a gate")
+def one(request: HttpRequest, gate_id: GateId) -> HttpResponse:
+    """One gate, open or closed, that you may see. Decide on its page."""
+    gate = gate_or_404(request, gate_id)
+    proposal = gate.standing()
+    _verify(gate, proposal)
+    head = GateHead(
+        **_summed_up(gate),
+        digest=bytes(proposal.digest).hex(),
+        checkpoint=str(gate.checkpoint),
+        agreement=Agreement.of(gate, reader=reader_of(request)),
+    )
+    return answer(head, card=bytes(proposal.body), outcome=_ended(gate))
+
+
+def _verify(gate: Gate, proposal: Proposal) -> None:
+    """Raises NotVerified where the saved state, or what is asked over it, is not what its digest says."""
+    store.load_checkpoint(gate.checkpoint)
+    if digests.of_canonical(bytes(proposal.body)) != bytes(proposal.digest):
+        raise NotVerified(f"gate {gate.pk}", "what it asks does not match its digest")
+
+
+def _ended(gate: Gate) -> bytes:
+    outcome: Outcome | None = getattr(gate, "outcome", None)
+    if outcome is None:
+        return b"null"
+    saved = {name: bytes(getattr(outcome, name)) for name in ("arguments", "answer", "patch")}
+    return spliced(Ending.of(outcome), **saved)
+
+
+def _summed_up(gate: Gate) -> dict[str, Any]:
+    own = ("step", "kind", "status", "version", "proposal", "title", "risk", "deadline", "opened_at", "closed_at")
+    about = {"id": gate.pk, "run": gate.run_id, "agent": gate.run.plan.agent, "team": gate.team.name}
+    return about | {name: getattr(gate, name) for name in own}

@@ -1,0 +1,88 @@
+"""The API as one: its nouns, who may ask, what its refusals look like, and its description."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+from ninja import NinjaAPI
+from ninja.errors import AuthenticationError, ValidationError
+from ninja.openapi.schema import REF_TEMPLATE, OpenAPISchema
+from ninja.security import django_auth
+
+from checkpoints.errors import NotVerified
+
+from . import checkpoints, events, gates, problems, runs
+
+DESCRIPTION = """\
+What Holdpoint's pages show, as JSON: runs, their checkpoints, gates, and what happened. It reads and never writes.
+
+Sign in on the pages and send the session's cookie. You see what you see there: the runs of your teams, and the gates
+of your teams or that you review. Anything else answers 404, as if it were not there. Lists go on by cursor.
+"""
+
+
+class Interface(NinjaAPI):
+    """NinjaAPI whose description also tells the refusals, which ninja writes as plain JSON."""
+
+    def get_openapi_schema(
+        self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
+    ) -> OpenAPISchema:
+        document = super().get_openapi_schema(path_prefix=path_prefix, path_params=path_params)
+        own = problems.Problem.model_json_schema(ref_template=REF_TEMPLATE)
+        document["components"]["schemas"] |= own.pop("$defs", {}) | {"Problem": own}
+        for operations in document["paths"].values():
+            for operation in operations.values():
+                operation["responses"] |= {str(status): _refusal(told) for status, told in problems.ANSWERED.items()}
+                for parameter in operation["parameters"]:
+                    _exemplify(parameter)
+        return document
+
+
+def _refusal(told: str) -> dict[str, Any]:
+    schema = {"$ref": REF_TEMPLATE.format(model="Problem")}
+    return {"description": told, "content": {problems.MEDIA_TYPE: {"schema": schema}}}
+
+
+def _exemplify(parameter: dict[str, Any]) -> None:
+    """A parameter's examples are a map in OpenAPI, and ninja writes the list that JSON Schema has."""
+    if "examples" in parameter:
+        parameter["example"] = parameter.pop("examples")[0]
+
+
+api = Interface(
+    title="Holdpoint",
+    version="1",
+    description=DESCRIPTION,
+    urls_namespace="api",
+    docs_url=None,  # ninja's page would load its scripts from elsewhere
+    docs_decorator=require_safe,
+    auth=django_auth,
+)
+api.add_router("/runs", runs.router)
+api.add_router("/runs", checkpoints.router)
+api.add_router("/gates", gates.router)
+api.add_router("/events", events.router)
+
+
+@api.exception_handler(AuthenticationError)
+def not_signed_in(request: HttpRequest, error: AuthenticationError) -> HttpResponse:
+    return problems.not_signed_in(request)
+
+
+@api.exception_handler(Http404)
+def not_found(request: HttpRequest, error: Http404) -> HttpResponse:
+    return problems.not_found(request, str(error))
+
+
+@api.exception_handler(ValidationError)
+def refused(request: HttpRequest, error: ValidationError) -> HttpResponse:
+    return problems.refused(request, error.errors)
+
+
+@api.exception_handler(NotVerified)
+def not_verified(request: HttpRequest, error: NotVerified) -> HttpResponse:
+    return problems.problem(
+        request, 409, f"What is stored does not match its digest ({error}). Tell whoever runs Holdpoint: `verify`."
+    )

@@ -1,0 +1,1 @@
+"""The HTTP API, asked over Django's client."""

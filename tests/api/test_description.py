@@ -1,0 +1,114 @@
+"""The OpenAPI document: it says of everything what it is, and what is served is what it says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+from django.conf import settings
+from django.test import Client
+
+from agents.api.interface import api
+from tests.factories import ann, decide, make_gate, make_team
+
+from .asking import address, ask, document, gate, paths
+
+
+def schema(reference: dict[str, Any]) -> dict[str, Any]:
+    """A schema of the document that jsonschema can follow."""
+    return {**reference, "components": document()["components"]}
+
+
+def properties() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every member of every shape, by "Shape.member"."""
+    for name, shape in document()["components"]["schemas"].items():
+        for member, told in shape["properties"].items():
+            yield f"{name}.{member}", told
+
+
+def test_it_is_served_to_anybody_and_kept_by_no_cache() -> None:
+    answer = Client().get("/api/openapi.json")
+    assert (answer.status_code, answer["Cache-Control"]) == (200, "no-store")
+    assert answer["Content-Type"].startswith("application/json")
+    assert answer.json() == document()
+    assert answer.json()["openapi"].startswith("3.")
+
+
+def test_no_page_of_documentation_is_served() -> None:
+    assert api.docs_url is None
+    assert Client().get("/api/docs").status_code == 404
+
+
+def test_the_page_about_the_api_names_every_address_and_no_other() -> None:
+    text = (Path(settings.BASE_DIR) / "docs/api.md").read_text()
+    assert set(re.findall(r"^\| `(/api/[^?`]+)", text, re.M)) == set(paths())
+
+
+def test_every_shape_has_a_title_and_a_description() -> None:
+    for name, shape in document()["components"]["schemas"].items():
+        assert shape["title"], name
+        assert shape["description"], name
+
+
+def test_every_address_has_a_title_a_description_and_an_id_that_a_client_can_be_made_from() -> None:
+    for path in paths():
+        (told,) = document()["paths"][path].values()
+        assert told["summary"]
+        assert len(told["description"]) > 15
+        assert told["operationId"].isidentifier()
+        assert told["security"]
+
+
+def test_every_parameter_has_a_title_a_description_and_an_example_that_fits() -> None:
+    for path in paths():
+        for told in document()["paths"][path]["get"]["parameters"]:
+            assert told["schema"]["title"], told
+            assert told["description"], told
+            jsonschema.validate(told["example"], told["schema"])
+
+
+@pytest.mark.parametrize(("name", "told"), [pytest.param(*each, id=each[0]) for each in properties()])
+def test_every_member_of_every_shape_has_a_description_and_an_example_that_fits(
+    name: str, told: dict[str, Any]
+) -> None:
+    if "$ref" in str(told):
+        return  # the shape that it names tells of itself
+    assert told["description"]
+    assert told["title"]
+    assert told["examples"]
+    for example in told["examples"]:
+        jsonschema.validate(example, schema(told))
+
+
+@pytest.mark.parametrize("path", paths())
+def test_every_answer_is_of_the_shape_that_is_described(path: str) -> None:
+    member = ann(gate().team)
+    content = document()["paths"][path]["get"]["responses"]["200"]["content"]
+    told = next(iter(content.values()))["schema"]
+    found = ask(member, address(path))
+    jsonschema.validate(found, schema(told))
+    if "$ref" in told:
+        shape = document()["components"]["schemas"][told["$ref"].rpartition("/")[2]]
+        assert set(found) == set(shape["properties"])
+
+
+def test_a_gate_that_ended_is_of_the_shape_that_is_described() -> None:
+    closed = make_gate(team=make_team())
+    member = ann(closed.team)
+    decide(closed, member)
+    found = ask(member, f"/api/gates/{closed.pk}")
+    jsonschema.validate(found, schema({"$ref": "#/components/schemas/GateDetail"}))
+    assert set(found["outcome"]) == set(document()["components"]["schemas"]["Ended"]["properties"])
+
+
+def test_refusals_are_of_the_shape_that_is_described() -> None:
+    for path in paths():
+        responses = document()["paths"][path]["get"]["responses"]
+        for status in ("401", "404", "405", "409", "422"):
+            assert list(responses[status]["content"]) == ["application/problem+json"]
+    found = Client().get("/api/runs").json()
+    jsonschema.validate(found, schema({"$ref": "#/components/schemas/Problem"}))

@@ -1,0 +1,141 @@
+"""Every address of the API, by its own description: who is let in, and how the others are turned away."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import URLResolver, get_resolver
+
+from agents.api.problems import ANSWERED
+from tests.factories import MEMBER, ann, eve, make_gate, make_team, make_user
+
+from ..pages.clients import signed_in
+from .asking import address, ask, document, gate, paths
+
+ADDRESSES = (
+    "/api/runs",
+    "/api/runs/{run_id}",
+    "/api/runs/{run_id}/checkpoints",
+    "/api/runs/{run_id}/checkpoints/{seq}",
+    "/api/runs/{run_id}/checkpoints/{seq}/diff",
+    "/api/gates",
+    "/api/gates/{gate_id}",
+    "/api/events",
+)
+OF_A_TEAM = [path for path in ADDRESSES if "{" in path]
+LISTS = [path for path in ADDRESSES if "{" not in path]
+
+
+def refusal(answer: Any, status: int) -> dict[str, Any]:
+    """The problem document of an answer, checked against what every one must have."""
+    assert answer.status_code == status
+    assert answer["Content-Type"] == "application/problem+json"
+    assert answer["Cache-Control"] == "no-store"
+    told: dict[str, Any] = answer.json()
+    assert (told["status"], told["type"]) == (status, "about:blank")
+    assert len(told["detail"].split()) > 5
+    return told
+
+
+def test_the_description_has_every_address_and_every_address_is_tested_here() -> None:
+    assert sorted(paths()) == sorted(ADDRESSES)
+    inside = next(each for each in get_resolver().url_patterns if str(each.pattern) == "api/")
+    assert isinstance(inside, URLResolver)
+    ninja = inside.url_patterns[0]
+    assert isinstance(ninja, URLResolver)
+    served = {"/api/" + re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", str(each.pattern)) for each in ninja.url_patterns}
+    assert served - {"/api/", "/api/openapi.json"} == set(ADDRESSES)
+
+
+@pytest.mark.parametrize("path", ADDRESSES)
+def test_a_reader_of_the_team_gets_it_and_no_cache_keeps_it(path: str) -> None:
+    answer = signed_in(ann(gate().team)).get(address(path))
+    assert answer.status_code == 200
+    assert answer["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize("path", ADDRESSES)
+def test_nobody_gets_in_without_signing_in(path: str) -> None:
+    answer = Client().get(address(path))
+    assert "/accounts/login/" in refusal(answer, 401)["detail"]
+    assert answer["WWW-Authenticate"].startswith("Session")
+
+
+@pytest.mark.parametrize("path", ADDRESSES)
+def test_an_account_that_was_switched_off_gets_nothing(path: str) -> None:
+    member = ann(gate().team)
+    client = signed_in(member)
+    member.is_active = False
+    member.save()
+    refusal(client.get(address(path)), 401)
+
+
+@pytest.mark.parametrize("path", OF_A_TEAM)
+def test_an_outsider_is_told_that_nothing_is_there(path: str) -> None:
+    assert "none that you may see" in refusal(signed_in(eve()).get(address(path)), 404)["detail"]
+
+
+@pytest.mark.parametrize("path", OF_A_TEAM)
+def test_a_member_of_another_team_is_told_the_same_as_of_what_is_not_there(path: str) -> None:
+    foreigner = signed_in(make_user("Bob Lindqvist", make_team(may=MEMBER)))
+    theirs = refusal(foreigner.get(address(path)), 404)
+    missing = make_gate(team=gate().team)
+    missing.pk, missing.run_id = 2**62, 2**62
+    none = refusal(foreigner.get(address(path, missing)), 404)
+    assert re.sub(r"\d+", "#", str(theirs)) == re.sub(r"\d+", "#", str(none))
+
+
+@pytest.mark.parametrize("path", LISTS)
+def test_a_list_holds_nothing_of_another_team(path: str) -> None:
+    gate()
+    assert ask(make_user("Bob Lindqvist", make_team(may=MEMBER)), path)["items"] == []
+
+
+@pytest.mark.parametrize("path", [*ADDRESSES, "/api/openapi.json"])
+@pytest.mark.parametrize("method", ["post", "put", "patch", "delete", "options"])
+def test_it_refuses_the_wrong_method_and_says_which_is_right(path: str, method: str) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.cookies = signed_in(ann(gate().team)).cookies
+    answer = getattr(client, method)(address(path))
+    assert "GET" in refusal(answer, 405)["detail"]
+    assert answer["Allow"] == "GET, HEAD"
+
+
+@pytest.mark.parametrize("path", ADDRESSES)
+def test_a_head_is_answered_without_a_body(path: str) -> None:
+    answer = signed_in(ann(gate().team)).head(address(path))
+    assert (answer.status_code, answer.content) == (200, b"")
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/", "/api/nothing", "/api/runs/", "/api/runs/x", "/api/gates/-1", "/api/docs", "/api/runs/1/"]
+)
+def test_an_address_that_is_none_is_a_problem_too(path: str) -> None:
+    told = refusal(signed_in(ann()).get(path), 404)
+    assert "/api/openapi.json" in told["detail"]
+    assert told["instance"] == path
+
+
+def test_a_number_beyond_every_column_is_not_there() -> None:
+    reader = signed_in(ann(gate().team))
+    for number in (2**63, 10**40, "9" * 5000):
+        refusal(reader.get(f"/api/runs/{number}"), 404)
+        refusal(reader.get(f"/api/runs/{gate().run_id}/checkpoints/{number}"), 404)
+        refusal(reader.get(f"/api/gates/{number}"), 404)
+
+
+@pytest.mark.parametrize("path", ADDRESSES)
+def test_a_parameter_that_is_junk_is_named(path: str) -> None:
+    parameters = document()["paths"][path]["get"]["parameters"]
+    reader = signed_in(ann(gate().team))
+    for name in (each["name"] for each in parameters if each["in"] == "query"):
+        told = refusal(reader.get(address(path).partition("?")[0], {"to": 1, name: "junk?"}), 422)
+        assert [fault["parameter"] for fault in told["errors"]] == [name]
+        assert all(fault["detail"] for fault in told["errors"])
+
+
+def test_the_refusals_that_are_described_are_those_that_are_tested_here() -> None:
+    assert {401, 404, 405, 409, 422} == set(ANSWERED)

@@ -1,0 +1,89 @@
+"""Events over the API: the same facts as the socket's, for the same people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.models import Group, User
+
+from agents.api import events
+from approvals.listeners import access_of, missed
+from checkpoints import actors, cursor
+from checkpoints.cursor import Cursor
+from tests.conftest import session_of
+from tests.factories import MEMBER, REVIEWER, ann, eve, make_gate, make_policy, make_run, make_team, mira
+
+from .asking import ask, save
+
+
+def follow(user: User, after: str, **query: Any) -> list[dict[str, Any]]:
+    """Everything after a cursor, page by page."""
+    found: list[dict[str, Any]] = []
+    more = True
+    while more:
+        page = ask(user, "/api/events", after=after, **query)
+        found, after, more = found + page["items"], page["next"], page["more"]
+    return found
+
+
+def busy() -> tuple[Group, Group, str]:
+    """A team and its reviewers, and a cursor before what happened to them and to strangers."""
+    before = str(cursor.newest())
+    support, finance = make_team(may=MEMBER), make_team("Finance", may=REVIEWER)
+    policy = make_policy(support, groups=(finance,))
+    for _ in range(3):
+        make_gate()
+        make_gate(policy=policy)
+        save(make_run(team=support), mailed=True)
+        make_run()
+    return support, finance, before
+
+
+def test_pages_of_facts_follow_each_other_without_a_gap_or_a_repeat_as_the_socket_tells_them() -> None:
+    support, finance, before = busy()
+    for reader in (ann(support), mira(finance), eve()):
+        access = access_of(session_of(reader))
+        assert access is not None
+        told = missed(access, Cursor.parse(before))
+        assert [dict(fact) for fact in told] == follow(reader, before, limit=2) == follow(reader, before)
+    assert {fact["kind"] for fact in follow(ann(support), before)} >= {"gate.opened", "run.started", "checkpoint.saved"}
+    assert {fact["kind"] for fact in follow(mira(finance), before)} == {"gate.opened"}
+    assert follow(eve(), before) == []
+
+
+def test_what_others_do_is_passed_over_once_and_never_read_again() -> None:
+    _, _, before = busy()
+    page = ask(eve(), "/api/events", after=before)
+    assert (page["items"], page["more"]) == ([], False)
+    assert Cursor.parse(page["next"]) > Cursor.parse(before)
+
+
+def test_a_page_that_only_strangers_fill_goes_on_where_it_ended(monkeypatch: Any) -> None:
+    support, _, before = busy()
+    monkeypatch.setattr(events, "SCANNED", 2)
+    assert len(follow(mira(make_team(may=REVIEWER)), before)) == 0
+    assert follow(ann(support), before, limit=1) == follow(ann(support), before)
+    page = ask(eve(), "/api/events", after=before)
+    assert (page["items"], page["more"]) == ([], True)
+
+
+def test_now_is_a_place_to_start_from() -> None:
+    team = make_team()
+    make_gate(team=team)
+    reader = ann(team)
+    start = ask(reader, "/api/events", after="now")
+    assert (start["items"], start["more"]) == ([], False)
+    run = make_run(team=team)
+    run.cancel(by=actors.SYSTEM, reason="Not needed")
+    kinds = [fact["kind"] for fact in follow(reader, start["next"])]
+    assert kinds[-1] == "run.cancelled"
+    assert "gate.opened" not in kinds
+
+
+def test_without_a_cursor_it_begins_with_the_first_event() -> None:
+    team = make_team()
+    gate = make_gate(team=team)
+    found = follow(ann(team), "", limit=200)
+    opened = next(fact for fact in found if fact["kind"] == "gate.opened")
+    assert (opened["subject"], opened["title"]) == (f"gate:{gate.pk}", gate.title)
+    assert {fact["run"] for fact in found if fact["run"]} == {f"run:{gate.run_id}"}
