@@ -9,7 +9,7 @@ import pytest
 
 from approvals import binding
 from approvals.binding import Approved, Target
-from approvals.cards import Action, Card
+from approvals.cards import Action, Card, Quote
 from checkpoints import digests
 from checkpoints.plans import PlanSpec, StepSpec
 
@@ -106,6 +106,7 @@ CARDS: dict[str, Any] = {
     "risk": "low",
     "reasons": ["none"],
     "actions": [],
+    "quotes": [Quote(label="Marit Ellery", pointer="/order/note")],
     "allows": ["pay"],
     "back_to": ["propose"],
     "on_reject": "propose",

@@ -58,7 +58,7 @@ def kinds_in(tree: ast.AST) -> Iterator[str]:
 
 def kinds_of(argument: ast.expr) -> Iterator[str]:
     if isinstance(argument, ast.Constant) and re.fullmatch(KIND, str(argument.value)):
-        yield argument.value
+        yield str(argument.value)
     if isinstance(argument, ast.JoinedStr) and isinstance(argument.values[0], ast.Constant):
         start = str(argument.values[0].value)
         yield from (start + end for end in ENDINGS.get(start, ()))
