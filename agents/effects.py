@@ -36,15 +36,17 @@ def perform(slice: Slice, spec: StepSpec) -> bool:
         return adopt(slice, spec, row)
     if row is not None and row.status in UNSETTLED:
         return _resume(slice, spec, row)
+    unsent = row is not None and row.status == Status.FAILED and row.base == slice.snapshot.id
+    try:
+        # Before anybody is asked how to go on: "try again" shows no arguments, so it may only follow what did.
+        permit = permits.Permit(None) if unsent else permits.permit(slice, spec)
+    except NotGranted as reason:
+        return reopen(slice, spec, reason)
     if slice.attempt > spec.retries + 1:
         return steps.died(slice, spec)
     crash.point("before_step")
-    if row is not None and row.status == Status.FAILED and row.base == slice.snapshot.id:
+    if row is not None and unsent:
         return _send(slice, spec, _again(slice, row))
-    try:
-        permit = permits.permit(slice, spec)
-    except NotGranted as reason:
-        return reopen(slice, spec, reason)
     generation = 0 if row is None else row.generation + 1
     return _send(slice, spec, intend(slice, spec, permit, generation))
 
@@ -118,7 +120,8 @@ def _resume(slice: Slice, spec: StepSpec, row: Effect) -> bool:
             recovery.unknown(slice, spec, row, row.error)
             return False
     crash.point("before_step")
-    return _send(slice, spec, _again(slice, row))
+    doubt = row.error or "An earlier attempt got no answer."
+    return _send(slice, spec, _again(slice, row), doubt=doubt)
 
 
 def _again(slice: Slice, row: Effect) -> Effect:
@@ -130,8 +133,11 @@ def _again(slice: Slice, row: Effect) -> Effect:
     return row
 
 
-def _send(slice: Slice, spec: StepSpec, row: Effect) -> bool:
-    """Call the effect's method and record what came of it; says whether the slice goes on."""
+def _send(slice: Slice, spec: StepSpec, row: Effect, *, doubt: str = "") -> bool:
+    """Call the effect's method and record what came of it; says whether the slice goes on.
+
+    `doubt` is why nobody knows what an earlier attempt under this key did, where that is so.
+    """
     if slice.beat.stale() and not claims.renew(slice.claim):
         raise Fenced
     extra = {KEY: row.key} if _takes_key(slice, spec) else {}
@@ -139,7 +145,7 @@ def _send(slice: Slice, spec: StepSpec, row: Effect) -> bool:
         returned = steps.call(slice, spec, **extra)
         crash.point("after_effect")
     except steps.RAISED as error:
-        return _not_done(slice, spec, row, _meaning(error), error)
+        return _not_done(slice, spec, row, _meaning(error, doubt), error)
     try:
         output = outputs.checked(slice.agent, slice.plan, spec, returned.value)
         with transaction.atomic():
@@ -179,8 +185,18 @@ def _not_done(
     return False
 
 
-def _meaning(error: BaseException) -> EffectFailed | EffectUnknown:
-    """What an exception of the effect's method says about it; unknown unless it is known to be a failure."""
+def _meaning(error: BaseException, doubt: str) -> EffectFailed | EffectUnknown:
+    """What an exception of the effect's method says about it; unknown unless it is known to be a failure.
+
+    A refusal speaks for this attempt alone: where an earlier one under the key is in doubt, it stays in doubt.
+    """
+    found = _found(error)
+    if isinstance(found, EffectFailed) and doubt:
+        return EffectUnknown(f"{doubt} Sent again under its key: {found}")
+    return found
+
+
+def _found(error: BaseException) -> EffectFailed | EffectUnknown:
     if isinstance(error, (EffectFailed, EffectUnknown)):
         return error
     if isinstance(error, Retry):

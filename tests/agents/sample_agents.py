@@ -230,6 +230,44 @@ class Sender(Agent):
         """Take it back."""
 
 
+class Resender(Sender):
+    """The same at a provider that takes a key once, so that what is in doubt is sent again by itself."""
+
+    name = "resender"
+
+    @effect(undo="recall", guarded=False, retries=2, idempotent=True, writes=["receipt"])
+    def send(self, ledger: str, ends: list[str], *, key: str) -> dict[str, Any]:
+        """Send, and end as told."""
+        return Sender.send(self, ledger, ends, key=key)
+
+
+class Bypasser(Agent):
+    """Jumps past its gate, to what the gate allows."""
+
+    name = "bypasser"
+
+    class State(BaseModel):
+        """Where it writes."""
+
+        ledger: str
+
+    @step
+    def hop(self) -> Any:
+        """Skip the question."""
+        return Jump("act")
+
+    @gate(allows=["act"])
+    def review(self) -> Card:
+        """Ask."""
+        return Card(title="May I act?")
+
+    @effect(irreversible=True)
+    def act(self, ledger: str, *, key: str) -> dict[str, Any]:
+        """Act."""
+        write_line(ledger, "act", key)
+        return {}
+
+
 class Asker(Agent):
     """A gate that asks for facts, with a way on when nobody answers and nothing to allow."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from agents import EffectFailed, EffectUnknown, http
 from agents import effects as effect_ledger
 from approvals.errors import Invalid
+from checkpoints.models import Run
 
 from .driving import advance, advance_to_rest, answer, decide, effects, failures, make_run, open_gate, state
 
@@ -139,6 +141,29 @@ def test_stopping_at_an_unknown_effect_leaves_it_open(ledger: Path) -> None:
     answer(run, "stop")
     assert advance(run).status == "failed"
     assert effects(run)[0].status == "unknown"
+
+
+@pytest.mark.parametrize("later", ["failed", "unsent"])
+def test_a_refusal_of_a_later_attempt_proves_nothing_about_one_in_doubt(ledger: Path, later: str) -> None:
+    """A timeout, then a 4xx under the same key, was filed as provably not done: "try again" paid twice."""
+    run = advance_to_rest(make_run("resender", ledger=str(ledger), ends=["unknown", later, later]))
+    (row,) = effects(run)
+    assert (run.status, row.status, len({key for _, key, _ in sent(ledger)})) == ("waiting", "unknown", 1)
+    assert "timed out" in row.error
+    card = open_gate(run).standing().card
+    assert [choice["id"] for choice in card.question["choices"]] == ["happened", "not_happened", "again", "stop"]  # type: ignore[index]
+
+
+def test_trying_again_gives_no_permission_that_no_gate_gave(ledger: Path, settings: Any) -> None:
+    """Workers died before the permission was looked for; "try again", which shows no arguments, then allowed it."""
+    settings.HOLDPOINT_TIME_SLICE = 0
+    run = advance(make_run("bypasser", ledger=str(ledger)))
+    Run.objects.filter(pk=run.pk, next_step="act").update(attempts=9)
+    gate = open_gate(advance_to_rest(run))
+    assert (gate.kind, gate.step) == ("review", "review")
+    decide(run)
+    assert advance_to_rest(run).status == "completed"
+    assert len(sent(ledger)) == 1
 
 
 ENDS = [
