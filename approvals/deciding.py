@@ -18,6 +18,7 @@ from django.db.models import Q
 
 from checkpoints import actors, ledger, store
 from checkpoints.errors import NotVerified
+from checkpoints.patch import same
 from checkpoints.plans import spec_of
 from checkpoints.values import canonical
 
@@ -145,7 +146,7 @@ def _next(gate: Gate, standing: Proposal, said: Said) -> _Next | None:
         return _Next(card=edit.card, answer=None, patch=edit.patch, changed=edit.changed)
     if said.verdict == Verdict.ANSWER:
         answer = answering.answered(card, said.answer)
-        return None if answer == body["answer"] else _Next(card=card, answer=answer, patch=[])
+        return None if same(answer, body["answer"]) else _Next(card=card, answer=answer, patch=[])
     if said.verdict == Verdict.APPROVE and card.question is not None and body["answer"] is None:
         raise Invalid([problem("Choose one of the answers.", pointer="/verdict")])
     return None

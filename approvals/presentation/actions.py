@@ -192,7 +192,7 @@ def changes_between(old: Card, new: Card) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for action in new.actions:
         earlier = old.action(action.id)
-        if earlier is None or earlier.arguments == action.arguments:
+        if earlier is None or patch.same(earlier.arguments, action.arguments):
             continue
         several = len(new.actions) > 1
         for row in patch.changes(earlier.arguments, action.arguments):

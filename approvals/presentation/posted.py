@@ -11,6 +11,7 @@ from approvals.cards import Action, Card, Question
 from approvals.errors import Problem, problem
 from checkpoints import values
 from checkpoints.errors import ValueRefused
+from checkpoints.patch import same
 
 from . import actions
 from .actions import Typed
@@ -69,7 +70,7 @@ def edited(form: Mapping[str, str], card: Card, common: dict[str, Any]) -> Poste
             continue
         parsed = schema_form.parse(action.schema, action.arguments, form, prefix=actions.prefix(action))
         problems += [problem(said, action=action.id, pointer=place) for place, said in parsed.errors.items()]
-        if parsed.arguments != action.arguments:
+        if parsed.arguments is not action.arguments:
             arguments[action.id] = parsed.arguments
         kept |= touched(form, action)
     chosen = common["chosen"]
@@ -111,7 +112,7 @@ def overridden(form: Mapping[str, str], card: Card, common: dict[str, Any]) -> P
             place = f" at {refused.pointer}" if refused.pointer else ""
             problems.append(problem(f"Write JSON: {refused.reason}{place}.", action=action_id))
             continue
-        if value != action.arguments:
+        if not same(value, action.arguments):
             arguments[action_id] = value
     if not arguments and not problems:
         problems.append(problem("This is the value that is there already: write another one.", pointer="/override"))
@@ -145,6 +146,6 @@ def carried_over(posted: Posted, card: Card) -> Typed:
             parsed = schema_form.parse(
                 action.schema, action.arguments, posted.typed.posted, prefix=actions.prefix(action)
             )
-            if parsed.arguments != action.arguments:
+            if parsed.arguments is not action.arguments:
                 arguments[action.id] = parsed.arguments
     return Typed(posted=posted.typed.posted, arguments=arguments)

@@ -62,8 +62,9 @@ def status(request: HttpRequest, gate_id: int) -> HttpResponse:
     """What changes while the page is open: its state, the agreement, and news of another version."""
     page = GatePage(gate=gate_or_404(request, gate_id), user=reader_of(request))
     text = request.GET.get("seen", "")
-    seen = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else page.gate.proposal
-    looked_at = page.gate.proposals.filter(number=seen).first()
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else page.gate.proposal
+    looked_at = page.gate.proposals.filter(number=number).first()
+    seen = looked_at.number if looked_at else page.gate.proposal  # a number that never was is no other version
     changed = page.gate.changes_since(bytes(looked_at.digest)) if looked_at else []
     return render(request, "approvals/status.html", {"page": page, "seen": seen, "changed": changed})
 

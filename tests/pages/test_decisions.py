@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
+from approvals.cards import Action, Card
 from approvals.models import Decision, Gate
+from approvals.presentation import posted
 from tests.factories import ann, bob, decide, edit_amount, eve, make_gate, make_policy, make_team, make_user
 from tests.pages.clients import form_of, post, signed_in
 
@@ -208,3 +210,22 @@ def test_the_first_of_two_is_told_for_whom_it_waits_and_may_change_their_mind() 
     assert "Change your mind" in page
     assert post(make_user("Bob", team), gate, form_of(gate)).status_code == 303
     assert fresh(gate).status == "decided"
+
+
+def test_a_value_that_only_python_takes_for_the_same_is_another_value() -> None:
+    """A typed `true` where 1 stood was dropped: Approve went through beside it, and Edit said that nothing changed."""
+    card = Card(title="t", actions=[Action(id="a", pointer="/x", arguments={"n": 1, "share": 1.0})])
+    typed = {"args.a": '{"n": true, "share": 1}'}
+    assert posted.read({"verdict": "approve", **typed}, card).problems
+    assert posted.read({"verdict": "edit", **typed}, card).decision["arguments"] == {"a": {"n": True, "share": 1}}
+    override = {"verdict": "reject", "then": "override", "override.a": typed["args.a"]}
+    assert not posted.read(override, card).problems
+
+
+def test_a_second_answer_that_only_python_takes_for_the_same_is_another_answer() -> None:
+    """`true` was counted as agreement with 1: two people closed the gate on a value that one of them never gave."""
+    team = make_team()
+    gate = make_gate(policy=make_policy(team, name="default", quorum=2), kind="recovery")
+    decide(gate, ann(team), "answer", answer={"choice": "happened", "value": {"paid": 1}})
+    decide(gate, bob(team), "answer", answer={"choice": "happened", "value": {"paid": True}})
+    assert (fresh(gate).status, fresh(gate).proposal) == ("open", 3)
