@@ -6,6 +6,7 @@ from typing import Any
 
 from approvals.cards import Card, Choice
 from approvals.opening import open_gate
+from approvals.schemas import resolved
 from checkpoints.plans import StepSpec
 
 from . import crash
@@ -27,7 +28,8 @@ def quarantine(slice: Slice, spec: StepSpec, error: str) -> None:
     text = f"{spec.name} did not succeed after {slice.attempt} attempts. How should the run go on?"
     if slice.attempt == 1:
         text = f"{spec.name} did not succeed. How should the run go on?"
-    _ask(slice, spec, f"{spec.name} failed", error, text, choices, risk="medium")
+    reasons = [f"{spec.name} failed, so nothing after it has run"]
+    _ask(slice, spec, f"{spec.name} failed:", error, text, choices, risk="medium", reasons=reasons)
 
 
 def unknown(slice: Slice, spec: StepSpec, effect: Effect, error: str) -> None:
@@ -42,29 +44,46 @@ def unknown(slice: Slice, spec: StepSpec, effect: Effect, error: str) -> None:
         f"Nobody knows whether {spec.name} happened: the answer never arrived. "
         f"Look it up at the provider by its key {effect.key}, then say what it was."
     )
-    _ask(slice, spec, f"Did {spec.name} happen?", error, text, choices, risk="high")
+    reasons = [f"If {spec.name} happened and is done again, it happens twice"]
+    if spec.idempotent:
+        reasons = [f"{spec.name} may have happened already"]
+    _ask(slice, spec, f"Did {spec.name} happen?", error, text, choices, risk="high", reasons=reasons)
 
 
 def result_schema(slice: Slice, spec: StepSpec) -> dict[str, Any]:
     """The JSON Schema of what a step returns: an object of the fields that it writes."""
     schema = slice.plan.state_schema
-    known = schema.get("properties", {})
+    known = {name: part for name, part in schema.get("properties", {}).items() if name in spec.writes}
+    if len(spec.writes) == 1:  # what happened has a result: the only thing that the step returns is not nothing
+        known = {name: {**resolved(part, schema)} for name, part in known.items()}
+        for part in known.values():
+            part.pop("default", None)
     made: dict[str, Any] = {
         "type": "object",
-        "properties": {name: known[name] for name in spec.writes if name in known},
+        "properties": known,
         "required": list(spec.writes),
         "additionalProperties": False,
     }
     return made | ({"$defs": schema["$defs"]} if "$defs" in schema else {})
 
 
-def _ask(slice: Slice, spec: StepSpec, title: str, error: str, text: str, choices: list[Choice], *, risk: str) -> None:
+def _ask(
+    slice: Slice,
+    spec: StepSpec,
+    title: str,
+    error: str,
+    text: str,
+    choices: list[Choice],
+    *,
+    risk: str,
+    reasons: list[str],
+) -> None:
     card = Card(
-        title=one_line(f"{title}: {slice.run.title}", 200),
+        title=one_line(f"{title} {slice.run.title}", 200),
         summary=error,
         resource=f"run {slice.run.pk}",
         risk=risk,
-        reasons=[f"{spec.name} cannot be undone"] if spec.irreversible else [],
+        reasons=reasons + ([f"{spec.name} cannot be undone"] if spec.irreversible else []),
         allows=[spec.name] if spec.guarded else [],
         question={"text": text, "choices": choices},
     )

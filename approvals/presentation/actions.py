@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from approvals import pointers, schema_form
+from approvals import pointers, schema_form, schemas
 from approvals.cards import Action, Card
 from approvals.errors import Problem
 from checkpoints import patch
@@ -230,11 +230,13 @@ def answer_prefix(choice_id: str) -> str:
     return f"value.{choice_id}"
 
 
-def blank(schema: Mapping[str, Any]) -> Any:
-    """What a form for a value that nobody has written yet starts from."""
-    if "properties" not in schema:
-        return {} if schema.get("type") == "object" else None
-    return {name: part["default"] for name, part in schema["properties"].items() if "default" in part}
+def blank(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None, depth: int = 0) -> Any:
+    """What a form for a value that nobody has written yet starts from: defaults, and objects to fill in."""
+    part = schemas.resolved(schema, root or schema)
+    if "default" in schema or "properties" not in part or depth > schema_form.NESTING:
+        return schema.get("default", {} if part.get("type") == "object" else None)
+    inner = {name: blank(each, root or schema, depth + 1) for name, each in part["properties"].items()}
+    return {name: value for name, value in inner.items() if value is not None or "default" in part["properties"][name]}
 
 
 def answers(card: Card, *, typed: Typed) -> list[Answer]:

@@ -28,6 +28,7 @@ class Ended:
     at: datetime | None
     then: str  # what happens now, one sentence
     icon: str
+    said: str = ""  # the answer that was chosen, as the question put it
 
     @property
     def words(self) -> str:
@@ -46,7 +47,17 @@ def ended(gate: Gate) -> Ended:
         at=gate.closed_at,
         then=sentence(outcome) if outcome else "",
         icon=ICONS.get(kind, "hold"),
+        said=chosen(gate, outcome) if outcome else "",
     )
+
+
+def chosen(gate: Gate, outcome: Outcome) -> str:
+    """The label of the answer to a recovery gate's question; empty where there was no question."""
+    question, answer = gate.asked.question, outcome.answered
+    if not question or not answer:
+        return ""
+    labels = {choice["id"]: choice.get("label", choice["id"]) for choice in question["choices"]}
+    return str(labels.get(answer["choice"], answer["choice"]))
 
 
 def deciders(outcome: Outcome) -> str:
@@ -64,7 +75,7 @@ def sentence(outcome: Outcome) -> str:
     return {
         "approved": runs,
         "edited": f"{runs} With the edited values.",
-        "answered": "The run goes on with that answer.",
+        "answered": "The run does what the answer says.",
         "rejected": back if outcome.then == "back" else "The run stops.",
         "expired": runs
         if outcome.to_run

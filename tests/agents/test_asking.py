@@ -1,0 +1,35 @@
+"""What a person is asked who is to say what became of an effect."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from agents import recovery
+from approvals.answering import answered
+from approvals.cards import Card, Choice
+from approvals.errors import Invalid
+
+from .driving import advance, make_run, open_gate
+
+
+def test_the_question_gives_its_reasons_and_reads_as_one(tmp_path: Path) -> None:
+    run = advance(make_run("sender", ledger=str(tmp_path / "ledger"), ends=["unknown"]))
+    card = open_gate(run).standing().card
+    assert "happen? " in card.title
+    assert card.reasons
+
+
+def test_it_happened_is_not_said_with_nothing_in_hand() -> None:
+    """The field's default, null, stood in the form and was sent along unread: a payment without a payment."""
+    state = {"properties": {"payment": {"anyOf": [{"$ref": "#/$defs/Payment"}, {"type": "null"}], "default": None}}}
+    plan = SimpleNamespace(state_schema=state | {"$defs": {"Payment": {"type": "object", "properties": {}}}})
+    spec = SimpleNamespace(writes=("payment",))
+    schema = recovery.result_schema(SimpleNamespace(plan=plan), spec)  # type: ignore[arg-type]
+    choice: Choice = {"id": "happened", "label": "It happened", "needs_value": True, "schema": schema}
+    card = Card(title="Did it?", question={"text": "Did it?", "choices": [choice]})
+    with pytest.raises(Invalid):
+        answered(card, {"choice": "happened", "value": {"payment": None}})
+    assert answered(card, {"choice": "happened", "value": {"payment": {"id": "re_1"}}})
