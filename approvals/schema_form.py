@@ -144,8 +144,11 @@ def _walk(
     if what.kind != "object" or not isinstance(value, dict) or depth > NESTING:
         yield _Leaf(pointer=pointer, name=name, shape=_fitting(what, value), value=value, required=required)
         return
-    needed = what.schema.get("required", ())
-    properties = dict(what.schema["properties"])
+    needed = list(what.schema.get("required", ()))
+    # A card is stored with its keys sorted; the order of the declaration lives on in the list of required names.
+    declared = {member: at for at, member in enumerate(needed)}
+    ranked = sorted(what.schema["properties"].items(), key=lambda each: declared.get(each[0], len(needed)))
+    properties = dict(ranked)
     unknown: dict[str, Any] = {member: {} for member in value if member not in properties}
     for member, inner in (properties | unknown).items():
         yield from _walk(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import enum
+import json
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -124,6 +125,17 @@ def test_pinned_fields_come_first() -> None:
     made = schema_form.fields(SCHEMA, VALUES, pinned=["/address"])
     assert [each.pointer for each in made][:3] == ["/address/city", "/address/code", "/amount"]
     assert [each.pinned for each in made][:3] == [True, True, False]
+
+
+def test_required_fields_keep_the_order_of_their_declaration_when_the_schemas_keys_were_sorted() -> None:
+    class Facts(BaseModel):
+        order: str
+        name: str
+        address: str
+
+    stored = json.loads(json.dumps(Facts.model_json_schema(), sort_keys=True))
+    made = schema_form.fields(stored, {"address": "a", "name": "n", "order": "o"})
+    assert [each.pointer for each in made] == ["/order", "/name", "/address"]
 
 
 def test_a_long_text_gets_lines_of_its_own() -> None:
