@@ -252,4 +252,5 @@ def _look_up(number: str) -> Order | None:
 def _seen(order: Order) -> str:
     back = sum(1 for item in order.items if item.returned_on)
     paid = shown(order.paid, order.currency)
-    return f"Order {order.number} of {order.customer}: {len(order.items)} items, {back} came back, {paid} paid."
+    items = f"{len(order.items)} item{'' if len(order.items) == 1 else 's'}"
+    return f"Order {order.number} of {order.customer}: {items}, {back} came back, {paid} paid."
