@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -213,7 +214,7 @@ def test_the_ledger_survives_a_kill_and_forgets_a_line_that_was_never_finished(
 def test_a_ledger_that_was_tampered_with_is_not_opened(tmp_path: Path) -> None:
     (tmp_path / "ledger.jsonl").write_text("no line of ours\n")
     ended = services.run(
-        *("python", "-m", "agents.examples.sandbox", "--port", "0", "--data", str(tmp_path)), within=20
+        *(sys.executable, "-m", "agents.examples.sandbox", "--port", "0", "--data", str(tmp_path)), within=20
     )
     assert ended.returncode == 1
     assert "line 1" in ended.stderr
@@ -223,7 +224,7 @@ def test_a_ledger_that_was_tampered_with_is_not_opened(tmp_path: Path) -> None:
 def test_a_busy_port_is_one_sentence(sandbox: World, tmp_path: Path) -> None:
     port = sandbox.url.rsplit(":")[-1]
     ended = services.run(
-        *("python", "-m", "agents.examples.sandbox", "--port", port, "--data", str(tmp_path)), within=20
+        *(sys.executable, "-m", "agents.examples.sandbox", "--port", port, "--data", str(tmp_path)), within=20
     )
     assert ended.returncode == 1
     assert f"cannot start on 127.0.0.1:{port}" in ended.stderr
