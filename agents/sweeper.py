@@ -82,8 +82,8 @@ class Sweeper:
         with transaction.atomic():
             quiet = self.bells.quiet(now)
             pairs = [[run for run, _ in quiet], [token for _, token in quiet]]
-            due = Run.objects.due().exclude(status=Run.Status.WAITING)
-            due = due.extra(where=[NOT_QUIET], params=pairs)  # noqa: S610 - a constant; the pairs are parameters
+            working = Run.objects.due().exclude(status=Run.Status.WAITING)
+            due = working.extra(where=[NOT_QUIET], params=pairs)  # noqa: S610 - a constant; the pairs are parameters
             columns = ("pk", "token", "plan__agent", "plan__version")
             found = list(due.select_for_update(skip_locked=True, of=("self",)).values_list(*columns)[:AT_ONCE])
         for run, token, agent, version in found:
