@@ -31,8 +31,8 @@ def test_a_number_keeps_its_type_and_its_size() -> None:
 
 
 def test_a_value_as_deep_as_the_store_takes_is_read_back() -> None:
-    deep: Any = 1
-    for _ in range(128):
+    deep: Any = 2**64
+    for _ in range(129):
         deep = [deep]
     run = make_run(state={"order": {"deep": deep[0]}, "feedback": [deep]})
     run = save(run, order={}, feedback=[])
