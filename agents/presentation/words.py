@@ -8,8 +8,10 @@ _KILO = 1000
 
 
 def duration(span: timedelta) -> str:
-    """`span` in at most two units: "7 ms", "0.4 s", "21 min 38 s", "3 h 5 min"; a negative one as "0 ms"."""
+    """`span` in at most two units: "< 1 ms", "7 ms", "0.4 s", "21 min 38 s", "3 h 5 min"."""
     seconds = max(span.total_seconds(), 0.0)
+    if seconds < 0.001:
+        return "< 1 ms"
     if seconds < 0.0995:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 59.95:

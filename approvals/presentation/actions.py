@@ -145,6 +145,7 @@ def inputs_of(action: Action, *, typed: Typed, errors: Mapping[str, str]) -> lis
 def pinned_of(action: Action, *, mine: Any, before: Action | None, inputs: Sequence[Input]) -> list[Pinned]:
     offered = {each.field.pointer for each in inputs if not each.fixed}
     labels = {each.field.pointer: each.field.label for each in inputs}
+    money = {each.field.pointer for each in inputs if each.field.kind == "decimal"}
     found = []
     for place in action.pinned:
         stands = at(action.arguments, place)
@@ -157,17 +158,16 @@ def pinned_of(action: Action, *, mine: Any, before: Action | None, inputs: Seque
         found.append(
             Pinned(
                 label=label, value=shown(value), before=shown(old), changed=changed, editable=place in offered,
-                unit=unit_of(action.arguments, place, value),
+                unit=unit_of(action.arguments, place) if place in money else "",
             )
         )  # fmt: skip
     return found
 
 
-def unit_of(arguments: Any, place: str, value: Any) -> str:
+def unit_of(arguments: Any, place: str) -> str:
     """The currency code that stands beside an amount as its sibling `currency`; "" where there is none."""
     beside = at(arguments, place.rpartition("/")[0] + "/currency")
-    is_amount = isinstance(value, str) and re.fullmatch(r"-?\d+(\.\d+)?", value)
-    return beside if is_amount and isinstance(beside, str) and re.fullmatch("[A-Z]{3}", beside) else ""
+    return beside if isinstance(beside, str) and re.fullmatch("[A-Z]{3}", beside) else ""
 
 
 def at(value: Any, place: str) -> Any:
