@@ -45,8 +45,10 @@ class Tailer:
         try:
             while True:
                 pause = await self._read_all()
+                # Not wait_for: on Python 3.11 that swallows a cancellation which meets a ring, and a stop would hang.
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._rung.wait(), pause)
+                    async with asyncio.timeout(pause):
+                        await self._rung.wait()
                 self._rung.clear()
         finally:
             listener.cancel()

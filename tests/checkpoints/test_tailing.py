@@ -153,6 +153,22 @@ async def test_one_failing_delivery_does_not_silence_the_next(redis_url: str) ->
     await asyncio.gather(task, return_exceptions=True)
 
 
+async def test_a_stop_that_meets_a_ring_still_stops(redis_url: str) -> None:
+    """`asyncio.wait_for` swallowed the cancellation on Python 3.11, and the web process never ended."""
+    ear = Ear()
+    for _ in range(20):
+        tailer = Tailer(ear.deliver)
+        task = asyncio.create_task(tailer.run())
+        while tailer.cursor is None:
+            await asyncio.sleep(0.005)
+        await asyncio.sleep(0.02)
+        tailer._rung.set()
+        await asyncio.sleep(0)
+        task.cancel()
+        done, _ = await asyncio.wait([task], timeout=5)
+        assert done, "the tailer goes on after it was cancelled"
+
+
 def test_two_installations_on_one_redis_do_not_hear_each_other() -> None:
     names = set()
     for url, prefix in (("redis://h:1/0", "holdpoint"), ("redis://h:1/3", "holdpoint"), ("redis://h:1/0", "other")):
