@@ -1,9 +1,13 @@
 """Every address: pages of the two apps, the API, accounts, admin, health."""
 
+from allauth.account.decorators import secure_admin_login
 from django.contrib import admin
 from django.urls import include, path
 
 from config import health
+
+# One sign-in, whose attempts are counted: the administration's own would let passwords be guessed without end.
+admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
 
 urlpatterns = [
     path("healthz", health.healthz, name="healthz"),

@@ -54,6 +54,16 @@ def test_a_person_signs_in_by_name_and_gets_a_new_session() -> None:
     assert client.cookies["sessionid"]["httponly"]
 
 
+def test_the_administration_has_no_sign_in_of_its_own() -> None:
+    """Its form counted no attempts, so that an administrator's password could be guessed there without end."""
+    User.objects.create_superuser("serving-root", password="a long enough phrase")
+    form = {"username": "serving-root", "password": "a long enough phrase"}
+    answer = Client().post("/admin/login/?next=/admin/", form)
+    assert (answer.status_code, answer["Location"]) == (302, "/accounts/login/?next=%2Fadmin%2F")
+    assert "sessionid" not in answer.cookies
+    assert Client().get("/admin/")["Location"].startswith("/admin/login/")
+
+
 def test_guessing_passwords_is_slowed_down() -> None:
     User.objects.create_user("serving-guessed", password="a long enough phrase")
     client = Client(REMOTE_ADDR="203.0.113.77")
