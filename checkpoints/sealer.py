@@ -178,12 +178,22 @@ def _head_faults(seal: Seal) -> list[str]:
 
 
 def _export_faults() -> list[Problem]:
-    """Seals that the export knows and the table lost, or has otherwise."""
+    """Seals that the export knows and the table lost, or has otherwise; and lines that are no seals."""
     try:
-        lines = export_path().read_text(encoding="utf-8").splitlines()
+        lines = export_path().read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return []
     known = {bytes(digest).hex() for digest in Seal.objects.values_list("digest", flat=True)}
-    facts = [json.loads(line) for line in lines if line.strip()]
-    lost = [fact for fact in facts if fact["digest"] not in known]
-    return [Problem(f"seal {fact['seal']}", "was exported and is gone") for fact in lost]
+    problems = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            fact = json.loads(line)
+            digest, seal = fact["digest"], fact["seal"]
+        except (ValueError, KeyError, TypeError):
+            problems.append(Problem(f"line {number} of {export_path().name}", "cannot be read"))
+            continue
+        if digest not in known:
+            problems.append(Problem(f"seal {seal}", "was exported and is gone"))
+    return problems

@@ -245,3 +245,18 @@ def test_a_text_may_be_erased_and_not_replaced() -> None:
 def test_the_whole_check_covers_the_seals() -> None:
     sealed()
     call_command("verify")
+
+
+def test_a_torn_line_of_the_export_is_a_finding_and_ends_no_check() -> None:
+    """A half-written last line, as a crash leaves it, raised: nothing at all was verified any more."""
+    say()
+    sealed()
+    path = sealer.export_path()
+    whole = path.read_bytes()
+    try:
+        path.write_bytes(whole + b'{"seal": 9, "dig\xff\n[]\n')
+        found = [str(problem) for problem in sealer.verify_seals()]
+    finally:
+        path.write_bytes(whole)
+    number = whole.count(b"\n") + 1
+    assert found == [f"line {n} of seals.jsonl: cannot be read" for n in (number, number + 1)]
