@@ -22,7 +22,8 @@ ANN = Actor("user:7", "Ann Okafor")
 
 def at_once(count: int, act: Callable[[int], Any]) -> list[Any]:
     """What `count` threads got, started together; an exception is what a thread got too."""
-    gate, got = threading.Barrier(count), [None] * count
+    got: list[Any] = [None] * count
+    gate = threading.Barrier(count)
 
     def work(n: int) -> None:
         gate.wait()

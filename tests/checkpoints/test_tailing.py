@@ -183,7 +183,7 @@ def test_steps_ring_at_most_every_tenth_of_a_second(monkeypatch: pytest.MonkeyPa
     rung: list[float] = []
     now = [100.0]
     monkeypatch.setattr(rings, "ring", lambda: rung.append(now[0]))
-    monkeypatch.setattr(rings.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     for tick in range(50):
         now[0] = 100.0 + tick / 100
         rings.ring_step(-1)

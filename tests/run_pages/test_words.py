@@ -12,7 +12,8 @@ from agents.presentation import happenings, words
 
 @pytest.mark.parametrize(
     ("seconds", "said"),
-    [(-3, "< 1 ms"), (0.0072, "7 ms"), (0.0999, "0.1 s"), (0.4, "0.4 s"), (59.9, "59.9 s"), (60, "1 min"), (1298, "21 min 38 s"),
+    [(-3, "< 1 ms"), (0.0072, "7 ms"), (0.0999, "0.1 s"), (0.4, "0.4 s"),
+     (59.9, "59.9 s"), (60, "1 min"), (1298, "21 min 38 s"),
      (11_100, "3 h 5 min"), (180_000, "2 d 2 h")],
 )  # fmt: skip
 def test_a_duration_has_at_most_two_units(seconds: float, said: str) -> None:
