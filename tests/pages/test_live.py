@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
 from channels.db import database_sync_to_async
 from django.contrib.auth.models import User
 from django.contrib.sessions.backends.db import SessionStore
+from django.db import OperationalError
 
 from approvals import live
+from approvals.listeners import Access
 from approvals.live import LiveConsumer
 from checkpoints import cursor
 from checkpoints.models import Event
@@ -177,9 +180,33 @@ async def test_somebody_taken_out_of_a_team_hears_of_it_no_more() -> None:
             assert (await mine.hear())["kind"] == "heartbeat"
 
 
+async def test_a_socket_whose_access_cannot_be_checked_is_closed() -> None:
+    """The heartbeat ended with the database's error, and the socket stayed open for whoever had lost their access."""
+
+    class Blind(Impatient):
+        async def check(self) -> Access | None:
+            if self.groups_joined:
+                raise OperationalError("the database is gone")
+            return await super().check()
+
+    member = await database_sync_to_async(ann)(await database_sync_to_async(make_team)())
+    async with socket(member, consumer=Blind) as mine:
+        assert await mine.closed_with() == 1011
+
+
 async def test_junk_from_a_browser_is_passed_over() -> None:
     member = await database_sync_to_async(ann)(await database_sync_to_async(make_team)())
     async with socket(member, after="junk", consumer=Impatient) as mine:
         for junk in ({"watch": 7}, ["x"], {"watch": [None]}, {}, "text"):
             await mine.say(junk)
+        assert (await mine.hear())["kind"] == "heartbeat"
+
+
+@pytest.mark.parametrize("frame", ["", "{", "[" * 100_000, b"\x00\xff"], ids=["empty", "cut", "deep", "binary"])
+async def test_a_frame_that_is_no_json_is_passed_over(frame: str | bytes) -> None:
+    """It raised: the socket was cut without a word, and each such frame wrote a traceback into the log."""
+    member = await database_sync_to_async(ann)()
+    async with socket(member, consumer=Impatient) as mine:
+        kind = "text" if isinstance(frame, str) else "bytes"
+        await mine.wire.send_input({"type": "websocket.receive", kind: frame})
         assert (await mine.hear())["kind"] == "heartbeat"
