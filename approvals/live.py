@@ -22,6 +22,7 @@ from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 from channels.layers import get_channel_layer
 from django.urls import path
+from structlog import get_logger
 
 from checkpoints.cursor import Cursor
 from checkpoints.models import Event
@@ -31,7 +32,9 @@ from .listeners import REPLAYED, Access, access_of, missed, titles_of, watchable
 from .presentation.facts import Fact, audience, fact_of
 
 REVOKED = 4401
+UNCHECKED = 1011  # RFC 6455: the server met what it cannot go on from
 WATCHED = 50  # subjects one page may watch
+log = get_logger()
 
 
 class Message(TypedDict):
@@ -64,14 +67,6 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         if self.beat:
             self.beat.cancel()
         await self.join(set())
-
-    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None, **kwargs: Any) -> None:
-        """Take a frame of JSON; any other says nothing, and costs its sender nothing but the frame."""
-        try:
-            content = await self.decode_json(text_data or "")
-        except (ValueError, RecursionError):
-            return
-        await self.receive_json(content)
 
     async def receive_json(self, content: Any, **kwargs: Any) -> None:
         asked = content.get("watch") if isinstance(content, dict) else None
@@ -112,11 +107,18 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         self.groups_joined = set(wanted)
 
     async def keep_beating(self) -> None:
-        while True:
-            await asyncio.sleep(self.heartbeat)
-            if await self.check() is None:
-                return
-            await self.send_json({"kind": "heartbeat", "cursor": str(self.cursor or "")})
+        """Check access and say so, until the end. A check that fails closes the socket: the page comes again."""
+        try:
+            while True:
+                await asyncio.sleep(self.heartbeat)
+                if await self.check() is None:
+                    return
+                await self.send_json({"kind": "heartbeat", "cursor": str(self.cursor or "")})
+        except OSError:
+            return  # the browser is gone, and its disconnect is on the way
+        except Exception:
+            log.exception("socket.unchecked")
+            await self.close(code=UNCHECKED)
 
     def asked_cursor(self) -> Cursor | None:
         """The cursor in ?after=; junk is no cursor."""
