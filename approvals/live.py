@@ -68,6 +68,14 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
             self.beat.cancel()
         await self.join(set())
 
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None, **kwargs: Any) -> None:
+        """Take a frame of JSON; any other says nothing, and costs its sender nothing but the frame."""
+        try:
+            content = await self.decode_json(text_data or "")
+        except (ValueError, RecursionError):
+            return
+        await self.receive_json(content)
+
     async def receive_json(self, content: Any, **kwargs: Any) -> None:
         asked = content.get("watch") if isinstance(content, dict) else None
         if not isinstance(asked, list) or not all(isinstance(each, str) for each in asked):
