@@ -16,7 +16,7 @@ from typing import Any
 import redis
 import structlog
 from django.conf import settings
-from django.db import DatabaseError, connection, transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
 
 from approvals.models import Gate
 from checkpoints import sealer
@@ -134,7 +134,7 @@ def _tried(close: Callable[[], Any]) -> Any:
     """What `close` returned; None where this gate cannot be closed now, which must not stop the others."""
     try:
         return close()
-    except DatabaseError:
+    except (OperationalError, InterfaceError):  # the database itself: the pass ends, and is tried again
         raise
     except Exception:
         log.exception("gate.not_expired")
