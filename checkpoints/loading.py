@@ -16,7 +16,7 @@ def load(run: Run) -> Snapshot:
     """The run's head, verified. Raises NotVerified."""
     trail = rows.head_trail(run.pk)
     if not trail:
-        raise NotVerified(f"run {run.pk}", "its head is missing")
+        raise NotVerified(f"run {run.pk}", "its head is missing, or is not its newest checkpoint")
     return _assemble(trail, run.lineage)
 
 

@@ -102,7 +102,9 @@ SELECT {", ".join(f"c.{name}" for name in Row._fields)}
 FROM tip JOIN checkpoints_checkpoint c ON c.run_id = tip.run_id AND c.seq BETWEEN tip.anchor_seq AND tip.seq
 ORDER BY c.seq
 """  # noqa: S608 - constants
-_HEAD_TRAIL = _TRAIL.replace("WHERE id = $1", "WHERE id = (SELECT head FROM checkpoints_run WHERE id = $1)")
+# A head is the newest checkpoint of its own run: any other was put there by somebody else, and has no trail.
+_OWN_HEAD = "WHERE (id, run_id, seq) = (SELECT head, id, seq FROM checkpoints_run WHERE id = $1)"
+_HEAD_TRAIL = _TRAIL.replace("WHERE id = $1", _OWN_HEAD)
 _CHUNKS = """
 SELECT digest, codec, payload, checksum FROM checkpoints_chunk WHERE lineage = $1 AND digest = ANY($2)
 """
@@ -114,7 +116,7 @@ def trail(checkpoint: UUID) -> list[Row]:
 
 
 def head_trail(run_id: int) -> list[Row]:
-    """The rows from the anchor of a run's head up to its head."""
+    """The rows from the anchor of a run's head up to its head; none where that is not its newest checkpoint."""
     return [Row._make(row) for row in run_sql(_HEAD_TRAIL, [run_id])]
 
 

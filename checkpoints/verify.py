@@ -57,12 +57,13 @@ class _Walk:
         self.assembly: Assembly | None = None
         self.digests: dict[UUID, bytes] = {}
         self.seq = 0
+        self.newest: Row | None = None
         self.problems: list[Problem] = []
 
     def visit(self, row: Row) -> None:
         if row.seq != self.seq + 1:
             self._say(row, f"follows number {self.seq}: what is between is gone")
-        self.seq = row.seq
+        self.seq, self.newest = row.seq, row
         if row.header_digest() != row.digest:
             self._say(row, "its columns do not match its digest")
         if self._parent_digest(row.parent) != row.parent_digest:
@@ -93,12 +94,21 @@ class _Walk:
 
     def end(self) -> list[Problem]:
         """All that was found, and what the run's own row says that the rows do not."""
-        position = run_sql("SELECT head, seq FROM checkpoints_run WHERE id = $1", [self.run.pk])
-        if position and position[0][0] not in self.digests:
-            self.problems.append(Problem(f"run {self.run.pk}", "its head is missing"))
-        if position and position[0][1] > self.seq:
-            self.problems.append(Problem(f"run {self.run.pk}", f"its newest checkpoint is {self.seq}, it saved more"))
+        for head, seq, next_step in run_sql(
+            "SELECT head, seq, next_step FROM checkpoints_run WHERE id = $1", [self.run.pk]
+        ):
+            self.problems += [Problem(f"run {self.run.pk}", reason) for reason in self._misplaced(head, seq, next_step)]
         return list(dict.fromkeys(self.problems))
+
+    def _misplaced(self, head: UUID | None, seq: int, next_step: str) -> Iterator[str]:
+        if head not in self.digests:
+            yield "its head is missing"
+        elif self.newest is not None and head != self.newest.id:
+            yield "its head is not its newest checkpoint"
+        if seq > self.seq:
+            yield f"its newest checkpoint is {self.seq}, it saved more"
+        elif self.newest is not None and next_step != self.newest.next_step:
+            yield f"it would go on with {next_step!r}, its head says {self.newest.next_step!r}"
 
 
 def _rows(run_id: int) -> Iterator[Row]:

@@ -118,6 +118,25 @@ def test_two_payloads_that_change_places_are_found(run: Run) -> None:
         transaction.set_rollback(True)
 
 
+def test_a_head_that_is_not_the_runs_own_newest_checkpoint_is_no_head(run: Run) -> None:
+    """A head set back, or to another run's checkpoint, was loaded as it stood: the run went on from there."""
+    for head in (_id(run, 72), begin(messages=[])[2].id):
+        with transaction.atomic():
+            Run.objects.filter(pk=run.pk).update(head=head)
+            with pytest.raises(NotVerified, match="newest"):
+                store.load(run)
+            assert any("head" in problem.reason for problem in verify_run(run))
+            transaction.set_rollback(True)
+
+
+def test_a_next_step_that_the_head_does_not_name_is_found(run: Run) -> None:
+    """Pages show the run's own column, which nothing compared with the head's."""
+    with transaction.atomic():
+        Run.objects.filter(pk=run.pk).update(next_step="elsewhere")
+        assert any("elsewhere" in problem.reason for problem in verify_run(run))
+        transaction.set_rollback(True)
+
+
 LOST: list[tuple[str, Callable[[Run], Any]]] = [
     ("a row in the middle", lambda run: Checkpoint.objects.filter(run=run, seq=50).delete()),
     ("the head", lambda run: Checkpoint.objects.filter(run=run, seq=73).delete()),
