@@ -143,6 +143,15 @@ def test_what_a_text_hides_is_a_reason_to_look_even_if_the_agent_gives_none() ->
     assert "1 character in proposal, what is asked cannot be seen" in page
 
 
+def test_what_undoes_an_action_is_an_agents_word_like_any_other() -> None:
+    """It went into the page as it came, the one text of a card that could turn its line around unseen."""
+    team = make_team()
+    gate = make_gate(team=team, card=make_card(actions=[make_action(undo="a\u202eb")]))
+    page = signed_in(ann(team)).get(f"/gates/{gate.pk}/").content.decode()
+    assert "Undone by" in page
+    assert "\u202e" not in page
+
+
 def test_a_closed_gate_is_read_only_and_says_how_it_ended() -> None:
     team = make_team()
     gate = make_gate(team=team)
