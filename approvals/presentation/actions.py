@@ -26,6 +26,7 @@ class Pinned:
 
     label: str
     value: Any
+    name: str = ""  # of the input that edits it
     before: Any = None
     changed: str = ""  # by whom: "you", "others", or nobody
     editable: bool = False
@@ -157,7 +158,8 @@ def pinned_of(action: Action, *, mine: Any, before: Action | None, inputs: Seque
         old = stands if changed == "you" else proposed
         found.append(
             Pinned(
-                label=label, value=shown(value), before=shown(old), changed=changed, editable=place in offered,
+                label=label, value=shown(value), name=prefix(action) + place, before=shown(old), changed=changed,
+                editable=place in offered,
                 unit=unit_of(action.arguments, place) if place in money else "",
             )
         )  # fmt: skip

@@ -121,6 +121,11 @@ class GatePage:
     def can_edit(self) -> bool:
         return any(sheet.inputs for sheet in self.sheets)
 
+    @property
+    def first_input(self) -> str:
+        """The id of the first field that can be edited."""
+        return next((i.id for s in self.sheets for i in s.inputs if not i.fixed and not i.too_long), "decide")
+
     @cached_property
     def loose_errors(self) -> list[str]:
         """Errors that belong to no action."""

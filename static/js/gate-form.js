@@ -3,6 +3,7 @@
 // renders the same differences after a submit: nothing here decides anything.
 import { difference } from "./difference.js";
 import { Draft } from "./draft.js";
+import { mirror, nameAmounts } from "./pinned.js";
 
 class GateForm extends HTMLElement {
   connectedCallback() {
@@ -16,7 +17,7 @@ class GateForm extends HTMLElement {
     this.addEventListener("click", (event) => this.clicked(event));
     this.form.addEventListener("submit", () => this.sending());
     addEventListener("pageshow", (event) => event.persisted && this.unlock());
-    document.addEventListener("click", (event) => this.choose(event.target.closest("[data-choose]")));
+    document.addEventListener("click", (event) => this.choose(event, event.target.closest("[data-choose]")));
     document.addEventListener("htmx:after:swap", () => this.closed());
     this.restore();
     for (const field of this.fields()) this.show(field);
@@ -67,6 +68,8 @@ class GateForm extends HTMLElement {
     const note = item.querySelector("[data-note]");
     note.dataset.asProposed ??= note.querySelector(".was") ? "as proposed" : note.textContent;
     note.replaceChildren(...(changed ? [difference(this.original(field), field.value)] : [note.dataset.asProposed]));
+    mirror(this, field, this.original(field), changed);
+    nameAmounts(this, this.fields().filter((each) => this.changed(each)));
     const action = field.closest(".action");
     if (action) {
       const edited = this.fields().some((each) => action.contains(each) && this.changed(each));
@@ -84,9 +87,15 @@ class GateForm extends HTMLElement {
     field.focus();
   }
 
-  choose(link) {
+  choose(event, link) {
     const radio = link && this.form.querySelector(`[name="verdict"][value="${link.dataset.choose}"]`);
     if (radio) radio.checked = true;
+    const field = radio?.value === "edit" && this.fields()[0];
+    if (!field) return;
+    event.preventDefault();
+    field.closest("details")?.setAttribute("open", "");
+    field.focus({ preventScroll: true });
+    field.closest(".item").scrollIntoView({ block: "center" });
   }
 
   restore() {

@@ -254,3 +254,30 @@ def check(page: Page, address: str) -> list[str]:
     return [f"{address}: {fault['id']} {[node['target'] for node in fault['nodes']]}" for fault in found] + (
         [f"{address}: wider than the window"] if wide else []
     )
+
+
+def test_the_pinned_amount_and_the_button_follow_what_is_typed(new_page: NewPage) -> None:
+    team = make_team()
+    gate = make_gate(team=team)
+    page = new_page(ann(team))
+    page.goto(f"/gates/{gate.pk}/")
+    pin = page.locator("[data-pin='args.refund/amount']")
+    before = pin.inner_text()
+    page.fill(AMOUNT, "30.00")
+    expect(pin.locator("del")).to_have_text("120.00")
+    expect(pin.locator("ins")).to_have_text("30.00")
+    expect(page.locator("[data-commit]:visible")).to_contain_text("Approve with your edit, 30.00")
+    page.get_by_role("button", name="Put back").first.click()
+    expect(pin).to_have_text(before)
+
+
+def test_on_a_small_screen_with_edits_goes_to_the_first_field(new_page: NewPage) -> None:
+    team = make_team()
+    gate = make_gate(team=team)
+    page = new_page(ann(team))
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"/gates/{gate.pk}/")
+    page.get_by_role("link", name="With edits").click()
+    expect(page.locator("[name=verdict][value=edit]")).to_be_checked()
+    expect(page.locator(AMOUNT)).to_be_focused()
+    expect(page.locator(AMOUNT)).to_be_in_viewport()

@@ -1,0 +1,32 @@
+// The pinned frame and the edit's button follow what is typed, so that neither names a value that would not run.
+// Only words: what is sent is the form, and the server draws the same frame after it.
+const drawn = new WeakMap();
+
+export function mirror(scope, field, before, changed) {
+  const pin = scope.querySelector(`[data-pin="${CSS.escape(field.name)}"]`);
+  if (!pin) return;
+  if (!drawn.has(pin)) drawn.set(pin, pin.dataset.by === "you" ? [before + unit(scope, pin)] : [...pin.childNodes]);
+  pin.toggleAttribute("data-by", changed);
+  if (!changed) return pin.replaceChildren(...drawn.get(pin));
+  pin.dataset.by = "you";
+  const [gone, put] = [document.createElement("del"), document.createElement("ins")];
+  [gone.textContent, put.textContent] = [before || "(empty)", field.value || "(empty)"];
+  pin.replaceChildren(gone, " ", put, unit(scope, pin));
+}
+
+// "Approve with your edit, 30.00 EUR": the amounts that were edited, where they are pinned.
+export function nameAmounts(scope, edited) {
+  const words = scope.querySelector('[data-commit][data-for="edit"] span');
+  if (!words) return;
+  words.dataset.plain ??= words.textContent;
+  const pins = edited.map((field) => [field, scope.querySelector(`[data-pin="${CSS.escape(field.name)}"][data-unit]`)]);
+  const amounts = pins.filter(([field, pin]) => pin && field.value).map(([field, pin]) => field.value + unit(scope, pin));
+  words.textContent = [words.dataset.plain, ...amounts].join(", ");
+}
+
+// The currency as it stands in the form, where the form has it.
+function unit(scope, pin) {
+  if (!pin.dataset.unit) return "";
+  const beside = pin.dataset.pin.replace(/[^/]*$/, "currency");
+  return ` ${scope.querySelector(`[name="${CSS.escape(beside)}"]`)?.value || pin.dataset.unit}`;
+}
