@@ -59,14 +59,15 @@ def place(gate_id: int, user: User) -> dict[str, int | None]:
 @private
 @verified
 def status(request: HttpRequest, gate_id: int) -> HttpResponse:
-    """What changes while the page is open: its state, the agreement, and news of another version."""
+    """What changes while the page is open: its state, the agreement, news of another version, the queue."""
     page = GatePage(gate=gate_or_404(request, gate_id), user=reader_of(request))
     text = request.GET.get("seen", "")
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else page.gate.proposal
     looked_at = page.gate.proposals.filter(number=number).first()
     seen = looked_at.number if looked_at else page.gate.proposal  # a number that never was is no other version
     changed = page.gate.changes_since(bytes(looked_at.digest)) if looked_at else []
-    return render(request, "approvals/status.html", {"page": page, "seen": seen, "changed": changed})
+    context = {"page": page, "seen": seen, "changed": changed, "place": place(page.gate.pk, page.user)}
+    return render(request, "approvals/status.html", context)
 
 
 @require_safe

@@ -136,7 +136,10 @@ class GateForm extends HTMLElement {
   // A live morph says that the gate is closed, or another version stands: then nothing here can be sent.
   closed() {
     const news = document.querySelector("#gate-news");
-    if (news?.dataset.status !== "open") this.lock(true);
+    if (news?.dataset.status === "open") return;
+    this.lock(true);
+    for (const field of this.kept()) field.readOnly = true; // readable and to be copied, never sent
+    for (const radio of this.form.querySelectorAll("[type=radio]")) radio.disabled = true;
   }
 }
 

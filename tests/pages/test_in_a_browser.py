@@ -90,6 +90,10 @@ def test_somebody_is_faster_and_a_half_typed_edit_survives(new_page: NewPage) ->
     expect(page.locator(AMOUNT)).to_have_value("99.5")
     expect(page.locator(AMOUNT)).to_be_focused()
     expect(page.locator("[data-commit]:visible")).to_be_disabled()
+    expect(page.locator("#decide")).to_contain_text("Approved by Bob Lindqvist")
+    expect(page.locator("#decide .impact:visible")).to_have_count(0)
+    expect(page.locator("#gate-place")).not_to_contain_text("1 of 1")
+    expect(page.locator(".topbar [data-inbox-link] .count")).to_be_hidden()
 
 
 def test_another_version_is_announced_with_its_difference_and_the_edit_is_kept(new_page: NewPage) -> None:
