@@ -53,6 +53,7 @@ class Asked:
     then: str = ""
     back_to: str = ""
     answer: str = ""  # the choice that was made at a recovery gate
+    answer_label: str = ""  # that choice as the question put it (untrusted)
     said: tuple[Said, ...] = ()
     visible: bool = True  # the reader may open the gate's own page
 

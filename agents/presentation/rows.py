@@ -116,6 +116,8 @@ def gate_remarks(gate: Asked) -> list[Remark]:
     if not deciding:
         return []
     text = "by " + listed([said.name for said in deciding])
+    if gate.answer_label:
+        text = f"“{gate.answer_label}” {text}"
     if gate.outcome == "rejected":
         text += f", back to {gate.back_to}" if gate.then == "back" and gate.back_to else ", the run stops"
     first, *others = [said for said in deciding if said.comment] or [deciding[0]]

@@ -15,6 +15,7 @@ from django.utils import timezone
 from agents.models import Effect, Failure
 from agents.presentation.facts import Asked, Done, Failed, Forked, Planned, Said, Saved, Standing, Story
 from approvals.models import Decision, Gate
+from approvals.presentation import outcomes
 from checkpoints import store
 from checkpoints.models import Checkpoint, Event, Note, Run
 from checkpoints.plans import PlanSpec, spec_of
@@ -141,6 +142,7 @@ def gates_of(run: Run, reader: User) -> Iterable[Asked]:
             then=outcome.then if outcome else "",
             back_to=outcome.back_to if outcome else "",
             answer=(outcome.answered or {}).get("choice", "") if outcome else "",
+            answer_label=outcomes.chosen(gate, outcome) if outcome and outcome.answered else "",
             said=tuple(said_of(gate.decisions.all())),
             visible=gate.pk in visible,
         )

@@ -209,3 +209,9 @@ def test_the_legend_explains_only_marks_that_occur() -> None:
 
 def test_branches_are_counted() -> None:
     assert timeline.build(TWICE_BACK).summary == "2 branches"
+
+
+def test_an_answered_gate_says_what_was_answered() -> None:
+    gate = make_decided(3, "answered", Said("Ann", "answer"), answer="yes", answer_label="It happened")
+    row = row_named(make_story(PAID, [1, 2, 3, 4, 5, 6], status="completed", gates=(gate,)), "review")
+    assert row.remarks == [Remark("“It happened” by Ann")]
