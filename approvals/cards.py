@@ -71,8 +71,9 @@ class Action:
 class Quote:
     """Somebody's words in the saved state, shown as theirs. The checkpoint that the gate binds holds the words."""
 
-    label: str  # who said it and how: "Marit Ellery, customer, by mail"
+    label: str  # who said it, by name: "Ellery, Marit"
     pointer: str  # where in the state the text is
+    role: str = ""  # what they are here and how it came: "customer, by mail"
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object with every field."""

@@ -191,7 +191,7 @@ class Refunds(Agent):
             quotes=[
                 said(ticket),
                 *(
-                    Quote(label=f"{each.by}, reviewer, sent it back", pointer=f"/feedback/{number}/text")
+                    Quote(label=each.by, role="reviewer, sent it back", pointer=f"/feedback/{number}/text")
                     for number, each in enumerate(feedback)
                 ),
             ],
@@ -223,7 +223,7 @@ class Refunds(Agent):
 def said(ticket: Ticket) -> Quote:
     """The customer's own words, as the reviewer should read them: beside the agent's summary, not through it."""
     who = one_line(ticket.from_name or ticket.from_address) or "Somebody who cannot be made out"
-    return Quote(label=f"{who}, customer, by mail", pointer="/ticket/text")
+    return Quote(label=who, role="customer, by mail", pointer="/ticket/text")
 
 
 def fixed(noun: type[BaseModel], **values: str) -> dict[str, Any]:

@@ -15,15 +15,14 @@ class Quoted:
     """One person's words. Every part is untrusted: a label names whoever wrote, as they wrote it."""
 
     who: str
-    how: str  # what the label says beside the name; may be empty
+    how: str  # what the card says beside the name; may be empty
     text: str
     pointer: str
 
 
 def quoted(card: Card, state: Mapping[str, Any]) -> list[Quoted]:
     """The card's quotes in its order."""
-    found = []
-    for quote in card.quotes:
-        who, _, how = quote.label.partition(", ")
-        found.append(Quoted(who=who, how=how, text=str(pointers.get(state, quote.pointer)), pointer=quote.pointer))
-    return found
+    return [
+        Quoted(who=each.label, how=each.role, text=str(pointers.get(state, each.pointer)), pointer=each.pointer)
+        for each in card.quotes
+    ]

@@ -13,7 +13,7 @@ from checkpoints import store
 from tests.factories import ann, decide, edit_amount, make_card, make_gate, make_run, make_state, make_team
 
 WORDS = "I am sending the frames back, they do not fit."
-MARIT = Quote(label="Marit Ellery, customer, by mail", pointer="/order/mail")
+MARIT = Quote(label="Ellery, Marit", role="customer, by mail", pointer="/order/mail")
 
 
 def make_quoting_gate(**fields: Any) -> Any:
@@ -24,7 +24,7 @@ def make_quoting_gate(**fields: Any) -> Any:
 def test_a_quote_is_part_of_what_is_shown_and_bound() -> None:
     gate = make_quoting_gate(team=make_team())
     body = gate.standing().content
-    assert body["quotes"] == [{"label": "Marit Ellery, customer, by mail", "pointer": "/order/mail"}]
+    assert body["quotes"] == [{"label": "Ellery, Marit", "role": "customer, by mail", "pointer": "/order/mail"}]
     assert gate.asked.quotes == gate.standing().card.quotes == (MARIT,)
     state = store.load_checkpoint(gate.checkpoint).state
     assert pointers.get(state, MARIT.pointer) == WORDS

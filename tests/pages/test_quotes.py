@@ -9,11 +9,11 @@ from tests.factories import ann, make_card, make_gate, make_run, make_state, mak
 from tests.pages.clients import signed_in
 
 
-def sheet_of(text: str, *, label: str = "Marit Ellery, customer, by mail") -> str:
+def sheet_of(text: str, *, label: str = "Ellery, Marit", role: str = "customer, by mail") -> str:
     """The sheet of what was said, on the page of a gate that quotes `text`."""
     team = make_team()
     run = make_run(state=make_state(order={"mail": text}), first_step="review", team=team)
-    gate = make_gate(run=run, card=make_card(quotes=[Quote(label=label, pointer="/order/mail")]))
+    gate = make_gate(run=run, card=make_card(quotes=[Quote(label=label, role=role, pointer="/order/mail")]))
     page = signed_in(ann(team)).get(f"/gates/{gate.pk}/").content.decode()
     found = re.search(r'<section class="sheet" aria-labelledby="said">.*?</section>', page, re.DOTALL)
     assert found, "the page has no such sheet"
@@ -23,15 +23,16 @@ def sheet_of(text: str, *, label: str = "Marit Ellery, customer, by mail") -> st
 
 def test_a_customers_words_stand_between_the_actions_and_the_state_under_their_name() -> None:
     sheet = sheet_of("They do not fit.")
-    assert "<b><bdi>Marit Ellery</bdi></b> <span><bdi>customer, by mail</bdi></span>" in sheet
+    assert "<b><bdi>Ellery, Marit</bdi></b> <span><bdi>customer, by mail</bdi></span>" in sheet
     assert '<blockquote class="voice says-so">They do not fit.</blockquote>' in sheet
 
 
 def test_markup_in_words_and_label_stays_text() -> None:
-    sheet = sheet_of("<img src=x onerror=alert(1)>", label="<b>Holdpoint</b>, staff")
+    sheet = sheet_of("<img src=x onerror=alert(1)>", label="<b>Holdpoint</b>", role="<i>staff</i>")
     assert "<img" not in sheet
     assert "&lt;img src=x onerror=alert(1)&gt;" in sheet
     assert "&lt;b&gt;Holdpoint&lt;/b&gt;" in sheet
+    assert "&lt;i&gt;staff&lt;/i&gt;" in sheet
 
 
 def test_what_the_words_hide_is_measured_and_badged() -> None:

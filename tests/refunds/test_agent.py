@@ -338,7 +338,7 @@ def test_the_customers_own_words_stand_beside_the_agents_account_of_them(world: 
     gate = open_gate(run)
     ticket = state(run)["ticket"]
     [quote] = gate.standing().card.quotes
-    assert (gate.step, quote.label) == (step, f"{ticket['from_name']}, customer, by mail")
+    assert (gate.step, quote.label, quote.role) == (step, ticket["from_name"], "customer, by mail")
     assert pointers.get(state(run), quote.pointer) == ticket["text"] != ""
 
 
