@@ -9,6 +9,8 @@ from config import health
 # One sign-in, whose attempts are counted: the administration's own would let passwords be guessed without end.
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
 
+handler400 = "config.refusals.bad_request"
+
 urlpatterns = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 import pytest
 from django.test import Client
 
@@ -229,3 +231,15 @@ def test_a_second_answer_that_only_python_takes_for_the_same_is_another_answer()
     decide(gate, ann(team), "answer", answer={"choice": "happened", "value": {"paid": 1}})
     decide(gate, bob(team), "answer", answer={"choice": "happened", "value": {"paid": True}})
     assert (fresh(gate).status, fresh(gate).proposal) == ("open", 3)
+
+
+def test_ten_megabytes_in_a_field_are_refused_with_the_limit_and_nothing_is_decided() -> None:
+    team = make_team()
+    gate, reviewer = make_gate(team=team), ann(team)
+    form = form_of(gate, "edit", **{"args.refund/reason": "x" * 10_000_000})
+    answer = signed_in(reviewer).post(
+        f"/gates/{gate.pk}/decisions/", urlencode(form), content_type="application/x-www-form-urlencoded"
+    )
+    assert answer.status_code == 413
+    assert "A form may carry 2.5\u00a0MB" in answer.content.decode()
+    assert fresh(gate).status == "open"

@@ -1,0 +1,14 @@
+"""The page for a request that Django itself refuses before any view sees it."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Say that a form was over its limit, which one, and what to do; else only that the request made no sense."""
+    limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE if isinstance(exception, RequestDataTooBig) else None
+    return render(request, "400.html", {"limit": limit}, status=413 if limit else 400)
