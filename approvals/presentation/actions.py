@@ -41,6 +41,7 @@ class Input:
     was: str  # the text it was rendered from
     at: str = ""  # JSON Pointer within the saved state
     too_long: bool = False
+    value: Any = None  # as it is in the arguments, where it is only shown
 
     @property
     def id(self) -> str:
@@ -60,6 +61,10 @@ class Input:
         return self.field.kind in ("long", "json")
 
     @property
+    def nested(self) -> bool:
+        return isinstance(self.value, (dict, list)) and bool(self.value)
+
+    @property
     def unseen(self) -> bool:
         return any(unseen.badge_count(self.was[:EDITABLE]))
 
@@ -76,7 +81,8 @@ class Sheet:
     action: Action
     pinned: Sequence[Pinned] = ()
     inputs: Sequence[Input] = ()
-    shown: Any = None  # arguments of an action that cannot be edited
+    values: Sequence[Input] = ()  # the same fields of an action that cannot be edited, less what is pinned
+    shown: Any = None  # its arguments, where no schema names their fields
     changes: Sequence[Mapping[str, Any]] = ()  # rows of the reader's own edit
     errors: Sequence[str] = ()  # that belong to no field
     value_text: str = ""  # the arguments as JSON, for "put this value in its place"
@@ -116,12 +122,14 @@ def sheet(action: Action, *, number: int, typed: Typed, before: Card | None, rea
     errors = {e["pointer"]: e["message"] for e in typed.errors if e["action"] == action.id}
     inputs = [] if read_only or not editable(action) else inputs_of(action, typed=typed, errors=errors)
     placed = {place for place in errors for each in inputs if pointers.covers(each.field.pointer, place)}
+    values = [] if inputs else values_of(action)
     return Sheet(
         number=number,
         action=action,
-        pinned=pinned_of(action, mine=mine, before=before.action(action.id) if before else None, inputs=inputs),
+        pinned=pinned_of(action, mine=mine, before=before.action(action.id) if before else None, inputs=inputs, values=values),
         inputs=inputs,
-        shown=None if inputs else without(action.arguments, action.pinned),
+        values=[each for each in values if not each.field.pinned],
+        shown=None if inputs or values else without(action.arguments, action.pinned),
         changes=patch.changes(action.arguments, mine) if mine != action.arguments else (),
         errors=[message for place, message in errors.items() if place not in placed],
         value_text=json_of(action) if inputs else "",
@@ -143,10 +151,28 @@ def inputs_of(action: Action, *, typed: Typed, errors: Mapping[str, str]) -> lis
     return [Input(field=each, was=was[each.name], too_long=len(was[each.name]) > EDITABLE) for each in offered]
 
 
-def pinned_of(action: Action, *, mine: Any, before: Action | None, inputs: Sequence[Input]) -> list[Pinned]:
+def values_of(action: Action) -> list[Input]:
+    """The fields that the schema names, to be read only; none where it names no fields."""
+    named = schema_form.fields(action.schema, action.arguments, prefix=prefix(action), pinned=action.pinned)
+    return [
+        Input(
+            field=each,
+            was=each.value,
+            at=action.pointer + each.pointer if action.pointer else "",
+            value=at(action.arguments, each.pointer),
+        )
+        for each in named
+        if each.pointer and at(action.arguments, each.pointer) is not MISSING
+    ]
+
+
+def pinned_of(
+    action: Action, *, mine: Any, before: Action | None, inputs: Sequence[Input], values: Sequence[Input] = ()
+) -> list[Pinned]:
     offered = {each.field.pointer for each in inputs if not each.fixed}
-    labels = {each.field.pointer: each.field.label for each in inputs}
-    money = {each.field.pointer for each in inputs if each.field.kind == "decimal"}
+    known = [*inputs, *values]
+    labels = {each.field.pointer: each.field.label for each in known}
+    money = {each.field.pointer for each in known if each.field.kind == "decimal"}
     found = []
     for place in action.pinned:
         stands = at(action.arguments, place)

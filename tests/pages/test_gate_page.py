@@ -209,3 +209,12 @@ def test_a_state_that_does_not_verify_is_neither_shown_nor_decided_over() -> Non
     assert post(reviewer, gate, form).status_code == 409
     assert Gate.objects.get(pk=gate.pk).status == "open"
     Checkpoint.objects.filter(pk=gate.checkpoint).update(payload=stored.payload)  # other tests verify every run
+
+
+def test_a_gate_that_cannot_be_decided_here_shows_labelled_values_and_no_inputs() -> None:
+    team = make_team(may=("checkpoints.view_run",))
+    page = signed_in(ann(team)).get(f"/gates/{make_gate(team=team).pk}/").content.decode()
+    sheet = page[page.index('id="action-refund"') :].partition("</section>")[0]
+    assert '<span class="label"><bdi>' in sheet
+    assert 'class="tree"' not in sheet
+    assert "<input" not in sheet
