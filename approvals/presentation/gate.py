@@ -127,6 +127,20 @@ class GatePage:
         return next((i.id for s in self.sheets for i in s.inputs if not i.fixed and not i.too_long), "decide")
 
     @cached_property
+    def missing(self) -> list[str]:
+        """The labels of required fields that hold nothing: the gate asks for them, a bare approval leaves them so."""
+        return [
+            each.field.label
+            for sheet in self.sheets
+            for each in sheet.inputs
+            if each.field.required and actions.at(sheet.action.arguments, each.field.pointer) in ("", actions.MISSING)
+        ]
+
+    @property
+    def chosen_verdict(self) -> str:
+        return self.verdict or ("edit" if self.missing else "")
+
+    @cached_property
     def loose_errors(self) -> list[str]:
         """Errors that belong to no action."""
         known = {action.id for action in self.card.actions}

@@ -218,3 +218,22 @@ def test_a_gate_that_cannot_be_decided_here_shows_labelled_values_and_no_inputs(
     assert '<span class="label"><bdi>' in sheet
     assert 'class="tree"' not in sheet
     assert "<input" not in sheet
+
+
+def test_a_gate_that_lacks_a_required_value_offers_edit_first_and_says_what_is_missing() -> None:
+    team = make_team()
+    order = {"type": "string", "title": "Order number"}
+    schema = {"type": "object", "properties": {"order": order}, "required": ["order"]}
+    run = make_run(state=make_state(proposal={"order": ""}), first_step="review", team=team)
+    gate = make_gate(run=run, card=make_card(actions=[make_action(schema=schema, pinned=[])]))
+    page = signed_in(ann(team)).get(f"/gates/{gate.pk}/").content.decode()
+    assert "Fill in what is missing: <bdi>Order number</bdi>." in page
+    assert page.index('data-choice="edit"') < page.index('data-choice="approve"')
+    assert 'name="verdict" value="edit" data-hotkey="e" checked' in page
+
+
+def test_a_gate_that_lacks_nothing_preselects_nothing() -> None:
+    team = make_team()
+    page = signed_in(ann(team)).get(f"/gates/{make_gate(team=team).pk}/").content.decode()
+    assert "Fill in what is missing" not in page
+    assert not re.search(r'name="verdict" value="[a-z]+" data-hotkey="." checked', page)
