@@ -123,10 +123,11 @@ def sheet(action: Action, *, number: int, typed: Typed, before: Card | None, rea
     inputs = [] if read_only or not editable(action) else inputs_of(action, typed=typed, errors=errors)
     placed = {place for place in errors for each in inputs if pointers.covers(each.field.pointer, place)}
     values = [] if inputs else values_of(action)
+    proposed = before.action(action.id) if before else None
     return Sheet(
         number=number,
         action=action,
-        pinned=pinned_of(action, mine=mine, before=before.action(action.id) if before else None, inputs=inputs, values=values),
+        pinned=pinned_of(action, mine=mine, before=proposed, inputs=inputs, values=values),
         inputs=inputs,
         values=[each for each in values if not each.field.pinned],
         shown=None if inputs or values else without(action.arguments, action.pinned),
