@@ -18,7 +18,7 @@ from checkpoints import actors, claims, digests, ledger
 from checkpoints.errors import Fenced
 from checkpoints.plans import StepSpec
 
-from . import crash, http, outputs, permits, recovery, steps
+from . import allowances, crash, http, outputs, permits, recovery, steps
 from .errors import EffectFailed, EffectUnknown, NotGranted, Retry, StepFailed
 from .models import Effect
 from .planning import KEY
@@ -104,8 +104,8 @@ def adopt(slice: Slice, spec: StepSpec, row: Effect) -> bool:
 def reopen(slice: Slice, spec: StepSpec, reason: NotGranted) -> bool:
     """Nothing may run: go back to the gate that can allow it. Says whether the slice goes on."""
     log.warning("effect.not_granted", step=spec.name, reason=str(reason))
-    outcome = permits.last_outcome(slice, spec)
-    asking = permits.gates_for(slice, spec)
+    outcome = allowances.last_outcome(slice, spec)
+    asking = allowances.gates_for(slice, spec)
     gate = outcome.gate.step if outcome is not None and outcome.gate.step in asking else asking[-1]
     return slice.save("reopen", spec, {}, gate, counts=False, notes=[str(reason)])
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.db.models import Q
-
 from approvals import binding
-from approvals.models import Grant, Outcome
+from approvals.models import Grant
 from checkpoints.plans import StepSpec
 
 from . import gates
+from .allowances import last_outcome
 from .errors import NotGranted
 from .slices import Slice
 
@@ -35,17 +34,3 @@ def permit(slice: Slice, spec: StepSpec) -> Permit:
     if binding.recompute(outcome.approved(), **gates.world(slice, spec.name)) != bytes(outcome.to_run):
         raise NotGranted(f"What {spec.name} would do now is not what was approved at the gate {outcome.gate.step}.")
     return Permit(grant)
-
-
-def last_outcome(slice: Slice, spec: StepSpec) -> Outcome | None:
-    """The newest outcome on the path of a gate that could allow `spec`, or of its own recovery."""
-    asked_by = Q(gate__step__in=gates_for(slice, spec), gate__kind="review")
-    recovered = Q(gate__step=spec.name, gate__kind="recovery")
-    found = Outcome.objects.filter(asked_by | recovered, gate__run_id=slice.run.pk)
-    found = found.filter(gate__checkpoint__in=slice.path.settled())
-    return found.select_related("gate", "proposal").order_by("-pk").first()
-
-
-def gates_for(slice: Slice, spec: StepSpec) -> list[str]:
-    """The gate steps that allow `spec`."""
-    return [step.name for step in slice.plan.steps if spec.name in step.allows]

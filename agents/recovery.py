@@ -10,6 +10,7 @@ from approvals.schemas import resolved
 from checkpoints.plans import StepSpec
 
 from . import crash
+from .allowances import shown_for
 from .models import Effect
 from .slices import Slice
 from .text import one_line
@@ -84,6 +85,7 @@ def _ask(
         resource=f"run {slice.run.pk}",
         risk=risk,
         reasons=reasons + ([f"{spec.name} cannot be undone"] if spec.irreversible else []),
+        actions=shown_for(slice, spec),  # an answer may let the effect run: whoever gives it sees with what
         allows=[spec.name] if spec.guarded else [],
         question={"text": text, "choices": choices},
     )

@@ -12,7 +12,7 @@ from approvals.answering import answered
 from approvals.cards import Card, Choice
 from approvals.errors import Invalid
 
-from .driving import advance, make_run, open_gate
+from .driving import advance, answer, decide, effects, make_run, open_gate
 
 
 def test_the_question_gives_its_reasons_and_reads_as_one(tmp_path: Path) -> None:
@@ -33,3 +33,16 @@ def test_it_happened_is_not_said_with_nothing_in_hand() -> None:
     with pytest.raises(Invalid):
         answered(card, {"choice": "happened", "value": {"payment": None}})
     assert answered(card, {"choice": "happened", "value": {"payment": {"id": "re_1"}}})
+
+
+def test_whoever_may_let_an_effect_run_again_sees_with_what(tmp_path: Path) -> None:
+    """The card asked "do it again?" and showed no arguments, though the answer is a permission."""
+    run = advance(make_run("payer", ledger=str(tmp_path / "ledger"), mode="unknown mail"))
+    decide(run)
+    card = open_gate(advance(run)).standing().card
+    assert card.question is not None
+    assert [(action.tool, action.arguments, action.edits) for action in card.actions] == [
+        ("pay", {"to": "ann", "amount": "10.00"}, False)
+    ]
+    answer(run, recovery.AGAIN)
+    assert effects(advance(run), "mail")[0].status == "abandoned"

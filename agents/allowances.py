@@ -1,0 +1,40 @@
+"""Which gate allowed an effect, and what it showed when it did."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from django.db.models import Q
+
+from approvals.cards import Action
+from approvals.models import Outcome
+from checkpoints.plans import StepSpec
+
+from .slices import Slice
+
+
+def last_outcome(slice: Slice, spec: StepSpec) -> Outcome | None:
+    """The newest outcome on the path of a gate that could allow `spec`, or of its own recovery."""
+    asked_by = Q(gate__step__in=gates_for(slice, spec), gate__kind="review")
+    recovered = Q(gate__step=spec.name, gate__kind="recovery")
+    found = Outcome.objects.filter(asked_by | recovered, gate__run_id=slice.run.pk)
+    found = found.filter(gate__checkpoint__in=slice.path.settled())
+    return found.select_related("gate", "proposal").order_by("-pk").first()
+
+
+def gates_for(slice: Slice, spec: StepSpec) -> list[str]:
+    """The gate steps that allow `spec`."""
+    return [step.name for step in slice.plan.steps if spec.name in step.allows]
+
+
+def shown_for(slice: Slice, spec: StepSpec) -> list[Action]:
+    """The actions that people were shown when they allowed `spec`, to be shown again and not edited.
+
+    Those that name it, or all of them where it was allowed along with the rest.
+    """
+    outcome = last_outcome(slice, spec) if spec.guarded else None
+    if outcome is None:
+        return []
+    actions = outcome.proposal.card.actions
+    named = [action for action in actions if action.effect == spec.name] or actions
+    return [replace(action, edits=False, effect=spec.name if action.effect == spec.name else "") for action in named]
