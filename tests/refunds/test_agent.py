@@ -347,5 +347,5 @@ def test_what_a_reviewer_said_who_sent_it_back_is_quoted_when_it_is_asked_again(
     decide(open_gate(run), reviewer(run), "reject", then="back", back_to="propose", comment="half of it")
     gate = open_gate(advance_to_rest(run))
     _, quote = gate.standing().card.quotes
-    assert quote.label == "Ann Okafor, reviewer, sent it back"
+    assert (quote.label, quote.role) == ("Ann Okafor", "reviewer, sent it back")
     assert pointers.get(state(run), quote.pointer) == "half of it"
