@@ -58,14 +58,16 @@ def watchable(access: Access, subjects: Iterable[str]) -> set[str]:
     return {f"gate.{pk}" for pk in gates} | {f"run.{pk}" for pk in runs}
 
 
-def missed(access: Access, since: Cursor) -> list[Fact]:
-    """The facts after a cursor that this person may hear, at most REPLAYED + 1 of them."""
-    events = cursor.beyond(cursor.settled(), since).filter(Q(team_id__in=access.teams) | Q(kind__startswith="gate."))
-    heard = [
-        event
-        for event in events[: REPLAYED + 1]
-        if event.team_id in access.teams or access.groups.intersection(audience(event))
-    ]
+def missed(access: Access, since: Cursor) -> list[Fact] | None:
+    """The facts after a cursor that this person may hear; None where more happened than is looked through singly.
+
+    Other teams' gates count towards that limit too: what lies behind them was not looked at.
+    """
+    found = cursor.beyond(cursor.settled(), since).filter(Q(team_id__in=access.teams) | Q(kind__startswith="gate."))
+    events = list(found[: REPLAYED + 1])
+    if len(events) > REPLAYED:
+        return None
+    heard = [event for event in events if event.team_id in access.teams or access.groups.intersection(audience(event))]
     titles = titles_of(heard)
     return [fact_of(event, titles) for event in heard]
 

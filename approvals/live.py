@@ -24,11 +24,11 @@ from channels.layers import get_channel_layer
 from django.urls import path
 from structlog import get_logger
 
-from checkpoints.cursor import Cursor
+from checkpoints.cursor import Cursor, newest
 from checkpoints.models import Event
 from checkpoints.tailer import Tailer
 
-from .listeners import REPLAYED, Access, access_of, missed, titles_of, watchable
+from .listeners import Access, access_of, missed, titles_of, watchable
 from .presentation.facts import Fact, audience, fact_of
 
 REVOKED = 4401
@@ -139,8 +139,8 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
     async def replay(self, access: Access, cursor: Cursor) -> None:
         """Say what happened since the page was rendered. Groups are joined by now, so nothing falls between."""
         found = await database_sync_to_async(missed)(access, cursor)
-        if len(found) > REPLAYED:
-            self.cursor = Cursor.parse(found[-1]["cursor"])
+        if found is None:
+            self.cursor = await database_sync_to_async(newest)()
             await self.send_json({"kind": "reset", "cursor": str(self.cursor)})
         else:
             await self.facts({"type": "facts", "facts": found})

@@ -45,6 +45,7 @@ def test_pages_of_facts_follow_each_other_without_a_gap_or_a_repeat_as_the_socke
         access = access_of(session_of(reader))
         assert access is not None
         told = missed(access, Cursor.parse(before))
+        assert told is not None
         assert [dict(fact) for fact in told] == follow(reader, before, limit=2) == follow(reader, before)
     assert {fact["kind"] for fact in follow(ann(support), before)} >= {"gate.opened", "run.started", "checkpoint.saved"}
     assert {fact["kind"] for fact in follow(mira(finance), before)} == {"gate.opened"}

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.contrib.sessions.backends.db import SessionStore
 from django.db import OperationalError
 
-from approvals import live
+from approvals import listeners, live
 from approvals.listeners import Access
 from approvals.live import LiveConsumer
 from checkpoints import cursor
@@ -210,3 +210,18 @@ async def test_a_frame_that_is_no_json_is_passed_over(frame: str | bytes) -> Non
         kind = "text" if isinstance(frame, str) else "bytes"
         await mine.wire.send_input({"type": "websocket.receive", kind: frame})
         assert (await mine.hear())["kind"] == "heartbeat"
+
+
+async def test_a_page_behind_a_crowd_of_others_gates_is_told_to_start_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other teams' gates used up the look-through, and the page's own fact behind them was never told."""
+    monkeypatch.setattr(listeners, "REPLAYED", 2)
+    team = await database_sync_to_async(make_team)()
+    member = await database_sync_to_async(ann)(team)
+    since = await database_sync_to_async(cursor.newest)()
+    for _ in range(3):
+        await database_sync_to_async(make_gate)()
+    await database_sync_to_async(make_gate)(team=team)
+    async with socket(member, after=since) as page:
+        heard = await page.hear()
+    assert heard["kind"] == "reset"
+    assert cursor.Cursor.parse(heard["cursor"]) > since
