@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from approvals.cards import Action, Card, Quote
     from checkpoints.ops import Append, Splice
 
-    from .base import Agent, Done, Jump, effect, gate, step
+    from .base import Agent, Done, Jump, effect, gate, observation, step, undo, upcast, validator
     from .errors import AgentError, EffectFailed, EffectUnknown, Retry, StepFailed
 
 _HOMES = {
-    "agents.base": ("Agent", "Done", "Jump", "effect", "gate", "step"),
+    "agents.base": ("Agent", "Done", "Jump", "effect", "gate", "observation", "step", "undo", "upcast", "validator"),
     "agents.errors": ("AgentError", "EffectFailed", "EffectUnknown", "Retry", "StepFailed"),
     "approvals.cards": ("Action", "Card", "Quote"),
     "checkpoints.ops": ("Append", "Splice"),
@@ -38,7 +38,11 @@ __all__ = [
     "StepFailed",
     "effect",
     "gate",
+    "observation",
     "step",
+    "undo",
+    "upcast",
+    "validator",
 ]
 
 

@@ -3,6 +3,10 @@
 A step's parameters are the state fields it reads; the dict it returns holds those it writes. Steps run in the
 order of definition. The decorators only attach a `Declaration`; agents.planning reads it and refuses what
 cannot work, before anything runs.
+
+Beside the steps there are methods that the runtime calls: an `undo` takes an effect back, an `observation` looks
+at the world for a precondition, a `validator` judges what a step returned, an `upcast` brings an older version's
+state up to this one.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from pydantic import BaseModel
 
 from .errors import AgentError
 
-Method = TypeVar("Method", bound=Callable[..., Any])
+Function = TypeVar("Function", bound=Callable[..., Any])
 MARK = "__holdpoint__"
 
 
@@ -28,8 +32,17 @@ class Declaration:
     writes: tuple[str, ...] | None = None
     uses: tuple[Callable[..., Any], ...] = ()
     reads_world: bool = False
-    retries: int = 3  # further attempts after the first
-    time_limit: float = 300.0  # seconds
+    retry: int = 3  # further attempts after the first
+    timeout: float = 300.0  # seconds
+    backoff: float = 1.0  # seconds before the second attempt; doubles
+    catch: str = ""
+    loop_guard: int = 0
+    jumps: tuple[str, ...] | None = None  # None: read from the source
+    validators: tuple[str, ...] = ()
+    rings: int = 1
+    tries: int = 1
+    readable: str = ""
+    observes: tuple[str, ...] = ()
     undo: str = ""
     irreversible: bool = False
     idempotent: bool = False
@@ -40,6 +53,18 @@ class Declaration:
     on_reject: str = ""
     on_expire: str = ""
     feedback: str | None = None  # None: `feedback` where the state has such a list
+
+
+@dataclass(frozen=True)
+class Method:
+    """What a decorator was told about a method that is no step."""
+
+    kind: Literal["undo", "observation", "validator", "upcast"]
+    idempotent: bool = False
+    retry: int = 3
+    timeout: float = 60.0  # seconds
+    version: str = ""  # upcast: the version that it comes from
+    steps: Mapping[str, str] = field(default_factory=dict)  # upcast: old name -> new name
 
 
 @dataclass(frozen=True)
@@ -92,6 +117,8 @@ class Agent(metaclass=AgentType):
     version: ClassVar[str] = "1"
     team: ClassVar[str] = ""  # the name of the team that its runs belong to by default
     State: ClassVar[type[BaseModel]]
+    Config: ClassVar[type[BaseModel] | None] = None  # settings of a run that are no state; every field has a default
+    libraries: ClassVar[tuple[str, ...]] = ()  # distributions whose versions matter to the outcome
 
     def __init__(self, run: RunInfo, attempt: int) -> None:
         self.run = run
@@ -114,16 +141,24 @@ class Agent(metaclass=AgentType):
 
 
 @overload
-def step(method: Method, /) -> Method: ...
+def step(method: Function, /) -> Function: ...
 @overload
 def step(
     *,
     reads_world: bool = False,
     writes: Sequence[str] | None = None,
     uses: Sequence[Callable[..., Any]] = (),
-    retries: int = 3,
-    time_limit: float = 300.0,
-) -> Callable[[Method], Method]: ...
+    jumps: Sequence[str] | None = None,
+    retry: int = 3,
+    timeout: float = 300.0,
+    backoff: float = 1.0,
+    catch: str = "",
+    loop_guard: int = 0,
+    validators: Sequence[Any] = (),
+    rings: int = 1,
+    tries: int = 1,
+    feedback: str | None = None,
+) -> Callable[[Function], Function]: ...
 def step(
     method: Any = None,
     /,
@@ -131,44 +166,121 @@ def step(
     reads_world: bool = False,
     writes: Sequence[str] | None = None,
     uses: Sequence[Callable[..., Any]] = (),
-    retries: int = 3,
-    time_limit: float = 300.0,
+    jumps: Sequence[str] | None = None,
+    retry: int = 3,
+    timeout: float = 300.0,
+    backoff: float = 1.0,
+    catch: str = "",
+    loop_guard: int = 0,
+    validators: Sequence[Any] = (),
+    rings: int = 1,
+    tries: int = 1,
+    feedback: str | None = None,
 ) -> Any:
-    """A unit of work. `reads_world`: it looks outside the state, so that its output is never reused."""
+    """A unit of work. `reads_world`: it looks outside the state, so that its output is never reused after a rewind.
+
+    `retry`: further attempts after the first, `backoff` seconds apart and doubling, each ended after `timeout`
+    seconds; when they have run out the run goes on with the step `catch`, or a person is asked. `loop_guard`: how
+    often it may run on one path before a person is asked. `validators`: methods that judge what it returned; a
+    refusal goes back to it `tries` times, then to the producers of its inputs, `rings` rings wide, with the
+    validator's words in the state's list `feedback`; then to a person.
+    """
     said = Declaration(
-        "step", _names(writes), tuple(uses), reads_world=reads_world, retries=retries, time_limit=time_limit
+        "step",
+        _names(writes),
+        tuple(uses),
+        reads_world=reads_world,
+        jumps=_names(jumps),
+        retry=retry,
+        timeout=timeout,
+        backoff=backoff,
+        catch=catch,
+        loop_guard=loop_guard,
+        validators=_named(validators),
+        rings=rings,
+        tries=tries,
+        feedback=feedback,
     )
     return _marked(said) if method is None else _marked(said)(method)
 
 
 def effect(
     *,
-    undo: str = "",
+    undo: Any = "",
     irreversible: bool = False,
     idempotent: bool = False,
+    readable: Any = "",
     guarded: bool = True,
     writes: Sequence[str] | None = None,
     uses: Sequence[Callable[..., Any]] = (),
-    retries: int = 3,
-    time_limit: float = 300.0,
-) -> Callable[[Method], Method]:
+    jumps: Sequence[str] | None = None,
+    retry: int = 3,
+    timeout: float = 300.0,
+    backoff: float = 1.0,
+    loop_guard: int = 0,
+) -> Callable[[Function], Function]:
     """A step that changes the outside world. A parameter named `key` gets the idempotency key.
 
     `undo` names the method that takes it back; `idempotent`: the provider does a key once, so that an unknown
-    end may be tried again; `guarded=False`: it needs no gate's permission.
+    end may be tried again; `readable` names the method that asks the provider by key and returns what the effect
+    would have returned, or None where it did not happen; `guarded=False`: it needs no gate's permission.
     """
     said = Declaration(
         "effect",
         _names(writes),
         tuple(uses),
-        retries=retries,
-        time_limit=time_limit,
-        undo=undo,
+        jumps=_names(jumps),
+        retry=retry,
+        timeout=timeout,
+        backoff=backoff,
+        loop_guard=loop_guard,
+        undo=_name(undo),
         irreversible=irreversible,
         idempotent=idempotent,
+        readable=_name(readable),
         guarded=guarded,
     )
     return _marked(said)
+
+
+@overload
+def undo(method: Function, /) -> Function: ...
+@overload
+def undo(*, idempotent: bool = False, retry: int = 3, timeout: float = 60.0) -> Callable[[Function], Function]: ...
+def undo(method: Any = None, /, *, idempotent: bool = False, retry: int = 3, timeout: float = 60.0) -> Any:
+    """A method that takes an effect back. It reads the state as the effect left it; `key` is an idempotency key.
+
+    An undo is an effect itself: an unknown end is tried again where it is `idempotent`, else a person is asked.
+    """
+    said = Method("undo", idempotent=idempotent, retry=retry, timeout=timeout)
+    return _marked(said) if method is None else _marked(said)(method)
+
+
+@overload
+def observation(method: Function, /) -> Function: ...
+@overload
+def observation(*, retry: int = 3, timeout: float = 60.0) -> Callable[[Function], Function]: ...
+def observation(method: Any = None, /, *, retry: int = 3, timeout: float = 60.0) -> Any:
+    """A method that looks at the world and changes nothing: what a precondition is checked by. Returns JSON values."""
+    said = Method("observation", retry=retry, timeout=timeout)
+    return _marked(said) if method is None else _marked(said)(method)
+
+
+def validator(method: Function, /) -> Function:
+    """A method that judges a step's output: it reads the state as the step left it.
+
+    Returns None where all is well, else its words: a text, or a list of texts. It belongs to the steps that name
+    it in `validators`, and is run by the runtime, never by the step.
+    """
+    return _marked(Method("validator"))(method)
+
+
+def upcast(version: str, *, steps: Mapping[str, str] | None = None) -> Callable[[Function], Function]:
+    """A class method that brings a state of an older `version`, a dict of JSON values, up to this version.
+
+    `steps` says which step is now called what. Put it under @classmethod.
+    """
+    return _marked(Method("upcast", version=version, steps=dict(steps or {})))
 
 
 def gate(
@@ -179,21 +291,29 @@ def gate(
     on_reject: Any = "",
     on_expire: Any = "",
     feedback: str | None = None,
+    observes: Sequence[Any] = (),
     uses: Sequence[Callable[..., Any]] = (),
-    retries: int = 3,
-    time_limit: float = 300.0,
-) -> Callable[[Method], Method]:
+    retry: int = 3,
+    timeout: float = 300.0,
+    backoff: float = 1.0,
+    loop_guard: int = 0,
+) -> Callable[[Function], Function]:
     """A step that asks people. The method returns the Card to show, or None where there is nothing to ask.
 
     `allows`: the effects that a yes permits; `edits`: the fields that a reviewer may change; `on_reject`: the step
-    it goes back to unless the reviewer says another; `on_expire`: the step to go on with when nobody answered.
+    it goes back to unless the reviewer says another; `on_expire`: the step to go on with when nobody answered;
+    `observes`: the observations that its card may make preconditions of.
     """
     said = Declaration(
         "gate",
         (),
         tuple(uses),
-        retries=retries,
-        time_limit=time_limit,
+        retry=retry,
+        timeout=timeout,
+        backoff=backoff,
+        loop_guard=loop_guard,
+        jumps=(),
+        observes=_named(observes),
         policy=policy,
         allows=_named(allows),
         edits=tuple(edits),
@@ -204,8 +324,8 @@ def gate(
     return _marked(said)
 
 
-def _marked(said: Declaration) -> Callable[[Method], Method]:
-    def mark(method: Method) -> Method:
+def _marked(said: Declaration | Method) -> Callable[[Function], Function]:
+    def mark(method: Function) -> Function:
         setattr(method, MARK, said)
         return method
 

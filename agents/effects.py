@@ -42,7 +42,7 @@ def perform(slice: Slice, spec: StepSpec) -> bool:
         permit = permits.Permit(None) if unsent else permits.permit(slice, spec)
     except NotGranted as reason:
         return reopen(slice, spec, reason)
-    if slice.attempt > spec.retries + 1:
+    if slice.attempt > spec.retry + 1:
         return steps.died(slice, spec)
     crash.point("before_step")
     if row is not None and unsent:
@@ -116,7 +116,7 @@ def _resume(slice: Slice, spec: StepSpec, row: Effect) -> bool:
         if row.status == Status.INTENDED:
             row.unknown("The worker was gone before the answer came.", by=slice.by)
         mine = row.base == slice.snapshot.id and bytes(row.input_digest) == slice.input_digest(spec)
-        if not (spec.idempotent and mine and slice.attempt <= spec.retries + 1):
+        if not (spec.idempotent and mine and slice.attempt <= spec.retry + 1):
             recovery.unknown(slice, spec, row, row.error)
             return False
     crash.point("before_step")
@@ -176,7 +176,7 @@ def _not_done(
     with transaction.atomic():
         (row.failed if failed else row.unknown)(str(end), by=slice.by)
         steps.keep(slice, spec, error)
-        if safe and again and slice.attempt <= spec.retries:
+        if safe and again and slice.attempt <= spec.retry:
             steps.again_later(slice, error)
         elif failed:
             recovery.quarantine(slice, spec, str(end))

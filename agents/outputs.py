@@ -37,7 +37,11 @@ def checked(agent: type[Agent], plan: PlanSpec, spec: StepSpec, returned: Any) -
         goto = returned.step
         if goto not in {step.name for step in plan.steps}:
             raise OutputRefused(f"{spec.name} jumps to {goto!r}, which is no step of {plan.agent}.")
+        if goto not in spec.jumps:
+            raise OutputRefused(f"{spec.name} jumps to {goto!r}, which its plan does not say; declare it in `jumps`.")
     elif isinstance(returned, Done):
+        if not spec.ends:
+            raise OutputRefused(f"{spec.name} ends the run, which its plan does not say; write `Done` in the step.")
         goto = ""
     written = returned.writes if isinstance(returned, (Jump, Done)) else returned
     if written is None:

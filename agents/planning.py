@@ -13,9 +13,9 @@ from pydantic import BaseModel
 from checkpoints.plans import PlanSpec, StepSpec
 
 from . import fields
-from .base import MARK, Agent, Declaration
+from .base import MARK, Agent, Declaration, Method
 from .errors import AgentError
-from .writes import inferred, source_of
+from .writes import config_of, inferred, jumps_of, source_of
 
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,99}")
 VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
@@ -79,12 +79,16 @@ def _spec(agent: type[Agent], name: str, method: Callable[..., Any], said: Decla
             raise AgentError(f"{where} lets people edit {field}, which is no field of its State.")
     if said.kind == "effect":
         _check_effect(agent, where, said)
+    for kind, names in (("validator", said.validators), ("observation", said.observes)):
+        for each in names:
+            _method(agent, where, each, kind)
+    found, ends = jumps_of(method)
     return StepSpec(
         name=name,
         kind=said.kind,
         reads=_reads(agent, where, method, said),
         writes=writes,
-        code_hash=_code_hash(method, said),
+        code_hash=_code_hash(agent, method, said),
         doc=inspect.getdoc(method) or "",
         reads_world=said.reads_world,
         undo=said.undo,
@@ -97,8 +101,19 @@ def _spec(agent: type[Agent], name: str, method: Callable[..., Any], said: Decla
         on_expire=said.on_expire,
         policy=said.policy,
         feedback=_feedback(agent, where, said),
-        time_limit=float(said.time_limit),
-        retries=said.retries,
+        timeout=float(said.timeout),
+        retry=said.retry,
+        backoff=float(said.backoff),
+        catch=said.catch,
+        loop_guard=said.loop_guard,
+        jumps=found if said.jumps is None else said.jumps,
+        ends=ends,
+        config=config_of(method),
+        readable=said.readable,
+        observes=said.observes,
+        validators=said.validators,
+        rings=said.rings if said.validators else 0,
+        tries=said.tries,
     )
 
 
@@ -115,13 +130,15 @@ def _reads(agent: type[Agent], where: str, method: Callable[..., Any], said: Dec
     return tuple(names)
 
 
-def _code_hash(method: Callable[..., Any], said: Declaration) -> str:
-    sources = [source_of(each) for each in (method, *said.uses)]
+def _code_hash(agent: type[Agent], method: Callable[..., Any], said: Declaration) -> str:
+    """Over the step's source, its declared helpers and what judges it: a stricter validator makes another step."""
+    judges = [getattr(agent, name) for name in said.validators]
+    sources = [source_of(each) for each in (method, *said.uses, *judges)]
     return hashlib.sha256("\0".join(sources).encode()).hexdigest()
 
 
 def _feedback(agent: type[Agent], where: str, said: Declaration) -> str:
-    if said.kind != "gate":
+    if said.kind == "effect" or (said.kind == "step" and not said.validators):
         return ""
     name = "feedback" if said.feedback is None else said.feedback
     there = name in agent.State.model_fields and fields.is_list(agent.State, name)
@@ -135,18 +152,47 @@ def _check_effect(agent: type[Agent], where: str, said: Declaration) -> None:
         raise AgentError(f"The effect {where} names neither its undo nor that it is irreversible; say one of them.")
     if said.undo and said.irreversible:
         raise AgentError(f"The effect {where} names an undo and says that it is irreversible; say one of them.")
+    if said.readable:
+        reader = getattr(agent, said.readable, None)
+        if not callable(reader) or hasattr(reader, MARK) or KEY not in _parameters(reader):
+            raise AgentError(f"The effect {where} is read back by {said.readable}, which is no method with a `key`.")
+        _check_reads(agent, f"{agent.name}.{said.readable}", reader)
     if not said.undo:
         return
     undo = getattr(agent, said.undo, None)
     if not callable(undo):
         raise AgentError(f"The effect {where} is undone by {said.undo}, which is no method of the agent.")
-    if hasattr(undo, MARK):
+    if isinstance(getattr(undo, MARK, None), Declaration):
         raise AgentError(f"The effect {where} is undone by {said.undo}, which is a step of the flow; make it a method.")
+    _check_reads(agent, f"{agent.name}.{said.undo}", undo)
+
+
+def _check_reads(agent: type[Agent], where: str, method: Callable[..., Any]) -> None:
+    """A method that the runtime calls names the state fields that it reads, as a step does."""
+    for name in _parameters(method):
+        if name != KEY and name not in agent.State.model_fields:
+            raise AgentError(f"{where} reads {name}, which is no field of the agent's State.")
+
+
+def _parameters(method: Callable[..., Any]) -> list[str]:
+    return [parameter.name for parameter in list(inspect.signature(method).parameters.values())[1:]]
+
+
+def _method(agent: type[Agent], where: str, name: str, kind: str) -> None:
+    method = getattr(agent, name, None)
+    said = getattr(method, MARK, None)
+    if not (callable(method) and isinstance(said, Method) and said.kind == kind):
+        raise AgentError(f"{where} names {name}, which is no @{kind} of the agent.")
+    _check_reads(agent, f"{agent.name}.{name}", method)
 
 
 def _check_flow(agent: type[Agent], specs: tuple[StepSpec, ...]) -> None:
     by_name = {spec.name: spec for spec in specs}
     for spec in specs:
+        for word, targets in (("catches with", [spec.catch] if spec.catch else []), ("jumps to", list(spec.jumps))):
+            for target in targets:
+                if target not in by_name:
+                    raise AgentError(f"{agent.name}.{spec.name} {word} {target}, which is no step of the agent.")
         where = f"The gate {agent.name}.{spec.name}"
         for allowed in spec.allows:
             if allowed not in by_name or by_name[allowed].kind != "effect":

@@ -96,7 +96,7 @@ def turn(slice: Slice) -> bool:
     with structlog.contextvars.bound_contextvars(step=spec.name, attempt=slice.attempt):
         if spec.kind == "effect":
             return effects.perform(slice, spec)
-        if slice.attempt > spec.retries + 1:
+        if slice.attempt > spec.retry + 1:
             return steps.died(slice, spec)
         return gates.ask(slice, spec) if spec.kind == "gate" else steps.execute(slice, spec)
 

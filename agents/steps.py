@@ -70,7 +70,7 @@ def call(slice: Slice, spec: StepSpec, **extra: Any) -> Returned:
     method: Callable[..., Any] = getattr(type(instance), spec.name)
     log.info("step.started", step=spec.name, attempt=slice.attempt)
     began = time.monotonic()
-    with limited(slice.beat, spec.time_limit):
+    with limited(slice.beat, spec.timeout):
         value = method(instance, **values, **extra)
     took = time.monotonic() - began
     log.info("step.returned", step=spec.name, attempt=slice.attempt, took_ms=round(took * 1000, 1))
@@ -112,7 +112,7 @@ def failed(slice: Slice, spec: StepSpec, error: BaseException) -> bool:
     log.warning("step.failed", step=spec.name, attempt=slice.attempt, error=one_line(repr(error), 300))
     with transaction.atomic():
         keep(slice, spec, error)
-        if slice.attempt <= spec.retries and not isinstance(error, USELESS_TO_REPEAT):
+        if slice.attempt <= spec.retry and not isinstance(error, USELESS_TO_REPEAT):
             again_later(slice, error)
         else:
             recovery.quarantine(slice, spec, said(error))

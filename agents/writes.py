@@ -40,6 +40,44 @@ def inferred(fn: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(names)
 
 
+def jumps_of(fn: Callable[..., Any]) -> tuple[tuple[str, ...], bool]:
+    """The steps that `fn` may jump to, and whether it may end the run. AgentError where they cannot be read."""
+    found: dict[str, None] = {}
+    ends = False
+    for node in ast.walk(ast.parse(source_of(fn)).body[0]):
+        if not isinstance(node, ast.Call):
+            continue
+        name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+        ends = ends or name == "Done"
+        if name == "Jump":
+            given = [*node.args[:1], *(keyword.value for keyword in node.keywords if keyword.arg == "step")]
+            if not (given and isinstance(given[0], ast.Constant) and isinstance(given[0].value, str)):
+                raise AgentError(
+                    f"Where {fn.__qualname__} goes cannot be read from `{ast.unparse(node)}`: declare jumps=[…]."
+                )
+            found[given[0].value] = None
+    return tuple(found), ends
+
+
+def config_of(fn: Callable[..., Any]) -> tuple[str, ...]:
+    """The names in `self.config.name` that `fn` uses; ("*",) where it takes the whole."""
+    found: dict[str, None] = {}
+    nodes = list(ast.walk(ast.parse(source_of(fn)).body[0]))
+    named = [node for node in nodes if isinstance(node, ast.Attribute) and _is_config(node.value)]
+    found |= dict.fromkeys(node.attr for node in named)
+    whole = sum(1 for node in nodes if _is_config(node)) - len(named)
+    return ("*",) if whole else tuple(found)
+
+
+def _is_config(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Attribute)
+        and node.attr == "config"
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "self"
+    )
+
+
 def _returns(node: ast.AST) -> Iterator[ast.expr]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Return):

@@ -18,7 +18,11 @@ from .values import canonical, decode
 
 @dataclass(frozen=True, slots=True)
 class StepSpec:
-    """One step. `kind` is "step", "effect" or "gate"; `code_hash` is hex; `time_limit` is in seconds."""
+    """One step. `kind` is "step", "effect" or "gate"; `code_hash` is hex; `timeout` and `backoff` are in seconds.
+
+    `jumps` and `ends` are where else it may go than to the step after it, which the runner enforces: from them a
+    reader knows what can run next without running anything.
+    """
 
     name: str
     kind: str = "step"
@@ -37,8 +41,19 @@ class StepSpec:
     on_expire: str = ""
     policy: str = ""
     feedback: str = ""
-    time_limit: float | None = None
-    retries: int = 0
+    timeout: float | None = None
+    retry: int = 0
+    backoff: float = 1.0  # before the second attempt; doubles
+    catch: str = ""  # the step to go on with when the attempts have run out
+    loop_guard: int = 0  # executions on one path, after which a person is asked; 0: no limit
+    jumps: tuple[str, ...] = ()
+    ends: bool = False
+    config: tuple[str, ...] = ()  # names of the configuration that it uses
+    readable: str = ""  # the method that asks the provider, by key, what became of the effect
+    observes: tuple[str, ...] = ()  # a gate's observations of the world, which may become preconditions
+    validators: tuple[str, ...] = ()
+    rings: int = 0  # how far back a refused output is taken to the producers of its inputs
+    tries: int = 1  # in each ring
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -69,6 +84,36 @@ class PlanSpec:
         """The name of the step after `name` in the order of definition; empty after the last."""
         names = [step.name for step in self.steps]
         return (*names, "")[names.index(name) + 1]
+
+    def successors(self, name: str) -> set[str]:
+        """Where the run may go after `name` without anybody's word; "" for the end."""
+        step = self.step(name)
+        return {self.next_after(name), *step.jumps, *filter(None, [step.catch, step.on_expire]), *[""] * step.ends}
+
+    def reachable(self, name: str) -> set[str]:
+        """The steps that may still run once the run stands before `name`, `name` included; empty for the end."""
+        found: set[str] = set()
+        left = {name} - {""}
+        while left:
+            at = left.pop()
+            found.add(at)
+            left |= self.successors(at) - found - {""}
+        return found
+
+    def repeats(self, name: str) -> bool:
+        """Whether `name` may run again after it has run, without anybody's word."""
+        return any(name in self.reachable(after) for after in self.successors(name))
+
+    def dependents(self, name: str) -> set[str]:
+        """The steps that read what `name` writes, and what those write, and so on; without `name` itself."""
+        found: set[str] = set()
+        left = [name]
+        while left:
+            written = set(self.step(left.pop()).writes)
+            new = [step.name for step in self.steps if written & set(step.reads) and step.name not in found]
+            found |= set(new)
+            left += new
+        return found - {name}
 
     def to_json(self) -> dict[str, Any]:
         """The plan as plain data; tuples become lists when it is written."""

@@ -1,5 +1,6 @@
 from .effect import Effect
 from .failure import Failure
+from .memo import Memo
 from .sweeper import SweeperPass
 
-__all__ = ["Effect", "Failure", "SweeperPass"]
+__all__ = ["Effect", "Failure", "Memo", "SweeperPass"]

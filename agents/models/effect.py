@@ -21,12 +21,15 @@ class Effect(models.Model):
 
     class Status(models.TextChoices):
         # intended -> done | failed | unknown; unknown -> done | failed | abandoned | intended (same key, retried)
-        # failed -> intended (same key, not sent)
+        # failed -> intended (same key, not sent); done -> undone | kept; kept -> done (adopted again), undone
+        # unknown -> kept (a person leaves it open)
         INTENDED = "intended", "Intended"
         DONE = "done", "Done"
         FAILED = "failed", "Failed: provably not done"
         UNKNOWN = "unknown", "Unknown: it may have happened"
         ABANDONED = "abandoned", "Unknown, and done again by order"
+        UNDONE = "undone", "Undone"
+        KEPT = "kept", "Left as it is, off the path"
 
     run = models.ForeignKey("checkpoints.Run", on_delete=models.PROTECT, related_name="effects")
     step = models.CharField(max_length=100)
@@ -39,6 +42,9 @@ class Effect(models.Model):
     attempts = models.IntegerField(default=1)
     token = models.BigIntegerField()  # of the worker that performed it
     irreversible = models.BooleanField(default=False)
+    undoes = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="undos")  # a compensation's
+    taken_from = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="+")  # another run's
+    again = models.BooleanField(default=False)  # a person sent the run back to it: settled before it is done again
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.INTENDED)
     result = models.BinaryField(default=b"null")  # canonical JSON: what the step returned, see agents.outputs
     error = models.CharField(max_length=500, default="", blank=True)

@@ -29,6 +29,8 @@ WORDS = {
     "effect.done": "did {step} in the outside world",
     "effect.failed": "did not do {step}; that is certain",
     "effect.unknown": "cannot tell whether {step} happened",
+    "effect.undone": "took {step} back in the outside world",
+    "effect.kept": "left {step} as it is in the outside world",
     "effect.abandoned": "was told to do {step} again",
     "step.failed": "failed at {step}, attempt {attempt}",
 }

@@ -32,6 +32,7 @@ class Decision(models.Model):
     then = models.CharField(max_length=8, choices=Then.choices, default="", blank=True)
     back_to = models.CharField(max_length=100, default="", blank=True)
     answer = models.BinaryField(default=b"null")  # canonical JSON: a recovery gate's choice and value
+    preconditions = models.BinaryField(default=b"[]")  # canonical JSON: ids of those that the reviewer adds
     comment = models.BinaryField(default=b"")  # UTF-8
     seen = models.BinaryField()  # digest of the proposal that was on the reviewer's screen
     counts = models.BooleanField(default=True)

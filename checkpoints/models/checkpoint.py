@@ -22,6 +22,9 @@ class Checkpoint(models.Model):
         EDIT = "edit"
         RECOVERY = "recovery"
         REOPEN = "reopen"
+        REUSED = "reused"  # an execution's recorded output, or a gate's outcome, written again
+        REPAIR = "repair"  # back to a step, with a validator's words
+        UPCAST = "upcast"  # the state, brought up to a newer version of the agent
 
     id = models.UUIDField(primary_key=True)  # may be chosen by the client
     # No database constraint on the hot rows: the guard in the saving statement has just updated the run.

@@ -93,6 +93,9 @@ class Run(models.Model):
     started_as = models.CharField(max_length=120)  # an actor: "user:7", "agent:refunds", "system"
     key = models.CharField(max_length=200, null=True, unique=True)  # noqa: DJ001 - absent differs from empty
     forked_from = models.UUIDField(null=True)
+    environment = models.BinaryField(default=b"{}")  # canonical JSON: {"config": {…}, "libraries": {name: version}}
+    halt = models.BooleanField(default=False)  # a person asks its worker to stop at the next step
+    ending = models.CharField(max_length=12, default="", blank=True)  # the status it ends in once effects are settled
     created_at = models.DateTimeField(auto_now_add=True)
     finished_at = models.DateTimeField(null=True)
 

@@ -128,7 +128,7 @@ class Stumbler(Agent):
         count: int = 0
         done: bool = False
 
-    @step(retries=1, time_limit=0.3, writes=["log", "count"])
+    @step(retry=1, timeout=0.3, writes=["log", "count"])
     def stumble(self, mode: str, flag: str) -> dict[str, Any]:
         """Do what the mode says."""
         if flag and Path(flag).exists():
@@ -206,7 +206,7 @@ class Sender(Agent):
         ends: list[str] = []
         receipt: str = ""
 
-    @effect(undo="recall", guarded=False, retries=2)
+    @effect(undo="recall", guarded=False, retry=2)
     def send(self, ledger: str, ends: list[str], *, key: str) -> dict[str, Any]:
         """Send, and end as told."""
         before = Path(ledger).read_text().splitlines() if Path(ledger).exists() else []
@@ -235,7 +235,7 @@ class Resender(Sender):
 
     name = "resender"
 
-    @effect(undo="recall", guarded=False, retries=2, idempotent=True, writes=["receipt"])
+    @effect(undo="recall", guarded=False, retry=2, idempotent=True, writes=["receipt"])
     def send(self, ledger: str, ends: list[str], *, key: str) -> dict[str, Any]:
         """Send, and end as told."""
         return Sender.send(self, ledger, ends, key=key)

@@ -17,7 +17,7 @@ from .making import make_run
 
 def make_spec() -> PlanSpec:
     steps = (
-        StepSpec("propose", reads=("ticket",), writes=("proposal",), code_hash="ab", time_limit=2.5, retries=3),
+        StepSpec("propose", reads=("ticket",), writes=("proposal",), code_hash="ab", timeout=2.5, retry=3),
         StepSpec("review", kind="gate", allows=("pay",), edits=("proposal",), on_reject="propose", policy="refunds"),
         StepSpec("pay", kind="effect", guarded=True, undo="cancel_payment"),
     )

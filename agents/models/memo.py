@@ -1,0 +1,26 @@
+"""What a step did once: the memoised results of `self.once`."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class Memo(models.Model):
+    """One call's result, for one execution of one step, however often that is tried."""
+
+    run = models.ForeignKey("checkpoints.Run", on_delete=models.PROTECT, related_name="memos")
+    base = models.UUIDField()  # the checkpoint that the step was sent on from; another one after "send back"
+    step = models.CharField(max_length=100)
+    name = models.CharField(max_length=100)
+    digest = models.BinaryField()  # of the arguments and the salt
+    result = models.BinaryField()  # canonical JSON
+    token = models.BigIntegerField()  # of the worker that called it
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["run", "base", "step", "name", "digest"], name="call_is_kept_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} in {self.step} of run {self.run_id}"
