@@ -96,6 +96,7 @@ class Run(models.Model):
     environment = models.BinaryField(default=b"{}")  # canonical JSON: {"config": {…}, "libraries": {name: version}}
     halt = models.BooleanField(default=False)  # a person asks its worker to stop at the next step
     ending = models.CharField(max_length=12, default="", blank=True)  # the status it ends in once effects are settled
+    ending_reason = models.CharField(max_length=300, default="", blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     finished_at = models.DateTimeField(null=True)
 
