@@ -1,7 +1,16 @@
-"""Named crash points: no-ops, until a test's environment turns one into a sleep, an error or a kill -9.
+"""Named crash points: no-ops, until a test or a drill turns one into a crash.
 
-`HOLDPOINT_CRASH="after_effect:kill"`; a third part is the hit it happens at (1 by default), a fourth a flag file:
-once that file is there the point is passed without harm, so that the next process goes on.
+`HOLDPOINT_CRASH="after_effect@pay:kill:2"`: at the second hit of the point, counting those of the step `pay` alone,
+the process is killed. The step and the hit may be left out: any step, the first hit. A fourth part is a file in
+which the hits are counted, so that they are counted over all processes that share it and the point is passed
+without harm once it has crashed.
+
+- `kill`: SIGKILL, as a lost machine;
+- `raise`: an exception that nothing in the runner catches;
+- `fail`: an ordinary exception, as a bug just there would raise;
+- `cut`: the connection to the database is lost after the statement ran: the database has done it, and the answer
+  never arrives. Inside a transaction that statement is its COMMIT;
+- `sleep`: an hour.
 """
 
 from __future__ import annotations
@@ -10,7 +19,11 @@ import os
 import signal
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+from django.db import OperationalError, connection
 
 POINTS = (
     "after_claim",
@@ -25,34 +38,43 @@ POINTS = (
     "before_outcome",
     "after_outcome",
 )
+LOST = "server closed the connection unexpectedly (a crash that was asked for)"
 _hits: Counter[str] = Counter()
+_listeners: list[Callable[[str, str, Any], None]] = []
 
 
 class Crashed(BaseException):
     """Raised by a crash point whose action is `raise`; nothing in the runner catches it."""
 
 
-def point(name: str) -> None:
-    """Do here what HOLDPOINT_CRASH asks for; nothing without it."""
+def point(name: str, step: str = "", value: Any = None) -> None:
+    """Do here what HOLDPOINT_CRASH asks for; nothing without it. `value`: what the step's method returned."""
+    for listener in _listeners:
+        listener(name, step, value)
     wish = os.environ.get("HOLDPOINT_CRASH")
     if not wish:
         return
-    wanted, action, *rest = wish.split(":", 3)
-    if wanted != name:
+    place, action, *rest = wish.split(":", 3)
+    wanted, _, of = place.partition("@")
+    if wanted != name or (of and of != step):
         return
-    _hits[name] += 1
-    if _hits[name] == int(rest[0] if rest else "1") and _first(rest[1] if len(rest) > 1 else ""):
+    if _hit(place, rest[1] if len(rest) > 1 else "") == int(rest[0] if rest else "1"):
         _act(action)
 
 
-def _first(flag: str) -> bool:
-    if not flag:
-        return True
-    try:
-        Path(flag).touch(exist_ok=False)
-    except FileExistsError:
-        return False
-    return True
+def listen(listener: Callable[[str, str, Any], None]) -> None:
+    """Call `listener(name, step, value)` at every point that this process passes from now on, before it crashes."""
+    _listeners.append(listener)
+
+
+def _hit(place: str, file: str) -> int:
+    """Which hit this is."""
+    if not file:
+        _hits[place] += 1
+        return _hits[place]
+    with Path(file).open("ab") as counted:  # one byte a hit
+        counted.write(b".")
+        return counted.tell()
 
 
 def _act(action: str) -> None:
@@ -60,5 +82,29 @@ def _act(action: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
     elif action == "sleep":
         time.sleep(3600)
+    elif action == "fail":
+        raise RuntimeError("a crash that was asked for")
+    elif action == "cut":
+        _cut()
     else:
         raise Crashed
+
+
+def _cut() -> None:
+    """Lose the connection. Raises OperationalError, here or from the COMMIT of the transaction that is open."""
+    if not connection.in_atomic_block:
+        _lose()
+    commit = connection._commit
+
+    def committed_unheard() -> None:
+        del connection._commit
+        commit()
+        _lose()
+
+    connection._commit = committed_unheard
+
+
+def _lose() -> None:
+    connection.ensure_connection()
+    connection.connection.close()  # psycopg's, under Django, which learns of it from the next statement
+    raise OperationalError(LOST)

@@ -44,7 +44,7 @@ def perform(slice: Slice, spec: StepSpec) -> bool:
         return reopen(slice, spec, reason)
     if slice.attempt > spec.retry + 1:
         return steps.died(slice, spec)
-    crash.point("before_step")
+    crash.point("before_step", spec.name)
     if row is not None and unsent:
         return _send(slice, spec, _again(slice, row))
     generation = 0 if row is None else row.generation + 1
@@ -89,7 +89,7 @@ def intend(slice: Slice, spec: StepSpec, permit: permits.Permit, generation: int
         )
         data = {"effect": row.pk, "step": spec.name, "key": row.key, "attempts": 1}
         ledger.record("effect.intended", subject=f"effect:{row.pk}", run=slice.run, by=slice.by, data=data)
-    crash.point("after_intent")
+    crash.point("after_intent", row.step)
     return row
 
 
@@ -119,7 +119,7 @@ def _resume(slice: Slice, spec: StepSpec, row: Effect) -> bool:
         if not (spec.idempotent and mine and slice.attempt <= spec.retry + 1):
             recovery.unknown(slice, spec, row, row.error)
             return False
-    crash.point("before_step")
+    crash.point("before_step", spec.name)
     doubt = row.error or "An earlier attempt got no answer."
     return _send(slice, spec, _again(slice, row), doubt=doubt)
 
@@ -129,7 +129,7 @@ def _again(slice: Slice, row: Effect) -> Effect:
     with transaction.atomic():
         row.retried(token=slice.claim.token, by=slice.by)
         _hold_token(slice)
-    crash.point("after_intent")
+    crash.point("after_intent", row.step)
     return row
 
 
@@ -143,7 +143,7 @@ def _send(slice: Slice, spec: StepSpec, row: Effect, *, doubt: str = "") -> bool
     extra = {KEY: row.key} if _takes_key(slice, spec) else {}
     try:
         returned = steps.call(slice, spec, **extra)
-        crash.point("after_effect")
+        crash.point("after_effect", spec.name, returned.value)
     except steps.RAISED as error:
         return _not_done(slice, spec, row, _meaning(error, doubt), error)
     try:

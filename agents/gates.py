@@ -22,10 +22,10 @@ from .slices import Slice
 
 def ask(slice: Slice, spec: StepSpec) -> bool:
     """Run the gate's method and open its gate; without a card the run goes on. Says whether the slice goes on."""
-    crash.point("before_step")
+    crash.point("before_step", spec.name)
     try:
         returned = steps.call(slice, spec)
-        crash.point("after_step")
+        crash.point("after_step", spec.name, returned.value)
         card = returned.value
         if card is None:
             _may_pass(slice, spec)
@@ -62,7 +62,7 @@ def wait_for(slice: Slice, gate: Gate) -> bool:
 def _open(slice: Slice, spec: StepSpec, card: Card) -> None:
     slice.check()
     reopened = _reopened(slice, spec)
-    crash.point("before_gate")
+    crash.point("before_gate", spec.name)
     open_gate(
         claim=slice.claim,
         run=slice.run,
@@ -72,7 +72,7 @@ def _open(slice: Slice, spec: StepSpec, card: Card) -> None:
         card=replace(card, reopened=reopened) if reopened else card,
         by=slice.by,
     )
-    crash.point("after_gate")
+    crash.point("after_gate", spec.name)
 
 
 def _asked(spec: StepSpec, card: Card) -> Card:

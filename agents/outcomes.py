@@ -26,14 +26,14 @@ AGREED = (Kind.APPROVED, Kind.EDITED, Kind.ANSWERED)
 
 def settle(slice: Slice, gate: Gate) -> bool:
     """Save the outcome of the gate at the head as its step's checkpoint; says whether the slice goes on."""
-    crash.point("before_outcome")
+    crash.point("before_outcome", gate.step)
     spec = slice.plan.step(gate.step)
     outcome: Outcome = gate.outcome
     if gate.kind == Gate.Kind.RECOVERY:
         going = _recover(slice, spec, gate, outcome)
     else:
         going = _review(slice, spec, gate, outcome)
-    crash.point("after_outcome")
+    crash.point("after_outcome", gate.step)
     return going
 
 

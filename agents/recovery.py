@@ -89,7 +89,7 @@ def _ask(
         allows=[spec.name] if spec.guarded else [],
         question={"text": text, "choices": choices},
     )
-    crash.point("before_gate")
+    crash.point("before_gate", spec.name)
     open_gate(
         claim=slice.claim,
         run=slice.run,
@@ -100,7 +100,7 @@ def _ask(
         kind="recovery",
         by=slice.by,
     )
-    crash.point("after_gate")
+    crash.point("after_gate", spec.name)
 
 
 def policy_of(slice: Slice, spec: StepSpec) -> str:

@@ -51,10 +51,10 @@ class Returned:
 
 def execute(slice: Slice, spec: StepSpec) -> bool:
     """Run a plain step and save what it wrote; says whether the slice goes on."""
-    crash.point("before_step")
+    crash.point("before_step", spec.name)
     try:
         returned = call(slice, spec)
-        crash.point("after_step")
+        crash.point("after_step", spec.name, returned.value)
         output = outputs.checked(slice.agent, slice.plan, spec, returned.value)
         return slice.executed(spec, output.writes, output.goto, took=returned.took, notes=returned.notes)
     except Fenced:
