@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import lru_cache
 from typing import Any, Self
 
+from . import digests
 from .models import Plan
 from .values import canonical, decode
 
@@ -124,6 +125,20 @@ class PlanSpec:
         """The reverse of `to_json`."""
         steps = tuple(StepSpec.from_json(step) for step in data.get("steps", ()))
         return cls(data["agent"], data["version"], data.get("doc", ""), dict(data.get("state_schema", {})), steps)
+
+
+def input_digest(step: StepSpec, fields: Mapping[str, bytes], config: Mapping[str, Any] | None = None) -> bytes:
+    """H(step, {read field: its digest}); a field that nobody wrote has none.
+
+    Where the step uses configuration, the digest of the values that it names is part of it ("*": of all of it).
+    """
+    read = {name: bytes(fields[name]).hex() for name in step.reads if name in fields}
+    parts: list[Any] = ["step input", step.name, read]
+    if step.config:
+        known = dict(config or {})
+        used = known if "*" in step.config else {name: known[name] for name in step.config if name in known}
+        parts.append(digests.of_value(used).hex())
+    return digests.of_value(parts)
 
 
 def keep(spec: PlanSpec) -> Plan:

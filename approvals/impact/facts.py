@@ -1,0 +1,144 @@
+"""What an impact is worked out from: a plan, what was recorded, and where the run would go on.
+
+Whoever has the tables fills these in. Lists are oldest first. What is dear to read is a function, called only
+where it is needed; digests are raw bytes, 32 of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from checkpoints.ops import Write
+from checkpoints.plans import PlanSpec
+
+AGREED = ("approved", "edited", "answered")  # outcomes that let a run go on
+OPEN = "open"
+
+Writes = Mapping[str, Write]
+Fields = Mapping[str, bytes]  # field -> digest
+
+
+def nothing() -> Writes:
+    """The writes of what wrote nothing."""
+    return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    """A checkpoint with an input digest: kind "step" (effects too), "gate" or "reused".
+
+    `parent` is the checkpoint it was executed from. `writes()` are the writes that a reuse of it would save, and
+    `reads()` the digests of the fields that its step read, where they can be had; a field without a value is left out.
+    """
+
+    id: str
+    parent: str
+    run: int
+    seq: int
+    step: str
+    kind: str
+    input_digest: bytes
+    code_hash: bytes
+    occurrence: int
+    next_step: str  # "": the run was done
+    took: timedelta = timedelta()
+    writes: Callable[[], Writes] = nothing
+    reads: Callable[[], Fields] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectFact:
+    """An effect's row. Only those of agents' effects, not the undos'; the newest generation has the highest number.
+
+    `returned()` is what adopting it would save: (writes, where it went on; None for the plan's next step).
+    `again`: a person sent the run back to it, so that it is undone and not adopted.
+    """
+
+    id: int
+    run: int
+    step: str
+    input_digest: bytes
+    occurrence: int
+    generation: int = 0
+    status: str = "done"  # intended, done, failed, unknown, abandoned, undone, kept
+    irreversible: bool = False
+    undo: str = ""
+    again: bool = False
+    title: str = ""  # what it was, for people: data, never markup
+    returned: Callable[[], tuple[Writes, str | None]] = lambda: ({}, None)
+    reads: Callable[[], Fields] | None = None  # as an Execution's
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantFact:
+    """One right that an outcome gave.
+
+    `fields` are the state fields that the approval covers for this effect, by their digests when it was given: those
+    that its actions point into and those that it binds. None where that is not known.
+    """
+
+    effect: str
+    used_by: int = 0  # the id of the effect's row that consumed it; 0: nothing has
+    fields: Fields | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateFact:
+    """A gate that asked, in any run of the lineage. One that had nothing to ask is an Execution alone.
+
+    `kind` is its outcome's, or "open". `execution` is the id of the checkpoint that saved its outcome. `current`:
+    what it shows as the run, the agent, the version and the plan is what it would show now.
+    """
+
+    id: int
+    run: int
+    step: str
+    input_digest: bytes | None
+    code_hash: bytes = b""
+    kind: str = OPEN
+    grants: Sequence[GrantFact] = ()
+    execution: str = ""
+    recovery: bool = False  # it asked how to go on after a fault
+    current: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Where the run would go on, and with what.
+
+    `path` are the executions from the root to there, a fork's origin included; `gates` are the ids of the gates whose
+    outcome is on that path. `novel` are fields whose new value no record can have; `unknown` are fields whose new
+    value is not known yet, with the steps on whom it depends. Neither needs to be in `state` or `fields`.
+    """
+
+    run: int  # the run that goes on; 0: a fork that is not made yet
+    next_step: str  # "": the run ends here
+    path: Sequence[Execution]
+    state: Mapping[str, Any]
+    fields: Fields
+    gates: Sequence[int] = ()
+    forced: bool = False  # `next_step` runs whatever is recorded
+    again: bool = False  # a person sends it back to `next_step`: an effect that was done there is done again
+    novel: frozenset[str] = frozenset()
+    unknown: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    grants: Sequence[GrantFact] = ()  # what the decision itself would give
+    config: Mapping[str, Any] = field(default_factory=dict)  # the run's configuration, name -> value
+    settles: Mapping[int, str] = field(default_factory=dict)  # effect id -> status that the decision itself gives it
+    deciding: int = 0  # the gate that is decided; any other open one is withdrawn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """A lineage as it is recorded. `plan` is the one that the run would go on with."""
+
+    run: int
+    plan: PlanSpec
+    executions: Sequence[Execution] = ()  # of all runs and branches; where two match, the last is reused
+    effects: Sequence[EffectFact] = ()
+    gates: Sequence[GateFact] = ()
+    head_path: Sequence[Execution] = ()  # from the root to the run's head
+    head_gates: Sequence[int] = ()  # ids of the gates whose outcome is on that path
+    config: Mapping[str, Any] = field(default_factory=dict)
