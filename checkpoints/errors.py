@@ -40,5 +40,9 @@ class NoSuchCheckpoint(CheckpointError):
     """There is no such checkpoint in this run's lineage; look the id up in the run's history."""
 
 
+class NotRecorded(NoSuchCheckpoint):
+    """This checkpoint holds a state, and not what made it; only what a step executed can be replayed."""
+
+
 class PlanChanged(CheckpointError):
     """The agent's code changed under a version that runs still wait on; raise the agent's version."""

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from . import rows
-from .assembly import Assembly, fetcher
+from .assembly import Assembly
+from .contents import Contents, fetcher
 from .errors import NoSuchCheckpoint, NotVerified
 from .models import Run
 from .snapshots import Snapshot, size_of
@@ -32,7 +33,7 @@ def _assemble(trail: Sequence[rows.Row], lineage: int | None) -> Snapshot:
     row = trail[-1]
     if lineage is None:
         lineage = Run.objects.values_list("lineage", flat=True).get(pk=row.run_id) or row.run_id
-    assembly = Assembly(fetcher(lineage))
+    assembly = Assembly(Contents(fetcher(lineage)))
     assembly.feed_all(trail)
     parts, state = assembly.finish()
     return Snapshot(

@@ -7,8 +7,14 @@ A checkpoint's payload is one head line, the list of its ops, and then the lines
     ["append", field, n]                n lines: items
     ["splice", field, start, delete, n] n lines: items
     ["drop", field]                     none
+    ["wrote", ops, n]                   n lines, of these ops
 
-An anchor holds "set" and "list" alone, for every field. A line is canonical JSON, or a reference, which no JSON
+The ops keep the form in which a step gave its writes, so that they can be replayed on another state. A mark before
+the count tells what the verb alone does not: "=" that an append or a splice came from a plain list, "append" or
+"splice" that a whole list came from one of those, on a field that was no list yet.
+
+An anchor holds "set" and "list" for every field of the state, and where an execution made it a "wrote" with what
+that wrote, which a load skips. A line is canonical JSON, or a reference, which no JSON
 starts like: `@size:digest` is a large value in a chunk of its own, `#level:count:size:head:digest` a sealed
 stretch of a list. A sealed chunk's content is again such lines.
 
@@ -33,6 +39,7 @@ WIDE = 2
 SMALL = 16 * 1024  # bytes; below, level 3 takes a third longer than 1 and saves one part in a hundred
 WORTH_COMPRESSING = 160  # bytes; below, a frame saves nothing
 
+PLAIN = ("=",)  # the mark of an op that came from a plain list
 Op = list[Any]
 _own = threading.local()  # a compressor belongs to one thread at a time
 

@@ -15,7 +15,7 @@ from . import digests, parts, payloads, wire
 from .errors import StateTooLarge, ValueRefused
 from .ops import Append, Drop, Splice, Write, checked, normalise
 from .parts import Line, Part, Series
-from .payloads import Blob, Op
+from .payloads import PLAIN, Blob, Op
 from .rows import Row, new_id
 from .values import canonical, decode, pointer
 
@@ -133,16 +133,17 @@ class Changes:
 
     def _write(self, name: str, value: Write) -> None:
         if isinstance(value, Drop):
-            if name in self.state:
-                del self.state[name], self.parts[name]
-                self.ops.append(["drop", name])
-            return
-        if isinstance(value, (list, tuple)):
-            value = normalise(self.state.get(name), value)
-        if isinstance(value, (Append, Splice)):
+            self.state.pop(name, None)
+            self.parts.pop(name, None)
+            self.ops.append(["drop", name])
+        elif isinstance(value, (Append, Splice)):
             self._splice(name, value)
         elif isinstance(value, (list, tuple)):
-            self._list(name, value)
+            smaller = normalise(self.state.get(name), value)
+            if isinstance(smaller, (Append, Splice)):
+                self._splice(name, smaller, PLAIN)
+            else:
+                self._list(name, value)
         else:
             line = parts.line_of(value)
             self._take([line], [line.text])
@@ -150,32 +151,33 @@ class Changes:
             self.parts[name] = parts.leaf(line)
             self.edits.append(_Edit(name, [line]))
 
-    def _splice(self, name: str, write: Append | Splice) -> None:
+    def _splice(self, name: str, write: Append | Splice, mark: tuple[str, ...] = ()) -> None:
         old, start, delete, items = checked("", self.state.get(name), write)
+        verb = "append" if isinstance(write, Append) else "splice"
         series = self.parts.get(name)
         if not isinstance(series, Series):
-            self._list(name, items)
+            self._list(name, items, (verb,))
             return
         lines = _lines(items)
+        place = (start, delete) if verb == "splice" else ()
+        self.ops.append([verb, name, *place, *mark, len(lines)])
+        if not lines and not delete:
+            return
         if start == len(old):
-            if not lines:
-                return
             self.parts[name] = parts.append(series, lines)
-            self.ops.append(["append", name, len(lines)])
         else:
             self.parts[name] = parts.splice(series, old, start, delete, lines)
-            self.ops.append(["splice", name, start, delete, len(lines)])
         self.edits.append(_Edit(name, lines, old, start, delete))
         self._take(lines, [line.text for line in lines])
 
-    def _list(self, name: str, value: Any) -> None:
+    def _list(self, name: str, value: Any, mark: tuple[str, ...] = ()) -> None:
         """A whole new list. A long one is sealed at once, so that the next anchor need not write it again."""
         lines = _lines(value)
         self._take(lines, [])
         series, sealed = parts.seal(parts.append(Series(), lines))
         self.blobs.extend(sealed)
         taken = [*(entry.line() for entry in series.entries), *parts.unwind(series.tail)]
-        self.ops.append(["list", name, len(taken)])
+        self.ops.append(["list", name, *mark, len(taken)])
         self.lines.extend(taken)
         self.parts[name] = series
         self.edits.append(_Edit(name, lines, []))
@@ -185,14 +187,19 @@ class Changes:
         self.blobs.extend(value.blob for value in values if value.blob)
         self.wide = self.wide or any(value.wide for value in values)
 
-    def seal(self) -> None:
-        """Become an anchor: the whole state, with long tails in chunks."""
+    def seal(self, *, record: bool) -> None:
+        """Become an anchor: the whole state, with long tails in chunks, and the writes themselves to `record` them."""
+        written, lines, wide = self.ops, self.lines, self.wide
         for name, part in self.parts.items():
             if isinstance(part, Series):
                 self.parts[name], blobs = parts.seal(part)
                 self.blobs.extend(blobs)
         self.ops, self.lines = parts.manifest(self.parts)
         self.wide = any(part.wide for part in self.parts.values())
+        if record:
+            self.ops.append(["wrote", written, len(lines)])
+            self.lines.extend(lines)
+            self.wide = self.wide or wide
 
 
 def _lines(items: Any) -> list[Line]:
@@ -234,7 +241,7 @@ def draft(
     if place.seq - anchor >= ANCHOR_EVERY:
         anchor = place.seq
     if anchor == place.seq:
-        changes.seal()
+        changes.seal(record=header.input_digest is not None)
     fields = {name: part.digest for name, part in changes.parts.items()}
     state_digest = digests.of_state(fields)
     codec, payload = payloads.pack(payloads.join(changes.ops, changes.lines), wide=changes.wide)

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from uuid import UUID
 
 from . import digests
-from .assembly import Assembly, fetcher, read_chunk
+from .assembly import Assembly
+from .contents import Contents, fetcher, read_chunk
 from .errors import NotVerified
 from .models import Checkpoint, Chunk, Run
 from .rows import Row, run_sql
@@ -52,8 +53,7 @@ class _Walk:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.fetch = fetcher(run.lineage or 0)
-        self.content: dict[bytes, tuple[bytes, bool]] = {}
+        self.contents = Contents(fetcher(run.lineage or 0))
         self.assembly: Assembly | None = None
         self.digests: dict[UUID, bytes] = {}
         self.seq = 0
@@ -74,7 +74,7 @@ class _Walk:
     def _apply(self, row: Row) -> None:
         """Check the state after this row. After a fault the next anchor is the next that can be checked."""
         if row.anchor_seq == row.seq or self.assembly is None:
-            self.assembly = Assembly(self.fetch, self.content)
+            self.assembly = Assembly(self.contents)
         try:
             self.assembly.feed(row)
             self.assembly.check()

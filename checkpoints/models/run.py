@@ -107,6 +107,7 @@ class Run(models.Model):
             models.Index("id", name="run_to_sweep", condition=Q(status__in=["queued", "running"])),
             models.Index("wake_at", name="run_timer", condition=Q(status="waiting", wake_at__isnull=False)),
             models.Index(fields=["team", "-id"], name="run_of_team"),
+            models.Index("lineage", name="run_of_lineage", condition=Q(forked_from__isnull=False)),  # forks alone
         ]
         permissions = [
             ("start_run", "May start runs"),

@@ -23,13 +23,13 @@ values: st.SearchStrategy[Any] = st.recursive(
     scalars, lambda inner: st.lists(inner, max_size=5) | st.dictionaries(text, inner, max_size=5), max_leaves=12
 )
 lists = st.lists(values, max_size=12)
-names = st.sampled_from(["a", "b", "messages", "übrig", "x/y~z", ""])
+names = st.sampled_from(["a", "b", "messages", "übrig", "x/y~z", "=", ""])
 states = st.dictionaries(names, values | lists, max_size=5)
 
 
 @st.composite
 def writes(draw: st.DrawFn, state: dict[str, Any]) -> dict[str, Any]:
-    """What a step might write on top of `state`: lists grow, are trimmed in the middle or replaced."""
+    """What a step might write on top of `state`: lists begin, grow, are trimmed in the middle or replaced."""
     made: dict[str, Any] = {}
     for name in draw(st.lists(names, max_size=3, unique=True)):
         old = state.get(name)
@@ -38,6 +38,8 @@ def writes(draw: st.DrawFn, state: dict[str, Any]) -> dict[str, Any]:
             delete = draw(st.integers(0, len(old) - start))
             splice = Splice(start, delete, draw(lists))
             made[name] = draw(st.sampled_from([splice, Append(draw(lists)), old[start:], [*old, *splice.items]]))
+        elif old is None and draw(st.booleans()):
+            made[name] = draw(st.one_of(lists.map(Append), lists.map(lambda items: Splice(0, 0, items))))
         else:
             made[name] = draw(st.one_of(values, lists, st.just(DROP)))
     return made
@@ -50,9 +52,10 @@ def after(state: dict[str, Any], written: dict[str, Any]) -> dict[str, Any]:
         if write is DROP:
             made.pop(name, None)
         elif isinstance(write, Append):
-            made[name] = [*made[name], *write.items]
+            made[name] = [*(made.get(name) or []), *write.items]
         elif isinstance(write, Splice):
-            made[name] = [*made[name][: write.start], *write.items, *made[name][write.start + write.delete :]]
+            old = made.get(name) or []
+            made[name] = [*old[: write.start], *write.items, *old[write.start + write.delete :]]
         else:
             made[name] = write
     return made
