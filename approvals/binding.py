@@ -2,9 +2,10 @@
 
 *Seen* is the digest of everything the gate shows as asked-for (`body`). *To run* is the digest of an
 `Approved`: the final arguments of each action with its tool, place and target, the gate, run, step and
-plan, and for every allowed effect the digests of the fields that it reads and that no step between the
-gate and the effect writes. Before an effect runs, the runtime reads the same things from the state it
-is about to use (`recompute`); where the digests differ, nothing runs and `differences` says why.
+plan, for every allowed effect the digests of the fields that it reads and that no step between the gate
+and the effect writes, and the preconditions that count with what was observed. Before an effect runs, the
+runtime reads the same things from the state it is about to use (`recompute`); where the digests differ,
+nothing runs and `differences` says why.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from checkpoints.plans import PlanSpec
 
 from . import pointers
 from .cards import Action, Card
+from .preconditions import Precondition
 
 Row = dict[str, Any]  # of, pointer, kind (added, removed, changed), before, after
 Bound = dict[str, dict[str, str]]  # effect -> field -> hex digest
@@ -90,11 +92,20 @@ class Approved:
     actions: tuple[Action, ...]  # with their final arguments
     allows: tuple[str, ...]
     bound: Bound
+    preconditions: tuple[Precondition, ...] = ()  # those that count, with what was observed
     answer: Any = None
 
     @classmethod
-    def of(cls, proposal_body: Mapping[str, Any], *, gate: int, bound: Bound, arguments: Mapping[str, Any]) -> Approved:
-        """What a proposal lets run, with the final arguments by action id."""
+    def of(
+        cls,
+        proposal_body: Mapping[str, Any],
+        *,
+        gate: int,
+        bound: Bound,
+        arguments: Mapping[str, Any],
+        preconditions: Sequence[str] = (),
+    ) -> Approved:
+        """What a proposal lets run, with the final arguments by action id, and the ids of its preconditions."""
         card = Card.from_json(proposal_body).with_arguments(arguments)
         return cls(
             run=proposal_body["run"],
@@ -107,8 +118,13 @@ class Approved:
             actions=tuple(card.actions),
             allows=tuple(card.allows),
             bound=bound,
+            preconditions=tuple(each for each in card.preconditions if each.id in preconditions),
             answer=proposal_body["answer"],
         )
+
+    def guarding(self, effect: str) -> list[Precondition]:
+        """The preconditions that are checked before that effect is done."""
+        return [each for each in self.preconditions if each.guards(effect)]
 
     def digest(self) -> bytes:
         """The digest *to run*."""
@@ -116,8 +132,12 @@ class Approved:
             {"id": a.id, "tool": a.tool, "effect": a.effect, "pointer": a.pointer, "arguments": a.arguments}
             for a in self.actions
         ]
+        # Left out where there are none, so that what was approved before there were any still has its digest; what
+        # was approved with some has another digest without them.
+        conditions = {"preconditions": [each.to_json() for each in self.preconditions]} if self.preconditions else {}
         return digests.of_value(
             {
+                **conditions,
                 "run": self.run,
                 "gate": self.gate,
                 "step": self.step,

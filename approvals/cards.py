@@ -13,8 +13,9 @@ from typing import Any, TypedDict
 
 from checkpoints.plans import PlanSpec, StepSpec
 
-from . import pointers
+from . import pointers, preconditions
 from .errors import CardRefused
+from .preconditions import Precondition
 from .schemas import schema_at
 
 RISKS = ("low", "medium", "high", "critical")
@@ -93,6 +94,7 @@ class Card:
     reasons: Sequence[str] = ()  # why the risk is what it is
     actions: Sequence[Action] = ()
     quotes: Sequence[Quote] = ()  # what people said, beside the agent's account of it
+    preconditions: Sequence[Precondition] = ()  # what must still be so when an effect is done
     allows: Sequence[str] = ()  # effect steps that an approval lets run
     back_to: Sequence[str] = ()  # steps that the run can be sent back to
     on_reject: str = ""  # the step that a rejection is sent back to unless the reviewer chooses; empty: stop
@@ -101,7 +103,7 @@ class Card:
     reopened: dict[str, Any] | None = None  # {"gate": id, "changes": [rows]} where an approval no longer held
 
     def __post_init__(self) -> None:
-        for name in ("reasons", "actions", "quotes", "allows", "back_to"):
+        for name in ("reasons", "actions", "quotes", "preconditions", "allows", "back_to"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
 
     def action(self, action_id: str) -> Action | None:
@@ -116,15 +118,19 @@ class Card:
         """A JSON object with every field."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
         lists = {name: list(plain[name]) for name in ("reasons", "allows", "back_to")}
-        nested = {name: [each.to_json() for each in plain[name]] for name in ("actions", "quotes")}
+        nested = {name: [each.to_json() for each in plain[name]] for name in ("actions", "quotes", "preconditions")}
         return {**plain, **lists, **nested}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Card:
         """The card that `to_json` wrote; names that are not a card's are passed over."""
         known = {f.name: data[f.name] for f in fields(cls) if f.name in data}
-        actions = [Action.from_json(action) for action in data.get("actions", [])]
-        return cls(**{**known, "actions": actions, "quotes": [Quote(**quote) for quote in data.get("quotes", [])]})
+        nested = {
+            "actions": [Action.from_json(action) for action in data.get("actions", [])],
+            "quotes": [Quote(**quote) for quote in data.get("quotes", [])],
+            "preconditions": [Precondition.from_json(each) for each in data.get("preconditions", [])],
+        }
+        return cls(**{**known, **nested})
 
 
 def completed(card: Card, *, step: StepSpec, plan: PlanSpec, state: Mapping[str, Any]) -> Card:
@@ -145,6 +151,7 @@ def completed(card: Card, *, step: StepSpec, plan: PlanSpec, state: Mapping[str,
     )
     faults = [*_identifier_faults(whole), *_allow_faults(whole, step), *_question_faults(whole)]
     faults += _quote_faults(whole, state)
+    faults += _precondition_faults(whole, step, plan)
     known = {s.name for s in plan.steps}
     sent_to = {*whole.back_to, whole.on_reject, whole.on_expire} - {""}
     faults += [f"the plan has no step {name!r} to go to" for name in sorted(sent_to - known)]
@@ -188,9 +195,15 @@ def _steps_before(plan: PlanSpec, name: str) -> list[str]:
 
 def _identifier_faults(card: Card) -> list[str]:
     ids = [action.id for action in card.actions]
-    named = [*ids, *(action.tool for action in card.actions)]
+    conditions = [each.id for each in card.preconditions]
+    named = [*ids, *(action.tool for action in card.actions), *conditions]
     faults = [f"{name!r} is not an identifier of plain letters, digits, . : _ -" for name in named if not _plain(name)]
-    return faults + [f"action {name!r} is there twice" for name in sorted({i for i in ids if ids.count(i) > 1})]
+    faults += [f"action {name!r} is there twice" for name in _twice(ids)]
+    return faults + [f"precondition {name!r} is there twice" for name in _twice(conditions)]
+
+
+def _twice(names: Sequence[str]) -> list[str]:
+    return sorted({name for name in names if names.count(name) > 1})
 
 
 def _plain(name: str) -> bool:
@@ -216,6 +229,13 @@ def _quote_faults(card: Card, state: Mapping[str, Any]) -> list[str]:
         elif not isinstance(pointers.get(state, quote.pointer), str):
             faults.append(f"what is at {quote.pointer} in the state is no text to quote")
     return faults
+
+
+def _precondition_faults(card: Card, step: StepSpec, plan: PlanSpec) -> list[str]:
+    """A recovery's card repeats what a gate's card offered, so there any gate's observation will do."""
+    gates = [step] if step.kind == "gate" else plan.steps
+    observable = [name for gate in gates for name in gate.observes]
+    return preconditions.faults_of(card.preconditions, observable=observable, allows=card.allows)
 
 
 def _question_faults(card: Card) -> list[str]:

@@ -14,7 +14,7 @@ from checkpoints.models import Hold
 from checkpoints.plans import spec_of
 from checkpoints.values import canonical
 
-from . import answering, binding
+from . import answering, binding, preconditions
 from .models import Decision, Gate, Grant, Outcome, Policy, Proposal
 from .reading import read
 
@@ -31,6 +31,7 @@ class End:
     then: str = ""
     back_to: str = ""
     feedback: str = ""
+    added: Sequence[str] = ()  # ids of preconditions that those who agreed added to the required ones
 
 
 def agreed_kind(standing: Proposal) -> Outcome.Kind:
@@ -73,7 +74,8 @@ def expire(gate: Gate, *, by: Actor) -> Outcome | None:
         standing = gate.standing()
         approves = gate.policy.on_expiry == Policy.OnExpiry.APPROVE and standing.card.question is None
         kind = agreed_kind(standing) if approves else Kind.EXPIRED
-        return close(gate, standing, End(kind=kind, by=by), status=Gate.Status.EXPIRED)
+        end = End(kind=kind, by=by, added=_added(standing) if approves else ())
+        return close(gate, standing, end, status=Gate.Status.EXPIRED)
 
 
 def withdraw(gate: Gate, *, by: Actor, reason: str) -> Outcome | None:
@@ -86,6 +88,13 @@ def withdraw(gate: Gate, *, by: Actor, reason: str) -> Outcome | None:
         return close(gate, gate.standing(), end, status=Gate.Status.WITHDRAWN)
 
 
+def _added(standing: Proposal) -> list[str]:
+    """What people added who agreed in time, where the deadline then approved: their word was too few, not untrue."""
+    if not standing.card.preconditions:
+        return []
+    return [each for decision in standing.decisions.filter(counts=True) for each in decision.added]
+
+
 def _outcome(gate: Gate, standing: Proposal, end: End) -> Outcome:
     body = standing.content
     rights = _rights(standing, end.kind)
@@ -93,7 +102,8 @@ def _outcome(gate: Gate, standing: Proposal, end: End) -> Outcome:
     state_patch = standing.state_patch if agreed else []
     bound = _bound(gate, [effect for _, effect in rights], state_patch) if agreed else {}
     arguments = {action.id: action.arguments for action in standing.card.actions} if agreed else {}
-    approved = binding.Approved.of(body, gate=gate.pk, bound=bound, arguments=arguments)
+    conditions = preconditions.counted(standing.card.preconditions, end.added) if rights else []
+    approved = binding.Approved.of(body, gate=gate.pk, bound=bound, arguments=arguments, preconditions=conditions)
     outcome = Outcome.objects.create(
         gate=gate,
         proposal=standing,
@@ -107,6 +117,7 @@ def _outcome(gate: Gate, standing: Proposal, end: End) -> Outcome:
         seen=bytes(standing.digest),
         to_run=approved.digest() if rights else None,
         bound=canonical(bound),
+        preconditions=canonical(conditions),
         by=end.by.id,
         by_name=end.by.name,
     )

@@ -36,7 +36,7 @@ from .errors import (
 from .models import Decision, Gate, Outcome, Proposal
 from .policy_rules import Tally, Vote, tally
 from .reading import read
-from .saying import Said, Verdict, back_to, check_form, check_key
+from .saying import Said, Verdict, added, back_to, check_form, check_key
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,6 +184,7 @@ def _write(gate: Gate, standing: Proposal, by: User, said: Said, request: bytes,
         then=said.then if rejects else "",
         back_to=back_to(said, card),
         answer=canonical(standing.content["answer"] if said.verdict == Verdict.ANSWER else None),
+        preconditions=canonical(added(said, card)),
         comment=said.comment.encode(errors="replace"),
         seen=said.seen,
         key=said.key,
@@ -217,8 +218,14 @@ def _close_when_due(gate: Gate, standing: Proposal, voices: Sequence[Decision], 
         return
     votes = [vote for vote in voices if vote.user_id in count.agreed]
     comments = "\n\n".join(vote.words for vote in votes if vote.words)
-    kind = closing.agreed_kind(standing)
-    closing.close(gate, standing, closing.End(kind=kind, by=by, decisions=votes, feedback=comments), told=told)
+    end = closing.End(
+        kind=closing.agreed_kind(standing),
+        by=by,
+        decisions=votes,
+        feedback=comments,
+        added=[each for vote in votes for each in vote.added],
+    )
+    closing.close(gate, standing, end, told=told)
 
 
 def _tally(gate: Gate, voices: Sequence[Decision]) -> Tally:

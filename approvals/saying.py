@@ -30,6 +30,7 @@ class Said:
     then: str = "stop"
     back_to: str = ""
     answer: dict[str, Any] | None = None
+    preconditions: list[str] = field(default_factory=list)  # ids of those that are added to the required ones
 
     def digest(self) -> bytes:
         """Over all of it but the key. Raises Invalid for what cannot be written down."""
@@ -65,6 +66,7 @@ def check_form(said: Said, card: Card) -> None:
         faults.append(problem("Only an answer takes a choice.", pointer="/answer"))
     if said.verdict == Verdict.REJECT:
         faults += _reject_faults(said, card)
+    faults += _precondition_faults(said, card)
     if faults:
         raise Invalid(faults)
     if said.arguments and said.verdict != Verdict.EDIT:
@@ -79,6 +81,19 @@ def _reject_faults(said: Said, card: Card) -> list[Problem]:
     if said.then == Then.BACK and back_to(said, card) not in card.back_to:
         return [problem("Choose one of the steps that the run can be sent back to.", pointer="/back_to")]
     return []
+
+
+def _precondition_faults(said: Said, card: Card) -> list[Problem]:
+    if said.preconditions and said.verdict not in (Verdict.APPROVE, Verdict.EDIT):
+        return [problem("Only an approval takes preconditions.", pointer="/preconditions")]
+    offered = [each.id for each in card.preconditions]
+    places = [n for n, each in enumerate(said.preconditions) if each not in offered]
+    return [problem("The gate offers no such precondition.", pointer=f"/preconditions/{n}") for n in places]
+
+
+def added(said: Said, card: Card) -> list[str]:
+    """The ids of the preconditions that this word adds, in the card's order."""
+    return [each.id for each in card.preconditions if each.id in said.preconditions]
 
 
 def back_to(said: Said, card: Card) -> str:

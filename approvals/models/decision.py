@@ -59,6 +59,12 @@ class Decision(models.Model):
         return bytes(self.comment).decode(errors="replace")
 
     @property
+    def added(self) -> list[str]:
+        """The ids of the preconditions that this word adds."""
+        ids: list[str] = values.decode(bytes(self.preconditions))
+        return ids
+
+    @property
     def answered(self) -> Any:
         """A recovery gate's answer, {"choice", "value"}, or None."""
         return values.decode(bytes(self.answer))

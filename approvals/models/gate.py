@@ -6,7 +6,7 @@ who ends a run locks what it asks first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -152,11 +152,13 @@ class Gate(models.Model):
         then: str = "stop",
         back_to: str = "",
         answer: Mapping[str, Any] | None = None,
+        preconditions: Sequence[str] = (),
     ) -> Decision:
         """Record one reviewer's word, and close the gate where enough people agree on what stands.
 
         `seen` is the digest of the proposal that was on the screen; `arguments` holds an edit's new arguments by
-        action id; `answer` is {"choice", "value"}. The same person's same `key` gives the same decision again.
+        action id; `answer` is {"choice", "value"}; `preconditions` are the ids of those that this person adds to the
+        required ones. The same person's same `key` gives the same decision again.
         Opens a transaction of its own. Raises a DecisionRefused: NotAllowed, AlreadyDecided, StaleGate,
         GateExpired, GateWithdrawn, AlreadySaid, EditRefused or Invalid; the refusal is an event by then.
         """
@@ -171,6 +173,7 @@ class Gate(models.Model):
             then=then,
             back_to=back_to,
             answer=None if answer is None else dict(answer),
+            preconditions=list(preconditions),
         )
         return deciding.decide(self, by=by, said=said)
 

@@ -35,7 +35,7 @@ class Outcome(models.Model):
     seen = models.BinaryField()
     to_run = models.BinaryField(null=True)  # digest of what may run; none where nothing may
     bound = models.BinaryField(default=b"{}")  # canonical JSON: effect -> {field: hex digest} that to_run covers
-    preconditions = models.BinaryField(default=b"[]")  # canonical JSON, see approvals.preconditions
+    preconditions = models.BinaryField(default=b"[]")  # canonical JSON: ids of those that count; to_run covers them
     by = models.CharField(max_length=120)
     by_name = models.CharField(max_length=150, default="", blank=True)
     created_at = models.DateTimeField(db_default=Now())
@@ -59,6 +59,12 @@ class Outcome(models.Model):
         patch: list[dict[str, Any]] = values.decode(bytes(self.patch))
         return patch
 
+    @property
+    def counted(self) -> list[str]:
+        """The ids of the preconditions that count: the required ones and those that were added."""
+        ids: list[str] = values.decode(bytes(self.preconditions))
+        return ids
+
     def approved(self) -> Approved:
         """Exactly what this outcome lets run, from the rows that say so.
 
@@ -69,6 +75,7 @@ class Outcome(models.Model):
             gate=self.gate_id,
             bound=values.decode(bytes(self.bound)),
             arguments=values.decode(bytes(self.arguments)),
+            preconditions=self.counted,
         )
 
 
