@@ -10,57 +10,88 @@ Locks go one way, or two workers wait for each other: the effect's row, then a g
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import structlog
-from django.db import connection, transaction
+from django.db import transaction
 
 from approvals.models import Gate
 from checkpoints import actors, claims, digests, ledger
 from checkpoints.errors import Fenced
 from checkpoints.plans import StepSpec
 
-from . import allowances, crash, http, outputs, permits, recovery, steps
-from .errors import EffectFailed, EffectUnknown, NotGranted, Retry, StepFailed
+from . import (
+    allowances,
+    crash,
+    meaning,
+    observing,
+    outputs,
+    permits,
+    readback,
+    recovery,
+    settling,
+    steps,
+    takeovers,
+    unsettled,
+)
+from .errors import EffectFailed, EffectUnknown, NotGranted
 from .models import Effect
 from .planning import KEY
+from .readback import Found
 from .slices import Slice
 
 Status = Effect.Status
-UNSETTLED = (Status.INTENDED, Status.UNKNOWN)
 log = structlog.get_logger()
 
 
 def perform(slice: Slice, spec: StepSpec) -> bool:
     """Take the effect one step on from whatever its rows say; says whether the slice goes on."""
     row = newest(slice, spec)
-    if row is not None and row.status == Status.DONE:
+    if row is not None and not row.again and row.status in unsettled.LANDED:
         return adopt(slice, spec, row)
-    if row is not None and row.status in UNSETTLED:
+    if row is not None and not row.again and row.status in unsettled.IN_DOUBT:
         return _resume(slice, spec, row)
+    origin = takeovers.origin_of(slice, spec) if row is None else None
+    if origin is not None:
+        recovery.take_over(slice, spec, origin)
+        return False
     unsent = row is not None and row.status == Status.FAILED and row.base == slice.snapshot.id
     try:
         # Before anybody is asked how to go on: "try again" shows no arguments, so it may only follow what did.
         permit = permits.Permit(None) if unsent else permits.permit(slice, spec)
+        if row is not None and unsent:
+            permits.recheck(slice, spec, row)
     except NotGranted as reason:
         return reopen(slice, spec, reason)
+    except observing.FAILED as error:
+        return steps.failed(slice, spec, error)
     if slice.attempt > spec.retry + 1:
         return steps.died(slice, spec)
-    crash.point("before_step", spec.name)
+    # What it takes the place of goes first, so that the two never stand side by side.
+    if not settling.settle(slice, unsettled.due(slice.unsettled(), slice.plan, about_to=spec.name)):
+        return False
+    crash.point("before_step")
     if row is not None and unsent:
         return _send(slice, spec, _again(slice, row))
-    generation = 0 if row is None else row.generation + 1
-    return _send(slice, spec, intend(slice, spec, permit, generation))
+    return _send(slice, spec, intend(slice, spec, permit, _generation(slice, spec)))
 
 
 def newest(slice: Slice, spec: StepSpec) -> Effect | None:
-    """The row of this effect with this input at this occurrence, in its latest generation.
-
-    Where there is none, a row of the same step that nobody has settled yet comes first: whatever it did has to be
-    known before the step is done with another input.
-    """
+    """The row of this effect with this input at this occurrence, in its latest generation."""
     digest = slice.input_digest(spec)
-    rows = Effect.objects.filter(run_id=slice.run.pk, step=spec.name).select_related("run").order_by("-generation")
-    mine = rows.filter(input_digest=digest, occurrence=slice.path.occurrences(spec.name, digest)).first()
-    return mine or rows.filter(status__in=UNSETTLED).first()
+    rows = Effect.objects.filter(run_id=slice.run.pk, step=spec.name, undoes__isnull=True, input_digest=digest)
+    mine = rows.filter(occurrence=slice.path.occurrences(spec.name, digest)).select_related("run")
+    return mine.order_by("-generation").first()
+
+
+def in_doubt(slice: Slice, spec: StepSpec) -> bool:
+    """Whether nobody knows yet what became of one of this step's effects, or of its undo."""
+    return Effect.objects.filter(run_id=slice.run.pk, step=spec.name, status__in=unsettled.IN_DOUBT).exists()
+
+
+def _generation(slice: Slice, spec: StepSpec) -> int:
+    row = newest(slice, spec)
+    return 0 if row is None else row.generation + 1
 
 
 def key_of(slice: Slice, spec: StepSpec, generation: int) -> str:
@@ -74,7 +105,7 @@ def intend(slice: Slice, spec: StepSpec, permit: permits.Permit, generation: int
     """Write the intent and consume the grant, under the run's token. Raises Fenced."""
     digest = slice.input_digest(spec)
     with transaction.atomic():
-        _hold_token(slice)
+        slice.hold_token()
         row = Effect.objects.create(
             run=slice.run,
             step=spec.name,
@@ -95,10 +126,14 @@ def intend(slice: Slice, spec: StepSpec, permit: permits.Permit, generation: int
 
 def adopt(slice: Slice, spec: StepSpec, row: Effect) -> bool:
     """It was done already, on this input: write the recorded result, send nothing."""
+    crash.point("before_adopt")
     output = outputs.unpacked(row.returned)
     log.info("effect.adopted", step=spec.name, key=row.key)
     note = f"Done before under the key {row.key[:8]}; its recorded result was taken, nothing was sent."
-    return slice.executed(spec, output.writes, output.goto, took=0.0, notes=[note])
+    kind = "step" if unsettled.awaited(row, slice.path) else "reused"
+    with transaction.atomic():
+        row.adopted(by=slice.by)
+        return slice.executed(spec, output.writes, output.goto, took=0.0, notes=[note], kind=kind)
 
 
 def reopen(slice: Slice, spec: StepSpec, reason: NotGranted) -> bool:
@@ -111,16 +146,25 @@ def reopen(slice: Slice, spec: StepSpec, reason: NotGranted) -> bool:
 
 
 def _resume(slice: Slice, spec: StepSpec, row: Effect) -> bool:
-    """An earlier worker, or an earlier attempt, left it open whether the effect happened."""
-    with transaction.atomic():
-        if row.status == Status.INTENDED:
-            row.unknown("The worker was gone before the answer came.", by=slice.by)
-        mine = row.base == slice.snapshot.id and bytes(row.input_digest) == slice.input_digest(spec)
-        if not (spec.idempotent and mine and slice.attempt <= spec.retry + 1):
-            recovery.unknown(slice, spec, row, row.error)
-            return False
-    crash.point("before_step", spec.name)
-    doubt = row.error or "An earlier attempt got no answer."
+    """An earlier worker, or an earlier attempt, left it open whether the effect happened.
+
+    The provider is asked where it can tell. What it does once a key is sent again, and so is what it says that it
+    has not done. Else a person is asked.
+    """
+    if row.status == Status.INTENDED:
+        row.unknown("The worker was gone before the answer came.", by=slice.by)
+    found = readback.read_back(slice, spec, row)
+    if found is Found.HAPPENED:
+        return adopt(slice, spec, row)
+    denied = found is Found.NOT_HAPPENED
+    if slice.attempt > spec.retry + 1 or not (spec.idempotent or denied or spec.readable):
+        recovery.unknown(slice, spec, row, row.error)
+        return False
+    if not (spec.idempotent or denied):
+        steps.queue_again(slice.claim, steps.backoff(slice.attempt), "asks the provider again", by=slice.by)
+        return False
+    crash.point("before_step")
+    doubt = "" if denied else row.error or "An earlier attempt got no answer."
     return _send(slice, spec, _again(slice, row), doubt=doubt)
 
 
@@ -128,7 +172,7 @@ def _again(slice: Slice, row: Effect) -> Effect:
     """Intend the same key once more, under this claim's token. Raises Fenced."""
     with transaction.atomic():
         row.retried(token=slice.claim.token, by=slice.by)
-        _hold_token(slice)
+        slice.hold_token()
     crash.point("after_intent", row.step)
     return row
 
@@ -145,7 +189,7 @@ def _send(slice: Slice, spec: StepSpec, row: Effect, *, doubt: str = "") -> bool
         returned = steps.call(slice, spec, **extra)
         crash.point("after_effect", spec.name, returned.value)
     except steps.RAISED as error:
-        return _not_done(slice, spec, row, _meaning(error, doubt), error)
+        return _not_done(slice, spec, row, meaning.of(error, doubt), error)
     try:
         output = outputs.checked(slice.agent, slice.plan, spec, returned.value)
         with transaction.atomic():
@@ -164,74 +208,52 @@ def _not_done(
     slice: Slice,
     spec: StepSpec,
     row: Effect,
-    end: EffectFailed | EffectUnknown,
+    end: meaning.End,
     error: BaseException,
     *,
     again: bool = True,
 ) -> bool:
     """Record that the effect failed or is unknown; try again where that is safe, else ask. Ends the slice."""
     failed = isinstance(end, EffectFailed)
-    safe = end.retry if isinstance(end, EffectFailed) else spec.idempotent
+    safe = end.retry if isinstance(end, EffectFailed) else spec.idempotent or bool(spec.readable)
     log.warning("effect.failed" if failed else "effect.unknown", step=spec.name, key=row.key, error=str(end))
-    with transaction.atomic():
-        (row.failed if failed else row.unknown)(str(end), by=slice.by)
-        steps.keep(slice, spec, error)
-        if safe and again and slice.attempt <= spec.retry:
-            steps.again_later(slice, error)
-        elif failed:
-            recovery.quarantine(slice, spec, str(end))
-        else:
-            recovery.unknown(slice, spec, row, str(end))
+    try:
+        with transaction.atomic():
+            (row.failed if failed else row.unknown)(str(end), by=slice.by)
+            steps.keep(slice, spec, error)
+            if safe and again and slice.attempt <= spec.retry:
+                steps.again_later(slice, error)
+            elif failed:
+                recovery.quarantine(slice, spec, str(end))
+            else:
+                recovery.unknown(slice, spec, row, str(end))
+    except Fenced:
+        if failed:
+            report_failed(row, str(end))
+        raise
     return False
 
 
-def _meaning(error: BaseException, doubt: str) -> EffectFailed | EffectUnknown:
-    """What an exception of the effect's method says about it; unknown unless it is known to be a failure.
-
-    A refusal speaks for this attempt alone: where an earlier one under the key is in doubt, it stays in doubt.
-    """
-    found = _found(error)
-    if isinstance(found, EffectFailed) and doubt:
-        return EffectUnknown(f"{doubt} Sent again under its key: {found}")
-    return found
-
-
-def _found(error: BaseException) -> EffectFailed | EffectUnknown:
-    if isinstance(error, (EffectFailed, EffectUnknown)):
-        return error
-    if isinstance(error, Retry):
-        return EffectFailed(str(error), retry=True)
-    if isinstance(error, StepFailed):
-        return EffectFailed(str(error))
-    found = http.classify(error) if isinstance(error, Exception) else None
-    return found or EffectUnknown(steps.said(error))
-
-
 def report(row: Effect, result: object) -> None:
-    """A worker that was fenced after its effect was done: no checkpoint, but its word settles the row.
+    """A worker that was fenced after its effect was done: no checkpoint, but its word settles the row."""
+    _reported(row, lambda: row.done(result, by=actors.SYSTEM), "The worker reported that it happened.")
 
-    It answers whoever was asked what became of the effect, so that question is withdrawn.
-    """
+
+def report_failed(row: Effect, error: str) -> None:
+    """The same of an effect that provably did not happen."""
+    _reported(row, lambda: row.failed(error, by=actors.SYSTEM), "The worker reported that it did not happen.")
+
+
+def _reported(row: Effect, settle: Callable[[], None], reason: str) -> None:
+    """It answers whoever was asked what became of the effect, so that question is withdrawn."""
     try:
         with transaction.atomic():
-            row.done(result, by=actors.SYSTEM)
+            settle()
             asking = Gate.objects.open().filter(run=row.run, step=row.step, kind=Gate.Kind.RECOVERY)
             for gate in list(asking.select_for_update().order_by("pk")):
-                gate.withdraw(by=actors.SYSTEM, reason="The worker reported that it happened.")
+                gate.withdraw(by=actors.SYSTEM, reason=reason)
     except Fenced:
         log.info("effect.reported_late", run=row.run_id, step=row.step, key=row.key)
-
-
-def _hold_token(slice: Slice) -> None:
-    """Lock the run's row while the token still holds. Raises Fenced."""
-    slice.check()
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT 1 FROM checkpoints_run WHERE id = %s AND token = %s AND status = 'running' FOR UPDATE",
-            [slice.run.pk, slice.claim.token],
-        )
-        if cursor.fetchone() is None:
-            raise Fenced
 
 
 def _takes_key(slice: Slice, spec: StepSpec) -> bool:

@@ -15,7 +15,7 @@ from checkpoints import claims, store
 from checkpoints.errors import Fenced
 from checkpoints.plans import StepSpec
 
-from . import crash, steps
+from . import crash, observing, standing, steps
 from .errors import OutputRefused, StepFailed
 from .slices import Slice
 
@@ -27,12 +27,16 @@ def ask(slice: Slice, spec: StepSpec) -> bool:
         returned = steps.call(slice, spec)
         crash.point("after_step", spec.name, returned.value)
         card = returned.value
-        if card is None:
+        if card is not None and not isinstance(card, Card):
+            raise OutputRefused(f"The gate {spec.name} returned {type(card).__name__}; a gate returns a Card or None.")
+        asked = None if card is None else observing.with_observations(slice, spec, _asked(spec, card))
+        going = standing.passed(slice, spec, asked, returned.took)
+        if going is not None:
+            return going
+        if asked is None:
             _may_pass(slice, spec)
             return slice.executed(spec, {}, None, took=returned.took, notes=returned.notes)
-        if not isinstance(card, Card):
-            raise OutputRefused(f"The gate {spec.name} returned {type(card).__name__}; a gate returns a Card or None.")
-        _open(slice, spec, _asked(spec, card))
+        _open(slice, spec, asked)
     except Fenced:
         raise
     except steps.RAISED as error:
@@ -61,7 +65,7 @@ def wait_for(slice: Slice, gate: Gate) -> bool:
 
 def _open(slice: Slice, spec: StepSpec, card: Card) -> None:
     slice.check()
-    reopened = _reopened(slice, spec)
+    reopened = _reopened(slice, spec, card)
     crash.point("before_gate", spec.name)
     open_gate(
         claim=slice.claim,
@@ -94,8 +98,11 @@ def _may_pass(slice: Slice, spec: StepSpec) -> None:
         raise StepFailed(f"{needs} needs a permission that the gate {spec.name} gives, yet it asked nothing.")
 
 
-def _reopened(slice: Slice, spec: StepSpec) -> dict[str, Any] | None:
-    """What changed since this gate's last approval, where an effect was refused for it."""
+def _reopened(slice: Slice, spec: StepSpec, card: Card) -> dict[str, Any] | None:
+    """What changed since this gate's last approval, where an effect was refused for it: in the run, and in the world.
+
+    The world is compared with what `card` observes now: it may have changed once more since the effect was refused.
+    """
     if slice.path.head.kind != "reopen":
         return None
     effect = slice.path.head.step
@@ -107,7 +114,8 @@ def _reopened(slice: Slice, spec: StepSpec) -> dict[str, Any] | None:
     )
     if gate is None:
         return None
-    return {"gate": gate.pk, "changes": changes_since(slice, gate, effect)}
+    world_rows = observing.changed_since(slice, gate.outcome.approved(), effect, card)
+    return {"gate": gate.pk, "changes": [*changes_since(slice, gate, effect), *world_rows]}
 
 
 def changes_since(slice: Slice, gate: Gate, effect: str) -> list[binding.Row]:

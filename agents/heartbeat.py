@@ -1,6 +1,7 @@
 """One thread per worker process renews the lease of whatever run the process holds.
 
-It renews every third of the lease on a connection of its own. When the lease is lost it says so, and the runner
+It renews every third of the lease on a connection of its own, and asks twice a second whether a person wants the
+run to halt. When the lease is lost it says so, and the runner
 drops its work at the next look; the fencing token in the saving statement is what makes that safe. A step that
 overruns its limit by the grace, deaf to the alarm, is ended by SIGKILL: the attempt is counted in PostgreSQL.
 """
@@ -21,6 +22,7 @@ from checkpoints import claims
 from checkpoints.claims import Claim
 
 GRACE = 5.0  # seconds past a step's limit
+HALT_EVERY = 0.5  # seconds between two looks for a person's wish that the run halt
 log = structlog.get_logger()
 
 
@@ -30,6 +32,8 @@ class Beat:
     def __init__(self, claim: Claim) -> None:
         self.claim = claim
         self.lost = False
+        self.halt = False
+        self.asked = time.monotonic()
         self.renewed = time.monotonic()
         self.kill_at: float | None = None
 
@@ -39,7 +43,7 @@ class Beat:
 
     def next_look(self) -> float:
         """When the thread has to look again."""
-        due = self.renewed + self.claim.lease / 3
+        due = min(self.renewed + self.claim.lease / 3, self.asked + HALT_EVERY)
         return due if self.kill_at is None else min(due, self.kill_at)
 
     def look(self) -> None:
@@ -50,6 +54,16 @@ class Beat:
             os.kill(os.getpid(), signal.SIGKILL)
         if now >= self.renewed + self.claim.lease / 3:
             self.renew(now)
+        elif now >= self.asked + HALT_EVERY:
+            self.ask(now)
+
+    def ask(self, now: float) -> None:
+        """Look whether somebody wants the run to halt. A database that does not answer is asked again."""
+        self.asked = now
+        try:
+            self.halt = claims.halting(self.claim)
+        except Error as error:
+            log.warning("halt.not_read", run=self.claim.run_id, error=str(error))
 
     def renew(self, now: float) -> None:
         """Renew once. A database that does not answer is asked again a moment later."""

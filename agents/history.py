@@ -1,11 +1,12 @@
 """The path from the root to a run's head: what was executed on it, and which gates' outcomes stand on it.
 
 Read by one query a slice, on first need, and extended by what the slice saves. A branch that was left by a
-rewind is no part of it.
+rewind is no part of it; a fork's path begins in the run that it was forked from.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
@@ -14,14 +15,18 @@ from django.db import connection
 
 _PATH = """
 WITH RECURSIVE path AS (
-    SELECT id, parent, run_id, kind, step, input_digest, 0 AS up FROM checkpoints_checkpoint WHERE id = %s
+    SELECT id, parent, run_id, kind, step, input_digest, occurrence, 0 AS up
+    FROM checkpoints_checkpoint WHERE id = %s
     UNION ALL
-    SELECT c.id, c.parent, c.run_id, c.kind, c.step, c.input_digest, up + 1
+    SELECT c.id, c.parent, c.run_id, c.kind, c.step, c.input_digest, c.occurrence, up + 1
     FROM path JOIN checkpoints_checkpoint c ON c.id = path.parent
 )
-SELECT id, parent, run_id, kind, step, input_digest FROM path ORDER BY up DESC
+SELECT id, parent, run_id, kind, step, input_digest, occurrence FROM path ORDER BY up DESC
 """
 SETTLED = ("gate", "recovery")  # kinds of the checkpoints that hold an outcome
+EXECUTED = ("step", "reused")  # kinds of the checkpoints in which a step's output landed
+FORCING = ("rewind", "repair")  # kinds after which the next step runs whatever is recorded
+ASIDE = ("recovery", "reopen")  # kinds that change nothing about where the run was sent
 
 
 class Place(NamedTuple):
@@ -33,6 +38,7 @@ class Place(NamedTuple):
     kind: str
     step: str
     input_digest: bytes | None
+    occurrence: int = 0
 
 
 @dataclass
@@ -61,13 +67,52 @@ class Path:
         """How often this step was executed with this input."""
         return sum(1 for place in self.places if place.step == step and place.input_digest == input_digest)
 
+    def executions(self, step: str) -> int:
+        """How often this step was executed, on whatever input."""
+        return sum(1 for place in self.places if place.step == step and place.kind in EXECUTED)
+
+    def holds(self, step: str, input_digest: bytes, occurrence: int) -> bool:
+        """Whether this very execution landed on the path."""
+        wanted = (step, input_digest, occurrence)
+        return any(
+            (place.step, place.input_digest, place.occurrence) == wanted
+            for place in self.places
+            if place.kind in EXECUTED
+        )
+
+    def after(self, checkpoint: UUID) -> list[Place] | None:
+        """The places that follow a checkpoint; None where it is not on the path."""
+        for number, place in enumerate(self.places):
+            if place.id == checkpoint:
+                return self.places[number + 1 :]
+        return None
+
+    def forced(self, step: str) -> bool:
+        """Whether a person, or a repair, sent the run to `step`, so that it runs whatever is recorded."""
+        place = self.sent(step)
+        return place is not None and place.kind in FORCING
+
+    def sent(self, step: str) -> Place | None:
+        """The checkpoint from which the run came to `step`, before anything went aside there."""
+        for place in reversed(self.places):
+            if not (place.kind in ASIDE and place.step == step):
+                return place
+        return None
+
+    def branched(self, run_id: int, seq: int) -> bool:
+        """Whether the run, whose newest checkpoint is `seq`, has executions beside this path."""
+        return self.places[0].run_id != run_id or len(self.places) < seq
+
     def before_last(self, step: str) -> UUID | None:
         """The checkpoint from which `step` was last executed; None where it never was."""
         for place in reversed(self.places):
-            if place.step == step and place.kind == "step":
+            if place.step == step and place.kind in EXECUTED:
                 return place.parent
         return None
 
     def settled(self) -> list[UUID]:
         """The checkpoints at which a gate stood whose outcome is on the path, newest first."""
         return [place.parent for place in reversed(self.places) if place.kind in SETTLED and place.parent]
+
+    def __iter__(self) -> Iterator[Place]:
+        return iter(self.places)

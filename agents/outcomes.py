@@ -7,21 +7,18 @@ from typing import Any
 from django.db import transaction
 
 from approvals.models import Gate, Outcome
-from approvals.pointers import tokens
-from checkpoints import patch, store
+from checkpoints import store
 from checkpoints.actors import SYSTEM, Actor
 from checkpoints.errors import ValueRefused
 from checkpoints.ops import Append
 from checkpoints.plans import StepSpec
 
-from . import crash, effects, fields, outputs, recovery, steps
+from . import agreed, crash, effects, fields, leaving, outputs, recovery, settling, steps, takeovers
 from .errors import OutputRefused, StepFailed
 from .models import Effect
-from .planning import DECISION
 from .slices import Slice
 
 Kind = Outcome.Kind
-AGREED = (Kind.APPROVED, Kind.EDITED, Kind.ANSWERED)
 
 
 def settle(slice: Slice, gate: Gate) -> bool:
@@ -39,12 +36,10 @@ def settle(slice: Slice, gate: Gate) -> bool:
 
 def _review(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
     by = _who(outcome)
-    if outcome.kind in AGREED:
-        state = patch.apply(outcome.state_patch, slice.snapshot.state)
-        writes: dict[str, Any] = {name: state.get(name) for name in _touched(outcome.state_patch)}
-        writes |= _told(slice, gate, outcome, state)
+    if outcome.kind in agreed.AGREED:
+        writes = agreed.writes(slice, gate, outcome)
         return slice.save("gate", spec, writes, slice.plan.next_after(spec.name), by=by, slice_over=False)
-    told = _told(slice, gate, outcome, slice.snapshot.state)
+    told = agreed.told(slice, gate, outcome, slice.snapshot.state)
     if outcome.kind == Kind.REJECTED and outcome.then == "back":
         return _send_back(slice, spec, gate, outcome, told)
     if outcome.kind == Kind.EXPIRED and spec.on_expire:
@@ -66,6 +61,8 @@ def _send_back(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome, told:
     with transaction.atomic():
         slice.save("gate", spec, told, back_to, by=by, slice_over=False)
         slice.rewind(target, spec, told | feedback, back_to=back_to, by=by)
+        leaving.hold(slice.run, slice.path, by=by)
+        leaving.order_again(slice, slice.plan.step(back_to))
     return True
 
 
@@ -81,33 +78,44 @@ def _feedback(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> dic
     return {spec.feedback: fields.dumped(slice.agent.State, spec.feedback, Append([item]))}
 
 
-def _told(slice: Slice, gate: Gate, outcome: Outcome, after: dict[str, Any]) -> dict[str, Any]:
-    """What the agent is told of the decision, where its state has a place for it."""
-    if DECISION not in slice.agent.State.model_fields:
-        return {}
-    said = {
-        "gate": gate.step,
-        "kind": outcome.kind,
-        "by": outcome.by_name or outcome.by,
-        "changes": patch.changes(slice.snapshot.state, after),
-        "answer": outcome.answered,
-    }
-    return {DECISION: fields.dumped(slice.agent.State, DECISION, said)}
-
-
 def _recover(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
     effect = effects.newest(slice, spec) if spec.kind == "effect" else None
-    if effect is not None and effect.status == Effect.Status.DONE:
+    if effect is not None and effect.status == Effect.Status.DONE and not effect.again:
         return _retry(slice, spec, outcome)  # a late report settled it: the step adopts the result
     answer = outcome.answered or {}
     choice = answer.get("choice")
+    if choice in recovery.ABOUT_LEFT:
+        return _left(slice, spec, gate, outcome, answer)
     if choice == recovery.HAPPENED and effect is not None:
         return _happened(slice, spec, effect, outcome, answer.get("value"))
+    if choice == recovery.TAKE:
+        return takeovers.take(slice, spec, by=_who(outcome))
     if choice == recovery.SKIP:
         return slice.save("recovery", spec, {}, slice.plan.next_after(spec.name), counts=False, by=_who(outcome))
-    if choice in (recovery.RETRY, recovery.NOT_HAPPENED, recovery.AGAIN):
+    if choice in (recovery.RETRY, recovery.NOT_HAPPENED, recovery.AGAIN, recovery.DO_AGAIN):
         return _retry(slice, spec, outcome, effect, choice)
+    if outcome.kind == Kind.WITHDRAWN and not effects.in_doubt(slice, spec):
+        return _aside(slice, spec, outcome)  # a late report answered it
     return _stop(slice, spec, gate, outcome)
+
+
+def _left(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome, answer: dict[str, Any]) -> bool:
+    """Record what was said of an effect that the run left behind, and go on with where the run is."""
+    by = _who(outcome)
+    try:
+        with transaction.atomic():
+            settling.answered(slice, spec, answer["choice"], answer.get("value"), by=by)
+            return _aside(slice, spec, outcome)
+    except (ValueRefused, OutputRefused) as error:
+        with transaction.atomic():
+            steps.keep(slice, spec, StepFailed(f"The result that was given does not fit: {error}"))
+            return _aside(slice, spec, outcome)
+
+
+def _aside(slice: Slice, spec: StepSpec, outcome: Outcome) -> bool:
+    """Go on with the step that was to come, whatever step the question was about."""
+    next_step = slice.snapshot.next_step
+    return slice.save("recovery", spec, {}, next_step, counts=False, by=_who(outcome), slice_over=False)
 
 
 def _retry(
@@ -144,7 +152,11 @@ def _stop(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
     reason = f"{spec.name} failed; stopped by {who}"
     if outcome.kind in (Kind.EXPIRED, Kind.WITHDRAWN):
         reason = f"{spec.name} failed; {_why_ended(outcome)}"
-    return slice.save("recovery", spec, {}, spec.name, counts=False, end="failed", reason=reason, by=by)
+    choices = gate.asked.question["choices"] if gate.asked.question else []
+    leave = any(each["id"] in recovery.ABOUT_LEFT for each in choices)  # settling is what nobody answered about
+    if leave:
+        reason = f"{spec.name} is not settled; {_why_ended(outcome)}"
+    return slice.save("recovery", spec, {}, spec.name, counts=False, end="failed", reason=reason, by=by, leave=leave)
 
 
 def _why_ended(outcome: Outcome) -> str:
@@ -154,12 +166,6 @@ def _why_ended(outcome: Outcome) -> str:
     if outcome.kind == Kind.WITHDRAWN:
         return f"The gate was withdrawn: {outcome.words}"
     return f"Rejected by {who}: {outcome.words}" if outcome.words else f"Rejected by {who}"
-
-
-def _touched(operations: list[dict[str, Any]]) -> set[str]:
-    """The state fields that a JSON Patch reaches into."""
-    places = [each[word] for each in operations for word in ("path", "from") if word in each]
-    return {tokens(place)[0] for place in places if tokens(place)}
 
 
 def _who(outcome: Outcome) -> Actor:

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from django.db import transaction
+
 from approvals.cards import Card, Choice
+from approvals.models import Gate
 from approvals.opening import open_gate
 from approvals.schemas import resolved
 from checkpoints.plans import StepSpec
 
 from . import crash
-from .allowances import shown_for
+from .allowances import carried, shown_for
 from .models import Effect
 from .slices import Slice
 from .text import one_line
 
 HAPPENED, NOT_HAPPENED, AGAIN = "happened", "not_happened", "again"
 RETRY, SKIP, STOP = "retry", "skip", "stop"
+# What is asked about an effect that the run has left behind: what became of it, and what its undo came to.
+WAS_DONE, WAS_NOT_DONE, LEFT_OPEN = "was_done", "was_not_done", "left_open"
+UNDO_AGAIN, UNDONE, KEEP = "undo_again", "undone", "keep"
+ABOUT_LEFT = (WAS_DONE, WAS_NOT_DONE, LEFT_OPEN, UNDO_AGAIN, UNDONE, KEEP)
+TAKE, DO_AGAIN = "take", "do_again"  # what is asked in a fork about an effect of the run that it came from
 
 
 def quarantine(slice: Slice, spec: StepSpec, error: str) -> None:
@@ -51,6 +60,50 @@ def unknown(slice: Slice, spec: StepSpec, effect: Effect, error: str) -> None:
     _ask(slice, spec, f"Did {spec.name} happen?", error, text, choices, risk="high", reasons=reasons)
 
 
+def abandoned(slice: Slice, spec: StepSpec, effect: Effect) -> None:
+    """Ask what became of an effect that the run has left behind. Releases the run to waiting. Raises Fenced."""
+    undoing = f"{spec.name} happened; it will be undone" if spec.undo else f"{spec.name} happened; it cannot be undone"
+    choices: list[Choice] = [
+        {"id": WAS_DONE, "label": undoing, "needs_value": True, "schema": result_schema(slice, spec)},
+        {"id": WAS_NOT_DONE, "label": "It did not happen", "needs_value": False},
+        {"id": LEFT_OPEN, "label": "Leave it open, and go on", "needs_value": False},
+    ]
+    text = (
+        f"The run went elsewhere while {spec.name} was under way, and nobody knows whether it happened. "
+        f"Look it up at the provider by its key {effect.key}, then say what it was."
+    )
+    reasons = [f"{spec.name} may have happened, and is no longer wanted"]
+    _ask_aside(slice, spec, f"Did {spec.name} happen?", effect.error, text, choices, reasons=reasons)
+
+
+def not_undone(slice: Slice, spec: StepSpec, effect: Effect, error: str) -> None:
+    """Ask how to go on after an undo that failed. Releases the run to waiting. Raises Fenced."""
+    choices: list[Choice] = [
+        {"id": UNDO_AGAIN, "label": f"Try {spec.undo} again", "needs_value": False},
+        {"id": UNDONE, "label": f"It is undone: somebody took {spec.name} back by hand", "needs_value": False},
+        {"id": KEEP, "label": f"Leave {spec.name} as it is, done", "needs_value": False},
+    ]
+    text = (
+        f"{spec.name} is no longer part of this run, and {spec.undo} could not take it back. "
+        f"The provider knows it by its key {effect.key}."
+    )
+    reasons = [f"{spec.name} still stands in the outside world"]
+    _ask_aside(slice, spec, f"{spec.name} is not undone:", error, text, choices, reasons=reasons)
+
+
+def take_over(slice: Slice, spec: StepSpec, origin: Effect) -> None:
+    """Ask a fork whether it takes over what the run that it came from has done. Raises Fenced."""
+    choices: list[Choice] = [
+        {"id": TAKE, "label": "Take over its result; nothing is done", "needs_value": False},
+        {"id": DO_AGAIN, "label": f"Do {spec.name} once more, for this run", "needs_value": False},
+        {"id": STOP, "label": "Stop the run", "needs_value": False},
+    ]
+    text = f"R-{origin.run_id} has done {spec.name} with the same input, under its key {origin.key}."
+    reasons = [f"Done once more, {spec.name} happens twice: once for R-{origin.run_id} and once for this run"]
+    title = f"{spec.name} was done by R-{origin.run_id}:"
+    _ask(slice, spec, title, "", text, choices, risk="high", reasons=reasons)
+
+
 def result_schema(slice: Slice, spec: StepSpec) -> dict[str, Any]:
     """The JSON Schema of what a step returns: an object of the fields that it writes."""
     schema = slice.plan.state_schema
@@ -68,6 +121,19 @@ def result_schema(slice: Slice, spec: StepSpec) -> dict[str, Any]:
     return made | ({"$defs": schema["$defs"]} if "$defs" in schema else {})
 
 
+def _ask_aside(
+    slice: Slice, spec: StepSpec, title: str, error: str, text: str, choices: list[Choice], *, reasons: list[str]
+) -> None:
+    """Ask at a checkpoint of its own: another gate may stand at the head, and is asked again afterwards."""
+    with transaction.atomic():
+        asking = Gate.objects.open().filter(run=slice.run)
+        gates = list(asking.select_for_update().order_by("pk"))
+        slice.save("recovery", spec, {}, slice.snapshot.next_step, counts=False, slice_over=False)
+        for gate in gates:
+            gate.withdraw(by=slice.by, reason=f"{spec.name} has to be settled first; this is asked again afterwards.")
+        _ask(slice, spec, title, error, text, choices, risk="high", reasons=reasons, allows=())
+
+
 def _ask(
     slice: Slice,
     spec: StepSpec,
@@ -78,15 +144,19 @@ def _ask(
     *,
     risk: str,
     reasons: list[str],
+    allows: Sequence[str] | None = None,
 ) -> None:
+    permits = allows is None and spec.guarded
     card = Card(
         title=one_line(f"{title} {slice.run.title}", 200),
         summary=error,
         resource=f"run {slice.run.pk}",
         risk=risk,
         reasons=reasons + ([f"{spec.name} cannot be undone"] if spec.irreversible else []),
-        actions=shown_for(slice, spec),  # an answer may let the effect run: whoever gives it sees with what
-        allows=[spec.name] if spec.guarded else [],
+        # An answer may let the effect run: whoever gives it sees with what.
+        actions=shown_for(slice, spec) if allows is None else [],
+        preconditions=carried(slice, spec) if permits else [],
+        allows=[spec.name] if permits else [],
         question={"text": text, "choices": choices},
     )
     crash.point("before_gate", spec.name)

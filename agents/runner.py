@@ -9,21 +9,23 @@ from __future__ import annotations
 
 import os
 import socket
+from datetime import timedelta
 
 import structlog
 from django.conf import settings
 from django.db import Error, InterfaceError, OperationalError, connection, transaction
 
-from checkpoints import claims, store
+from checkpoints import claims, ledger, store
 from checkpoints.actors import SYSTEM
 from checkpoints.claims import Claim
 from checkpoints.errors import Fenced, NotVerified
 from checkpoints.models import Run
 
-from . import crash, effects, gates, outcomes, registry, steps
+from . import crash, effects, gates, outcomes, registry, reuse, settling, steps
 from .heartbeat import HEART, Beat
 from .slices import Slice
 
+HALTED = 5.0  # seconds that a run which was asked to halt is left alone
 HOPELESS = 10  # attempts at what is the runner's own work, after which the run is frozen
 log = structlog.get_logger()
 
@@ -41,7 +43,7 @@ def advance(run_id: int) -> bool:
         try:
             _work(claim, beat)
         except Fenced:
-            log.info("run.fenced")
+            _say_fenced(claim)
         except NotVerified as error:
             _freeze(claim, f"Integrity fault at {error}")
         except Error as error:
@@ -50,6 +52,15 @@ def advance(run_id: int) -> bool:
             log.exception("runner.failed")
             _let_go(claim, error)
     return True
+
+
+def _say_fenced(claim: Claim) -> None:
+    """This worker was too late: somebody else has the run by now. Kept, since a stale writer is worth knowing of."""
+    log.info("run.fenced")
+    run = Run.objects.filter(pk=claim.run_id).first()
+    if run is not None:
+        data = {"worker": worker(), "token": claim.token}
+        ledger.record("worker.fenced", subject=f"run:{run.pk}", run=run, by=SYSTEM, data=data)
 
 
 def _claimed(run_id: int) -> Claim | None:
@@ -80,6 +91,8 @@ def _work(claim: Claim, beat: Beat) -> None:
         run.plan = known.row
     slice = Slice(claim, run, known, store.load(run), beat, claim.attempts)
     gate = gates.at_head(slice)
+    if run.ending and (gate is None or gate.kind == gate.Kind.REVIEW) and not settling.finish(slice):
+        return
     if gate is not None and gate.status == gate.Status.OPEN:
         if gates.wait_for(slice, gate):
             return
@@ -87,15 +100,30 @@ def _work(claim: Claim, beat: Beat) -> None:
     going = gate is None or outcomes.settle(slice, gate)
     while going:
         slice.check()
+        if beat.halt:
+            _halt(claim)
+            return
         going = turn(slice)
+
+
+def _halt(claim: Claim) -> None:
+    """A person wants the run to stand still, to move it: let go after a whole step, which costs nothing to resume."""
+    log.info("run.halted")
+    wait = claim.clock() + timedelta(seconds=HALTED)
+    claims.release(claim, status="queued", wake_at=wait, reason="halted, to be moved", by=SYSTEM)
 
 
 def turn(slice: Slice) -> bool:
     """Execute the next step; says whether the slice goes on."""
+    if slice.run.ending:
+        return settling.finish(slice)
     spec = slice.plan.step(slice.snapshot.next_step)
     with structlog.contextvars.bound_contextvars(step=spec.name, attempt=slice.attempt):
         if spec.kind == "effect":
             return effects.perform(slice, spec)
+        going = reuse.reused(slice, spec) if spec.kind == "step" else None
+        if going is not None:
+            return going
         if slice.attempt > spec.retry + 1:
             return steps.died(slice, spec)
         return gates.ask(slice, spec) if spec.kind == "gate" else steps.execute(slice, spec)

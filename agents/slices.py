@@ -6,26 +6,28 @@ It holds what the turn works on, and it is the one place from which the runner w
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 
-from checkpoints import actors, digests, store
+from checkpoints import actors, digests, records, store
 from checkpoints.actors import Actor
 from checkpoints.claims import Claim
 from checkpoints.errors import Fenced
 from checkpoints.models import Run
 from checkpoints.plans import PlanSpec, StepSpec
+from checkpoints.records import Record
 from checkpoints.store import Header, Snapshot
 
-from . import crash, doorbell, fields
+from . import crash, doorbell, fields, unsettled
 from .base import Agent, RunInfo
 from .heartbeat import Beat
 from .history import Path, Place
+from .models import Effect
 from .registry import Registered
 from .text import one_line
 
@@ -80,12 +82,58 @@ class Slice:
         if self.beat.lost:
             raise Fenced
 
+    def hold_token(self) -> None:
+        """Lock the run's row, in the caller's transaction, while the token still holds. Raises Fenced."""
+        self.check()
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT 1 FROM checkpoints_run WHERE id = %s AND token = %s AND status = 'running' FOR UPDATE",
+                [self.run.pk, self.claim.token],
+            )
+            if cursor.fetchone() is None:
+                raise Fenced
+
+    @property
+    def branched(self) -> bool:
+        """Whether anything was executed beside the path, so that there may be something to reuse."""
+        return self.path.branched(self.run.pk, self.snapshot.seq)
+
+    @cached_property
+    def executions(self) -> list[Record]:
+        """Every execution in the lineage, by run and number, read on first need."""
+        return records.executions(self.snapshot.lineage)
+
+    def recorded_of(self, kind: str, step: str) -> list[Record]:
+        """This run's executions of a step, on every branch."""
+        return [each for each in self.executions if (each.run_id, each.kind, each.step) == (self.run.pk, kind, step)]
+
+    @cached_property
+    def recorded(self) -> dict[tuple[str, bytes, bytes, int], Record]:
+        """The lineage's newest execution of each (step, input digest, code hash, occurrence), read on first need."""
+        return {
+            (each.step, each.input_digest, each.code_hash, each.occurrence): each
+            for each in sorted(self.executions, key=lambda each: each.at)
+            if each.input_digest and each.code_hash
+        }
+
+    def unsettled(self) -> list[Effect]:
+        """The effects that this run left behind, oldest first."""
+        return unsettled.of_run(self.run.pk, self.path) if self.branched else []
+
     def executed(
-        self, spec: StepSpec, writes: Mapping[str, Any], goto: str | None, *, took: float, notes: Sequence[str] = ()
+        self,
+        spec: StepSpec,
+        writes: Mapping[str, Any],
+        goto: str | None,
+        *,
+        took: float,
+        notes: Sequence[str] = (),
+        kind: str = "",
     ) -> bool:
         """Save what an execution of `spec` wrote; says whether the slice goes on. Raises Fenced, ValueRefused."""
         next_step = self.plan.next_after(spec.name) if goto is None else goto
-        return self.save("gate" if spec.kind == "gate" else "step", spec, writes, next_step, took=took, notes=notes)
+        kind = kind or ("gate" if spec.kind == "gate" else "step")
+        return self.save(kind, spec, writes, next_step, took=took, notes=notes)
 
     def save(
         self,
@@ -101,15 +149,20 @@ class Slice:
         reason: str = "",
         by: Actor | None = None,
         slice_over: bool | None = None,
+        leave: bool = False,
     ) -> bool:
         """Save a checkpoint and move on; says whether the slice goes on. Raises Fenced, ValueRefused.
 
-        `counts`: this is an execution of `spec` on its input; `end`: the status in which the run ends here.
+        `counts`: this is an execution of `spec` on its input; `end`: the status in which the run ends here. A run
+        that left effects behind settles them before it ends, unless a person said to `leave` them.
         """
         self.check()
         status = end or self._status_after(next_step, slice_over)
+        if status in ENDED and not leave and self.unsettled():
+            said: dict[str, Any] = {"took": took, "notes": notes, "counts": counts, "by": by, "slice_over": False}
+            return self._end_later(status, reason, lambda: self.save(kind, spec, writes, next_step, **said))
         header = self._header(kind, spec, next_step, took, counts)
-        crash.point("before_save")
+        crash.point("before_save", spec.name)
         began = time.monotonic()
         self.snapshot = store.save(
             self.snapshot,
@@ -125,18 +178,28 @@ class Slice:
         self._moved(header, self.path.head.id)
         if status == Run.Status.QUEUED:
             transaction.on_commit(lambda: doorbell.ring(self.run.pk, self.registered.queue))
-        crash.point("after_save")
+        crash.point("after_save", spec.name)
         return status == Run.Status.RUNNING
+
+    def _end_later(self, status: str, reason: str, save: Callable[[], bool]) -> bool:
+        """Save the last checkpoint, and note in which status the run ends once its effects are settled."""
+        ending = {"ending": status, "ending_reason": one_line(reason, 300)}
+        self.run.ending, self.run.ending_reason = ending["ending"], ending["ending_reason"]
+        with transaction.atomic():
+            going = save()
+            Run.objects.filter(pk=self.run.pk, token=self.claim.token).update(**ending)
+        return going
 
     def rewind(self, target: Snapshot, spec: StepSpec, writes: Mapping[str, Any], *, back_to: str, by: Actor) -> None:
         """Move the head to `target`'s state, as a new checkpoint that goes on with `back_to`. Raises Fenced."""
         header = Header(kind="rewind", step=spec.name, next_step=back_to)
         self.snapshot = store.move_head(target, dict(writes), claim=self.claim, header=header, actor=by)
-        self.__dict__.pop("path", None)
+        for cached in ("path", "executions", "recorded"):
+            self.__dict__.pop(cached, None)
         self.attempt = 1
 
     def _status_after(self, next_step: str, slice_over: bool | None) -> str:
-        if not next_step:
+        if not next_step and not self.run.ending:
             return Run.Status.COMPLETED
         over = time.monotonic() >= self.ends if slice_over is None else slice_over
         return Run.Status.QUEUED if over else Run.Status.RUNNING
@@ -155,6 +218,7 @@ class Slice:
         )
 
     def _moved(self, header: Header, parent: Any) -> None:
-        place = Place(self.snapshot.id, parent, self.run.pk, header.kind, header.step, header.input_digest)
+        at = (self.snapshot.id, parent, self.run.pk)
+        place = Place(*at, header.kind, header.step, header.input_digest, header.occurrence)
         self.path.add(place)
         self.attempt = 1

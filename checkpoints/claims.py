@@ -50,7 +50,7 @@ _CLAIM = f"""
 WITH moved AS (
   UPDATE checkpoints_run SET status = 'running', token = token + 1, worker = $3, attempts = attempts + 1,
     lease_until = clock_timestamp() + $4::float8 * interval '1 second', wake_at = NULL, reason = '',
-    version = version + 1
+    halt = false, version = version + 1
   WHERE id = $1 AND plan_id = ANY($2::bigint[]) AND (
     (status = 'queued' AND (wake_at IS NULL OR wake_at <= clock_timestamp()))
     OR (status = 'running' AND lease_until < clock_timestamp()))
@@ -61,12 +61,20 @@ SELECT token, head, seq, next_step, attempts, clock_timestamp() FROM moved
 _TAKE_OVER = f"""
 WITH moved AS (
   UPDATE checkpoints_run SET status = 'running', token = token + 1, worker = $2, version = version + 1,
-    lease_until = clock_timestamp() + $3::float8 * interval '1 second', wake_at = NULL, finished_at = NULL
+    lease_until = clock_timestamp() + $3::float8 * interval '1 second', wake_at = NULL, finished_at = NULL,
+    halt = false, ending = '', ending_reason = '', attempts = 0
   WHERE id = $1
   RETURNING *
 ), said AS ({_EVENT.format(kind="'run.taken'", actor="$4", name="$5")})
 SELECT token, head, seq, next_step, attempts, clock_timestamp() FROM moved
 """  # noqa: S608 - constants
+_HALT = f"""
+WITH moved AS (
+  UPDATE checkpoints_run SET halt = true WHERE id = $1 AND status = 'running' AND NOT halt RETURNING *
+), said AS ({_EVENT.format(kind="'run.halting'", actor="$2", name="$3")})
+SELECT 1 FROM moved
+"""  # noqa: S608 - constants
+_HALTING = "SELECT halt FROM checkpoints_run WHERE id = $1 AND token = $2"
 _RENEW = """
 UPDATE checkpoints_run SET lease_until = clock_timestamp() + $3::float8 * interval '1 second'
 WHERE id = $1 AND token = $2 AND status = 'running' RETURNING 1
@@ -74,7 +82,7 @@ WHERE id = $1 AND token = $2 AND status = 'running' RETURNING 1
 _RELEASE = f"""
 WITH moved AS (
   UPDATE checkpoints_run SET status = $3::text, wake_at = $4, reason = $5, attempts = coalesce($8::int, attempts),
-    lease_until = NULL, worker = '', version = version + 1,
+    lease_until = NULL, worker = '', halt = false, version = version + 1,
     finished_at = CASE WHEN $3::text IN ('completed', 'failed', 'cancelled') THEN clock_timestamp() END
   WHERE id = $1 AND token = $2 AND status = 'running'
   RETURNING *
@@ -104,6 +112,19 @@ def take_over(run: Run, by: Actor) -> Claim:
     made = _made(run.pk, TAKE_OVER_LEASE, run_sql(_TAKE_OVER, [run.pk, by.id, TAKE_OVER_LEASE, by.id, by.name])[0])
     transaction.on_commit(rings.ring)
     return made
+
+
+def ask_to_halt(run: Run, by: Actor) -> bool:
+    """Ask the run's worker to let go of it after the step at hand; False where none works on it, or it was asked."""
+    asked = bool(run_sql(_HALT, [run.pk, by.id, by.name]))
+    transaction.on_commit(rings.ring)
+    return asked
+
+
+def halting(claim: Claim) -> bool:
+    """Whether the worker with this claim is asked to let go of the run."""
+    found = run_sql(_HALTING, [claim.run_id, claim.token])
+    return bool(found and found[0][0])
 
 
 def renew(claim: Claim) -> bool:

@@ -13,6 +13,7 @@ from agents.text import one_line
 from checkpoints import ledger
 from checkpoints.actors import Actor
 from checkpoints.errors import Fenced
+from checkpoints.models import Hold
 from checkpoints.values import canonical, decode
 
 
@@ -65,7 +66,8 @@ class Effect(models.Model):
     def retried(self, *, token: int, by: Actor) -> None:
         """Perform it again under the same key. Raises Fenced where its state changed meanwhile."""
         came = (self.Status.INTENDED, self.Status.UNKNOWN, self.Status.FAILED)
-        self._move(came, self.Status.INTENDED, by, token=token, attempts=F("attempts") + 1, error="", settled_at=None)
+        again = {"attempts": F("attempts") + 1, "error": "", "intended_at": Now(), "settled_at": None}
+        self._move(came, self.Status.INTENDED, by, token=token, **again)
 
     def done(self, result: Any, *, by: Actor) -> None:
         """It happened, with this result. Raises Fenced where its state changed meanwhile."""
@@ -85,12 +87,41 @@ class Effect(models.Model):
         """A person had it done again, whatever became of this one. Raises Fenced where its state changed."""
         self._move((self.Status.UNKNOWN,), self.Status.ABANDONED, by, settled_at=Now())
 
+    def undone(self, *, by: Actor) -> None:
+        """It was taken back. Raises Fenced where its state changed meanwhile."""
+        self._settle((self.Status.DONE, self.Status.KEPT), self.Status.UNDONE, by)
+
+    def kept(self, *, by: Actor) -> None:
+        """It is off the path and stays as it is. Raises Fenced where its state changed meanwhile."""
+        self._settle((self.Status.DONE, self.Status.UNKNOWN), self.Status.KEPT, by)
+
+    def adopted(self, *, by: Actor) -> None:
+        """An execution on the path took its result over. Raises Fenced where its state changed meanwhile."""
+        if self.status == self.Status.KEPT:
+            self._move((self.Status.KEPT,), self.Status.DONE, by)
+        Hold.objects.free(subject=self.subject, by=by)
+
+    def order_again(self) -> bool:
+        """A person sends the run back to it: it is settled before it is done again. False where it is not done."""
+        done = type(self).objects.filter(pk=self.pk, status__in=(self.Status.DONE, self.Status.KEPT))
+        self.again = bool(done.update(again=True, status=self.Status.DONE))
+        return self.again
+
+    @property
+    def subject(self) -> str:
+        """How events and holds name it."""
+        return f"effect:{self.pk}"
+
+    def _settle(self, came_from: Iterable[str], to: str, by: Actor) -> None:
+        self._move(came_from, to, by, settled_at=Now())
+        Hold.objects.free(subject=self.subject, by=by)
+
     def _move(self, came_from: Iterable[str], to: str, by: Actor, **columns: Any) -> None:
-        """The only place that assigns `status`: guarded by the token of the worker that performed it."""
+        """Assigns `status`, guarded by the token of the worker that performed it; `order_again` alone does so too."""
         with transaction.atomic():
             mine = type(self).objects.filter(pk=self.pk, status__in=list(came_from), token=self.token)
             if not mine.update(status=to, **columns):
                 raise Fenced(f"The effect {self.key[:8]} was settled by somebody else.")
             self.refresh_from_db()
             data = {"effect": self.pk, "step": self.step, "key": self.key, "attempts": self.attempts}
-            ledger.record(f"effect.{to}", subject=f"effect:{self.pk}", run=self.run, by=by, data=data)
+            ledger.record(f"effect.{to}", subject=self.subject, run=self.run, by=by, data=data)

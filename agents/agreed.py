@@ -1,0 +1,42 @@
+"""What an agreement at a gate writes into the state: the edit, and what the agent is told of the decision."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from approvals.models import Gate, Outcome
+from approvals.pointers import tokens
+from checkpoints import patch
+
+from . import fields
+from .planning import DECISION
+from .slices import Slice
+
+AGREED = (Outcome.Kind.APPROVED, Outcome.Kind.EDITED, Outcome.Kind.ANSWERED)
+
+
+def writes(slice: Slice, gate: Gate, outcome: Outcome) -> dict[str, Any]:
+    """What an agreement writes into the state at the head."""
+    state = patch.apply(outcome.state_patch, slice.snapshot.state)
+    edited: dict[str, Any] = {name: state.get(name) for name in _touched(outcome.state_patch)}
+    return edited | told(slice, gate, outcome, state)
+
+
+def told(slice: Slice, gate: Gate, outcome: Outcome, after: dict[str, Any]) -> dict[str, Any]:
+    """What the agent is told of the decision, where its state has a place for it."""
+    if DECISION not in slice.agent.State.model_fields:
+        return {}
+    said = {
+        "gate": gate.step,
+        "kind": outcome.kind,
+        "by": outcome.by_name or outcome.by,
+        "changes": patch.changes(slice.snapshot.state, after),
+        "answer": outcome.answered,
+    }
+    return {DECISION: fields.dumped(slice.agent.State, DECISION, said)}
+
+
+def _touched(operations: list[dict[str, Any]]) -> set[str]:
+    """The state fields that a JSON Patch reaches into."""
+    places = [each[word] for each in operations for word in ("path", "from") if word in each]
+    return {tokens(place)[0] for place in places if tokens(place)}

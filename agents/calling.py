@@ -1,0 +1,42 @@
+"""Calling a method of the agent that is no step: an undo, a reader, an observation, a validator."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+
+from . import fields, steps
+from .base import MARK, Method
+from .planning import KEY
+from .slices import Slice
+
+PLAIN = Method("undo")  # for a method that carries no decorator
+log = structlog.get_logger()
+
+
+def declared(slice: Slice, name: str) -> Method:
+    """What the method's decorator was told, or the defaults."""
+    said = getattr(getattr(slice.agent, name), MARK, PLAIN)
+    return said if isinstance(said, Method) else PLAIN
+
+
+def call_method(slice: Slice, name: str, state: Mapping[str, Any], *, key: str = "", timeout: float = 0.0) -> Any:
+    """Call the method with the fields of `state` that its parameters name, typed; one named `key` gets `key`.
+
+    Under its own time limit unless `timeout` (seconds) is given. Raises whatever it raises, and ValueRefused.
+    """
+    instance = slice.instance()
+    method = getattr(instance, name)
+    wanted = list(inspect.signature(method).parameters)
+    values = {each: fields.read(slice.agent.State, each, state) for each in wanted if each != KEY}
+    if KEY in wanted:
+        values[KEY] = key
+    began = time.monotonic()
+    with steps.limited(slice.beat, timeout or declared(slice, name).timeout):
+        returned = method(**values)
+    log.info("method.returned", method=name, took_ms=round((time.monotonic() - began) * 1000, 1))
+    return returned

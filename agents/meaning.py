@@ -1,0 +1,30 @@
+"""What an exception says about an effect: provably not done, or unknown."""
+
+from __future__ import annotations
+
+from . import http, steps
+from .errors import EffectFailed, EffectUnknown, Retry, StepFailed
+
+End = EffectFailed | EffectUnknown
+
+
+def of(error: BaseException, doubt: str = "") -> End:
+    """Unknown unless it is known to be a failure.
+
+    A refusal speaks for this attempt alone: where an earlier one under the key is in `doubt`, it stays in doubt.
+    """
+    found = _found(error)
+    if isinstance(found, EffectFailed) and doubt:
+        return EffectUnknown(f"{doubt} Sent again under its key: {found}")
+    return found
+
+
+def _found(error: BaseException) -> End:
+    if isinstance(error, (EffectFailed, EffectUnknown)):
+        return error
+    if isinstance(error, Retry):
+        return EffectFailed(str(error), retry=True)
+    if isinstance(error, StepFailed):
+        return EffectFailed(str(error))
+    found = http.classify(error) if isinstance(error, Exception) else None
+    return found or EffectUnknown(steps.said(error))

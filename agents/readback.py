@@ -1,0 +1,62 @@
+"""Asking the provider what became of an effect whose answer never arrived."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from enum import Enum
+
+import structlog
+from django.db import transaction
+from django.db.models import DateTimeField, ExpressionWrapper, F
+from django.db.models.functions import Now
+
+from checkpoints import store
+from checkpoints.errors import Fenced, ValueRefused
+from checkpoints.plans import StepSpec
+
+from . import outputs, steps
+from .calling import call_method
+from .errors import OutputRefused
+from .models import Effect
+from .slices import Slice
+
+log = structlog.get_logger()
+
+
+class Found(Enum):
+    """What the provider said."""
+
+    HAPPENED = "happened"
+    NOT_HAPPENED = "not happened"
+    NOT_SAID = "not said"  # it could not be asked, or its no cannot be trusted yet
+
+
+def read_back(slice: Slice, spec: StepSpec, row: Effect) -> Found:
+    """Ask by the effect's key. What happened is recorded as done, with its result. Raises Fenced.
+
+    A no is believed at once where the effect is idempotent; else only after the effect's own timeout, since a
+    request that is still under way is not known to the provider yet.
+    """
+    if not spec.readable:
+        return Found.NOT_SAID
+    try:
+        said = call_method(slice, spec.readable, store.load_checkpoint(row.base).state, key=row.key)
+        if said is None:
+            return Found.NOT_HAPPENED if spec.idempotent or _over(row, spec) else Found.NOT_SAID
+        output = outputs.checked(slice.agent, slice.plan, spec, said)
+    except Fenced:
+        raise
+    except (*steps.RAISED, ValueRefused, OutputRefused) as error:
+        log.warning("effect.not_read_back", step=spec.name, key=row.key, error=steps.said(error))
+        return Found.NOT_SAID
+    with transaction.atomic():
+        row.done(outputs.packed(output), by=slice.by)
+        slice.hold_token()
+    log.info("effect.read_back", step=spec.name, key=row.key)
+    return Found.HAPPENED
+
+
+def _over(row: Effect, spec: StepSpec) -> bool:
+    """Whether the request's own time has passed, by the database's clock."""
+    ended = ExpressionWrapper(F("intended_at") + timedelta(seconds=spec.timeout or 0.0), DateTimeField())
+    return Effect.objects.filter(pk=row.pk).alias(ended=ended).filter(ended__lt=Now()).exists()

@@ -1,0 +1,206 @@
+"""Settling what a run left behind: effects off its path are undone, one after the other, newest first.
+
+An undo is an effect itself, with an intent row, a key and an end: whatever dies in the middle, the next worker goes
+on with the row that is open. One that cannot be undone is named as kept, never as undone. One whose end nobody
+knows is looked up first. Where that or an undo fails, a person is asked.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import structlog
+from django.db import transaction
+
+from checkpoints import claims, digests, ledger, store
+from checkpoints.actors import Actor
+from checkpoints.errors import Fenced
+from checkpoints.models import Run
+from checkpoints.ops import apply
+from checkpoints.plans import StepSpec
+
+from . import crash, meaning, outputs, readback, recovery, steps, unsettled
+from .calling import call_method, declared
+from .errors import EffectFailed
+from .models import Effect
+from .readback import Found
+from .slices import Slice
+
+Status = Effect.Status
+NOW = "now"  # Run.ending of a run that goes on once its effects are settled
+log = structlog.get_logger()
+
+
+def finish(slice: Slice) -> bool:
+    """Settle all that the run left behind, then end it as it was to end; says whether the slice goes on."""
+    if not settle(slice, unsettled.due(slice.unsettled(), slice.plan)):
+        return False
+    ending, reason = slice.run.ending, slice.run.ending_reason
+    with transaction.atomic():
+        slice.hold_token()
+        slice.run.ending = slice.run.ending_reason = ""
+        Run.objects.filter(pk=slice.run.pk).update(ending="", ending_reason="")
+        if ending != NOW:
+            claims.release(slice.claim, status=ending, reason=reason, by=slice.by)
+    return ending == NOW
+
+
+def settle(slice: Slice, rows: list[Effect]) -> bool:
+    """Settle these in this order; False where the slice is over, because a person is asked or a pause is due."""
+    for row in rows:
+        crash.point("before_settle")
+        slice.check()
+        if not _settled(slice, row):
+            return False
+    return True
+
+
+def _settled(slice: Slice, row: Effect) -> bool:
+    spec = next((step for step in slice.plan.steps if step.name == row.step), StepSpec(row.step, kind="effect"))
+    if row.status in unsettled.IN_DOUBT and not _known(slice, spec, row):
+        return False
+    if row.status != Status.DONE:
+        return True
+    if row.irreversible or row.taken_from_id is not None or not spec.undo:
+        with transaction.atomic():
+            slice.hold_token()
+            row.kept(by=slice.by)
+        return True
+    return _undo(slice, spec, row)
+
+
+def _known(slice: Slice, spec: StepSpec, row: Effect) -> bool:
+    """Find out what became of an effect in doubt; False where a person is asked, or the provider again later."""
+    if row.status == Status.INTENDED:
+        row.unknown("The run went elsewhere before the answer came.", by=slice.by)
+    found = readback.read_back(slice, spec, row)
+    if found is Found.NOT_HAPPENED:
+        with transaction.atomic():
+            row.failed("The provider says that it did not happen.", by=slice.by)
+            slice.hold_token()
+    elif found is Found.NOT_SAID:
+        if spec.readable and slice.attempt <= spec.retry:
+            with transaction.atomic():
+                steps.queue_again(slice.claim, steps.backoff(slice.attempt), "asks the provider again", by=slice.by)
+        else:
+            recovery.abandoned(slice, spec, row)
+        return False
+    return True
+
+
+def _undo(slice: Slice, spec: StepSpec, row: Effect) -> bool:
+    """Take the effect back, or go on with what an earlier worker began."""
+    said = declared(slice, spec.undo)
+    undo = row.undos.select_related("run").order_by("-generation").first()
+    if undo is not None and undo.status in unsettled.IN_DOUBT:
+        if undo.status == Status.INTENDED:
+            undo.unknown("The worker was gone before the answer came.", by=slice.by)
+        if not said.idempotent or undo.attempts > said.retry:
+            recovery.not_undone(slice, spec, row, undo.error)
+            return False
+    if undo is not None and undo.status == Status.FAILED and undo.base != slice.snapshot.id:
+        undo = None  # a person was asked since, and ordered it again: under a key of its own
+    return _send(slice, spec, row, _intended(slice, spec, row, undo))
+
+
+def _intended(slice: Slice, spec: StepSpec, row: Effect, undo: Effect | None) -> Effect:
+    """The undo's row, intended under this claim's token. Raises Fenced."""
+    crash.point("before_undo")
+    with transaction.atomic():
+        if undo is not None and undo.status in (Status.UNKNOWN, Status.FAILED):
+            undo.retried(token=slice.claim.token, by=slice.by)
+            slice.hold_token()
+        else:
+            slice.hold_token()
+            undo = _row(slice, row)
+    crash.point("after_undo_intent")
+    return undo
+
+
+def _row(slice: Slice, row: Effect) -> Effect:
+    generation = row.undos.count()
+    undo = Effect.objects.create(
+        run=slice.run,
+        step=row.step,
+        key=digests.of_value(["undo", row.key, generation]).hex(),
+        undoes=row,
+        base=slice.snapshot.id,
+        input_digest=row.input_digest,
+        occurrence=row.occurrence,
+        generation=generation,
+        token=slice.claim.token,
+    )
+    data = {"effect": undo.pk, "step": undo.step, "key": undo.key, "attempts": 1}
+    ledger.record("effect.intended", subject=undo.subject, run=slice.run, by=slice.by, data=data)
+    return undo
+
+
+def _send(slice: Slice, spec: StepSpec, row: Effect, undo: Effect) -> bool:
+    """Call the undo and record what came of it; False where the slice is over."""
+    if slice.beat.stale() and not claims.renew(slice.claim):
+        raise Fenced
+    doubt = "An earlier attempt got no answer." if undo.attempts > 1 else ""
+    try:
+        call_method(slice, spec.undo, left_by(row), key=undo.key)
+    except steps.RAISED as error:
+        return _not_undone(
+            slice, spec, row, undo, meaning.of(error, "An earlier attempt got no answer." * doubt), error
+        )
+    crash.point("after_undo")
+    with transaction.atomic():
+        undo.done(None, by=slice.by)
+        row.undone(by=slice.by)
+    return True
+
+
+def left_by(row: Effect) -> dict[str, Any]:
+    """The state as the effect left it: where it started from, with its recorded result."""
+    state = dict(store.load_checkpoint(row.base).state)
+    for name, write in outputs.unpacked(row.returned).writes.items():
+        state[name] = apply(state.get(name), write)
+    return state
+
+
+def answered(slice: Slice, spec: StepSpec, choice: str, value: Any, *, by: Actor) -> None:
+    """Record what a person said of an effect that the run left behind, in the caller's transaction.
+
+    Raises ValueRefused and OutputRefused for a result that does not fit.
+    """
+    rows = Effect.objects.filter(run=slice.run, step=spec.name).select_related("run", "undoes__run").order_by("-pk")
+    undo = rows.filter(undoes__isnull=False, status__in=(Status.FAILED, Status.UNKNOWN)).first()
+    row = rows.filter(undoes__isnull=True, status=Status.UNKNOWN).first()
+    if choice == recovery.WAS_DONE and row is not None:
+        row.done(outputs.packed(outputs.told(slice.agent, spec, value)), by=by)
+    elif choice == recovery.WAS_NOT_DONE and row is not None:
+        row.failed(f"{by.name or by.id} says that it did not happen", by=by)
+    elif choice == recovery.LEFT_OPEN and row is not None:
+        row.kept(by=by)
+    elif undo is not None and undo.undoes is not None:
+        _answered_undo(undo, undo.undoes, choice, by=by)
+
+
+def _answered_undo(undo: Effect, row: Effect, choice: str, *, by: Actor) -> None:
+    if undo.status == Status.UNKNOWN:
+        (undo.done(None, by=by) if choice == recovery.UNDONE else undo.abandoned(by=by))
+    if choice == recovery.UNDONE:
+        row.undone(by=by)
+    elif choice == recovery.KEEP:
+        row.kept(by=by)
+
+
+def _not_undone(
+    slice: Slice, spec: StepSpec, row: Effect, undo: Effect, end: meaning.End, error: BaseException
+) -> bool:
+    """Record that the undo failed or is unknown; try again where that is safe, else ask. The slice is over."""
+    said = declared(slice, spec.undo)
+    failed = isinstance(end, EffectFailed)
+    safe = end.retry if isinstance(end, EffectFailed) else said.idempotent
+    log.warning("undo.failed" if failed else "undo.unknown", step=spec.name, key=undo.key, error=str(end))
+    with transaction.atomic():
+        (undo.failed if failed else undo.unknown)(str(end), by=slice.by)
+        steps.keep(slice, spec, error)
+        if safe and undo.attempts <= said.retry:
+            steps.queue_again(slice.claim, steps.backoff(undo.attempts), str(end), by=slice.by)
+        else:
+            recovery.not_undone(slice, spec, row, str(end))
+    return False

@@ -1,0 +1,58 @@
+"""A fork that comes to an effect which the run it came from has done with the same input: a person is asked."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from approvals.models import Outcome
+from checkpoints.actors import Actor
+from checkpoints.models import Run
+from checkpoints.plans import StepSpec
+
+from . import effects, outputs, recovery
+from .models import Effect
+from .slices import Slice
+
+
+def origin_of(slice: Slice, spec: StepSpec) -> Effect | None:
+    """The effect of another run of the lineage that this execution may take over; None where a person has answered."""
+    if slice.run.forked_from is None or _answered(slice, spec):
+        return None
+    digest = slice.input_digest(spec)
+    others = Run.objects.filter(lineage=slice.snapshot.lineage).exclude(pk=slice.run.pk)
+    rows = Effect.objects.filter(run__in=others, undoes__isnull=True, taken_from__isnull=True, step=spec.name)
+    same = rows.filter(input_digest=digest, occurrence=slice.path.occurrences(spec.name, digest))
+    return same.filter(status__in=(Effect.Status.DONE, Effect.Status.KEPT)).order_by("-pk").first()
+
+
+def take(slice: Slice, spec: StepSpec, *, by: Actor) -> bool:
+    """Write the other run's result as this one's; says whether the slice goes on. Raises Fenced."""
+    origin = origin_of(slice, spec)
+    if origin is None:  # undone meanwhile: the step itself finds out what there is to do
+        return slice.save("recovery", spec, {}, spec.name, counts=False, by=by, slice_over=False)
+    digest = slice.input_digest(spec)
+    output = outputs.unpacked(origin.returned)
+    note = f"Taken over from R-{origin.run_id}, done there under the key {origin.key[:8]}; nothing was sent."
+    with transaction.atomic():
+        slice.hold_token()
+        Effect.objects.create(
+            run=slice.run,
+            step=spec.name,
+            key=effects.key_of(slice, spec, 0),
+            taken_from=origin,
+            base=slice.snapshot.id,
+            input_digest=digest,
+            occurrence=slice.path.occurrences(spec.name, digest),
+            token=slice.claim.token,
+            irreversible=spec.irreversible,
+            status=Effect.Status.DONE,
+            result=origin.result,
+            settled_at=origin.settled_at,
+        )
+        return slice.executed(spec, output.writes, output.goto, took=0.0, notes=[note], kind="reused")
+
+
+def _answered(slice: Slice, spec: StepSpec) -> bool:
+    asked = Outcome.objects.filter(gate__run_id=slice.run.pk, gate__step=spec.name, gate__kind="recovery")
+    on_path = asked.filter(gate__checkpoint__in=slice.path.settled())
+    return any((outcome.answered or {}).get("choice") == recovery.DO_AGAIN for outcome in on_path)
