@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
@@ -13,9 +14,11 @@ from . import ledger
 from .actors import Actor
 from .loading import load_checkpoint
 from .models import Hold, Plan, Run
+from .ops import Write
 from .rows import new_id, run_sql
 from .saving import insert_first
 from .snapshots import Header, Place, Snapshot, draft
+from .values import canonical
 
 
 def start(
@@ -28,51 +31,84 @@ def start(
     by: Actor,
     started_by: Any = None,
     key: str | None = None,
+    environment: Mapping[str, Any] | None = None,
 ) -> Run:
     """Make a run with its first checkpoint, queued, in one transaction.
 
-    The same `key` again gives the run that the first call made. Raises ValueRefused before anything is written.
+    `environment` is what the run is to find the same: {"config": {…}, "libraries": {name: version}}. The same `key`
+    again gives the run that the first call made. Raises ValueRefused before anything is written.
     """
-    if key is not None and (made := Run.objects.filter(key=key).first()):
-        return made
     header = Header("input", "input", first_step)
-    run = Run(plan=plan, team=team, title=title[:200], key=key, started_by=started_by, started_as=by.id)
-    try:
-        with transaction.atomic():
-            _begin(run, header, None, values)
-            ledger.record("run.started", subject=f"run:{run.pk}", by=by, run=run, data={"agent": plan.agent})
-    except IntegrityError as error:
-        # Two calls with one key at once: the constraint lets one through, and the other answers with its run.
-        made = Run.objects.filter(key=key).first() if key is not None else None
-        if made is None or "key" not in str(error):
-            raise
-        return made
-    return run
+    run = Run(
+        plan=plan, team=team, title=title[:200], key=key, started_by=started_by, started_as=by.id,
+        environment=canonical(dict(environment or {})),
+    )  # fmt: skip
+
+    def make() -> Run:
+        _begin(run, header, None, values)
+        ledger.record("run.started", subject=f"run:{run.pk}", by=by, run=run, data={"agent": plan.agent})
+        return run
+
+    return _once(key, make)
 
 
-def fork(checkpoint_id: UUID, *, by: Actor, team: Group | None = None, title: str = "", started_by: Any = None) -> Run:
+def fork(
+    checkpoint_id: UUID,
+    *,
+    by: Actor,
+    team: Group | None = None,
+    title: str = "",
+    started_by: Any = None,
+    writes: Mapping[str, Write] = MappingProxyType({}),
+    plan: Plan | None = None,
+    next_step: str | None = None,
+    environment: Mapping[str, Any] | None = None,
+    key: str | None = None,
+) -> Run:
     """Start another run of the same lineage from a checkpoint, and hold that checkpoint.
 
-    Raises NoSuchCheckpoint and NotVerified.
+    Plan, next step, environment and team are those of the origin where they are not given; `writes` change its
+    state. The same `key` again gives the run that the first call made. Raises NoSuchCheckpoint, NotVerified, and
+    ValueRefused before anything is written.
     """
-    origin = load_checkpoint(checkpoint_id)
-    source = Run.objects.select_related("plan", "team").get(pk=origin.run_id)
-    run = Run(
-        plan_id=origin.plan_id, team=team or source.team, title=(title or source.title)[:200], started_by=started_by,
-        started_as=by.id, lineage=origin.lineage, forked_from=origin.id,
-    )  # fmt: skip
-    with transaction.atomic():
-        _begin(run, Header("fork", "fork", origin.next_step), origin, {})
+
+    def make() -> Run:
+        origin = load_checkpoint(checkpoint_id)
+        source = Run.objects.select_related("team").get(pk=origin.run_id)
+        run = Run(
+            plan_id=plan.pk if plan else origin.plan_id, team=team or source.team, key=key,
+            title=(title or source.title)[:200], started_by=started_by, started_as=by.id, lineage=origin.lineage,
+            forked_from=origin.id,
+            environment=source.environment if environment is None else canonical(dict(environment)),
+        )  # fmt: skip
+        _begin(run, Header("fork", "fork", origin.next_step if next_step is None else next_step), origin, writes)
         Hold.objects.make(
             run=source, checkpoint=origin.id, kind=Hold.Kind.FORK, subject=f"run:{run.pk}",
             reason=f"{run} was forked from here", by=by,
         )  # fmt: skip
         data = {"from": str(origin.id), "run": source.pk}
         ledger.record("run.forked", subject=f"run:{run.pk}", by=by, run=run, data=data)
-    return run
+        return run
+
+    return _once(key, make)
 
 
-def _begin(run: Run, header: Header, origin: Snapshot | None, values: Mapping[str, Any]) -> None:
+def _once(key: str | None, make: Callable[[], Run]) -> Run:
+    """The run that `make` makes, in one transaction, or the one that an earlier call with this key made."""
+    if key is not None and (made := Run.objects.filter(key=key).first()):
+        return made
+    try:
+        with transaction.atomic():
+            return make()
+    except IntegrityError as error:
+        # Two calls with one key at once: the constraint lets one through, and the other answers with its run.
+        made = Run.objects.filter(key=key).first() if key is not None else None
+        if made is None or "key" not in str(error):
+            raise
+        return made
+
+
+def _begin(run: Run, header: Header, origin: Snapshot | None, values: Mapping[str, Write]) -> None:
     """Insert `run` and its first checkpoint; in the caller's transaction."""
     id = new_id()
     run.head, run.seq, run.next_step = id, 1, header.next_step

@@ -2,6 +2,9 @@
 
 A save is one statement: the guard is the run's own update, and everything else is inserted from what it
 returned, so that a lost guard writes nothing. It costs about one round trip and one commit more than nothing.
+
+A run's plan is its head's: a checkpoint may be of another version than the one before it. Where it is the same, its
+index and its foreign key cost nothing.
 """
 
 from __future__ import annotations
@@ -44,7 +47,7 @@ SELECT $2, $1, note, $28, clock_timestamp() FROM moved, unnest({0}::bytea[]) AS 
 """
 _STEP = """
 WITH moved AS (
-  UPDATE checkpoints_run SET head = $1, seq = $4, next_step = $9, version = version + 1, attempts = 1,
+  UPDATE checkpoints_run SET head = $1, plan_id = $3, seq = $4, next_step = $9, version = version + 1, attempts = 1,
     reason = $23, wake_at = $24, lease_until = clock_timestamp() + $25::float8 * interval '1 second'
   WHERE id = $2 AND token = $12 AND head = $26 AND seq = $27 AND status = 'running'
   RETURNING team_id
@@ -54,8 +57,8 @@ WITH moved AS (
 )"""
 _STOP = """
 WITH moved AS (
-  UPDATE checkpoints_run SET head = $1, seq = $4, next_step = $9, version = version + 1, attempts = 0,
-    reason = $23, wake_at = $24, status = $30::text, worker = '',
+  UPDATE checkpoints_run SET head = $1, plan_id = $3, seq = $4, next_step = $9, version = version + 1, attempts = 0,
+    reason = $23, wake_at = $24, status = $30::text, worker = '', halt = false,
     lease_until = CASE WHEN $30::text = 'running' THEN clock_timestamp() + $25::float8 * interval '1 second' END,
     finished_at = CASE WHEN $30::text IN ('completed', 'failed', 'cancelled') THEN clock_timestamp() END
   WHERE id = $2 AND token = $12 AND head = $26 AND seq = $27 AND status = 'running'

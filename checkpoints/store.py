@@ -19,7 +19,7 @@ from .errors import Fenced, NoSuchCheckpoint
 from .histories import diff, history, path
 from .lineages import fork, start
 from .loading import load, load_checkpoint
-from .models import Run
+from .models import Plan, Run
 from .ops import Write
 from .saving import Move
 from .snapshots import Header, Place, Snapshot, draft
@@ -40,15 +40,17 @@ def save(
     wake_at: datetime | None = None,
     notes: Sequence[str] = (),
     actor: Actor = SYSTEM,
+    plan: Plan | None = None,
 ) -> Snapshot:
     """Save what a step wrote as the checkpoint after `snapshot`, which must be the run's head.
 
-    One statement: it commits by itself in autocommit mode and joins a transaction where there is one. Raises
-    Fenced where another claim or another head came first, ValueRefused and StateTooLarge before anything is sent.
+    The run goes on with `plan` where one is given: its state was brought up to that version. One statement: it
+    commits by itself in autocommit mode and joins a transaction where there is one. Raises Fenced where another
+    claim or another head came first, ValueRefused and StateTooLarge before anything is sent.
     """
-    place = Place(
-        snapshot.run_id, snapshot.lineage, snapshot.plan_id, snapshot.seq + 1, claim.token, header.at or claim.clock()
-    )
+    plan_id = snapshot.plan_id if plan is None else plan.pk
+    at = header.at or claim.clock()
+    place = Place(snapshot.run_id, snapshot.lineage, plan_id, snapshot.seq + 1, claim.token, at)
     made = draft(snapshot, writes, header, place, parent=snapshot)
     move = Move(status, reason, wake_at, notes, actor)
     if not saving.save(made, claim=claim, head=snapshot.id, seq=snapshot.seq, lineage=snapshot.lineage, move=move):
@@ -68,17 +70,20 @@ def move_head(
     wake_at: datetime | None = None,
     notes: Sequence[str] = (),
     actor: Actor = SYSTEM,
+    plan: Plan | None = None,
 ) -> Snapshot:
     """Rewind: save `target`'s state with `writes` as a new checkpoint whose parent is `target`.
 
-    The old head stays as a branch's tip. Raises as `save` does.
+    The old head stays as a branch's tip. The run goes on with the plan of `target`, or the one that is given.
+    Raises as `save` does.
     """
     if target.run_id != claim.run_id:
         raise NoSuchCheckpoint
     head, seq = Run.objects.values_list("head", "seq").get(pk=claim.run_id)
     if head is None:
         raise NoSuchCheckpoint
-    place = Place(target.run_id, target.lineage, target.plan_id, seq + 1, claim.token, header.at or claim.clock())
+    plan_id = target.plan_id if plan is None else plan.pk
+    place = Place(target.run_id, target.lineage, plan_id, seq + 1, claim.token, header.at or claim.clock())
     made = draft(target, writes, header, place, parent=target)
     move = Move(status, reason, wake_at, notes, actor)
     if not saving.save(made, claim=claim, head=head, seq=seq, lineage=target.lineage, move=move):

@@ -138,7 +138,8 @@ class Run(models.Model):
                 .filter(pk=self.pk)
                 .update(
                     status=Run.Status.CANCELLED, reason=storable(reason[:300]), token=F("token") + 1,
-                    version=F("version") + 1, lease_until=None, wake_at=None, worker="", finished_at=Now(),
+                    version=F("version") + 1, lease_until=None, wake_at=None, worker="", halt=False,
+                    finished_at=Now(),
                 )
             )  # fmt: skip
             if ended:
