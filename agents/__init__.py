@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from approvals.cards import Action, Card, Quote
+    from approvals.preconditions import Precondition
     from checkpoints.ops import Append, Splice
 
     from .base import Agent, Done, Jump, effect, gate, observation, step, undo, upcast, validator
@@ -19,6 +20,7 @@ _HOMES = {
     "agents.base": ("Agent", "Done", "Jump", "effect", "gate", "observation", "step", "undo", "upcast", "validator"),
     "agents.errors": ("AgentError", "EffectFailed", "EffectUnknown", "Retry", "StepFailed"),
     "approvals.cards": ("Action", "Card", "Quote"),
+    "approvals.preconditions": ("Precondition",),
     "checkpoints.ops": ("Append", "Splice"),
 }
 
@@ -32,6 +34,7 @@ __all__ = [
     "EffectFailed",
     "EffectUnknown",
     "Jump",
+    "Precondition",
     "Quote",
     "Retry",
     "Splice",

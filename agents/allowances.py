@@ -8,6 +8,7 @@ from django.db.models import Q
 
 from approvals.cards import Action
 from approvals.models import Outcome
+from approvals.preconditions import Precondition
 from checkpoints.plans import StepSpec
 
 from .slices import Slice
@@ -38,3 +39,10 @@ def shown_for(slice: Slice, spec: StepSpec) -> list[Action]:
     actions = outcome.proposal.card.actions
     named = [action for action in actions if action.effect == spec.name] or actions
     return [replace(action, edits=False, effect=spec.name if action.effect == spec.name else "") for action in named]
+
+
+def carried(slice: Slice, spec: StepSpec) -> list[Precondition]:
+    """The preconditions under which people allowed `spec`: a recovery that lets it run insists on them."""
+    outcome = last_outcome(slice, spec) if spec.guarded else None
+    fixed = outcome.approved().guarding(spec.name) if outcome is not None else []
+    return [replace(each, required=True, effects=(spec.name,)) for each in fixed]

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar, overload
+from typing import Any, ClassVar, Literal, Protocol, TypeVar, overload
 
 from pydantic import BaseModel
 
@@ -90,6 +90,16 @@ class RunInfo:
     title: str
 
 
+class Memory(Protocol):
+    """What a running step may ask of the runtime."""
+
+    def once(self, name: str, fn: Callable[..., Any], args: tuple[Any, ...], salt: Any) -> Any:
+        """The kept result of fn(*args), which is called where there is none."""
+
+    def refusals(self) -> list[str]:
+        """What validators said against the output that is being repaired."""
+
+
 class _Steps(dict[str, Any]):
     """A class body in which no step silently replaces another."""
 
@@ -120,14 +130,35 @@ class Agent(metaclass=AgentType):
     Config: ClassVar[type[BaseModel] | None] = None  # settings of a run that are no state; every field has a default
     libraries: ClassVar[tuple[str, ...]] = ()  # distributions whose versions matter to the outcome
 
-    def __init__(self, run: RunInfo, attempt: int) -> None:
+    def __init__(self, run: RunInfo, attempt: int, config: Any = None) -> None:
         self.run = run
         self.attempt = attempt
+        self.config = config  # an instance of Config
         self.notes: list[str] = []
+        self.memory: Memory | None = None  # while a step, a gate or an effect runs
 
     def note(self, text: str) -> None:
         """Say why this step did what it did; kept beside the checkpoint that it leads to."""
         self.notes.append(text)
+
+    def once(self, name: str, fn: Callable[..., Any], *args: Any, salt: Any = "") -> Any:
+        """Call fn(*args) and keep its result; where it is kept already, return that and call nothing.
+
+        Kept across a crash, a retry and a person's "try again", by `name`, the arguments and `salt`; made anew
+        after "send back" or a refusal. Arguments and result are what JSON can say, and the result comes back as
+        JSON gives it, the first time too. A crash between the call and its keeping makes the call once more.
+        """
+        if self.memory is None:
+            raise AgentError(f"once({name!r}) was called outside a running step, where nothing is kept.")
+        return self.memory.once(name, fn, args, salt)
+
+    @property
+    def refusals(self) -> list[str]:
+        """What validators said against the output that is being repaired, oldest first; empty where nothing is.
+
+        It is no part of the step's input: what is to be reused by it belongs into the state, into `feedback`.
+        """
+        return [] if self.memory is None else self.memory.refusals()
 
     @classmethod
     def title(cls, state: Any) -> str:
@@ -259,10 +290,14 @@ def undo(method: Any = None, /, *, idempotent: bool = False, retry: int = 3, tim
 @overload
 def observation(method: Function, /) -> Function: ...
 @overload
-def observation(*, retry: int = 3, timeout: float = 60.0) -> Callable[[Function], Function]: ...
-def observation(method: Any = None, /, *, retry: int = 3, timeout: float = 60.0) -> Any:
-    """A method that looks at the world and changes nothing: what a precondition is checked by. Returns JSON values."""
-    said = Method("observation", retry=retry, timeout=timeout)
+def observation(*, timeout: float = 60.0) -> Callable[[Function], Function]: ...
+def observation(method: Any = None, /, *, timeout: float = 60.0) -> Any:
+    """A method that looks at the world and changes nothing: what a precondition is checked by. Returns JSON values.
+
+    It leaves out what the run itself does, or the run's own work looks like somebody else's. One that raises fails
+    the step that wanted it: the gate, or the effect, whose attempts are tried again.
+    """
+    said = Method("observation", timeout=timeout)
     return _marked(said) if method is None else _marked(said)(method)
 
 

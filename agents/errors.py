@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import Any, TypedDict
 
 
 class FieldError(TypedDict):
@@ -26,6 +26,49 @@ class InputRefused(AgentError):
     def __init__(self, errors: list[FieldError]) -> None:
         super().__init__("; ".join(f"{e['pointer'] or '/'}: {e['message']}" for e in errors))
         self.errors = errors
+
+
+class ConfigRefused(InputRefused):
+    """The configuration does not fit the agent's Config; `errors` names every culprit by JSON Pointer into it."""
+
+
+class UpcastFailed(AgentError):
+    """A run cannot go on in a newer version; the sentence says which upcaster is at fault. Correct it."""
+
+    def __init__(self, reason: str, errors: list[FieldError] | None = None) -> None:
+        self.errors = errors or []
+        told = "; ".join(f"{e['pointer'] or '/'}: {e['message']}" for e in self.errors)
+        super().__init__(f"{reason}: {told}." if told else reason)
+
+
+class RewindRefused(AgentError):
+    """The run cannot be moved as it was asked; the sentence says why. `errors` names culprits by JSON Pointer."""
+
+    def __init__(self, reason: str, errors: list[FieldError] | None = None) -> None:
+        told = "; ".join(f"{e['pointer'] or '/'}: {e['message']}" for e in errors or [])
+        super().__init__(f"{reason} {told}".strip())
+        self.errors = errors or []
+
+
+class RewindNotAllowed(RewindRefused):
+    """This person may not rewind, edit, fork or settle runs of the run's team."""
+
+
+class ImpactChanged(RewindRefused):
+    """What was shown is not what would happen now; `impact` is. Look at it, and ask again."""
+
+    def __init__(self, impact: Any) -> None:
+        super().__init__("The run has moved on since you looked; what this would do now is shown below.")
+        self.impact = impact
+
+
+class NeedsConfirmation(RewindRefused):
+    """The run would be sent back to an effect that cannot be undone, to do it again; confirm that."""
+
+    def __init__(self, effects: list[str]) -> None:
+        names = ", ".join(effects)
+        super().__init__(f"{names} cannot be undone, and would be done once more under a new key; confirm that.")
+        self.effects = effects
 
 
 class OutputRefused(AgentError):
@@ -63,5 +106,20 @@ class StepTimeout(BaseException):
     """
 
 
+class ObservationFailed(Exception):
+    """Nobody could look whether a precondition still holds, so nothing was done; it is tried again later."""
+
+
+class RunLost(BaseException):
+    """Another worker holds the run by now; the step's work may not land.
+
+    Not an Exception, so that a step's own `except Exception` does not swallow it.
+    """
+
+
 class NotGranted(AgentError):
     """An effect's permission is missing, or was given for something else; the gate is asked again."""
+
+
+class WorldChanged(NotGranted):
+    """A precondition of the approval does not hold any more; nothing was done, and the gate is asked again."""

@@ -1,16 +1,21 @@
-"""Whether an effect may be performed now: an unconsumed grant of the last gate that could allow it, still for this."""
+"""Whether an effect may be performed now: an unconsumed grant of the last gate that could allow it, still for this.
+
+Everything that can be known from the saved rows comes first; the world is looked at last, right before the intent.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from approvals import binding
-from approvals.models import Grant
+from approvals.models import Grant, Outcome
 from checkpoints.plans import StepSpec
 
-from . import gates
+from . import gates, observing
 from .allowances import last_outcome
 from .errors import NotGranted
+from .history import EXECUTED
+from .models import Effect
 from .slices import Slice
 
 
@@ -22,15 +27,39 @@ class Permit:
 
 
 def permit(slice: Slice, spec: StepSpec) -> Permit:
-    """The right to perform `spec` on the state at the head. Raises NotGranted with the reason."""
+    """The right to perform `spec` on the state at the head.
+
+    Raises NotGranted with the reason, WorldChanged among it, and one of observing.FAILED where nobody could look
+    whether a precondition still holds: that is a failed attempt of the step.
+    """
     if not spec.guarded:
         return Permit(None)
     outcome = last_outcome(slice, spec)
     if outcome is None:
         raise NotGranted(f"No gate has allowed {spec.name} on this path.")
-    grant = outcome.grants.filter(effect=spec.name, effect_row__isnull=True).order_by("pk").first()
+    grant = _available(slice, spec, outcome)
     if grant is None or outcome.to_run is None:
         raise NotGranted(f"The gate {outcome.gate.step} gave no permission for {spec.name}, or it was used.")
-    if binding.recompute(outcome.approved(), **gates.world(slice, spec.name)) != bytes(outcome.to_run):
+    approved = outcome.approved()
+    if binding.recompute(approved, **gates.world(slice, spec.name)) != bytes(outcome.to_run):
         raise NotGranted(f"What {spec.name} would do now is not what was approved at the gate {outcome.gate.step}.")
+    observing.check(slice, spec, approved)
     return Permit(grant)
+
+
+def recheck(slice: Slice, spec: StepSpec, row: Effect) -> None:
+    """Look again before an effect that was provably not done is sent once more under its grant. Raises as `permit`.
+
+    Not for one whose end is unknown: what it did to the world, if it did, would look like somebody else's change.
+    """
+    if row.grant is not None:
+        observing.check(slice, spec, row.grant.outcome.approved())
+
+
+def _available(slice: Slice, spec: StepSpec, outcome: Outcome) -> Grant | None:
+    """A grant that nobody has used: neither an intent, nor a result that was adopted on the path after the gate."""
+    grants = list(outcome.grants.filter(effect=spec.name).select_related("effect_row").order_by("pk"))
+    unused = [grant for grant in grants if not hasattr(grant, "effect_row")]
+    after = slice.path.after(outcome.gate.checkpoint) or []
+    executed = sum(1 for place in after if place.step == spec.name and place.kind in EXECUTED)
+    return unused[0] if unused and executed < len(grants) else None

@@ -32,6 +32,7 @@ WORDS = {
     "effect.undone": "took {step} back in the outside world",
     "effect.kept": "left {step} as it is in the outside world",
     "effect.abandoned": "was told to do {step} again",
+    "effect.withheld": "did not do {step}: the world is not what it was approved for",
     "step.failed": "failed at {step}, attempt {attempt}",
 }
 VERDICTS = {

@@ -1,0 +1,117 @@
+"""Looking at the world for a gate's preconditions: when the gate opens, and again before an effect that they guard.
+
+What is seen when the gate opens is put on its card, so that people see it and their decision binds it. Before the
+effect the same observation is made on the state at hand; where it gives anything else, nothing is done and the gate
+asks again. An observation that fails says nothing about the world: it is a failed attempt of the step that wanted it,
+and neither opens a gate nor lets an effect through.
+
+An observation is a call to somewhere else, so it is made outside any transaction and before the effect's intent. A
+window remains, from the answer of the observation until the provider acts on the effect's request: what changes in
+it is not seen. Only a provider that takes the condition along with the request could close it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import structlog
+from django.db import transaction
+
+from approvals import preconditions
+from approvals.binding import Approved, Row
+from approvals.cards import Card
+from approvals.errors import CardRefused
+from checkpoints import ledger
+from checkpoints.errors import Fenced
+from checkpoints.plans import StepSpec
+from checkpoints.values import canonical, decode
+
+from . import steps
+from .calling import call_method
+from .errors import ObservationFailed, Retry, StepFailed, WorldChanged
+from .slices import Slice
+from .text import one_line
+
+LIMIT = 64 * 1024  # bytes of one observation: it is a fact to compare and to show, not a document
+FAILED = (ObservationFailed, StepFailed, Retry)  # what `look` raises
+log = structlog.get_logger()
+
+
+def with_observations(slice: Slice, spec: StepSpec, card: Card) -> Card:
+    """The card with what each of its preconditions observes now; each observation is made once.
+
+    Raises CardRefused for one that the gate does not name, and what `look` raises.
+    """
+    names = list(dict.fromkeys(each.observes for each in card.preconditions))
+    for name in names:
+        if name not in spec.observes:
+            raise CardRefused(f"{spec.name}: a precondition observes {name!r}, which the gate does not name")
+    seen = {name: look(slice, name) for name in names}
+    return replace(card, preconditions=[replace(each, value=seen[each.observes]) for each in card.preconditions])
+
+
+def look(slice: Slice, name: str) -> Any:
+    """Make one observation on the state at hand, under its own time limit.
+
+    Raises ObservationFailed, StepFailed where trying again is useless, and Retry where the observation asks for it.
+    """
+    try:
+        data = canonical(call_method(slice, name, slice.snapshot.state))
+    except Fenced:
+        raise
+    except steps.RAISED as error:
+        raise _failure(name, error) from error
+    if len(data) > LIMIT:
+        raise StepFailed(f"The observation {name} gave {len(data):,} bytes; at most {LIMIT:,} are compared and shown.")
+    return decode(data)
+
+
+def check(slice: Slice, spec: StepSpec, approved: Approved) -> None:
+    """Look again at what guards this effect. Raises WorldChanged, Fenced, and what `look` raises."""
+    fixed = approved.guarding(spec.name)
+    if not fixed:
+        return
+    if slice.attempt > spec.retry + 1:  # not once more what may kill the worker
+        raise StepFailed(f"{slice.attempt - 1} workers died in this step, or were stopped, before it came to an end.")
+    now = {name: look(slice, name) for name in dict.fromkeys(each.observes for each in fixed)}
+    rows = preconditions.drifts(fixed, now)
+    if rows:
+        _tell(slice, spec, approved, [each.id for each in fixed if preconditions.drifts([each], now)])
+        raise WorldChanged(f"The world is not what {spec.name} was approved for: {said_of(rows)}.")
+
+
+def changed_since(slice: Slice, approved: Approved, effect: str, card: Card) -> list[Row]:
+    """Rows: how the world differs from what `effect` was approved for. `card` holds what the gate observes now."""
+    fixed = approved.guarding(effect)
+    now = {each.observes: each.value for each in card.preconditions}
+    unasked = dict.fromkeys(each.observes for each in fixed if each.observes not in now)
+    return preconditions.drifts(fixed, {**now, **{name: look(slice, name) for name in unasked}})
+
+
+def said_of(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The rows in one line, for the run's page: what it was, and what it is."""
+    told = [f"{row['pointer'][1:]} was {_short(row, 'before')}, is {_short(row, 'after')}" for row in rows]
+    return one_line("; ".join(told), 250)
+
+
+def _short(row: Mapping[str, Any], side: str) -> str:
+    return one_line(canonical(row[side]).decode(), 80) if side in row else "not there"
+
+
+def _failure(name: str, error: BaseException) -> Exception:
+    """What to raise for an observation that raised: again later, unless it says otherwise."""
+    words = f"The observation {name} failed: {steps.said(error)}"
+    if isinstance(error, Retry):
+        return Retry(words, after=error.after)
+    return StepFailed(words) if isinstance(error, steps.USELESS_TO_REPEAT) else ObservationFailed(words)
+
+
+def _tell(slice: Slice, spec: StepSpec, approved: Approved, ids: list[str]) -> None:
+    """Keep that it was withheld, whatever becomes of this worker before the gate asks again."""
+    log.warning("effect.withheld", step=spec.name, gate=approved.gate, preconditions=ids)
+    data = {"step": spec.name, "gate": approved.gate, "preconditions": ids}
+    with transaction.atomic():
+        slice.hold_token()
+        ledger.record("effect.withheld", subject=f"run:{slice.run.pk}", run=slice.run, by=slice.by, data=data)
