@@ -9,8 +9,9 @@ from typing import Any
 
 import structlog
 
-from . import fields, steps
+from . import fields
 from .base import MARK, Method
+from .limits import limited
 from .planning import KEY
 from .slices import Slice
 
@@ -36,7 +37,7 @@ def call_method(slice: Slice, name: str, state: Mapping[str, Any], *, key: str =
     if KEY in wanted:
         values[KEY] = key
     began = time.monotonic()
-    with steps.limited(slice.beat, timeout or declared(slice, name).timeout):
+    with limited(slice.beat, timeout or declared(slice, name).timeout):
         returned = method(**values)
     log.info("method.returned", method=name, took_ms=round((time.monotonic() - began) * 1000, 1))
     return returned

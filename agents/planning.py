@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from checkpoints.plans import PlanSpec, StepSpec
 
-from . import fields
+from . import feedback, fields
 from .base import MARK, Agent, Declaration, Method
 from .errors import AgentError
 from .writes import config_of, inferred, jumps_of, source_of
@@ -33,13 +33,15 @@ def plan_of(agent: type[Agent]) -> PlanSpec:
         raise AgentError(f"{agent.__name__} has no steps; decorate a method with @step.")
     specs = tuple(_spec(agent, name, *each) for name, each in steps.items())
     _check_flow(agent, specs)
-    return PlanSpec(
+    plan = PlanSpec(
         agent=agent.name,
         version=agent.version,
         doc=inspect.getdoc(agent) or "",
         state_schema=fields.schema_of(agent.State),
         steps=specs,
     )
+    _check_catches(plan)
+    return plan
 
 
 def steps_of(agent: type[Agent]) -> Steps:
@@ -82,11 +84,14 @@ def _spec(agent: type[Agent], name: str, method: Callable[..., Any], said: Decla
     for kind, names in (("validator", said.validators), ("observation", said.observes)):
         for each in names:
             _method(agent, where, each, kind)
+    reads = _reads(agent, where, method, said)
+    _check_policies(where, said)
+    _check_judged(agent, where, said, {*reads, *writes})
     found, ends = jumps_of(method)
     return StepSpec(
         name=name,
         kind=said.kind,
-        reads=_reads(agent, where, method, said),
+        reads=reads,
         writes=writes,
         code_hash=_code_hash(agent, method, said),
         doc=inspect.getdoc(method) or "",
@@ -138,13 +143,31 @@ def _code_hash(agent: type[Agent], method: Callable[..., Any], said: Declaration
 
 
 def _feedback(agent: type[Agent], where: str, said: Declaration) -> str:
-    if said.kind == "effect" or (said.kind == "step" and not said.validators):
+    if said.kind == "effect" or (said.kind == "step" and not (said.validators or said.catch)):
         return ""
     name = "feedback" if said.feedback is None else said.feedback
     there = name in agent.State.model_fields and fields.is_list(agent.State, name)
     if said.feedback and not there:
         raise AgentError(f"{where} puts feedback into {name}, which is no list field of its State.")
+    if there and not feedback.takes(agent, name, gate=said.kind == "gate"):
+        if said.feedback:
+            raise AgentError(f"{where} puts feedback into {name}, whose items take no text, by, at and gate.")
+        return ""
     return name if there else ""
+
+
+def _check_policies(where: str, said: Declaration) -> None:
+    for word, least in (("retry", 0), ("timeout", 0), ("backoff", 0), ("loop_guard", 0), ("rings", 0), ("tries", 1)):
+        if getattr(said, word) < least:
+            raise AgentError(f"{where} has {word}={getattr(said, word)}; the least is {least}.")
+
+
+def _check_judged(agent: type[Agent], where: str, said: Declaration, known: set[str]) -> None:
+    """A validator judges by what the step's record holds, or a recorded output would be reused unjudged."""
+    for name in said.validators:
+        for field in _parameters(getattr(agent, name)):
+            if field not in known:
+                raise AgentError(f"{where} is judged by {name}, which reads {field}; let the step read {field} too.")
 
 
 def _check_effect(agent: type[Agent], where: str, said: Declaration) -> None:
@@ -213,4 +236,13 @@ def _check_flow(agent: type[Agent], specs: tuple[StepSpec, ...]) -> None:
             raise AgentError(
                 f"No gate allows the effect {agent.name}.{spec.name}; name it in a gate's `allows`, "
                 "or declare it with guarded=False."
+            )
+
+
+def _check_catches(plan: PlanSpec) -> None:
+    for spec in plan.steps:
+        if spec.catch and not spec.loop_guard and spec.name in plan.reachable(spec.catch):
+            raise AgentError(
+                f"{plan.agent}.{spec.name} catches with {spec.catch}, from where the run may come back to it; "
+                "give it a loop_guard, or it may go round for ever."
             )

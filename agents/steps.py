@@ -1,17 +1,12 @@
-"""Executing a step's method: typed inputs, a time limit, its output checked; and what follows when it raises."""
+"""Executing a step's method: inputs typed, time limited, output checked and judged; what follows when it raises."""
 
 from __future__ import annotations
 
-import random
-import signal
-import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from types import FrameType
 from typing import Any
 
 import structlog
@@ -24,17 +19,22 @@ from checkpoints.claims import Claim
 from checkpoints.errors import Fenced, ValueRefused
 from checkpoints.plans import StepSpec
 
-from . import crash, outputs, recovery
+from . import crash, outputs, policies, recovery, repairs
 from .base import Agent
-from .errors import OutputRefused, Retry, StepFailed, StepTimeout
-from .heartbeat import HEART, Beat
+from .errors import AgentError, Retry, StepFailed, StepTimeout
+from .limits import limited
 from .models import Failure
+from .once import Memory
+from .policies import backoff
 from .slices import Slice
 from .text import one_line, utf8
 
+__all__ = [
+    "RAISED", "TRACEBACK_LIMIT", "USELESS_TO_REPEAT", "Returned", "again_later", "backoff", "call", "died", "execute",
+    "failed", "keep", "queue_again", "said",
+]  # fmt: skip
 TRACEBACK_LIMIT = 64 * 1024  # bytes
-FIRST_BACKOFF, LONGEST_BACKOFF = 1.0, 300.0  # seconds
-USELESS_TO_REPEAT = (StepFailed, ValueRefused, OutputRefused, CardRefused)
+USELESS_TO_REPEAT = (StepFailed, ValueRefused, AgentError, CardRefused)
 # What a step's own code may raise. SystemExit is here because a step's sys.exit() must not end the worker.
 RAISED = (Exception, StepTimeout, SystemExit)
 log = structlog.get_logger()
@@ -50,97 +50,71 @@ class Returned:
 
 
 def execute(slice: Slice, spec: StepSpec) -> bool:
-    """Run a plain step and save what it wrote; says whether the slice goes on."""
+    """Run a plain step and save what it wrote, unless its validators refuse it; says whether the slice goes on."""
     crash.point("before_step", spec.name)
     try:
         returned = call(slice, spec)
         crash.point("after_step", spec.name, returned.value)
         output = outputs.checked(slice.agent, slice.plan, spec, returned.value)
-        return slice.executed(spec, output.writes, output.goto, took=returned.took, notes=returned.notes)
+        refused = repairs.judged(slice, spec, output)
+        if not refused:
+            return slice.executed(spec, output.writes, output.goto, took=returned.took, notes=returned.notes)
     except Fenced:
         raise
     except RAISED as error:
         return failed(slice, spec, error)
+    return repairs.repair(slice, spec, output, refused)
 
 
 def call(slice: Slice, spec: StepSpec, **extra: Any) -> Returned:
     """Call the step's method with what it reads, under its time limit. Raises whatever it raises."""
     instance = slice.instance()
+    instance.memory = memory = Memory(slice, spec)
     values = slice.inputs(spec)
     method: Callable[..., Any] = getattr(type(instance), spec.name)
     log.info("step.started", step=spec.name, attempt=slice.attempt)
     began = time.monotonic()
-    with limited(slice.beat, spec.timeout):
+    with memory.watched(), limited(slice.beat, spec.timeout):
         value = method(instance, **values, **extra)
     took = time.monotonic() - began
     log.info("step.returned", step=spec.name, attempt=slice.attempt, took_ms=round(took * 1000, 1))
     return Returned(value, took, _notes(instance))
 
 
-@contextmanager
-def limited(beat: Beat, seconds: float | None) -> Iterator[None]:
-    """Raise StepTimeout inside the block after `seconds`, and again every second while it is swallowed.
-
-    An alarm needs the main thread; elsewhere, and for code that is deaf to it, the heartbeat kills the process.
-    """
-    if not seconds:
-        yield
-        return
-    armed = True
-
-    def ring(number: int, frame: FrameType | None) -> None:
-        if armed:
-            raise StepTimeout(f"The step ran past its time limit of {seconds:g} s.")
-
-    HEART.limit(beat, seconds)
-    main = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGALRM, ring) if main else None
-    try:
-        if main:
-            signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
-        yield
-    finally:
-        armed = False
-        if main:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
-        HEART.limit(beat, None)
-
-
 def failed(slice: Slice, spec: StepSpec, error: BaseException) -> bool:
-    """Keep the failure; try again later while attempts are left, else ask a person. Ends the slice."""
+    """Keep the failure; try again later while attempts are left, else go on with what catches it, or ask a person.
+
+    Says whether the slice goes on.
+    """
     log.warning("step.failed", step=spec.name, attempt=slice.attempt, error=one_line(repr(error), 300))
     with transaction.atomic():
         keep(slice, spec, error)
         if slice.attempt <= spec.retry and not isinstance(error, USELESS_TO_REPEAT):
-            again_later(slice, error)
+            again_later(slice, spec, error)
+        elif spec.catch:
+            return policies.catch(slice, spec, said(error))
         else:
             recovery.quarantine(slice, spec, said(error))
     return False
 
 
 def died(slice: Slice, spec: StepSpec) -> bool:
-    """The step was started too often without anything coming back: it kills its workers. Ends the slice."""
+    """The step was started too often without anything coming back: it kills its workers. As `failed`."""
     error = StepFailed(f"{slice.attempt - 1} workers died in this step, or were stopped, before it came to an end.")
     return failed(slice, spec, error)
 
 
-def again_later(slice: Slice, error: BaseException) -> None:
+def again_later(slice: Slice, spec: StepSpec, error: BaseException) -> None:
     """Queue the run again after a backoff; the sweeper rings when it is due. Raises Fenced."""
     asked = error.after if isinstance(error, Retry) else None
-    queue_again(slice.claim, backoff(slice.attempt) if asked is None else asked, said(error), by=slice.by)
+    wait = backoff(slice.attempt, spec.backoff) if asked is None else asked
+    queue_again(slice.claim, wait, said(error), by=slice.by)
 
 
 def queue_again(claim: Claim, wait: float, reason: str, *, by: Actor) -> None:
     """Let go of the run until `wait` seconds have passed. Raises Fenced."""
     wake_at = claim.clock() + timedelta(seconds=wait)
     claims.release(claim, status="queued", wake_at=wake_at, reason=reason, by=by)
-
-
-def backoff(attempt: int) -> float:
-    """Seconds until the next attempt: doubling, and spread so that runs that failed together come back apart."""
-    spread = random.uniform(0.75, 1.25)  # noqa: S311 - no secret
-    return min(LONGEST_BACKOFF, FIRST_BACKOFF * 2.0 ** (attempt - 1)) * spread
 
 
 def keep(slice: Slice, spec: StepSpec, error: BaseException) -> None:
