@@ -12,7 +12,10 @@ from datetime import datetime, timedelta
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """One checkpoint: its position, and how it came to be. `words` are the step's own notes (untrusted)."""
+    """One checkpoint: its position, and how it came to be. `words` are the step's own notes (untrusted).
+
+    `execution` names what was executed: step, input and occurrence; two checkpoints of one name hold one output.
+    """
 
     id: str
     seq: int
@@ -23,6 +26,12 @@ class Saved:
     took: timedelta = timedelta()
     attempt: int = 1
     words: tuple[str, ...] = ()
+    execution: str = ""
+    twin: str = ""  # the checkpoint whose output was reused: "4", or "4 of R-7"
+    next_step: str = ""
+    by: str = ""  # who ordered it, where a person did
+    why: str = ""  # their reason (untrusted)
+    version: str = ""  # of the agent, where the run came to another one
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +69,11 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """One attempt of `step`, from the checkpoint `base`, that did not land (`error`, `traceback`: untrusted)."""
+    """One attempt of `step`, from the checkpoint `base`, that did not land (`error`, `traceback`: untrusted).
+
+    Where a `validator` refused what the step returned, `ring` says how far back that was taken and `seq` is the
+    newest checkpoint that the run had then.
+    """
 
     base: str
     step: str
@@ -68,11 +81,19 @@ class Failed:
     error: str
     traceback: str
     at: datetime
+    validator: str = ""
+    ring: int = 0
+    seq: int = 0
+    id: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """One row of the effect ledger. `undo` names the step that undoes it; `error` is untrusted."""
+    """One row of the effect ledger. `undo` names the method that undoes it; `error` is untrusted.
+
+    A row that `undoes` another is that one's undo, and no effect of its own. An `unsettled` one is off the path to
+    the head. `again`: a person sent the run back to it, so that it is undone and done anew.
+    """
 
     step: str
     base: str
@@ -82,6 +103,13 @@ class Done:
     undo: str = ""
     error: str = ""
     at: datetime | None = None
+    id: int = 0
+    execution: str = ""
+    generation: int = 0
+    undoes: int = 0
+    unsettled: bool = False
+    again: bool = False
+    taken_from: str = ""  # the run whose effect it was: "R-7"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +121,7 @@ class Forked:
     status: str
     at: datetime
     by: str
+    title: str = ""  # where it has one of its own (untrusted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +150,8 @@ class Standing:
     ended_by: str = ""
     origin: str = ""  # where a fork began
     frozen: bool = False  # a checkpoint did not verify
+    ending: str = ""  # the status in which it ends once its effects are settled; "now": it goes on then
+    halting: bool = False  # a person asked its worker to stop at the next step
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,4 +185,12 @@ class Story:
                 found.setdefault((base, saved.step), saved)
                 above = by_id.get(base)
                 base = above.parent if above and above.kind == "recovery" and above.step == saved.step else None
+        return found
+
+    def reused(self) -> dict[str, list[int]]:
+        """What was executed -> the numbers of the checkpoints that wrote its recorded output again."""
+        found: dict[str, list[int]] = {}
+        for saved in self.saved:
+            if saved.kind == "reused" and saved.execution:
+                found.setdefault(saved.execution, []).append(saved.seq)
         return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,7 +10,9 @@ from datetime import datetime, timedelta
 from approvals.presentation.times import lasting
 
 from .facts import Asked, Done, Standing
+from .fates import fates
 from .marks import Mark
+from .pending import after_settling
 from .words import counted, duration
 
 STATUS = {
@@ -38,6 +41,8 @@ def status(run: Standing, gate: Asked | None) -> Mark:
         return Mark("", "waiting", "hold", f"Held at {gate.step}")
     if run.frozen:
         return Mark("", "failed", "warn", "Frozen")
+    if run.ending:
+        return Mark("", "running", "undo", "Settling its effects")
     if run.status in ("running", "failed") and run.next_step:
         between = " at " if run.status == "failed" else " "
         return Mark("", plain.status, plain.icon, f"{plain.word}{between}{run.next_step}")
@@ -53,7 +58,11 @@ def status_line(run: Standing, gate: Asked | None, now: datetime) -> str:
             parts.append(f"{agreed} of {gate.quorum} agreed")
         if gate.deadline:
             parts.append("past its deadline" if gate.deadline <= now else f"{lasting(gate.deadline - now)} left")
-        return ", ".join(parts)
+        return ", ".join([*parts, *(["settling its effects"] if run.ending else [])])
+    if run.ending:
+        return after_settling(run.ending, run.next_step)
+    if run.halting:
+        return "was asked to stop, and does after this step"
     if run.status == "queued":
         waits = run.wake_at is not None and run.wake_at > now
         return f"tries {run.next_step} again soon" if waits else f"{run.next_step} is next" if run.next_step else ""
@@ -69,27 +78,39 @@ def since(run: Standing, gate: Asked | None) -> datetime | None:
     return run.changed_at if run.status in ("completed", "failed", "cancelled") else None
 
 
-def worked(took: timedelta, held: timedelta, checkpoints: int) -> Cell:
-    """How long the steps took, and how long people were waited for."""
+def worked(took: timedelta, held: timedelta, checkpoints: int, reused: int = 0) -> Cell:
+    """How long the steps took, how long people were waited for, and how many steps did not have to run."""
     waited = f"held {duration(held)}" if held else ""
-    return Cell("Worked", duration(took), ", ".join(filter(None, [counted(checkpoints, "checkpoint"), waited])))
+    spared = f"{counted(reused, 'step')} reused" if reused else ""
+    return Cell("Worked", duration(took), ", ".join(filter(None, [counted(checkpoints, "checkpoint"), waited, spared])))
+
+
+# What is counted under the figure, in this order; "final" is done or left, and cannot be undone.
+OUTSIDE = (
+    ("done", "done"),
+    ("unknown", "unknown"),
+    ("unsettled", "to be settled"),
+    ("undone", "undone"),
+    ("kept", "left as it is"),
+    ("final", "cannot be undone"),
+    ("abandoned", "done again by order"),
+)
 
 
 def outside(effects: Sequence[Done]) -> Cell:
-    """What the run did in the outside world."""
-    performed = [done for done in effects if done.status != "failed"]
+    """What the run did in the outside world. An undo is counted with what it undid, never by itself."""
+    performed = [fate.effect for fate in fates(effects) if fate.effect.status != "failed"]
     if not performed:
         return Cell("Outside world", "No effects", "nothing outside has changed")
-    parts = []
-    for names, words in (
-        (("done",), "done"),
-        (("unknown", "intended"), "unknown"),
-        (("abandoned",), "done again by order"),
-    ):
-        count = sum(done.status in names for done in performed)
-        if count:
-            parts.append(f"{count} {words}")
-    final = sum(done.irreversible and done.status == "done" for done in performed)
-    if final:
-        parts.append(f"{final} cannot be undone")
+    counts = Counter(_counted_as(done) for done in performed)
+    parts = [f"{counts[name]} {word}" for name, word in OUTSIDE if counts[name]]
     return Cell("Outside world", counted(len(performed), "effect"), ", ".join(parts))
+
+
+def _counted_as(done: Done) -> str:
+    """Each effect once, by what matters most about it."""
+    if done.status in ("done", "kept") and done.irreversible:
+        return "final"
+    if done.status == "intended":
+        return "unknown"
+    return "unsettled" if done.status == "done" and done.unsettled else done.status

@@ -28,7 +28,7 @@ REJECTED = Mark("rejected", "rejected", "x", "rejected")
 EXPIRED = Mark("ahead", "expired", "clock", "expired")
 WITHDRAWN = Mark("ahead", "cancelled", "x", "withdrawn")
 REWIND = Mark("rewind", "edited", "rewind", "rewound")
-EDIT = Mark("rewind", "edited", "pencil", "edited by hand")
+EDIT = Mark("edit", "edited", "pencil", "edited by hand")
 RECOVERED = {
     "retry": Mark("ran", "edited", "undo", "to be tried again"),
     "not_happened": Mark("ran", "edited", "undo", "did not happen, to be done"),
@@ -37,9 +37,17 @@ RECOVERED = {
     "stop": Mark("failed", "failed", "x", "stopped"),
     "": Mark("ran", "edited", "play", "recovered"),
 }
+ASIDE = Mark("ran", "repair", "ask", "stepped aside to ask")
 REOPENED = Mark("ran", "held", "hold", "asked again")
+REUSED = Mark("reused", "reused", "same", "reused")
+STOOD = Mark("reused", "reused", "same", "its answer stands")
+UNDONE = Mark("undone", "undone", "undo", "undone")
+REFUSED = Mark("refused", "rejected", "x", "refused")
+REPAIR = Mark("repair", "repair", "tool", "repair")
+UPCAST = Mark("ran", "repair", "right", "brought up")
 FORK = Mark("fork", "ahead", "fork", "fork")
 HELD = Mark("held", "held", "hold", "held for")
+SETTLING = Mark("run", "running", "undo", "settling its effects")
 RUNNING = Mark("run", "running", "play", "running")
 QUEUED = Mark("ahead", "ahead", "clock", "queued")
 TIMER = Mark("ahead", "waiting", "clock", "waiting")
@@ -58,15 +66,22 @@ OUTCOMES = {
     "withdrawn": WITHDRAWN,
 }
 
-RADIUS = {"rewind": 6.5, "rejected": 6.5, "failed": 6.5, "fork": 4.5, "ahead": 5.0}
+RADIUS = {"fork": 4.5, "ahead": 5.0} | dict.fromkeys(
+    ("rewind", "edit", "rejected", "failed", "undone", "refused", "repair"), 6.5
+)
 
 # What the legend says about a shape, in the order in which it says it.
 LEGEND = {
     "ran": "ran",
+    "reused": "reused",
+    "undone": "undone",
     "run": "running",
     "failed": "failed",
+    "refused": "refused",
     "rejected": "rejected",
     "rewind": "rewind",
+    "edit": "edit",
+    "repair": "repair",
     "fork": "fork",
     "held": "held",
     "ahead": "not yet",
@@ -83,14 +98,23 @@ def radius(shape: str) -> float:
     return RADIUS.get(shape, 5.5)
 
 
-def glyph(shape: str, x: int) -> str:
-    """The sign inside the node at `x`, as SVG path data; empty where there is none."""
+def glyph(shape: str, x: int, y: int = 18) -> str:
+    """The sign inside the node at `x`, `y`, as SVG path data; empty where there is none."""
+    back = f"M{x + 3:g} {y}h-6m2.4-2.4-2.4 2.4 2.4 2.4"
     signs = {
-        "rejected": f"m{x - 2.3:g} 15.7 4.6 4.6m0-4.6-4.6 4.6",
-        "rewind": f"M{x + 3:g} 18h-6m2.4-2.4-2.4 2.4 2.4 2.4",
-        "failed": f"M{x:g} 14.8v3.6m0 2.6v.1",
+        "rejected": f"m{x - 2.3:g} {y - 2.3:g} 4.6 4.6m0-4.6-4.6 4.6",
+        "rewind": back,
+        "repair": back,
+        "undone": back,
+        "edit": f"m{x - 2.4:g} {y + 2.4:g} 4.8-4.8",
+        "reused": f"M{x - 2.2:g} {y - 1.3:g}h4.4m-4.4 2.6h4.4",
+        "refused": f"M{x - 3:g} {y}h6",
+        "failed": f"M{x:g} {y - 3.2:g}v3.6m0 2.6v.1",
     }
     return signs.get(shape, "")
 
 
-TONES = {"rejected": "on", "rewind": "pen", "failed": "stop"}
+TONES = {
+    "rejected": "on", "rewind": "pen", "edit": "pen", "failed": "stop", "undone": "stop", "refused": "stop",
+    "repair": "ink",
+}  # fmt: skip

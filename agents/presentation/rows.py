@@ -1,27 +1,23 @@
-"""One row of the timeline, and what each kind of row says.
+"""One row of the timeline: what the template draws, and what the row of a checkpoint says.
 
-`Row` is what the template draws; the functions here turn one fact each into one. What somebody else wrote
-travels in `Remark.quote`, apart from our own words, so that the template can set it in the quoted voice.
+What somebody else wrote travels in `Remark.quote`, apart from our own words, so that the template can set it in the
+quoted voice.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from . import marks
-from .facts import Asked, Done, Failed, Forked, Planned, Saved, Story
+from .asked import ending_of, gate_remarks, how_long
+from .facts import Asked, Failed, Forked, Saved, Story
+from .fates import Fate
 from .lanes import Slice
 from .marks import Mark
-from .words import counted, duration
-
-
-@dataclass(frozen=True, slots=True)
-class Remark:
-    """A line under a row: our words, then what another said (untrusted), or either alone."""
-
-    text: str = ""
-    quote: str = ""
+from .remarks import Remark
+from .words import duration
 
 
 @dataclass(slots=True)
@@ -65,150 +61,159 @@ class Row:
         return self.piece.x - 11
 
 
-def of_checkpoint(saved: Saved, story: Story, gate: Asked | None, effect: Done | None, target: Saved | None) -> Row:
-    """The row of a checkpoint. `gate` is the one that it closes, `target` the checkpoint that it follows."""
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What a checkpoint's row is told with: the gate that it closes, its effect, the checkpoint that it follows."""
+
+    story: Story
+    gate: Asked | None = None
+    fate: Fate | None = None
+    parent: Saved | None = None
+
+
+def of_checkpoint(saved: Saved, around: Around) -> Row:
+    """The row of a checkpoint."""
     row = Row(saved.id, saved.step or saved.kind, marks.RAN, seq=saved.seq, link="checkpoint", target=saved.seq)
     row.at, row.took = saved.at, duration(saved.took) if saved.took else ""
-    if saved.kind == "input":
-        row.name, row.mark, row.took = "input", marks.GIVEN, ""
-        row.remarks.append(Remark(f"started by {story.run.started_by}" if story.run.started_by else ""))
-    elif saved.kind == "gate":
-        _tell_gate(row, gate)
-    elif saved.kind == "reopen":
-        row.mark = marks.REOPENED
-        row.remarks.append(Remark("what would have run was no longer what had been approved"))
-    elif saved.kind == "rewind":
-        _tell_rewind(row, saved, target)
-    elif saved.kind == "fork":
-        row.name, row.mark = "fork", marks.RAN
-        row.remarks.append(Remark(f"of {story.run.origin}" if story.run.origin else ""))
-    elif saved.kind == "edit":
-        row.name, row.mark = "edit", marks.EDIT
-    elif saved.kind == "recovery":
-        _tell_gate(row, gate, keep=marks.RECOVERED.get(gate.answer if gate else "", marks.RECOVERED[""]))
-    if effect:
-        row.remarks.append(Remark(effect_words(effect)))
+    tell = TOLD.get(saved.kind)
+    if tell:
+        tell(row, saved, around)
+    if around.fate and saved.kind == "step":
+        _tell_effect(row, around.fate)
     if saved.attempt > 1 and saved.kind == "step":
         row.remarks.append(Remark(f"at attempt {saved.attempt}"))
-    row.remarks.extend(Remark(quote=word) for word in saved.words)
-    row.remarks = [remark for remark in row.remarks if remark.text or remark.quote]
+    # Where nothing ran, the note is the runtime's and no agent's.
+    notes = [Remark(word) if saved.kind == "reused" else Remark(quote=word) for word in saved.words]
+    row.remarks = [remark for remark in [*row.remarks, *notes] if remark]
     return row
 
 
-def _tell_gate(row: Row, gate: Asked | None, keep: Mark | None = None) -> None:
-    """Say how the gate ended, who decided, and for how long it held the run."""
-    if gate is None:
-        row.mark = keep or marks.NOTHING_ASKED
+def _tell_effect(row: Row, fate: Fate) -> None:
+    done = fate.effect
+    if done.status == "undone":
+        row.mark = marks.UNDONE
+        row.remarks.append(Remark("taken back in the outside world", at=fate.undone.at if fate.undone else None))
+    elif done.status in ("done", "kept"):
+        final = ", cannot be undone" if done.irreversible else ""
+        left = ", and left there" if done.status == "kept" else ", off the path by now" if done.unsettled else ""
+        row.remarks.append(Remark(f"done in the outside world{final}{left}"))
+    else:
+        row.remarks.append(Remark(fate.mark.word))
+
+
+def _tell_input(row: Row, saved: Saved, around: Around) -> None:
+    started_by = around.story.run.started_by
+    row.name, row.mark, row.took = "input", marks.GIVEN, ""
+    row.remarks.append(Remark(f"started by {started_by}" if started_by else ""))
+
+
+def _tell_reused(row: Row, saved: Saved, around: Around) -> None:
+    """Say whose output was written again."""
+    row.took = ""
+    kinds = {step.name: step.kind for step in around.story.plan}
+    row.mark = marks.STOOD if kinds.get(saved.step) == "gate" else marks.REUSED
+    if saved.twin:
+        row.mark = replace(row.mark, word=f"{row.mark.word}, as at {saved.twin}" if row.mark is marks.STOOD
+                           else f"reused from {saved.twin}")  # fmt: skip
+
+
+def _tell_gate(row: Row, saved: Saved, around: Around) -> None:
+    _close(row, around.gate, marks.NOTHING_ASKED if around.gate is None else ending_of(around.gate))
+
+
+def _tell_recovery(row: Row, saved: Saved, around: Around) -> None:
+    gate = around.gate
+    if gate is None and saved.next_step and saved.next_step != saved.step:
+        row.mark = marks.ASIDE  # it makes room for a question about an effect that was left behind
+        row.remarks.append(Remark(f"before it goes on with {saved.next_step}"))
         return
-    row.mark = keep or marks.OUTCOMES.get(gate.outcome or gate.status, marks.ANSWERED)
-    if gate.closed_at:
-        row.took = duration(gate.closed_at - gate.opened_at)
-    row.remarks.extend(gate_remarks(gate))
+    _close(row, gate, marks.RECOVERED.get(gate.answer if gate else "", marks.RECOVERED[""]))
 
 
-def gate_remarks(gate: Asked) -> list[Remark]:
-    """Who decided a closed gate and what follows; a comment is quoted under the name of the one who wrote it."""
-    if gate.status == "expired":
-        approved = ", so the policy approved it" if gate.outcome in ("approved", "edited") else ""
-        return [Remark(f"nobody answered in time{approved}")]
-    counted_in = [said for said in gate.said if said.counts]
-    deciding = [said for said in counted_in if said.verdict == "reject"] or counted_in
-    if not deciding:
-        return []
-    text = "by " + listed([said.name for said in deciding])
-    if gate.answer_label:
-        text = f"“{gate.answer_label}” {text}"
-    if gate.outcome == "rejected":
-        text += f", back to {gate.back_to}" if gate.then == "back" and gate.back_to else ", the run stops"
-    first, *others = [said for said in deciding if said.comment] or [deciding[0]]
-    told = [Remark(text + ":" if first.comment else text, first.comment)]
-    return told + [Remark(f"{said.name}:", said.comment) for said in others]
+def _close(row: Row, gate: Asked | None, mark: Mark) -> None:
+    """Say how the gate ended, who decided, and for how long it held the run."""
+    row.mark = mark
+    if gate:
+        row.took = how_long(gate)
+        row.remarks.extend(gate_remarks(gate))
 
 
-def _tell_rewind(row: Row, saved: Saved, target: Saved | None) -> None:
-    """Say to where the head moved."""
+def _tell_reopened(row: Row, saved: Saved, around: Around) -> None:
+    row.mark = marks.REOPENED
+    row.remarks.append(Remark("what would have run was no longer what had been approved"))
+
+
+def _tell_rewind(row: Row, saved: Saved, around: Around) -> None:
+    """Say to where the head moved, by whom and why."""
+    target = around.parent
     row.name, row.took = "rewind", ""
     row.mark = replace(marks.REWIND, word=f"to {target.seq}" if target else "to an earlier checkpoint")
     if target:
         place = "the input" if target.kind == "input" else f"the state after {target.step}"
         row.remarks.append(Remark(f"{place}, as a new checkpoint"))
+    _order(row, saved)
 
 
-def of_gate(gate: Asked, story: Story) -> Row:
-    """The row of a gate that has no checkpoint of its own: it is open, or it was withdrawn."""
-    row = Row(f"gate-{gate.id}", gate.step, marks.HELD, link="gate" if gate.visible else "", target=gate.id)
-    row.at = gate.opened_at
-    if gate.status != "open":
-        _tell_gate(row, gate)
-        return row
-    row.held = True
-    row.since = gate.opened_at
-    agreed = sum(said.counts and said.verdict != "reject" for said in gate.said)
-    asks = "asks how to go on after a fault" if gate.kind == "recovery" else "asks for a decision"
-    row.remarks.append(Remark(f"{agreed} of {gate.quorum} agreed" if gate.quorum > 1 else asks))
+def _tell_edit(row: Row, saved: Saved, around: Around) -> None:
+    row.name, row.took, row.mark = "edit", "", marks.EDIT
+    if around.parent and around.parent.seq + 1 != saved.seq:
+        row.remarks.append(Remark(f"of the state at {around.parent.seq}, as a new checkpoint"))
+    _order(row, saved)
+
+
+def _tell_repair(row: Row, saved: Saved, around: Around) -> None:
+    row.name, row.took = "repair", ""
+    row.mark = replace(marks.REPAIR, word=f"back to {saved.next_step}" if saved.next_step else "repair")
+    if around.parent and around.parent.seq + 1 != saved.seq:
+        row.remarks.append(Remark(f"the state at {around.parent.seq}, as a new checkpoint"))
+
+
+def _tell_upcast(row: Row, saved: Saved, around: Around) -> None:
+    row.name, row.took = "upcast", ""
+    row.mark = replace(marks.UPCAST, word=f"to version {saved.version}" if saved.version else marks.UPCAST.word)
+    _order(row, saved)
+
+
+def _tell_fork(row: Row, saved: Saved, around: Around) -> None:
+    origin = around.story.run.origin
+    row.name, row.took = "fork", ""
+    row.remarks.append(Remark(f"of {origin}" if origin else ""))
+    _order(row, saved)
+
+
+def _order(row: Row, saved: Saved) -> None:
+    """Who ordered it, and why."""
+    if saved.by or saved.why:
+        by = f"by {saved.by}" if saved.by else ""
+        row.remarks.append(Remark(f"{by}:" if by and saved.why else by, saved.why))
+
+
+TOLD: dict[str, Callable[[Row, Saved, Around], None]] = {
+    "input": _tell_input,
+    "gate": _tell_gate,
+    "recovery": _tell_recovery,
+    "reopen": _tell_reopened,
+    "rewind": _tell_rewind,
+    "edit": _tell_edit,
+    "repair": _tell_repair,
+    "upcast": _tell_upcast,
+    "fork": _tell_fork,
+    "reused": _tell_reused,
+}
+
+
+def of_refusal(said: Sequence[Failed]) -> Row:
+    """The row of an output that validators refused, with each one's words: nothing of it was saved."""
+    first = said[0]
+    row = Row(f"refused-{first.id}", first.step, marks.REFUSED, at=first.at)
+    row.remarks = [Remark(f"by {each.validator}:", each.traceback or each.error) for each in said]
+    if first.ring:
+        row.remarks.append(Remark(f"taken {first.ring} back, to where its input was made"))
     return row
 
 
 def of_fork(fork: Forked) -> Row:
     """The row of a run that was forked from here."""
     row = Row(f"run-{fork.run}", f"R-{fork.run}", marks.FORK, link="run", target=fork.run, at=fork.at)
-    row.remarks.append(Remark(f"by {fork.by}; {fork.status}" if fork.by else fork.status))
+    row.remarks.append(Remark(f"by {fork.by}; {fork.status}" if fork.by else fork.status, fork.title))
     return row
-
-
-def of_next(story: Story) -> Row | None:
-    """The row of the step that is under way, waits its turn, or is where the run ended; none where a gate says it."""
-    run = story.run
-    row = Row("next", run.next_step, marks.QUEUED, at=run.changed_at)
-    if run.status == "running":
-        row.mark = marks.RUNNING
-        row.remarks = [Remark(f"attempt {run.attempts}")] if run.attempts > 1 else []
-    elif run.status == "queued":
-        if run.wake_at and run.wake_at > story.now:
-            row.remarks = [Remark(f"tries again in {duration(run.wake_at - story.now)}")]
-    elif run.status == "waiting" and not any(gate.status == "open" for gate in story.gates):
-        row.mark = marks.TIMER
-        row.remarks = [Remark(f"until {run.wake_at:%H:%M:%S} UTC" if run.wake_at else "", run.reason)]
-    elif run.status == "failed":
-        row.mark = marks.FROZEN if run.frozen else marks.FAILED
-    elif run.status == "cancelled":
-        row.name, row.mark = "cancel", marks.CANCELLED
-        who = f"by {run.ended_by}" if run.ended_by else ""
-        row.remarks = [Remark(f"{who}:" if who and run.reason else who, run.reason)] if who or run.reason else []
-    else:
-        return None
-    return row if row.name else None
-
-
-def of_planned(step: Planned, *, over: bool) -> Row:
-    """The row of a step that has not run; once the run is `over` it never will."""
-    row = Row(f"ahead-{step.name}", step.name, marks.NEVER if over else marks.AHEAD)
-    if step.kind == "gate" and not over:
-        row.remarks.append(Remark("asks people"))
-    elif step.kind == "effect" and step.irreversible and not over:
-        row.remarks.append(Remark("cannot be undone once it has run"))
-    return row
-
-
-def effect_words(effect: Done) -> str:
-    """What became of an effect, and whether it can be undone."""
-    if effect.status == "done":
-        return "done in the outside world, cannot be undone" if effect.irreversible else "done in the outside world"
-    words = {
-        "intended": "intended, its outcome is not recorded yet",
-        "failed": "failed: provably not done",
-        "unknown": "unknown: it may have happened",
-        "abandoned": "unknown, and done again by order",
-    }
-    return words.get(effect.status, effect.status)
-
-
-def listed(names: list[str]) -> str:
-    """Names as a sentence lists them: "Ann", "Ann and Bob", "Ann, Bob and Mira"; each once."""
-    once = list(dict.fromkeys(names))
-    return " and ".join([", ".join(once[:-1]), once[-1]] if len(once) > 1 else once)
-
-
-def failures_word(failures: list[Failed]) -> str:
-    """How often a step failed before: "failed once before", "failed 3 times before"."""
-    return "failed once" if len(failures) == 1 else f"failed {counted(len(failures), 'time')}"

@@ -2,7 +2,8 @@
 
 Rows stand in the order of their checkpoints. A gate that has no checkpoint of its own (open, or withdrawn)
 and a fork stand under the checkpoint they belong to; a failed attempt stands in the row of the step that it
-was an attempt of. After the head come the step under way and then, dotted, the plan's remaining steps.
+was an attempt of, and an output that a validator refused in a row of its own, on the branch that was left by it.
+After the head come the step under way and then, dotted, the plan's remaining steps.
 """
 
 from __future__ import annotations
@@ -11,13 +12,34 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from . import marks, rows
-from .facts import Asked, Done, Failed, Forked, Planned, Saved, Story
+from . import marks, pending, rows
+from .facts import Asked, Failed, Forked, Planned, Saved, Story
+from .fates import Fate, fates
 from .lanes import Node, lay_out, width
-from .rows import Row
+from .rows import Around, Row
 from .words import counted
 
 OVER = ("completed", "failed", "cancelled")
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """One mark of the legend, drawn in a square of 16 px."""
+
+    shape: str
+    word: str
+
+    @property
+    def radius(self) -> float:
+        return min(marks.radius(self.shape), 6.5)
+
+    @property
+    def glyph(self) -> str:
+        return marks.glyph(self.shape, 8, 8)
+
+    @property
+    def tone(self) -> str:
+        return marks.TONES.get(self.shape, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +48,7 @@ class Timeline:
 
     rows: list[Row]
     lanes: int
-    legend: list[tuple[str, str]]
+    legend: list[Sign]
     branches: int
     forks: int
 
@@ -44,12 +66,12 @@ def build(story: Story) -> Timeline:
     told = [row for row, _ in pairs]
     for row, piece in zip(told, lay_out([node for _, node in pairs]), strict=True):
         row.piece = piece
-    shapes = {row.mark.shape.removesuffix("-ran") if row.left else row.mark.shape for row in told}
+    shapes = {row.mark.shape.removeprefix("rejected-") for row in told}
     return Timeline(
         rows=told,
         lanes=width([row.piece for row in told]),
         legend=[
-            (shape, "did not run" if shape == "ahead" and story.run.status in OVER else word)
+            Sign(shape, "did not run" if shape == "ahead" and story.run.status in OVER else word)
             for shape, word in marks.LEGEND.items()
             if shape in shapes
         ],
@@ -65,49 +87,64 @@ class _Teller:
         self.story = story
         self.by_id = {saved.id: saved for saved in story.saved}
         self.gates: dict[str, list[Asked]] = defaultdict(list)
-        landed = story.landed()
-        self.effects: dict[str, Done] = {
-            landed[done.base, done.step].id: done for done in story.effects if (done.base, done.step) in landed
-        }
+        self.fates = _landed(story)
         self.failures: dict[tuple[str, str], list[Failed]] = defaultdict(list)
+        self.refusals: dict[int, list[Failed]] = defaultdict(list)
         self.forks: dict[str, list[Forked]] = defaultdict(list)
         for gate in story.gates:
             self.gates[gate.base].append(gate)
         for failure in story.failures:
-            self.failures[failure.base, failure.step].append(failure)
+            if failure.validator:
+                self.refusals[failure.seq].append(failure)
+            else:
+                self.failures[failure.base, failure.step].append(failure)
         for fork in story.forks:
             self.forks[fork.origin].append(fork)
-        self.closed = {
-            gate.id
-            for saved in story.saved
-            if saved.kind in ("gate", "recovery")
-            for gate in self.gates[saved.parent]
-            if gate.status != "open"
-        }
+        self.closed = {gate.id: saved.id for saved in story.saved if (gate := self._closed_by(saved)) is not None}
+
+    def _closed_by(self, saved: Saved) -> Asked | None:
+        """The gate whose outcome this checkpoint saves."""
+        if saved.kind not in ("gate", "recovery"):
+            return None
+        about = (saved.step, saved.kind == "recovery")
+        found = (gate for gate in self.gates[saved.parent] if (gate.step, gate.kind == "recovery") == about)
+        return next((gate for gate in found if gate.status != "open"), None)
 
     def pairs(self) -> Iterator[tuple[Row, Node]]:
         """Each row with what the layout needs to know of it."""
         before, tip = "", ""  # the checkpoint saved before this one, and the last row of its branch
         for saved in self.story.saved:
-            yield self._checkpoint(saved, tip if before and saved.parent != before else "")
+            left = tip if before and (saved.parent != before or tip.startswith("refused-")) else ""
+            yield self._checkpoint(saved, left)
             before = tip = saved.id
             for fork in self.forks[saved.id]:
                 yield rows.of_fork(fork), Node(f"run-{fork.run}", saved.id, "fork")
-            for row, node in self._loose_gates(saved):
+            for row, node in [*self._refused(saved), *self._loose_gates(saved)]:
                 yield row, node
                 tip = row.key
         if self.story.newest:
             yield from self._ahead()
 
     def _checkpoint(self, saved: Saved, left: str) -> tuple[Row, Node]:
-        gate = next((gate for gate in self.gates[saved.parent] if gate.id in self.closed), None)
-        row = rows.of_checkpoint(saved, self.story, gate, self.effects.get(saved.id), self.by_id.get(saved.parent))
+        gate = next((gate for gate in self.gates[saved.parent] if self.closed.get(gate.id) == saved.id), None)
+        around = Around(self.story, gate, self.fates.get(saved.id), self.by_id.get(saved.parent))
+        row = rows.of_checkpoint(saved, around)
         row.failures = self.failures.pop((saved.parent, saved.step), [])
         row.head = saved.id == self.story.run.head
         on_path = saved.id in self.story.path
         if not on_path:
             row.left, row.mark = True, marks.beside(row.mark)
         return row, Node(saved.id, saved.parent, "main" if on_path else "rejected", left)
+
+    def _refused(self, saved: Saved) -> Iterator[tuple[Row, Node]]:
+        """The outputs that validators refused while `saved` was the newest checkpoint."""
+        outputs: dict[tuple[str, int], list[Failed]] = defaultdict(list)
+        for failure in self.refusals[saved.seq]:
+            outputs[failure.base, failure.attempt].append(failure)
+        for (base, _), said in outputs.items():
+            row = rows.of_refusal(said)
+            row.left = True
+            yield row, Node(row.key, base if base in self.by_id else saved.id, "rejected")
 
     def _loose_gates(self, saved: Saved) -> Iterator[tuple[Row, Node]]:
         """The gates on the state of `saved` that no checkpoint answers."""
@@ -116,7 +153,7 @@ class _Teller:
         for gate in self.gates[saved.id]:
             if gate.id in self.closed:
                 continue
-            row = rows.of_gate(gate, self.story)
+            row = pending.of_gate(gate)
             row.left = not main
             if gate.status == "open":
                 row.failures = self.failures.pop((saved.id, gate.step), [])
@@ -132,15 +169,16 @@ class _Teller:
                 parent, asked = f"gate-{gate.id}", True
         head = self.by_id.get(run.head)
         ended_there = head is not None and head.step == run.next_step and run.status in OVER
-        current = None if ended_there else rows.of_next(self.story)
+        current = None if ended_there else pending.of_next(self.story)
         if current:
             current.failures = self.failures.pop((run.head, run.next_step), [])
             yield current, Node(current.key, parent, "main" if run.status in ("running", "failed") else "ahead")
             parent = current.key
         if run.status == "completed":
             return
-        for step in self._remaining(whole=run.status == "cancelled" and not asked and not ended_there):
-            row = rows.of_planned(step, over=run.status in OVER)
+        cancelled = run.status == "cancelled" and not asked and not ended_there
+        for step in self._remaining(whole=cancelled or bool(run.ending)):
+            row = pending.of_planned(step, over=run.status in OVER or run.ending in OVER)
             yield row, Node(row.key, parent, "ahead")
             parent = row.key
 
@@ -150,3 +188,10 @@ class _Teller:
         if self.story.run.next_step not in names:
             return []
         return list(self.story.plan[names.index(self.story.run.next_step) + (not whole) :])
+
+
+def _landed(story: Story) -> dict[str, Fate]:
+    """What became of the effect that each checkpoint records, by the checkpoint."""
+    landed = story.landed()
+    of = {(fate.effect.base, fate.effect.step): fate for fate in fates(story.effects, story.reused())}
+    return {landed[place].id: fate for place, fate in of.items() if place in landed}

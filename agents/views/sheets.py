@@ -10,7 +10,9 @@ from django.contrib.auth.models import User
 from django.urls import reverse
 
 from agents.presentation import effects, happenings, head, timeline
+from agents.presentation.fates import fates
 from agents.presentation.happenings import Happening
+from approvals.preflight import sources as preflights
 from checkpoints.models import Event, Run
 from checkpoints.permissions import may
 from checkpoints.values import decode
@@ -19,6 +21,7 @@ from .story import Scene, held, worked
 
 EVENTS = 12
 ALL_EVENTS = 1_000
+RESTING = (Run.Status.WAITING, Run.Status.QUEUED)  # what still has to resume
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,7 @@ class Picked:
 def head_context(scene: Scene, reader: User) -> dict[str, Any]:
     """For runs/_head.html."""
     run, story, gate = scene.run, scene.story, scene.gate
+    took, reused = worked(run)
     return {
         "run": run,
         "status": head.status(story.run, gate),
@@ -50,11 +54,12 @@ def head_context(scene: Scene, reader: User) -> dict[str, Any]:
         "reason": story.run.reason,
         "ended_by": story.run.ended_by,
         "starter": story.run.started_by,
-        "cells": [head.worked(worked(run), held(story.gates, story.now), run.seq), head.outside(story.effects)],
+        "cells": [head.worked(took, held(story.gates, story.now), run.seq, reused), head.outside(story.effects)],
         "gate": gate if gate and gate.visible else None,
         "frozen": story.run.frozen,
         "may_cancel": run.status in Run.LIVE and may(reader, run.team_id, "checkpoints.rewind_run"),
         "stays": effects.stays(story.effects),
+        "preflight": preflights.of_run(run) if run.status in RESTING else None,
     }
 
 
@@ -78,7 +83,7 @@ def effects_context(scene: Scene) -> dict[str, Any]:
     ahead = [step for step in scene.remaining() if step.kind == "effect"]
     under_way = {done.step for done in scene.story.effects if done.base == scene.story.run.head}
     rows = effects.table(
-        scene.story.effects,
+        fates(scene.story.effects, scene.story.reused()),
         {place: saved.seq for place, saved in scene.story.landed().items()},
         [step for step in ahead if step.name not in under_way],
     )

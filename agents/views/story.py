@@ -9,19 +9,23 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.contrib.auth.models import User
-from django.db.models import Sum
+from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
+from agents import unsettled
+from agents.history import Path
 from agents.models import Effect, Failure
 from agents.presentation.facts import Asked, Done, Failed, Forked, Planned, Said, Saved, Standing, Story
 from approvals.models import Decision, Gate
 from approvals.presentation import outcomes
 from checkpoints import store
-from checkpoints.models import Checkpoint, Event, Note, Run
+from checkpoints.models import Checkpoint, Event, Note, Plan, Run
 from checkpoints.plans import PlanSpec, spec_of
+from checkpoints.values import decode
 
 WINDOW = 200  # checkpoints that one page of the timeline draws
 FROZEN = "Integrity fault"  # how the runner begins the reason for which it froze a run
+ORDERED = ("run.rewound", "run.edited", "run.forked")  # events of the checkpoints that a person ordered
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +58,13 @@ def scene_of(run: Run, reader: User, *, before: int | None = None) -> Scene:
     story = Story(
         now=timezone.now(),
         run=standing(run),
-        saved=tuple(saved_of(window)),
+        saved=tuple(saved_of(run, window)),
         path=frozenset(each.id.hex for each in window if each.seq in on_path),
         plan=tuple(Planned(step.name, step.kind, step.irreversible, step.undo, step.guarded) for step in plan.steps),
         gates=tuple(gates_of(run, reader)),
         failures=tuple(failures_of(run)),
         effects=tuple(effects_of(run, plan)),
-        forks=tuple(forks_of(window, reader)),
+        forks=tuple(forks_of(run, window, reader)),
         newest=not window or window[-1].seq == run.seq,
     )
     return Scene(run, plan, story, window[0].seq if window else 0)
@@ -81,6 +85,8 @@ def standing(run: Run) -> Standing:
         ended_by=last.actor_name if last and run.status not in Run.LIVE else "",
         frozen=frozen_of(run),
         origin=origin_of(run),
+        ending=run.ending,
+        halting=run.halt and run.status == Run.Status.RUNNING,
     )
 
 
@@ -102,12 +108,14 @@ def starter(run: Run) -> str:
     return "Holdpoint" if run.started_as == "system" else run.started_as.partition(":")[2] or run.started_as
 
 
-def saved_of(window: Sequence[Checkpoint]) -> Iterable[Saved]:
-    """The checkpoints of the window, with what their steps noted."""
+def saved_of(run: Run, window: Sequence[Checkpoint]) -> Iterable[Saved]:
+    """The checkpoints of the window, with what their steps noted, or who ordered them and why."""
     words: dict[UUID, list[str]] = defaultdict(list)
     for note in Note.objects.filter(checkpoint__in=[each.id for each in window]).order_by("id"):
         words[note.checkpoint].append(bytes(note.text).decode(errors="replace"))
+    twins, by, versions = twins_of(run, window), orders_of(run), versions_of(run, window)
     for each in window:
+        ordered = each.kind in ("rewind", "edit", "fork")
         yield Saved(
             id=each.id.hex,
             seq=each.seq,
@@ -117,8 +125,49 @@ def saved_of(window: Sequence[Checkpoint]) -> Iterable[Saved]:
             at=each.at,
             took=timedelta(microseconds=each.took_us),
             attempt=each.attempt,
-            words=tuple(words[each.id]),
+            words=() if ordered else tuple(words[each.id]),
+            execution=execution_of(each),
+            twin=twins.get(execution_of(each), "") if each.kind == "reused" else "",
+            next_step=each.next_step,
+            by=by.get(each.seq, "") if ordered else "",
+            why=" ".join(words[each.id]) if ordered else "",
+            version=versions.get(each.plan_id, "") if each.kind == "upcast" else "",
         )
+
+
+def execution_of(row: Checkpoint | Effect) -> str:
+    """What was executed: step, input and occurrence. Empty for a checkpoint that is no execution."""
+    return "" if row.input_digest is None else f"{row.step}/{bytes(row.input_digest).hex()}/{row.occurrence}"
+
+
+def twins_of(run: Run, window: Sequence[Checkpoint]) -> dict[str, str]:
+    """What was executed -> where its output was first recorded, for the executions that the window reused."""
+    wanted = {execution_of(each) for each in window if each.kind == "reused"} - {""}
+    if not wanted:
+        return {}
+    steps = {each.step for each in window if each.kind == "reused"}
+    known = Checkpoint.objects.filter(run__lineage=run.lineage, step__in=steps, kind__in=("step", "gate"))
+    columns = known.only("run_id", "seq", "step", "input_digest", "occurrence").order_by("at")
+    places = ((execution_of(each), each) for each in columns)
+    return {
+        name: str(each.seq) if each.run_id == run.pk else f"{each.seq} of R-{each.run_id}"
+        for name, each in places
+        if name in wanted
+    }
+
+
+def orders_of(run: Run) -> dict[int, str]:
+    """Who ordered a rewind, an edit or the fork that the run is, by the checkpoint's number."""
+    found = Event.objects.filter(run_id=run.pk, kind__in=ORDERED).order_by("id")
+    return {int(decode(bytes(each.data)).get("seq", 1)): each.actor_name for each in found}
+
+
+def versions_of(run: Run, window: Sequence[Checkpoint]) -> dict[int, str]:
+    """The agent's versions under which the window's checkpoints were saved, by plan; empty where there was but one."""
+    plans = {each.plan_id for each in window}
+    if plans <= {run.plan_id}:
+        return {run.plan_id: run.plan.version}
+    return dict(Plan.objects.filter(pk__in=plans).values_list("pk", "version"))
 
 
 def gates_of(run: Run, reader: User) -> Iterable[Asked]:
@@ -159,13 +208,16 @@ def failures_of(run: Run) -> Iterable[Failed]:
     """The attempts that did not land, oldest first."""
     for each in Failure.objects.filter(run=run).order_by("pk"):
         told = bytes(each.traceback).decode(errors="replace")
-        yield Failed(each.base.hex, each.step, each.attempt, each.error, told, each.at)
+        place = (each.validator, each.ring, each.seq, each.pk)
+        yield Failed(each.base.hex, each.step, each.attempt, each.error, told, each.at, *place)
 
 
 def effects_of(run: Run, plan: PlanSpec) -> Iterable[Done]:
-    """The run's rows of the effect ledger, in the order in which they were intended."""
+    """The run's rows of the effect ledger, undos among them, in the order in which they were intended."""
     undo = {step.name: step.undo for step in plan.steps}
-    for each in Effect.objects.filter(run=run).order_by("pk"):
+    rows = list(Effect.objects.filter(run=run).select_related("taken_from").order_by("pk"))
+    path = Path.to(run.head) if run.head and any(row.status in unsettled.OPEN for row in rows) else None
+    for each in rows:
         yield Done(
             step=each.step,
             base=each.base.hex,
@@ -175,21 +227,36 @@ def effects_of(run: Run, plan: PlanSpec) -> Iterable[Done]:
             undo=undo.get(each.step, ""),
             error=each.error,
             at=each.settled_at or each.intended_at,
+            id=each.pk,
+            execution=execution_of(each),
+            generation=each.generation,
+            undoes=each.undoes_id or 0,
+            unsettled=bool(path) and off_path(each, path),
+            again=each.again,
+            taken_from=f"R-{each.taken_from.run_id}" if each.taken_from else "",
         )
 
 
-def forks_of(window: Sequence[Checkpoint], reader: User) -> Iterable[Forked]:
+def off_path(row: Effect, path: Path | None) -> bool:
+    """Whether the run has left the effect behind, and nothing has settled it yet."""
+    known = path is not None and row.undoes_id is None and row.status in unsettled.OPEN
+    return known and path is not None and unsettled.abandoned(row, path)
+
+
+def forks_of(run: Run, window: Sequence[Checkpoint], reader: User) -> Iterable[Forked]:
     """The runs that started from a checkpoint of the window and that the reader may see."""
     forks = Run.objects.visible_to(reader).filter(forked_from__in=[each.id for each in window])
     for fork in forks.select_related("started_by").order_by("pk"):
         if fork.forked_from:
-            yield Forked(fork.pk, fork.forked_from.hex, fork.status, fork.created_at, starter(fork))
+            own = fork.title if fork.title != run.title else ""
+            yield Forked(fork.pk, fork.forked_from.hex, fork.status, fork.created_at, starter(fork), own)
 
 
-def worked(run: Run) -> timedelta:
-    """The time that the run's steps took, on every branch."""
-    total = Checkpoint.objects.filter(run=run).aggregate(total=Sum("took_us"))["total"]
-    return timedelta(microseconds=total or 0)
+def worked(run: Run) -> tuple[timedelta, int]:
+    """The time that the run's steps took, on every branch, and how many of them did not have to run."""
+    reused = Count("pk", filter=Q(kind=Checkpoint.Kind.REUSED))
+    found = Checkpoint.objects.filter(run=run).aggregate(total=Sum("took_us"), reused=reused)
+    return timedelta(microseconds=found["total"] or 0), found["reused"]
 
 
 def held(gates: Iterable[Asked], now: datetime) -> timedelta:

@@ -56,7 +56,7 @@ def make_failure(base: int, step: str, attempt: int = 1) -> Failed:
 
 def make_effect(base: int, step: str, status: str = "done", **more: Any) -> Done:
     """One row of the effect ledger."""
-    return Done(step, f"c{base}", "ab" * 32, status, **({"irreversible": False} | more))
+    return Done(step, f"c{base}", status=status, **({"irreversible": False, "key": "ab" * 32} | more))
 
 
 def make_fork(origin: int, run: int = 31) -> Forked:

@@ -164,7 +164,7 @@ def test_a_recovery_gate_shows_the_attempts_that_it_asks_about() -> None:
         ("done", False, "done in the outside world"),
         ("done", True, "done in the outside world, cannot be undone"),
         ("unknown", False, "unknown: it may have happened"),
-        ("failed", False, "failed: provably not done"),
+        ("failed", False, "failed, provably not done"),
     ],
 )
 def test_an_effects_row_says_what_became_of_it(status: str, irreversible: bool, words: str) -> None:
@@ -203,8 +203,8 @@ def test_a_window_of_older_checkpoints_tells_nothing_of_what_is_ahead() -> None:
 
 
 def test_the_legend_explains_only_marks_that_occur() -> None:
-    assert [word for _, word in timeline.build(COMPLETED).legend] == ["ran"]
-    assert [word for _, word in timeline.build(BACK).legend] == ["ran", "rejected", "rewind", "held", "not yet"]
+    assert [sign.word for sign in timeline.build(COMPLETED).legend] == ["ran"]
+    assert [sign.word for sign in timeline.build(BACK).legend] == ["ran", "rejected", "rewind", "held", "not yet"]
 
 
 def test_branches_are_counted() -> None:

@@ -17,6 +17,7 @@ from checkpoints.values import canonical
 from tests.factories import make_card, make_gate, make_plan, make_run, make_spec, make_state, unique
 
 ORDER = {"number": "A-20418", "customer": "Marit Ellery", "total": "1403.90", "paid_on": "2026-02-11"}
+INPUT, CODE = b"\0" * 32, b"\1" * 32  # of every execution here
 PROPOSAL = {"amount": "1284.00", "currency": "EUR", "reply": "Dear Marit, here you are.", "note": None}
 
 
@@ -44,7 +45,9 @@ class Walk:
         self, step: str, writes: Mapping[str, Write], then: str, *, kind: str = "step", took: float = 0.4, **how: Any
     ) -> Snapshot:
         """One step, in `took` seconds. `how` is passed on to the store: status, reason, notes."""
-        header = Header(kind, step, then, took_us=int(took * 1_000_000), attempt=how.pop("attempt", 1))
+        ran = {"input_digest": INPUT, "code_hash": CODE} if kind in ("step", "gate", "reused") else {}
+        place = {"occurrence": how.pop("occurrence", 0), "attempt": how.pop("attempt", 1)}
+        header = Header(kind, step, then, took_us=int(took * 1_000_000), **place, **ran)
         actor = actors.of_agent(self.run.plan.agent)
         self.at = store.save(self.at, dict(writes), claim=self.claim, header=header, actor=actor, **how)
         return self.at
@@ -65,7 +68,7 @@ class Walk:
 
     def effect(self, step: str, status: str = "done", **columns: Any) -> Effect:
         """A row of the effect ledger, started from where the walk stands."""
-        given = {"irreversible": False, "result": canonical({}), "input_digest": b"\0" * 32, "token": self.claim.token}
+        given = {"irreversible": False, "result": canonical({}), "input_digest": INPUT, "token": self.claim.token}
         key = unique(step).encode().hex().ljust(64, "0")[-64:]
         return Effect.objects.create(
             run=self.run, base=self.at.id, step=step, status=status, key=key, **(given | columns)

@@ -1,0 +1,160 @@
+"""What the timeline says where a run was sent back, edited, repaired or brought up, and what was reused or undone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from agents.presentation import head, timeline
+from agents.presentation.facts import Failed, Standing, Story
+from agents.presentation.remarks import Remark
+from agents.presentation.rows import Row
+from tests.run_pages.stories import NOON, OPENING, make_effect, make_gate, make_saved, make_story
+from tests.run_pages.test_timeline import told
+
+PAID = [*OPENING, make_saved(4, "review", kind="gate"), make_saved(5, "pay", execution="pay/a/0")]
+REWOUND = [*PAID, make_saved(6, "propose", kind="rewind", parent=2, by="Ann Okafor", why="The wrong order.")]
+
+
+def row_of(story: Story, seq: int) -> Row:
+    return next(row for row in timeline.build(story).rows if row.seq == seq)
+
+
+def make_refusal(base: int, step: str = "propose", *, seq: int = 0, **more: Any) -> Failed:
+    """One validator's words about what `step` returned."""
+    said = {"validator": "in_budget", "seq": seq or base, "id": base} | more
+    return Failed(f"c{base}", step, said.pop("attempt", 1), "cut", "Over the budget by 12.", NOON, **said)
+
+
+def test_a_rewind_says_where_to_by_whom_and_why() -> None:
+    row = row_of(make_story(REWOUND, [1, 2, 6], status="running", next_step="propose"), 6)
+    assert row.mark.word == "to 2"
+    assert row.remarks == [
+        Remark("the state after read_mail, as a new checkpoint"),
+        Remark("by Ann Okafor:", "The wrong order."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "facts", "name", "word"),
+    [
+        ("edit", {"by": "Ann Okafor"}, "edit", "edited by hand"),
+        ("repair", {"next_step": "propose"}, "repair", "back to propose"),
+        ("upcast", {"version": "2"}, "upcast", "to version 2"),
+        ("fork", {}, "fork", "ran"),
+        ("reopen", {}, "propose", "asked again"),
+        ("reused", {"twin": "3"}, "propose", "reused from 3"),
+        ("reused", {"twin": "3 of R-7"}, "propose", "reused from 3 of R-7"),
+        ("reused", {}, "propose", "reused"),
+    ],
+)
+def test_each_kind_of_checkpoint_has_its_word(kind: str, facts: dict[str, Any], name: str, word: str) -> None:
+    saved = [*OPENING, make_saved(4, "propose", kind=kind, **facts)]
+    row = row_of(make_story(saved, [1, 2, 3, 4], status="running", next_step="review"), 4)
+    assert (row.name, row.mark.word) == (name, word)
+
+
+def test_what_the_runtime_notes_where_nothing_ran_is_not_quoted_as_the_agents() -> None:
+    saved = [*OPENING, make_saved(4, "propose", kind="reused", twin="3", words=("Same input and code.",))]
+    row = row_of(make_story(saved, [1, 2, 3, 4], status="running", next_step="review"), 4)
+    assert row.remarks == [Remark("Same input and code.")]
+
+
+def test_an_answer_that_stands_is_no_reused_step() -> None:
+    saved = [*OPENING, make_saved(4, "review", kind="reused", twin="3")]
+    row = row_of(make_story(saved, [1, 2, 3, 4], status="running", next_step="pay"), 4)
+    assert row.mark.word == "its answer stands, as at 3"
+
+
+def test_an_effect_that_was_taken_back_marks_its_row() -> None:
+    effects = (make_effect(4, "pay", "undone", id=1), make_effect(6, "pay", id=2, undoes=1, at=NOON))
+    row = row_of(make_story(REWOUND, [1, 2, 6], status="running", next_step="propose", effects=effects), 5)
+    assert (row.mark.word, row.mark.shape, row.left) == ("undone", "undone", True)
+    assert row.remarks == [Remark("taken back in the outside world", at=NOON)]
+
+
+def test_an_effect_off_the_path_says_so_until_it_is_settled() -> None:
+    effects = (make_effect(4, "pay", undo="cancel_payment", unsettled=True),)
+    row = row_of(make_story(REWOUND, [1, 2, 6], status="running", next_step="propose", effects=effects), 5)
+    assert row.remarks == [Remark("done in the outside world, off the path by now")]
+
+
+def test_a_refused_output_has_a_row_of_its_own_from_which_the_repair_comes_back() -> None:
+    saved = [*OPENING[:2], make_saved(3, "propose", kind="repair", next_step="propose"), make_saved(4, "propose")]
+    refused = (make_refusal(2), make_refusal(2, validator="in_time", id=9))
+    story = make_story(saved, [1, 2, 3, 4], status="running", next_step="review", failures=refused)
+    assert told(story)[:5] == [
+        "1 input: given", "2 read_mail: ran", "- propose: refused @1", "3 repair: back to propose", "4 propose: ran",
+    ]  # fmt: skip
+    row = timeline.build(story).rows[2]
+    assert row.remarks == [
+        Remark("by in_budget:", "Over the budget by 12."),
+        Remark("by in_time:", "Over the budget by 12."),
+    ]
+    assert [line.kind for line in row.piece.lines if line.top == "25"] == ["back"]
+    assert not row_of(story, 4).failures
+
+
+def test_a_repair_one_ring_wider_leaves_the_branch_that_was_refused() -> None:
+    saved = [*OPENING, make_saved(4, "review", kind="repair", parent=1, next_step="read_mail")]
+    story = make_story(
+        saved, [1, 4], status="running", next_step="read_mail", failures=(make_refusal(3, "review", ring=1),)
+    )
+    assert told(story)[:5] == [
+        "1 input: given", "2 read_mail: ran @1", "3 propose: ran @1", "- review: refused @1",
+        "4 repair: back to read_mail",
+    ]  # fmt: skip
+    assert Remark("the state at 1, as a new checkpoint") in row_of(story, 4).remarks
+
+
+def test_a_refusal_that_ends_at_a_person_stands_before_the_gate_that_asks() -> None:
+    gate = make_gate(2, step="propose", kind="recovery")
+    story = make_story(OPENING[:2], [1, 2], next_step="propose", gates=(gate,), failures=(make_refusal(2),))
+    assert told(story)[2:4] == ["- propose: refused @1", "- propose: held for"]
+
+
+def test_a_step_aside_to_ask_closes_no_other_steps_gate() -> None:
+    withdrawn = make_gate(3, status="withdrawn", closed_at=NOON)
+    asks = make_gate(4, step="pay", kind="recovery", id=44)
+    saved = [*OPENING, make_saved(4, "pay", kind="recovery", next_step="review")]
+    story = make_story(saved, [1, 2, 3, 4], next_step="review", gates=(withdrawn, asks))
+    assert told(story)[2:6] == [
+        "3 propose: ran", "- review: withdrawn", "4 pay: stepped aside to ask", "- pay: held for",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("ending", "line"),
+    [
+        ("completed", "then it completes"),
+        ("cancelled", "then it is cancelled"),
+        ("failed", "then it fails"),
+        ("now", "then it goes on with propose"),
+    ],
+)
+def test_a_run_that_settles_its_effects_says_so_and_what_comes_then(ending: str, line: str) -> None:
+    run = Standing("running", "c2", "propose", ending=ending)
+    assert head.status(run, None).word == "Settling its effects"
+    assert head.status_line(run, None, NOON) == line
+
+
+def test_a_run_that_ends_once_it_is_settled_has_no_steps_ahead() -> None:
+    story = make_story(OPENING, [1, 2, 3], status="running", next_step="review")
+    settling = replace(story, run=replace(story.run, ending="cancelled"))
+    assert told(settling)[3:] == [
+        "- settle: settling its effects", "- review: did not run", "- pay: did not run", "- reply: did not run",
+    ]  # fmt: skip
+
+
+def test_a_run_that_was_asked_to_halt_says_so() -> None:
+    assert "was asked to stop" in head.status_line(Standing("running", "c2", "propose", halting=True), None, NOON)
+
+
+def test_the_legend_explains_every_mark_that_occurs_and_draws_it() -> None:
+    effects = (make_effect(4, "pay", "undone"),)
+    saved = [*REWOUND, make_saved(7, "propose", kind="reused", twin="3")]
+    legend = timeline.build(make_story(saved, [1, 2, 6, 7], status="completed", effects=effects)).legend
+    assert [sign.word for sign in legend] == ["ran", "reused", "undone", "rewind"]
+    assert all(sign.glyph for sign in legend[1:])
