@@ -44,5 +44,17 @@ class NotRecorded(NoSuchCheckpoint):
     """This checkpoint holds a state, and not what made it; only what a step executed can be replayed."""
 
 
+class NoSuchArtifact(CheckpointError):
+    """The artifact is not in the file storage; restore it from the backup."""
+
+    def __init__(self, digest: str) -> None:
+        super().__init__(f"Artifact {digest[:8]} is not in the file storage; restore it from the backup.")
+        self.digest = digest
+
+
+class OtherLineage(CheckpointError):
+    """The two checkpoints have no common ancestor; compare checkpoints of one run, or of a run and its forks."""
+
+
 class PlanChanged(CheckpointError):
     """The agent's code changed under a version that runs still wait on; raise the agent's version."""

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from . import patch
+from . import patch, records
+from .errors import OtherLineage
 from .loading import load_checkpoint
 from .models import Checkpoint, Run
+from .records import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two checkpoints of a lineage: the last that their paths share, and the ways from it to each, without it."""
+
+    ancestor: Record
+    to_a: tuple[Record, ...]
+    to_b: tuple[Record, ...]
 
 
 def history(run: Run, *, before_seq: int | None = None, limit: int = 100) -> list[Checkpoint]:
@@ -36,3 +49,23 @@ def _positions(run: Run) -> Any:
 def diff(a_id: UUID, b_id: UUID) -> list[dict[str, Any]]:
     """Rows of what differs between the states of two checkpoints, as patch.changes gives them."""
     return patch.changes(load_checkpoint(a_id).state, load_checkpoint(b_id).state)
+
+
+def compare(a_id: UUID, b_id: UUID) -> Comparison:
+    """Where two checkpoints of one lineage parted, and what led to each; `diff` has their states.
+
+    Raises NoSuchCheckpoint and OtherLineage.
+    """
+    return parting(records.path(a_id), records.path(b_id))
+
+
+def parting(a: Sequence[Record], b: Sequence[Record]) -> Comparison:
+    """The comparison of the ends of two paths from the root. Raises OtherLineage where they share nothing."""
+    shared = 0
+    for one, other in zip(a, b, strict=False):
+        if one.id != other.id:
+            break
+        shared += 1
+    if not shared:
+        raise OtherLineage
+    return Comparison(a[shared - 1], tuple(a[shared:]), tuple(b[shared:]))

@@ -16,7 +16,7 @@ from . import rings, saving
 from .actors import SYSTEM, Actor
 from .claims import Claim
 from .errors import Fenced, NoSuchCheckpoint
-from .histories import diff, history, path
+from .histories import compare, diff, history, path
 from .lineages import fork, start
 from .loading import load, load_checkpoint
 from .models import Plan, Run
@@ -25,7 +25,8 @@ from .saving import Move
 from .snapshots import Header, Place, Snapshot, draft
 
 __all__ = [
-    "Header", "Snapshot", "diff", "fork", "history", "load", "load_checkpoint", "move_head", "path", "save", "start",
+    "Header", "Snapshot", "compare", "diff", "fork", "history", "load", "load_checkpoint", "move_head", "path", "save",
+    "start",
 ]  # fmt: skip
 
 

@@ -181,6 +181,16 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 STATIC_ROOT = Path(env.text("HOLDPOINT_STATIC_ROOT", str(HOME / "static"))).resolve()
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": str(HOME / "files")}},
+    # By their digest: what is written again is the same content.
+    "artifacts": {
+        "BACKEND": "django.core.files.storage.FileSystemStorage",
+        "OPTIONS": {
+            "location": str(HOME / "artifacts"),
+            "allow_overwrite": True,
+            "file_permissions_mode": 0o600,
+            "directory_permissions_mode": 0o700,
+        },
+    },
     "staticfiles": {"BACKEND": "config.static.Storage"},
 }
 LOGGING = logging.configuration(
@@ -208,7 +218,7 @@ HOLDPOINT_TIME_SLICE = env.number("HOLDPOINT_TIME_SLICE", 10.0, least=0.0, most=
 # The largest state, in bytes of canonical JSON.
 HOLDPOINT_STATE_LIMIT = env.whole("HOLDPOINT_STATE_LIMIT", 16 * 1024 * 1024, least=1024)
 # Dotted names of the modules in which agents are declared.
-HOLDPOINT_AGENTS = env.words("HOLDPOINT_AGENTS", ["agents.examples.refunds"])
+HOLDPOINT_AGENTS = env.words("HOLDPOINT_AGENTS", ["agents.examples.refunds", "agents.examples.jobshop"])
 # A key for the audit's seals; without one they are plain SHA-256.
 HOLDPOINT_SEAL_KEY = env.text("HOLDPOINT_SEAL_KEY")
 # The example agent's outside world: the payment sandbox, and the orders that it looks up.
