@@ -18,8 +18,13 @@ AGREED = (Outcome.Kind.APPROVED, Outcome.Kind.EDITED, Outcome.Kind.ANSWERED)
 def writes(slice: Slice, gate: Gate, outcome: Outcome) -> dict[str, Any]:
     """What an agreement writes into the state at the head."""
     state = patch.apply(outcome.state_patch, slice.snapshot.state)
-    edited: dict[str, Any] = {name: state.get(name) for name in _touched(outcome.state_patch)}
-    return edited | told(slice, gate, outcome, state)
+    return edited(outcome, slice.snapshot.state) | told(slice, gate, outcome, state)
+
+
+def edited(outcome: Outcome, state: dict[str, Any]) -> dict[str, Any]:
+    """The fields of `state` that the edit touches, as it makes them."""
+    after = patch.apply(outcome.state_patch, state)
+    return {name: after.get(name) for name in touched(outcome.state_patch)}
 
 
 def told(slice: Slice, gate: Gate, outcome: Outcome, after: dict[str, Any]) -> dict[str, Any]:
@@ -36,7 +41,7 @@ def told(slice: Slice, gate: Gate, outcome: Outcome, after: dict[str, Any]) -> d
     return {DECISION: fields.dumped(slice.agent.State, DECISION, said)}
 
 
-def _touched(operations: list[dict[str, Any]]) -> set[str]:
+def touched(operations: list[dict[str, Any]]) -> set[str]:
     """The state fields that a JSON Patch reaches into."""
     places = [each[word] for each in operations for word in ("path", "from") if word in each]
     return {tokens(place)[0] for place in places if tokens(place)}

@@ -23,10 +23,12 @@ from checkpoints.plans import StepSpec
 from . import (
     allowances,
     crash,
+    gates,
     meaning,
     observing,
     outputs,
     permits,
+    policies,
     readback,
     recovery,
     settling,
@@ -34,7 +36,7 @@ from . import (
     takeovers,
     unsettled,
 )
-from .errors import EffectFailed, EffectUnknown, NotGranted
+from .errors import EffectFailed, EffectUnknown, NotGranted, WorldChanged
 from .models import Effect
 from .planning import KEY
 from .readback import Found
@@ -67,10 +69,12 @@ def perform(slice: Slice, spec: StepSpec) -> bool:
         return steps.failed(slice, spec, error)
     if slice.attempt > spec.retry + 1:
         return steps.died(slice, spec)
+    if policies.looping(slice, spec):
+        return False
     # What it takes the place of goes first, so that the two never stand side by side.
     if not settling.settle(slice, unsettled.due(slice.unsettled(), slice.plan, about_to=spec.name)):
         return False
-    crash.point("before_step")
+    crash.point("before_step", spec.name)
     if row is not None and unsent:
         return _send(slice, spec, _again(slice, row))
     return _send(slice, spec, intend(slice, spec, permit, _generation(slice, spec)))
@@ -126,7 +130,7 @@ def intend(slice: Slice, spec: StepSpec, permit: permits.Permit, generation: int
 
 def adopt(slice: Slice, spec: StepSpec, row: Effect) -> bool:
     """It was done already, on this input: write the recorded result, send nothing."""
-    crash.point("before_adopt")
+    crash.point("before_adopt", spec.name)
     output = outputs.unpacked(row.returned)
     log.info("effect.adopted", step=spec.name, key=row.key)
     note = f"Done before under the key {row.key[:8]}; its recorded result was taken, nothing was sent."
@@ -142,6 +146,9 @@ def reopen(slice: Slice, spec: StepSpec, reason: NotGranted) -> bool:
     outcome = allowances.last_outcome(slice, spec)
     asking = allowances.gates_for(slice, spec)
     gate = outcome.gate.step if outcome is not None and outcome.gate.step in asking else asking[-1]
+    asked = allowances.last_answer(slice, spec) if isinstance(reason, WorldChanged) else None
+    if asked is not None and gates.done_since(slice, asked):
+        return gates.back(slice, spec, asked, str(reason))
     return slice.save("reopen", spec, {}, gate, counts=False, notes=[str(reason)])
 
 
@@ -161,9 +168,11 @@ def _resume(slice: Slice, spec: StepSpec, row: Effect) -> bool:
         recovery.unknown(slice, spec, row, row.error)
         return False
     if not (spec.idempotent or denied):
-        steps.queue_again(slice.claim, steps.backoff(slice.attempt), "asks the provider again", by=slice.by)
+        steps.queue_again(
+            slice.claim, steps.backoff(slice.attempt, spec.backoff), "asks the provider again", by=slice.by
+        )
         return False
-    crash.point("before_step")
+    crash.point("before_step", spec.name)
     doubt = "" if denied else row.error or "An earlier attempt got no answer."
     return _send(slice, spec, _again(slice, row), doubt=doubt)
 
@@ -222,7 +231,7 @@ def _not_done(
             (row.failed if failed else row.unknown)(str(end), by=slice.by)
             steps.keep(slice, spec, error)
             if safe and again and slice.attempt <= spec.retry:
-                steps.again_later(slice, error)
+                steps.again_later(slice, spec, error)
             elif failed:
                 recovery.quarantine(slice, spec, str(end))
             else:

@@ -9,14 +9,15 @@ from django.db import transaction
 
 from approvals import binding
 from approvals.cards import Action, Card
-from approvals.models import Gate
+from approvals.models import Gate, Outcome
 from approvals.opening import open_gate
 from checkpoints import claims, store
 from checkpoints.errors import Fenced
 from checkpoints.plans import StepSpec
 
-from . import crash, observing, standing, steps
+from . import agreed, crash, leaving, observing, standing, steps
 from .errors import OutputRefused, StepFailed
+from .history import EXECUTED
 from .slices import Slice
 
 
@@ -63,6 +64,27 @@ def wait_for(slice: Slice, gate: Gate) -> bool:
     return True
 
 
+def done_since(slice: Slice, outcome: Outcome) -> bool:
+    """Whether an effect was done on the path since the gate of this outcome asked."""
+    after = slice.path.after(outcome.gate.checkpoint) or []
+    kinds = {step.name: step.kind for step in slice.plan.steps}
+    return any(place.kind in EXECUTED and kinds.get(place.step) == "effect" for place in after)
+
+
+def back(slice: Slice, spec: StepSpec, outcome: Outcome, reason: str) -> bool:
+    """Reopen a gate of whose effects some are done: the run goes back to where it asked, with what was edited there.
+
+    Asked again from where the run is now, a second yes would do once more what is done. From there it is adopted,
+    or undone where the second decision is another one.
+    """
+    target = store.load_checkpoint(outcome.gate.checkpoint)
+    writes = agreed.edited(outcome, target.state)
+    with transaction.atomic():
+        slice.move("reopen", target, spec, writes, next_step=outcome.gate.step, by=slice.by, notes=[reason])
+        leaving.hold(slice.run, slice.path, by=slice.by)
+    return True
+
+
 def _open(slice: Slice, spec: StepSpec, card: Card) -> None:
     slice.check()
     reopened = _reopened(slice, spec, card)
@@ -106,8 +128,9 @@ def _reopened(slice: Slice, spec: StepSpec, card: Card) -> dict[str, Any] | None
     if slice.path.head.kind != "reopen":
         return None
     effect = slice.path.head.step
+    settled = [*slice.path.settled(), slice.path.head.parent]
     gate = (
-        Gate.objects.filter(run_id=slice.run.pk, step=spec.name, checkpoint__in=slice.path.settled())
+        Gate.objects.filter(run_id=slice.run.pk, step=spec.name, checkpoint__in=settled)
         .select_related("outcome", "run__plan")
         .order_by("-pk")
         .first()

@@ -13,17 +13,18 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
+from pydantic import BaseModel
 
-from checkpoints import actors, digests, records, store
+from checkpoints import actors, records, store
 from checkpoints.actors import Actor
 from checkpoints.claims import Claim
 from checkpoints.errors import Fenced
 from checkpoints.models import Run
-from checkpoints.plans import PlanSpec, StepSpec
+from checkpoints.plans import PlanSpec, StepSpec, input_digest
 from checkpoints.records import Record
 from checkpoints.store import Header, Snapshot
 
-from . import crash, doorbell, fields, unsettled
+from . import crash, doorbell, environment, fields, unsettled
 from .base import Agent, RunInfo
 from .heartbeat import Beat
 from .history import Path, Place
@@ -65,7 +66,8 @@ class Slice:
 
     def instance(self) -> Agent:
         """The agent's instance for one execution."""
-        return self.agent(RunInfo(self.run.pk, self.run.title), self.attempt)
+        config = None if self.config is None else self.config.model_copy(deep=True)
+        return self.agent(RunInfo(self.run.pk, self.run.title), self.attempt, config)
 
     def inputs(self, spec: StepSpec, state: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The typed values that a step reads. Raises ValueRefused."""
@@ -73,9 +75,18 @@ class Slice:
         return {name: fields.read(self.agent.State, name, values) for name in spec.reads}
 
     def input_digest(self, spec: StepSpec) -> bytes:
-        """H(step, {read field: its digest}); a field that nobody wrote has none."""
-        read = {name: bytes(self.snapshot.fields[name]).hex() for name in spec.reads if name in self.snapshot.fields}
-        return digests.of_value(["step input", spec.name, read])
+        """The digest of what the step reads, of the state and of the configuration."""
+        return input_digest(spec, self.snapshot.fields, self.config_values)
+
+    @cached_property
+    def config(self) -> BaseModel | None:
+        """The run's configuration."""
+        return environment.config_for(self.run, self.agent)
+
+    @cached_property
+    def config_values(self) -> dict[str, Any]:
+        """The same as JSON values."""
+        return {} if self.config is None else self.config.model_dump(mode="json", by_alias=False)
 
     def check(self) -> None:
         """Raises Fenced where the lease is known to be lost."""
@@ -179,6 +190,7 @@ class Slice:
         if status == Run.Status.QUEUED:
             transaction.on_commit(lambda: doorbell.ring(self.run.pk, self.registered.queue))
         crash.point("after_save", spec.name)
+        transaction.on_commit(lambda: crash.point("after_commit", spec.name))
         return status == Run.Status.RUNNING
 
     def _end_later(self, status: str, reason: str, save: Callable[[], bool]) -> bool:
@@ -192,8 +204,24 @@ class Slice:
 
     def rewind(self, target: Snapshot, spec: StepSpec, writes: Mapping[str, Any], *, back_to: str, by: Actor) -> None:
         """Move the head to `target`'s state, as a new checkpoint that goes on with `back_to`. Raises Fenced."""
-        header = Header(kind="rewind", step=spec.name, next_step=back_to)
-        self.snapshot = store.move_head(target, dict(writes), claim=self.claim, header=header, actor=by)
+        self.move("rewind", target, spec, writes, next_step=back_to, by=by)
+
+    def move(
+        self,
+        kind: str,
+        target: Snapshot,
+        spec: StepSpec,
+        writes: Mapping[str, Any],
+        *,
+        next_step: str,
+        by: Actor,
+        notes: Sequence[str] = (),
+    ) -> None:
+        """The same for whatever `kind` of checkpoint. Raises Fenced."""
+        header = Header(kind=kind, step=spec.name, next_step=next_step)
+        self.snapshot = store.move_head(
+            target, dict(writes), claim=self.claim, header=header, notes=tuple(notes), actor=by
+        )
         for cached in ("path", "executions", "recorded"):
             self.__dict__.pop(cached, None)
         self.attempt = 1

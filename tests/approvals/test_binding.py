@@ -10,6 +10,7 @@ import pytest
 from approvals import binding
 from approvals.binding import Approved, Target
 from approvals.cards import Action, Card, Quote
+from approvals.preconditions import Precondition
 from checkpoints import digests
 from checkpoints.plans import PlanSpec, StepSpec
 
@@ -22,6 +23,7 @@ ACTION = Action(
     pointer="/proposal",
     arguments={"amount": "120.00"},
 )
+CONDITION = Precondition(id="balance", label="the balance is still {value}", observes="balance", value="0.00")
 CARD = Card(title="Refund", resource="sandbox", actions=[ACTION], allows=["pay", "reply"])
 STATE = {"order": {"number": "A-1"}, "proposal": {"amount": "120.00"}, "payment": None}
 PLAN = PlanSpec(
@@ -65,6 +67,7 @@ OTHERS: dict[str, Any] = {
     "actions": (),
     "allows": ("pay",),
     "bound": {},
+    "preconditions": (CONDITION,),
     "answer": {"choice": "again", "value": None},
 }
 
@@ -107,6 +110,7 @@ CARDS: dict[str, Any] = {
     "reasons": ["none"],
     "actions": [],
     "quotes": [Quote(label="Marit Ellery", pointer="/order/note")],
+    "preconditions": [CONDITION],
     "allows": ["pay"],
     "back_to": ["propose"],
     "on_reject": "propose",

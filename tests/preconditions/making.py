@@ -1,0 +1,36 @@
+"""Gates that offer preconditions, opened without an agent: their plan names an observation that nobody makes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from approvals.cards import Card
+from approvals.models import Gate, Policy
+from approvals.preconditions import Precondition
+from checkpoints.models import Run
+from tests.factories import make_card, make_gate, make_team
+from tests.factories.runs import STEPS, make_plan, make_spec
+from tests.factories.runs import make_run as make_any_run
+
+OBSERVING = tuple(replace(step, observes=("balance", "mood")) if step.name == "review" else step for step in STEPS)
+
+
+def make_precondition(id: str = "balance", **fields: Any) -> Precondition:
+    """The balance of the charge, as it was observed."""
+    given = {"label": "the balance is still {value}", "observes": "balance", "value": "0.00 EUR"}
+    return Precondition(id=id, **{**given, **fields})
+
+
+def make_observing_run(policy: Policy | None = None) -> Run:
+    """A run whose gate may observe."""
+    return make_any_run(team=policy.team if policy else make_team(), plan=make_plan(make_spec(steps=OBSERVING)))
+
+
+def make_observing_gate(
+    *offered: Precondition, policy: Policy | None = None, card: Card | None = None, **fields: Any
+) -> Gate:
+    """An open gate that offers these preconditions, or one of each kind."""
+    some = offered or (make_precondition(), make_precondition("mood", observes="mood", value="calm", required=True))
+    whole = replace(card or make_card(), preconditions=some, **fields)
+    return make_gate(run=make_observing_run(policy), policy=policy, card=whole)
