@@ -33,10 +33,20 @@ POINTS = (
     "after_effect",
     "before_save",
     "after_save",
+    "after_commit",
     "before_gate",
     "after_gate",
     "before_outcome",
     "after_outcome",
+    "before_adopt",
+    "before_settle",
+    "before_undo",
+    "after_undo_intent",
+    "after_undo",
+    "before_repair",
+    "after_repair",
+    "before_rewind",
+    "after_rewind",
 )
 LOST = "server closed the connection unexpectedly (a crash that was asked for)"
 _hits: Counter[str] = Counter()
@@ -94,14 +104,14 @@ def _cut() -> None:
     """Lose the connection. Raises OperationalError, here or from the COMMIT of the transaction that is open."""
     if not connection.in_atomic_block:
         _lose()
-    commit = connection._commit
+    commit = connection.commit
 
     def committed_unheard() -> None:
-        del connection._commit
+        del connection.commit
         commit()
         _lose()
 
-    connection._commit = committed_unheard
+    connection.commit = committed_unheard  # type: ignore[method-assign]
 
 
 def _lose() -> None:

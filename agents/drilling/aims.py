@@ -1,0 +1,50 @@
+"""Where to kill: before each step, after it and before its save, after its save. Pure: a walk in, aims out.
+
+A gate is two: the asking, and the saving of what was decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from checkpoints.plans import PlanSpec
+
+from .record import Execution
+from .walk import Aim, Turn
+
+BEFORE, UNSAVED, SAVED = MOMENTS = ("before it", "before its save", "after its save")
+POINTS = {
+    "step": ("before_step", "before_save", "after_commit"),
+    "effect": ("before_step", "after_effect", "after_commit"),
+    "asks": ("before_step", "before_gate", "after_gate"),
+    "decided": ("before_outcome", "before_save", "after_commit"),
+}
+
+
+class Target(NamedTuple):
+    """One step of the undisturbed run, and what it is: step, effect, asks (a gate) or decided (its outcome)."""
+
+    step: str
+    what: str
+    aims: tuple[Aim, Aim, Aim]
+
+
+def targets(plan: PlanSpec, turns: Sequence[Turn], executions: Sequence[Execution]) -> list[Target]:
+    """Every execution of the undisturbed run, on whatever branch, in order."""
+    found = []
+    for turn in turns:
+        landed = [each for each in executions if turn.before < each.seq <= turn.after]
+        for number, each in enumerate(landed):
+            what = "decided" if each.asked else plan.step(each.step).kind.replace("gate", "step")
+            hit = 1 + sum(1 for earlier in landed[:number] if earlier.step == each.step)
+            found.append(_target(turn, each.step, what, hit))
+        asked = next((each for each in executions if turn.asks and each.asked and each.seq == turn.after + 1), None)
+        if asked is not None:
+            found.append(_target(turn, asked.step, "asks", 1))
+    return found
+
+
+def _target(turn: Turn, step: str, what: str, hit: int) -> Target:
+    first, second, third = (Aim(turn.before, turn.answered, f"{point}@{step}:kill:{hit}") for point in POINTS[what])
+    return Target(step, what, (first, second, third))

@@ -1,0 +1,140 @@
+"""Holding one run's end against another's. Pure.
+
+A difference names a step: the first whose output differs although its input did not, else none. What differs between
+two undisturbed runs is `natural`, and is not held against anybody.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from approvals.pointers import covers
+from checkpoints import patch
+from checkpoints.plans import PlanSpec
+
+from .record import Execution, Performed, Record
+
+WIDEST = 40  # characters of a value that is shown
+
+
+class Difference(NamedTuple):
+    """What differs, in words, and the step at fault where one can be named."""
+
+    step: str
+    words: str
+
+
+def natural(first: Record, second: Record) -> list[str]:
+    """The places at which two undisturbed runs' states differ."""
+    return [row["pointer"] for row in patch.changes(first.state, second.state)]
+
+
+def unsteady(plan: PlanSpec, first: Record, second: Record) -> list[Difference]:
+    """Plain steps that gave another output on the same input, though nobody disturbed them; and another path."""
+    if _way(first) != _way(second):
+        return [Difference(_parting(first, second), "two undisturbed runs took different ways")]
+    found: dict[str, Difference] = {}
+    for one, other in _aligned(first, second):
+        spec = plan.step(one.step)
+        rows = _rows(one, other) if spec.kind == "step" and not spec.reads_world else []
+        if rows and one.step not in found:
+            words = f"writes something else on the same input: {_shown(rows)}"
+            found[one.step] = Difference(one.step, words)
+    return list(found.values())
+
+
+def differences(undisturbed: Record, disturbed: Record, plan: PlanSpec, *, allowed: Sequence[str]) -> list[Difference]:
+    """What a killed run's end has other than the undisturbed one's; `allowed` are the natural places."""
+    found = [Difference("", f"does not verify: {problem}") for problem in disturbed.problems]
+    if disturbed.status != undisturbed.status:
+        why = f" ({disturbed.reason})" if disturbed.reason else ""
+        found.append(Difference("", f"is {disturbed.status}{why}, was {undisturbed.status}"))
+    if _way(disturbed) != _way(undisturbed):
+        found.append(Difference(_parting(undisturbed, disturbed), "took another way"))
+    rows = [
+        row
+        for row in patch.changes(undisturbed.state, disturbed.state)
+        if not any(covers(place, row["pointer"]) for place in allowed)
+    ]
+    if rows:
+        found.append(Difference(_culprit(undisturbed, disturbed, rows), _shown(rows)))
+    return found + _ledger(undisturbed, disturbed, plan, allowed)
+
+
+def other_answer(step: str, first: Any, second: Any) -> list[Difference]:
+    """What an effect answered otherwise when it was sent again under its key."""
+    changed = patch.changes(first, second)
+    words = f"answered something else when it was sent again under its key: {_shown(changed)}"
+    return [Difference(step, words)] if changed else []
+
+
+def _ledger(undisturbed: Record, disturbed: Record, plan: PlanSpec, allowed: Sequence[str]) -> list[Difference]:
+    """Effects that were done more often, less often or with another end."""
+    unlike = {place.split("/")[1] for place in allowed if place}
+    before, after = (_counted(each.effects, plan, unlike) for each in (undisturbed, disturbed))
+    found = []
+    for row in sorted(set(before) | set(after)):
+        if before[row] != after[row]:
+            step, _, status = row
+            found.append(Difference(step, f"effect {step} {status} {after[row]} times, was {before[row]}"))
+    return found
+
+
+def _counted(rows: Sequence[Performed], plan: PlanSpec, unlike: set[str]) -> Counter[tuple[str, str, str]]:
+    """How often each (step, input, status) is there; an input that differs by nature counts as the same."""
+    return Counter((row.step, "" if unlike & set(plan.step(row.step).reads) else row.input, row.status) for row in rows)
+
+
+def _culprit(undisturbed: Record, disturbed: Record, rows: Sequence[dict[str, Any]]) -> str:
+    """The first step that wrote something else on the same input; "" where there is none."""
+    fields = {row["pointer"].split("/")[1] for row in rows if row["pointer"]}
+    for one, other in _aligned(undisturbed, disturbed):
+        if any(row["pointer"].split("/")[1] in fields for row in _rows(one, other)):
+            return one.step
+    return ""
+
+
+def _aligned(first: Record, second: Record) -> list[tuple[Execution, Execution]]:
+    """The executions of both paths side by side, as long as they are of the same steps."""
+    pairs = []
+    for one, other in zip(first.path, second.path, strict=False):
+        if one.step != other.step:
+            break
+        pairs.append((one, other))
+    return pairs
+
+
+def _rows(one: Execution, other: Execution) -> list[dict[str, Any]]:
+    """What the same step wrote otherwise on the same input, over the same values before; none where those differ."""
+    if one.input != other.input:
+        return []
+    names = [
+        name for name in one.after if one.before[name] == other.before[name] and one.after[name] != other.after[name]
+    ]
+    return patch.changes(
+        *({name: each.written[name] for name in names if name in each.written} for each in (one, other))
+    )
+
+
+def _way(record: Record) -> list[str]:
+    return [each.step for each in record.path]
+
+
+def _parting(first: Record, second: Record) -> str:
+    """The step after which two ways part."""
+    together = _aligned(first, second)
+    return together[-1][0].step if together else ""
+
+
+def _shown(rows: Sequence[dict[str, Any]]) -> str:
+    words = [f"{row['pointer']} was {_brief(row, 'before')}, is {_brief(row, 'after')}" for row in rows[:3]]
+    return "; ".join(words) + (f"; and {len(rows) - 3} more" if len(rows) > 3 else "")
+
+
+def _brief(row: dict[str, Any], side: str) -> str:
+    if side not in row:
+        return "absent"
+    text = repr(row[side])
+    return text if len(text) <= WIDEST else f"{text[: WIDEST - 1]}…"

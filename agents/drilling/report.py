@@ -1,0 +1,77 @@
+"""What a drill says: before it begins, and what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+
+from checkpoints.plans import PlanSpec
+
+from .aims import MOMENTS
+from .compare import Difference
+from .exercise import ASKS, DIFFERS, MISSED, Kill, Undisturbed
+
+WHAT = {"step": "step", "effect": "effect", "asks": "gate, asking", "decided": "gate, decided"}
+
+
+def warning(plan: PlanSpec) -> list[str]:
+    """What a drill of this agent does to the world."""
+    database: dict[str, Any] = settings.DATABASES["default"]
+    where = f"{database['NAME']} on {database['HOST'] or 'this machine'}"
+    effects = [step for step in plan.steps if step.kind == "effect"]
+    lines = [
+        f"A drill runs {plan.agent} {plan.version} some {3 * len(plan.steps) + 2} times in the database {where}.",
+        'The runs stay there, titled "Drill: …".',
+    ]
+    if not effects:
+        return [*lines, "It has no effects."]
+    lines.append("Each run really performs its effects, on whatever this process is configured for:")
+    return [*lines, *(f"  {step.name:<20} {_fate(step)}" for step in effects)]
+
+
+def _fate(step: Any) -> str:
+    return "cannot be undone" if step.irreversible else f"is undone by {step.undo}"
+
+
+def table(kills: Sequence[Kill]) -> list[str]:
+    """One line for each step of the run, one column for each moment."""
+    rows = [["step", "", *MOMENTS]]
+    for first in range(0, len(kills), len(MOMENTS)):
+        row = kills[first : first + len(MOMENTS)]
+        rows.append([row[0].target.step, WHAT[row[0].target.what], *(kill.word for kill in row)])
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return ["  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def findings(kills: Sequence[Kill], undisturbed: Undisturbed) -> list[str]:
+    """What was found, worst first."""
+    lines = [f"{each.step or 'The run'}, undisturbed: {each.words}." for each in undisturbed.unsteady]
+    for kill in kills:
+        if kill.word not in (DIFFERS, MISSED):
+            continue
+        lines.append(f"{kill.target.step}, killed {kill.moment} (run {kill.run}):")
+        for each in kill.differences:
+            blamed = f"{each.step}: " if each.step and each.step != kill.target.step else ""
+            lines.append(f"  {blamed}{each.words}")
+    asking = list(dict.fromkeys(kill.target.step for kill in kills if kill.word == ASKS))
+    if asking:
+        names = ", ".join(asking)
+        lines.append(
+            f"A person is asked when a worker dies in {names}: nobody else can tell whether it happened. "
+            "An effect that is idempotent or readable asks nobody."
+        )
+    if undisturbed.natural:
+        places = ", ".join(undisturbed.natural)
+        lines.append(f"Not compared, because undisturbed runs differ there too: {places}.")
+    return lines
+
+
+def culprits(kills: Sequence[Kill], unsteady: Sequence[Difference]) -> list[str]:
+    """The steps that are not restartable, as far as they can be named; else those that were killed."""
+    named = [each.step for each in unsteady]
+    for kill in kills:
+        if kill.word in (DIFFERS, MISSED):
+            named += [each.step for each in kill.differences if each.step] or [kill.target.step]
+    return sorted({name for name in named if name})

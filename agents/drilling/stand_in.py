@@ -1,0 +1,30 @@
+"""The agent under a version of the drill's own: the same code, and no worker of the installation has it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+from agents import registry
+from agents.base import Agent, AgentType
+from agents.planning import plan_of
+from agents.registry import Registered
+
+MARK = "-drill"
+LONGEST = 40  # characters of a version
+
+
+def of(known: Registered) -> Registered:
+    """The agent as the drill runs it. Raises AgentError."""
+    version = known.spec.version[: LONGEST - len(MARK)] + MARK
+    body = {"version": version, "__module__": known.agent.__module__, "__doc__": known.agent.__doc__}
+    agent = cast(type[Agent], AgentType(known.agent.__name__, (known.agent,), body))
+    return Registered(agent, replace(plan_of(agent), version=version))
+
+
+def know_only(drilled: Registered) -> None:
+    """Forget every other agent: this process claims runs of this plan alone."""
+    registry.forget()
+    known = registry.agents()
+    known.clear()
+    known[drilled.spec.agent, drilled.spec.version] = drilled

@@ -1,0 +1,104 @@
+"""`manage.py drill AGENT --input FILE|JSON`: kill the agent at every step and see whether it ends as if nobody had."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from agents import registry
+from agents.drilling import report, stand_in
+from agents.drilling.aims import MOMENTS
+from agents.drilling.answers import Answers
+from agents.drilling.children import done_in_child
+from agents.drilling.exercise import Exercise
+from agents.errors import AgentError, InputRefused
+from agents.registry import Registered
+from agents.start import checked
+
+from .run_agent import Command as RunAgent
+from .run_agent import team_named
+
+
+class Command(BaseCommand):
+    """Prints a table of steps and moments. Exit code 1 where a step is not restartable."""
+
+    help = (
+        "Runs an agent again and again, kills its worker at each step (kill -9: before the step, after it and before "
+        "its save, after its save), lets another worker recover it, and compares status, state and effects with an "
+        "undisturbed run. The agent's effects are really performed."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """The agent's name and its one input; see --help."""
+        parser.add_argument("name", help="the agent's name")
+        parser.add_argument("--input", required=True, help="JSON, or a file")
+        parser.add_argument("--answer", default="approve", help="approve, reject, or a JSON file of answers by gate")
+        parser.add_argument(
+            "--as", dest="people", action="append", default=[], help="the username of whoever answers gates; repeatable"
+        )
+        parser.add_argument("--team", default="", help="the team that the runs belong to; the agent's own by default")
+        parser.add_argument("--yes", action="store_true", help="perform the effects")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Say what will be done, do it, say what was found."""
+        try:
+            known = registry.named(options["name"])
+            self.consent(known, yes=options["yes"])
+            self.drill(known, options)
+        except InputRefused as error:
+            lines = [f"  {each['pointer'] or '/'}: {each['message']}" for each in error.errors]
+            raise CommandError("The input was refused:\n" + "\n".join(lines)) from error
+        except AgentError as error:
+            raise CommandError(str(error)) from error
+
+    def consent(self, known: Registered, *, yes: bool) -> None:
+        """Say what a drill does to the world; end here unless the caller wants that."""
+        for line in report.warning(known.spec):
+            self.stdout.write(line)
+        if not yes and any(step.kind == "effect" for step in known.spec.steps):
+            raise CommandError("Nothing was run. With --yes the effects are performed.")
+
+    def drill(self, known: Registered, options: dict[str, Any]) -> None:
+        """Run, kill, compare."""
+        [input, *others] = RunAgent().inputs(known.agent, [options["input"]])
+        if others:
+            raise CommandError(f"A drill takes one input; there are {len(others) + 1} in {options['input']}.")
+        checked(known.agent.State, input)
+        drilled = stand_in.of(known)
+        answers = Answers.read(options["answer"])
+        wanted = options["team"] or known.agent.team
+        people, team = done_in_child(drilled, lambda: _cast(options["people"], wanted))
+        with tempfile.TemporaryDirectory(prefix="drill-") as scratch:
+            exercise = Exercise(drilled, input, team, answers.of(people), Path(scratch))
+            self.exercise(exercise)
+
+    def exercise(self, exercise: Exercise) -> None:
+        """Print as it goes. Raises CommandError where a step is not restartable."""
+        undisturbed = exercise.undisturbed()
+        count = len(undisturbed.targets) * len(MOMENTS)
+        self.stdout.write(f"{len(undisturbed.targets)} steps; killing {count} workers.\n")
+        self.stdout.flush()
+        kills = list(exercise.kills(undisturbed))
+        for line in [*report.table(kills), "", *report.findings(kills, undisturbed)]:
+            self.stdout.write(line)
+        names = report.culprits(kills, undisturbed.unsteady)
+        if names or undisturbed.unsteady:
+            raise CommandError(f"Not restartable: {', '.join(names) or 'the run'}.")
+        self.stdout.write("Restartable at every step.")
+
+
+def _cast(usernames: list[str], team: str) -> tuple[tuple[int, ...], int]:
+    """The ids of those who answer, and of the team. Raises AgentError."""
+    found = dict(User.objects.filter(username__in=usernames).values_list("username", "pk"))
+    missing = [name for name in usernames if name not in found]
+    if missing:
+        raise AgentError(f"There is no user named {', '.join(missing)}.")
+    first = User.objects.get(pk=found[usernames[0]]) if usernames else None
+    try:
+        return tuple(found[name] for name in usernames), team_named(team, first).pk
+    except CommandError as error:
+        raise AgentError(str(error)) from error
