@@ -15,22 +15,11 @@ from .slices import Slice
 
 
 def last_outcome(slice: Slice, spec: StepSpec) -> Outcome | None:
-    """The newest outcome on the path of a gate that could allow `spec`, or of its own recovery."""
-    recovered = Q(gate__step=spec.name, gate__kind="recovery")
-    return _newest(slice, _asked(slice, spec) | recovered)
-
-
-def last_answer(slice: Slice, spec: StepSpec) -> Outcome | None:
-    """The newest outcome on the path of a gate that could allow `spec`, whatever was asked about it since."""
-    return _newest(slice, _asked(slice, spec))
-
-
-def _asked(slice: Slice, spec: StepSpec) -> Q:
-    return Q(gate__step__in=gates_for(slice, spec), gate__kind="review")
-
-
-def _newest(slice: Slice, wanted: Q) -> Outcome | None:
-    found = Outcome.objects.filter(wanted, gate__run_id=slice.run.pk, gate__checkpoint__in=slice.path.settled())
+    """The newest outcome on the path of a gate that could allow `spec`, or of a question that asked for permission."""
+    asked_by = Q(gate__step__in=gates_for(slice, spec), gate__kind="review")
+    recovered = Q(gate__step=spec.name, gate__kind="recovery", to_run__isnull=False)
+    found = Outcome.objects.filter(asked_by | recovered, gate__run_id=slice.run.pk)
+    found = found.filter(gate__checkpoint__in=slice.path.settled())
     return found.select_related("gate", "proposal").order_by("-pk").first()
 
 

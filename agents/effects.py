@@ -23,7 +23,6 @@ from checkpoints.plans import StepSpec
 from . import (
     allowances,
     crash,
-    gates,
     meaning,
     observing,
     outputs,
@@ -36,7 +35,7 @@ from . import (
     takeovers,
     unsettled,
 )
-from .errors import EffectFailed, EffectUnknown, NotGranted, WorldChanged
+from .errors import EffectFailed, EffectUnknown, NotGranted
 from .models import Effect
 from .planning import KEY
 from .readback import Found
@@ -146,9 +145,6 @@ def reopen(slice: Slice, spec: StepSpec, reason: NotGranted) -> bool:
     outcome = allowances.last_outcome(slice, spec)
     asking = allowances.gates_for(slice, spec)
     gate = outcome.gate.step if outcome is not None and outcome.gate.step in asking else asking[-1]
-    asked = allowances.last_answer(slice, spec) if isinstance(reason, WorldChanged) else None
-    if asked is not None and gates.done_since(slice, asked):
-        return gates.back(slice, spec, asked, str(reason))
     return slice.save("reopen", spec, {}, gate, counts=False, notes=[str(reason)])
 
 

@@ -38,7 +38,7 @@ class UpcastFailed(AgentError):
     def __init__(self, reason: str, errors: list[FieldError] | None = None) -> None:
         self.errors = errors or []
         told = "; ".join(f"{e['pointer'] or '/'}: {e['message']}" for e in self.errors)
-        super().__init__(f"{reason}: {told}." if told else reason)
+        super().__init__(f"{reason}: {told}." if told else f"{reason}.")
 
 
 class RewindRefused(AgentError):

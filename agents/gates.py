@@ -9,15 +9,14 @@ from django.db import transaction
 
 from approvals import binding
 from approvals.cards import Action, Card
-from approvals.models import Gate, Outcome
+from approvals.models import Gate
 from approvals.opening import open_gate
 from checkpoints import claims, store
 from checkpoints.errors import Fenced
 from checkpoints.plans import StepSpec
 
-from . import agreed, crash, leaving, observing, standing, steps
+from . import crash, observing, standing, steps
 from .errors import OutputRefused, StepFailed
-from .history import EXECUTED
 from .slices import Slice
 
 
@@ -28,6 +27,8 @@ def ask(slice: Slice, spec: StepSpec) -> bool:
         returned = steps.call(slice, spec)
         crash.point("after_step", spec.name, returned.value)
         card = returned.value
+        if card is None and spec.asks:
+            raise OutputRefused(f"The gate {spec.name} says `-> Card` and asked nothing; say `-> Card | None`.")
         if card is not None and not isinstance(card, Card):
             raise OutputRefused(f"The gate {spec.name} returned {type(card).__name__}; a gate returns a Card or None.")
         asked = None if card is None else observing.with_observations(slice, spec, _asked(spec, card))
@@ -61,27 +62,6 @@ def wait_for(slice: Slice, gate: Gate) -> bool:
         if not Gate.objects.select_for_update().filter(pk=gate.pk, status=Gate.Status.OPEN).exists():
             return False
         claims.release(slice.claim, status="waiting", by=slice.by)
-    return True
-
-
-def done_since(slice: Slice, outcome: Outcome) -> bool:
-    """Whether an effect was done on the path since the gate of this outcome asked."""
-    after = slice.path.after(outcome.gate.checkpoint) or []
-    kinds = {step.name: step.kind for step in slice.plan.steps}
-    return any(place.kind in EXECUTED and kinds.get(place.step) == "effect" for place in after)
-
-
-def back(slice: Slice, spec: StepSpec, outcome: Outcome, reason: str) -> bool:
-    """Reopen a gate of whose effects some are done: the run goes back to where it asked, with what was edited there.
-
-    Asked again from where the run is now, a second yes would do once more what is done. From there it is adopted,
-    or undone where the second decision is another one.
-    """
-    target = store.load_checkpoint(outcome.gate.checkpoint)
-    writes = agreed.edited(outcome, target.state)
-    with transaction.atomic():
-        slice.move("reopen", target, spec, writes, next_step=outcome.gate.step, by=slice.by, notes=[reason])
-        leaving.hold(slice.run, slice.path, by=slice.by)
     return True
 
 
@@ -128,9 +108,8 @@ def _reopened(slice: Slice, spec: StepSpec, card: Card) -> dict[str, Any] | None
     if slice.path.head.kind != "reopen":
         return None
     effect = slice.path.head.step
-    settled = [*slice.path.settled(), slice.path.head.parent]
     gate = (
-        Gate.objects.filter(run_id=slice.run.pk, step=spec.name, checkpoint__in=settled)
+        Gate.objects.filter(run_id=slice.run.pk, step=spec.name, checkpoint__in=slice.path.settled())
         .select_related("outcome", "run__plan")
         .order_by("-pk")
         .first()

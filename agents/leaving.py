@@ -9,7 +9,6 @@ from checkpoints.plans import StepSpec
 from . import unsettled
 from .history import Path
 from .models import Effect
-from .slices import Slice
 
 
 def hold(run: Run, path: Path, *, by: Actor) -> list[Effect]:
@@ -23,14 +22,9 @@ def hold(run: Run, path: Path, *, by: Actor) -> list[Effect]:
     return rows
 
 
-def order_again(slice: Slice, spec: StepSpec) -> None:
-    """The run is sent back to an effect: it is settled, and done again under a new key, rather than adopted."""
-    if spec.kind != "effect":
-        return
-    digest = slice.input_digest(spec)
-    row = done_at(slice.run.pk, spec.name, digest, slice.path.occurrences(spec.name, digest))
-    if row is not None:
-        row.order_again()
+def sent_to(run_id: int, spec: StepSpec, digest: bytes, path: Path) -> Effect | None:
+    """The effect that is done again where the run is sent back to `spec`, with this input at the end of `path`."""
+    return done_at(run_id, spec.name, digest, path.occurrences(spec.name, digest)) if spec.kind == "effect" else None
 
 
 def done_at(run_id: int, step: str, input_digest: bytes, occurrence: int) -> Effect | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
 
@@ -10,11 +11,12 @@ from approvals.models import Gate, Outcome
 from checkpoints import store
 from checkpoints.actors import SYSTEM, Actor
 from checkpoints.errors import ValueRefused
-from checkpoints.ops import Append
 from checkpoints.plans import StepSpec
 
-from . import agreed, crash, effects, fields, leaving, outputs, recovery, settling, steps, takeovers
+from . import agreed, crash, effects, leaving, outputs, recovery, repairs, settling, steps, takeovers
 from .errors import OutputRefused, StepFailed
+from .feedback import appended
+from .history import EXECUTED
 from .models import Effect
 from .slices import Slice
 
@@ -38,6 +40,8 @@ def _review(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
     by = _who(outcome)
     if outcome.kind in agreed.AGREED:
         writes = agreed.writes(slice, gate, outcome)
+        if slice.path.head.kind == "reopen":
+            return _resume(slice, spec, outcome, writes)
         return slice.save("gate", spec, writes, slice.plan.next_after(spec.name), by=by, slice_over=False)
     told = agreed.told(slice, gate, outcome, slice.snapshot.state)
     if outcome.kind == Kind.REJECTED and outcome.then == "back":
@@ -45,6 +49,35 @@ def _review(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
     if outcome.kind == Kind.EXPIRED and spec.on_expire:
         return slice.save("gate", spec, told, spec.on_expire, by=by, slice_over=False)
     return slice.save("gate", spec, told, spec.name, end="cancelled", reason=_why_ended(outcome), by=by)
+
+
+def _resume(slice: Slice, spec: StepSpec, outcome: Outcome, writes: dict[str, Any]) -> bool:
+    """Go on with the effect for whose sake the gate was opened again: what was done since it first closed stands.
+
+    An edit of what that was made of sends the run back to the gate instead, so that it is undone and done anew.
+    """
+    by, effect = _who(outcome), slice.path.head.step
+    before, since = _first_asked(slice, spec)
+    touched = agreed.touched(outcome.state_patch)
+    if before is None or not touched & {name for step in since for name in slice.plan.step(step).reads}:
+        return slice.save("gate", spec, writes, effect, by=by, slice_over=False)
+    target = store.load_checkpoint(before)
+    with transaction.atomic():
+        slice.save("gate", spec, writes, effect, by=by, slice_over=False)
+        slice.rewind(target, spec, {name: writes[name] for name in touched}, back_to=spec.name, by=by)
+        leaving.hold(slice.run, slice.path, by=by)
+    return True
+
+
+def _first_asked(slice: Slice, spec: StepSpec) -> tuple[UUID | None, list[str]]:
+    """Where the gate stood when it last gave permissions, and the steps that were executed since."""
+    since: list[str] = []
+    for place in reversed(slice.path.places):
+        if place.step == spec.name and place.kind in ("gate", "reused"):
+            return place.parent, since
+        if place.kind in EXECUTED:
+            since.append(place.step)
+    return None, since
 
 
 def _send_back(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome, told: dict[str, Any]) -> bool:
@@ -62,20 +95,16 @@ def _send_back(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome, told:
         slice.save("gate", spec, told, back_to, by=by, slice_over=False)
         slice.rewind(target, spec, told | feedback, back_to=back_to, by=by)
         leaving.hold(slice.run, slice.path, by=by)
-        leaving.order_again(slice, slice.plan.step(back_to))
+        again = slice.plan.step(back_to)
+        row = leaving.sent_to(slice.run.pk, again, slice.input_digest(again), slice.path)
+        if row is not None:
+            row.order_again()
     return True
 
 
 def _feedback(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> dict[str, Any]:
-    if not spec.feedback:
-        return {}
-    item = {
-        "text": outcome.words,
-        "by": outcome.by_name or outcome.by,
-        "at": outcome.created_at.isoformat(),
-        "gate": gate.pk,
-    }
-    return {spec.feedback: fields.dumped(slice.agent.State, spec.feedback, Append([item]))}
+    who = outcome.by_name or outcome.by
+    return appended(slice.agent, spec.feedback, text=outcome.words, by=who, at=outcome.created_at, gate=gate.pk)
 
 
 def _recover(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
@@ -88,6 +117,8 @@ def _recover(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool
         return _left(slice, spec, gate, outcome, answer)
     if choice == recovery.HAPPENED and effect is not None:
         return _happened(slice, spec, effect, outcome, answer.get("value"))
+    if choice == recovery.ACCEPT:
+        return repairs.accept(slice, spec, outcome, by=_who(outcome))
     if choice == recovery.TAKE:
         return takeovers.take(slice, spec, by=_who(outcome))
     if choice == recovery.SKIP:
@@ -129,7 +160,8 @@ def _retry(
                 effect.failed(f"{outcome.by_name or outcome.by} says that it did not happen", by=by)
             elif choice == recovery.AGAIN:
                 effect.abandoned(by=by)
-        return slice.save("recovery", spec, {}, spec.name, counts=False, by=by, slice_over=False)
+        told = repairs.said_at_head(slice, spec)
+        return slice.save("recovery", spec, told, spec.name, counts=False, by=by, slice_over=False)
 
 
 def _happened(slice: Slice, spec: StepSpec, effect: Effect, outcome: Outcome, value: Any) -> bool:

@@ -48,7 +48,7 @@ def finish(slice: Slice) -> bool:
 def settle(slice: Slice, rows: list[Effect]) -> bool:
     """Settle these in this order; False where the slice is over, because a person is asked or a pause is due."""
     for row in rows:
-        crash.point("before_settle")
+        crash.point("before_settle", row.step)
         slice.check()
         if not _settled(slice, row):
             return False
@@ -105,7 +105,7 @@ def _undo(slice: Slice, spec: StepSpec, row: Effect) -> bool:
 
 def _intended(slice: Slice, spec: StepSpec, row: Effect, undo: Effect | None) -> Effect:
     """The undo's row, intended under this claim's token. Raises Fenced."""
-    crash.point("before_undo")
+    crash.point("before_undo", spec.name)
     with transaction.atomic():
         if undo is not None and undo.status in (Status.UNKNOWN, Status.FAILED):
             undo.retried(token=slice.claim.token, by=slice.by)
@@ -113,7 +113,7 @@ def _intended(slice: Slice, spec: StepSpec, row: Effect, undo: Effect | None) ->
         else:
             slice.hold_token()
             undo = _row(slice, row)
-    crash.point("after_undo_intent")
+    crash.point("after_undo_intent", spec.name)
     return undo
 
 
@@ -144,9 +144,9 @@ def _send(slice: Slice, spec: StepSpec, row: Effect, undo: Effect) -> bool:
         call_method(slice, spec.undo, left_by(row), key=undo.key)
     except steps.RAISED as error:
         return _not_undone(
-            slice, spec, row, undo, meaning.of(error, "An earlier attempt got no answer." * doubt), error
+            slice, spec, row, undo, meaning.of(error, doubt), error
         )
-    crash.point("after_undo")
+    crash.point("after_undo", spec.name)
     with transaction.atomic():
         undo.done(None, by=slice.by)
         row.undone(by=slice.by)

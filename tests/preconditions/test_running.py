@@ -340,6 +340,9 @@ def test_asked_again_after_a_payment_another_amount_takes_the_first_one_back(wor
     decide(run, preconditions=["awake"])
     advance(run)
     decide(run, "edit", arguments={"pay": {"amount": "20"}})
+    assert advance(run).status == "waiting", "the payment has to be made anew, so the whole is asked about"
+    assert (open_gate(run).title, world.paid()) == ("Pay 20", ["moody"])
+    decide(run)
     assert advance(run).status == "completed"
     assert world.paid() == ["moody", "done"]
     assert [row.status for row in effects(run, "pay") if row.undoes is None] == ["undone", "done"]

@@ -1,0 +1,59 @@
+"""Forking: another run from a checkpoint, with another state, configuration or version where that is wanted.
+
+A fork has no grants and no effects of its own. It reuses what its lineage has recorded, and where it comes to an
+effect that the run it came from has done, it asks before it takes the result over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from checkpoints import actors, store
+from checkpoints.models import Run
+from checkpoints.patch import Op
+
+from . import doorbell, impacts, registry, rewinds, wishes
+from .errors import ImpactChanged
+
+
+def fork(
+    run: Run,
+    *,
+    at: int,
+    by: User,
+    patch: Sequence[Op] = (),
+    config: Mapping[str, Any] | None = None,
+    version: str = "",
+    title: str = "",
+    seen: str = "",
+    key: str | None = None,
+) -> Run:
+    """Start another run from checkpoint `at` of this one; the same `key` gives the same run.
+
+    `patch` changes the state, `config` the configuration, `version` the agent's version. `seen` is the hex digest of
+    the impact that was shown. Raises a RewindRefused: RewindNotAllowed, ImpactChanged.
+    """
+    rewinds.check_may(run, by)
+    target = wishes.target_of(run, at)
+    chosen = wishes.wanted(run, at, patch, config, version)
+    if seen and (now := impacts.of_fork(run, at, patch, config, version)).digest() != seen:
+        raise ImpactChanged(now)
+    with transaction.atomic():
+        made = store.fork(
+            target.id,
+            by=actors.of_user(by),
+            title=title,
+            started_by=by,
+            writes=chosen.writes,
+            plan=chosen.plan,
+            next_step=chosen.next_step,
+            environment=chosen.environment,
+            key=key,
+        )
+        queue = registry.queue_for(chosen.plan)
+        transaction.on_commit(lambda: doorbell.ring(made.pk, queue))
+    return made

@@ -1,0 +1,209 @@
+"""Moving a run's head by a person's word: a rewind to an earlier checkpoint, an edit of one, or settling at once.
+
+The page asks a running worker to halt, waits a little, and then takes the run over, which fences whoever did not
+listen. Head, gates, holds and event change in one transaction; what follows from it the next worker finds out.
+
+Gates are locked before their run, as a decision does it: the other way round the two would wait for each other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from approvals.models import Gate
+from checkpoints import actors, claims, ledger, store
+from checkpoints.claims import Claim
+from checkpoints.models import Run
+from checkpoints.patch import Op
+from checkpoints.permissions import may
+from checkpoints.plans import PlanSpec, input_digest, spec_of
+from checkpoints.store import Header, Snapshot
+
+from . import crash, doorbell, environment, impacts, leaving, registry, unsettled
+from .errors import ImpactChanged, NeedsConfirmation, RewindNotAllowed, RewindRefused
+from .feedback import appended
+from .history import Path
+from .settling import NOW
+from .wishes import check_goes_on, edited, plan_row_of, target_of
+
+HALT_SECONDS = 3.0  # how long a worker is waited for before it is fenced
+MAY = "checkpoints.rewind_run"
+
+
+class _GateOpened(Exception):
+    """The run asked something between the look for its gates and its move: begin again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Move:
+    """Where a run's head goes, and what is written on the way."""
+
+    kind: str  # "rewind" or "edit"
+    target: Snapshot
+    writes: dict[str, Any]
+    reason: str  # for the gates that this withdraws
+    event: str
+    words: str = ""
+    confirm: bool = False
+
+
+def rewind(run: Run, *, to: int, by: User, feedback: str = "", confirm: bool = False, seen: str = "") -> Run:
+    """Go back to checkpoint `to`, and run the step after it again, whatever is recorded.
+
+    `feedback` is read by the agent where its state has a list for it. `confirm`: an effect that cannot be undone may
+    be done once more. `seen` is the hex digest of the impact that was shown; "" where none was. Raises a
+    RewindRefused: RewindNotAllowed, ImpactChanged, NeedsConfirmation.
+    """
+    check_may(run, by)
+    target = target_of(run, to)
+    check_goes_on(target)
+    move = Move(
+        kind="rewind",
+        target=target,
+        writes={},
+        reason=f"The run was rewound to checkpoint {to}.",
+        event="run.rewound",
+        words=feedback,
+        confirm=confirm,
+    )
+    return _move(run, move, by, seen, lambda: impacts.of_rewind(run, to, feedback))
+
+
+def edit(run: Run, *, at: int, patch: Sequence[Op], by: User, feedback: str = "", seen: str = "") -> Run:
+    """Change the state of checkpoint `at` by a JSON Patch, and go on from there; only what reads the change runs.
+
+    Raises as `rewind` does; `errors` of a RewindRefused name what the agent's state does not take.
+    """
+    check_may(run, by)
+    target = target_of(run, at)
+    check_goes_on(target)
+    writes = edited(run, target, patch)
+    move = Move(
+        kind="edit",
+        target=target,
+        writes=writes,
+        reason=f"The state of checkpoint {at} was edited.",
+        event="run.edited",
+        words=feedback,
+    )
+    return _move(run, move, by, seen, lambda: impacts.of_edit(run, at, patch, feedback))
+
+
+def settle_now(run: Run, *, by: User) -> Run:
+    """Undo at once what the run left behind, rather than when nothing ahead can adopt it. Raises RewindRefused."""
+    check_may(run, by)
+
+    def settle(claim: Claim) -> None:
+        if not unsettled.of_run(run.pk, Path.to(_head(claim))):
+            raise RewindRefused("The run has left nothing behind that could be undone.")
+        ended = run.status if run.status not in Run.LIVE else ""
+        claims.release(claim, status=Run.Status.QUEUED, reason=run.reason, by=actors.of_user(by))
+        _end_in(run, ended or NOW, run.reason if ended else "")
+        ledger.record("run.settling", subject=f"run:{run.pk}", run=run, by=actors.of_user(by))
+
+    return taken(run, by, settle)
+
+
+def check_may(run: Run, by: User) -> None:
+    """Raises RewindNotAllowed."""
+    if not may(by, run.team_id, MAY):
+        raise RewindNotAllowed("You may not rewind, edit, fork or settle runs of this team.")
+
+
+def taken(run: Run, by: User, change: Callable[[Claim], None]) -> Run:
+    """Take the run over, whoever works on it, and change it in one transaction; the run as it is then."""
+    halted(run, by)
+    while True:
+        try:
+            with transaction.atomic():
+                gates = list(Gate.objects.open().filter(run=run).select_for_update().order_by("pk"))
+                run.refresh_from_db()
+                change(claims.take_over(run, actors.of_user(by)))
+                if Gate.objects.open().filter(run=run).exclude(pk__in=[gate.pk for gate in gates]).exists():
+                    raise _GateOpened
+        except _GateOpened:
+            continue
+        run.refresh_from_db()
+        doorbell.ring(run.pk, registry.queue_for(run.plan))
+        return run
+
+
+def halted(run: Run, by: User) -> None:
+    """Ask the run's worker to let go of it, and wait a moment; what does not listen is fenced afterwards."""
+    if not claims.ask_to_halt(run, actors.of_user(by)):
+        return
+    until = time.monotonic() + HALT_SECONDS
+    while time.monotonic() < until and Run.objects.filter(pk=run.pk, status=Run.Status.RUNNING, halt=True).exists():
+        time.sleep(0.05)
+
+
+def _move(run: Run, move: Move, by: User, seen: str, impact: Callable[[], Any]) -> Run:
+    def go(claim: Claim) -> None:
+        if seen and (now := impact()).digest() != seen:
+            raise ImpactChanged(now)
+        crash.point("before_rewind", move.target.next_step)
+        _send_back(run, move)
+        _save(run, move, claim, by)
+        crash.point("after_rewind", move.target.next_step)
+
+    return taken(run, by, go)
+
+
+def _send_back(run: Run, move: Move) -> None:
+    """Where the run is sent back to an effect, it is done again rather than adopted. Raises NeedsConfirmation."""
+    if move.kind != "rewind":
+        return
+    plan = spec_of(plan_row_of(run, move.target.seq))
+    step = plan.step(move.target.next_step)
+    config = environment.recorded(run).get("config", {})
+    digest = input_digest(step, move.target.fields, config)
+    row = leaving.sent_to(run.pk, step, digest, Path.to(move.target.id))
+    if row is None:
+        return
+    if row.irreversible and not move.confirm:
+        raise NeedsConfirmation([step.name])
+    row.order_again()
+
+
+def _save(run: Run, move: Move, claim: Claim, by: User) -> None:
+    actor, target = actors.of_user(by), move.target
+    header = Header(kind=move.kind, step=target.next_step, next_step=target.next_step)
+    notes = (move.words,) if move.words else ()
+    writes = move.writes | _feedback(run, spec_of(plan_row_of(run, target.seq)), move.words, by, claim.clock())
+    saved = store.move_head(
+        target, writes, claim=claim, header=header, status=Run.Status.QUEUED, notes=notes, actor=actor
+    )
+    Run.objects.filter(pk=run.pk).update(plan_id=target.plan_id)
+    for gate in Gate.objects.open().filter(run=run).order_by("pk"):
+        gate.withdraw(by=actor, reason=move.reason)
+    leaving.hold(run, Path.to(saved.id), by=actor)
+    data = {"to": target.seq, "seq": saved.seq, "step": target.next_step}
+    ledger.record(move.event, subject=f"run:{run.pk}", run=run, by=actor, data=data, text=move.words or None)
+
+
+def _feedback(run: Run, plan: PlanSpec, words: str, by: User, at: datetime) -> dict[str, Any]:
+    """The words in the list that the agent's gates or validators use, where it has one."""
+    if not words:
+        return {}
+    known = registry.agents().get((plan.agent, plan.version))
+    field = next((step.feedback for step in plan.steps if step.feedback), "")
+    if known is None or not field:
+        return {}
+    return appended(known.agent, field, text=words, by=actors.of_user(by).name, at=at)
+
+
+def _head(claim: Claim) -> Any:
+    if claim.head is None:
+        raise RewindRefused("The run has no checkpoint yet.")
+    return claim.head
+
+
+def _end_in(run: Run, ending: str, reason: str) -> None:
+    Run.objects.filter(pk=run.pk).update(ending=ending, ending_reason=reason)

@@ -1,0 +1,117 @@
+"""What a person wants of a run, checked before anything is written: a checkpoint, an edit of its state, a fork."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from checkpoints import patch as patches
+from checkpoints import store
+from checkpoints.errors import NotVerified, ValueRefused
+from checkpoints.models import Checkpoint, Plan, Run
+from checkpoints.ops import DROP
+from checkpoints.patch import Op
+from checkpoints.store import Snapshot
+
+from . import environment, fields, registry
+from .environment import Environment
+from .errors import InputRefused, RewindRefused, UnknownAgent
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a fork begins with."""
+
+    plan: Plan
+    next_step: str
+    writes: dict[str, Any]
+    environment: Environment
+
+
+def target_of(run: Run, seq: int) -> Snapshot:
+    """The saved state of one of the run's checkpoints. Raises RewindRefused."""
+    found = Checkpoint.objects.filter(run=run, seq=seq).values_list("id", flat=True).first()
+    if found is None:
+        raise RewindRefused(f"R-{run.pk} has no checkpoint {seq}.")
+    try:
+        return store.load_checkpoint(found)
+    except NotVerified as error:
+        raise RewindRefused(f"Checkpoint {seq} does not verify, so nothing can go on from it: {error}") from error
+
+
+def check_goes_on(target: Snapshot) -> None:
+    """Raises RewindRefused where nothing follows the checkpoint."""
+    if not target.next_step:
+        raise RewindRefused(f"The run had ended at checkpoint {target.seq}; choose an earlier one.")
+
+
+def plan_row_of(run: Run, seq: int) -> Plan:
+    """The plan under which a checkpoint of the run was saved."""
+    return Checkpoint.objects.select_related("plan").get(run=run, seq=seq).plan
+
+
+def edited(run: Run, target: Snapshot, operations: Sequence[Op], *, plan_id: int = 0) -> dict[str, Any]:
+    """The fields that a JSON Patch changes, as they will be saved; checked by its own plan unless another is given.
+
+    Raises RewindRefused with every error at once.
+    """
+    known = registry.plans().get(plan_id or target.plan_id)
+    if known is None:
+        raise RewindRefused("This server does not have the agent's version, so it cannot check an edit of its state.")
+    try:
+        state = patches.apply(list(operations), target.state)
+        whole = fields.normalised(known.agent.State, state)
+    except ValueRefused as error:
+        raise RewindRefused("The edit does not fit.", [{"pointer": error.pointer, "message": error.reason}]) from error
+    except ValidationError as error:
+        raise RewindRefused("The edited state is none that the agent takes.", fields.errors_of(error)) from error
+    made = {name: whole[name] for name in state if name in whole}
+    changed = {name: value for name, value in made.items() if name not in target.state}
+    changed |= {
+        name: made[name] for name in made if name in target.state and not patches.same(made[name], target.state[name])
+    }
+    changed |= dict.fromkeys(target.state.keys() - made.keys(), DROP)
+    if not changed and not plan_id:
+        raise RewindRefused("The edit changes nothing.")
+    return changed
+
+
+def wanted(
+    run: Run, at: int, patch: Sequence[Op], config: Mapping[str, Any] | None = None, version: str = ""
+) -> Wanted:
+    """What the fork would begin with, checked. Raises RewindRefused with every error."""
+    target = target_of(run, at)
+    check_goes_on(target)
+    recorded = plan_row_of(run, at)
+    plan = _version(recorded, version)
+    steps = registry.plans()[plan.pk].spec.steps if plan.pk in registry.plans() else ()
+    if plan.pk != recorded.pk and target.next_step not in {step.name for step in steps}:
+        raise RewindRefused(f"{plan} has no step {target.next_step}, with which the fork would go on.")
+    writes = edited(run, target, patch, plan_id=plan.pk) if patch or plan.pk != recorded.pk else {}
+    return Wanted(plan, target.next_step, writes, _environment(run, plan, config))
+
+
+def _version(recorded: Plan, version: str) -> Plan:
+    if version in ("", recorded.version):
+        return recorded
+    try:
+        return registry.register(registry.named(recorded.agent, version))
+    except UnknownAgent as error:
+        raise RewindRefused(str(error)) from error
+
+
+def _environment(run: Run, plan: Plan, config: Mapping[str, Any] | None) -> Environment:
+    """The run's own environment, with the fork's configuration over it."""
+    known = registry.plans().get(plan.pk)
+    recorded = environment.recorded(run)
+    if config is None or known is None:
+        if config:
+            raise RewindRefused("This server does not have the agent's version, so it cannot check a configuration.")
+        return recorded
+    try:
+        return environment.current(known.agent, {**recorded.get("config", {}), **config})
+    except InputRefused as error:
+        raise RewindRefused("The configuration does not fit.", error.errors) from error

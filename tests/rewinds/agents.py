@@ -1,0 +1,182 @@
+"""Agents for the tests of rewinds: what they do to the world outside is a line in a file, whose path is in the state."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from agents import Action, Agent, Append, Card, Done, EffectFailed, EffectUnknown, Jump, effect, gate, step, undo
+
+
+def write_line(path: str, *words: object) -> None:
+    """Append one line to an external ledger, in one write."""
+    with Path(path).open("a") as ledger:
+        ledger.write(" ".join(map(str, words)) + "\n")
+
+
+def fails_now(flag: str) -> bool:
+    """Whether a file tells the outside world to fail; once."""
+    there = bool(flag) and Path(flag).exists()
+    if there:
+        Path(flag).unlink()
+    return there
+
+
+class Feedback(BaseModel):
+    """What a person sent back."""
+
+    text: str
+    by: str
+    gate: int
+
+
+class Chain(Agent):
+    """Plain steps in a row, of which some read what others write."""
+
+    name = "chain"
+
+    class State(BaseModel):
+        """`ran` shows which steps ran, in what order; it is read by none."""
+
+        ledger: str = ""
+        a: int = 1
+        b: int = 1
+        double: int = 0
+        other: int = 0
+        big: bool = False
+        said: str = ""
+        log: list[str] = []
+        feedback: list[Feedback] = []
+
+    @step
+    def twice(self, ledger: str, a: int) -> dict[str, Any]:
+        """Read a."""
+        write_line(ledger, "twice", a)
+        return {"double": a * 2, "log": Append(["twice"])}
+
+    @step
+    def aside(self, ledger: str, b: int) -> dict[str, Any]:
+        """Read b alone."""
+        write_line(ledger, "aside", b)
+        return {"other": b + 1, "log": Append(["aside"])}
+
+    @step
+    def judge(self, ledger: str, double: int) -> dict[str, Any]:
+        """Give the same for many inputs: the ripple may end here."""
+        write_line(ledger, "judge", double)
+        return {"big": double > 100, "log": Append(["judge"])}
+
+    @step(reads_world=True)
+    def look(self, ledger: str) -> dict[str, Any]:
+        """Look outside: never reused."""
+        write_line(ledger, "look")
+        return {}
+
+    @step
+    def say(self, ledger: str, big: bool, other: int) -> dict[str, Any]:
+        """Read what the others made."""
+        write_line(ledger, "say", big, other)
+        return {"said": f"{big} {other}", "log": Append(["say"])}
+
+
+class Payments(Agent):
+    """A loop that pays whoever is in the list, one after the other."""
+
+    name = "payments"
+
+    class State(BaseModel):
+        """`place` counts; `current` is who is paid now."""
+
+        ledger: str
+        people: list[str]
+        place: int = 0
+        current: str = ""
+        receipt: str = ""
+        receipts: list[str] = []
+
+    @step
+    def take(self, people: list[str], place: int) -> Any:
+        """Take the next, or end."""
+        if place >= len(people):
+            return Done()
+        return {"current": people[place], "place": place + 1}
+
+    @effect(undo="cancel", guarded=False)
+    def pay(self, ledger: str, current: str, *, key: str) -> dict[str, Any]:
+        """Pay."""
+        write_line(ledger, "pay", current, key[:8])
+        return {"receipt": f"{current}-{key[:8]}"}
+
+    @undo(idempotent=True)
+    def cancel(self, ledger: str, receipt: str) -> None:
+        """Take it back."""
+        write_line(ledger, "cancel", receipt)
+
+    @step
+    def keep(self, receipt: str) -> Any:
+        """Note it, and go round."""
+        return Jump("take", {"receipts": Append([receipt])})
+
+
+class Booking(Agent):
+    """An order that is asked about, booked, charged and told: undoable, made of one another, and one that is final."""
+
+    name = "booking"
+
+    class State(BaseModel):
+        """`flag` and `undo_flag` are files that make the world fail once."""
+
+        ledger: str
+        size: int = 1
+        offer: int = 0
+        flag: str = ""
+        undo_flag: str = ""
+        room: str = ""
+        charge: str = ""
+        told: str = ""
+        feedback: list[Feedback] = []
+        decision: dict[str, Any] | None = None
+
+    @step
+    def plan(self, size: int, feedback: list[Feedback]) -> dict[str, Any]:
+        """Offer."""
+        return {"offer": size * 10 - len(feedback)}
+
+    @gate(allows=["book", "pay", "tell"], edits=["offer"], on_reject="plan")
+    def review(self, offer: int) -> Card:
+        """Ask."""
+        return Card(title=f"Book for {offer}?", actions=[Action(id="offer", effect="pay", pointer="/offer")])
+
+    @effect(undo="unbook")
+    def book(self, ledger: str, offer: int, *, key: str) -> dict[str, Any]:
+        """Book a room."""
+        write_line(ledger, "book", offer, key[:8])
+        return {"room": f"room {key[:8]}"}
+
+    @undo
+    def unbook(self, ledger: str, room: str) -> None:
+        """Give the room back."""
+        write_line(ledger, "unbook", room)
+
+    @effect(undo="refund")
+    def pay(self, ledger: str, flag: str, room: str, offer: int, *, key: str) -> dict[str, Any]:
+        """Charge for the room."""
+        write_line(ledger, "pay", room, key[:8])
+        if fails_now(flag):
+            raise EffectUnknown("the line was cut")
+        return {"charge": f"charge {key[:8]}"}
+
+    @undo
+    def refund(self, ledger: str, undo_flag: str, charge: str) -> None:
+        """Give the money back."""
+        if fails_now(undo_flag):
+            raise EffectFailed("refused: 422")
+        write_line(ledger, "refund", charge)
+
+    @effect(irreversible=True)
+    def tell(self, ledger: str, charge: str, *, key: str) -> dict[str, Any]:
+        """Tell the guest; that cannot be undone."""
+        write_line(ledger, "tell", charge, key[:8])
+        return {"told": charge}

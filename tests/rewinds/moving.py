@@ -1,0 +1,53 @@
+"""Moving runs in the tests: by ann of the run's team, to the checkpoint of a step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from agents import rewinds
+from agents.models import Effect
+from checkpoints.models import Checkpoint, Run
+from tests.factories import ann
+
+
+def lines(ledger: str, *, words: int = 2) -> list[str]:
+    """The external ledger, each line's first words."""
+    path = Path(ledger)
+    return [" ".join(line.split()[:words]) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def after(run: Run, step: str, *, last: bool = True) -> int:
+    """The number of a checkpoint that `step` led to."""
+    found = Checkpoint.objects.filter(run=run, step=step, kind__in=("step", "reused", "gate", "input"))
+    return int(found.order_by("-seq" if last else "seq").values_list("seq", flat=True)[0])
+
+
+def before(run: Run, step: str) -> int:
+    """The number of the checkpoint that `step` last started from."""
+    parent = Checkpoint.objects.get(run=run, seq=after(run, step)).parent
+    return int(Checkpoint.objects.values_list("seq", flat=True).get(pk=parent))
+
+
+def edit(run: Run, at: int, **said: Any) -> Run:
+    """Change the named fields of a checkpoint's state."""
+    changes = {name: value for name, value in said.items() if name not in ("feedback", "seen")}
+    rest = {name: value for name, value in said.items() if name not in changes}
+    patch = [{"op": "add", "path": f"/{name}", "value": value} for name, value in changes.items()]
+    return rewinds.edit(run, at=at, patch=patch, by=ann(run.team), **rest)
+
+
+def rewind(run: Run, to: int, **said: Any) -> Run:
+    """Go back to a checkpoint."""
+    return rewinds.rewind(run, to=to, by=ann(run.team), **said)
+
+
+def since(run: Run, seq: int) -> list[tuple[str, str]]:
+    """(kind, step) of what was saved after a checkpoint."""
+    return list(Checkpoint.objects.filter(run=run, seq__gt=seq).order_by("seq").values_list("kind", "step"))
+
+
+def fates(run: Run) -> list[tuple[str, str]]:
+    """(step, status) of the run's effects, oldest first; undos are told by "undo of"."""
+    rows = Effect.objects.filter(run=run).order_by("pk")
+    return [(("undo of " if row.undoes_id else "") + row.step, row.status) for row in rows]
