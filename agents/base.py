@@ -335,6 +335,8 @@ def gate(
 ) -> Callable[[Function], Function]:
     """A step that asks people. The method returns the Card to show, or None where there is nothing to ask.
 
+    One annotated `-> Card` always asks, and is held to it: what comes after it is then foretold no further than that.
+
     `allows`: the effects that a yes permits; `edits`: the fields that a reviewer may change; `on_reject`: the step
     it goes back to unless the reviewer says another; `on_expire`: the step to go on with when nobody answered;
     `observes`: the observations that its card may make preconditions of.

@@ -15,7 +15,7 @@ from checkpoints.plans import PlanSpec, StepSpec
 from . import feedback, fields
 from .base import MARK, Agent, Declaration, Method
 from .errors import AgentError
-from .writes import config_of, inferred, jumps_of, source_of
+from .writes import always_asks, config_of, inferred, jumps_of, source_of
 
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,99}")
 VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
@@ -115,6 +115,7 @@ def _spec(agent: type[Agent], name: str, method: Callable[..., Any], said: Decla
         ends=ends,
         config=config_of(method),
         readable=said.readable,
+        asks=said.kind == "gate" and always_asks(method),
         observes=said.observes,
         validators=said.validators,
         rings=said.rings if said.validators else 0,

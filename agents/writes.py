@@ -69,6 +69,13 @@ def config_of(fn: Callable[..., Any]) -> tuple[str, ...]:
     return ("*",) if whole else tuple(found)
 
 
+def always_asks(fn: Callable[..., Any]) -> bool:
+    """Whether a gate is annotated `-> Card`, and not as one that may have nothing to ask."""
+    said = inspect.signature(inspect.unwrap(fn)).return_annotation
+    name = said if isinstance(said, str) else getattr(said, "__name__", "")
+    return name.rpartition(".")[2] == "Card"
+
+
 def _is_config(node: ast.AST) -> bool:
     return (
         isinstance(node, ast.Attribute)

@@ -51,6 +51,7 @@ class StepSpec:
     ends: bool = False
     config: tuple[str, ...] = ()  # names of the configuration that it uses
     readable: str = ""  # the method that asks the provider, by key, what became of the effect
+    asks: bool = False  # a gate that always has something to ask
     observes: tuple[str, ...] = ()  # a gate's observations of the world, which may become preconditions
     validators: tuple[str, ...] = ()
     rings: int = 0  # how far back a refused output is taken to the producers of its inputs

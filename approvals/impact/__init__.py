@@ -12,3 +12,11 @@ nothing fails: a step that fails, a provider that does not answer and a world th
 Pure: plain data in (`facts`), plain data out (`Impact`). No tables are read here. `sources` is where whoever has
 the facts offers them.
 """
+
+from .facts import EffectFact, Execution, GateFact, GrantFact, History, Target
+from .predict import impact
+from .result import Impact, Row, Verdict
+
+__all__ = [
+    "EffectFact", "Execution", "GateFact", "GrantFact", "History", "Impact", "Row", "Target", "Verdict", "impact",
+]  # fmt: skip

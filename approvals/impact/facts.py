@@ -1,7 +1,7 @@
 """What an impact is worked out from: a plan, what was recorded, and where the run would go on.
 
 Whoever has the tables fills these in. Lists are oldest first. What is dear to read is a function, called only
-where it is needed; digests are raw bytes, 32 of them.
+where it is needed; digests are raw bytes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from checkpoints.ops import Write
 from checkpoints.plans import PlanSpec
 
 AGREED = ("approved", "edited", "answered")  # outcomes that let a run go on
-OPEN = "open"
+OPEN, REJECTED = "open", "rejected"
 
 Writes = Mapping[str, Write]
 Fields = Mapping[str, bytes]  # field -> digest
@@ -30,8 +30,9 @@ def nothing() -> Writes:
 class Execution:
     """A checkpoint with an input digest: kind "step" (effects too), "gate" or "reused".
 
-    `parent` is the checkpoint it was executed from. `writes()` are the writes that a reuse of it would save, and
-    `reads()` the digests of the fields that its step read, where they can be had; a field without a value is left out.
+    `parent` is the checkpoint it was executed from. `writes()` are the writes that a reuse of it would save; it
+    raises a CheckpointError where they cannot be, so that the step runs. `reads()` are the digests of the
+    fields that its step read, where they can be had; a field that had no value is left out.
     """
 
     id: str
@@ -51,10 +52,11 @@ class Execution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectFact:
-    """An effect's row. Only those of agents' effects, not the undos'; the newest generation has the highest number.
+    """An effect's row, in any run of the lineage. Only those of agents' effects, not the undos'.
 
     `returned()` is what adopting it would save: (writes, where it went on; None for the plan's next step).
-    `again`: a person sent the run back to it, so that it is undone and not adopted.
+    `again`: a person sent the run back to it, so that it is undone and not adopted. `undo` is empty where nothing
+    takes it back: it is irreversible, or its result was taken over from another run.
     """
 
     id: int
@@ -89,12 +91,15 @@ class GrantFact:
 class GateFact:
     """A gate that asked, in any run of the lineage. One that had nothing to ask is an Execution alone.
 
-    `kind` is its outcome's, or "open". `execution` is the id of the checkpoint that saved its outcome. `current`:
-    what it shows as the run, the agent, the version and the plan is what it would show now.
+    `kind` is its outcome's, or "open"; `seq` is the number of the checkpoint at which it stood, and `execution` the
+    id of the one that saved its outcome. `current`: the agent, the version and the plan that it shows are those that
+    it would show now. `fields` are the digests that the fields into which its actions point had when it asked; None
+    where that is not known.
     """
 
     id: int
     run: int
+    seq: int
     step: str
     input_digest: bytes | None
     code_hash: bytes = b""
@@ -103,6 +108,7 @@ class GateFact:
     execution: str = ""
     recovery: bool = False  # it asked how to go on after a fault
     current: bool = True
+    fields: Fields | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +117,7 @@ class Target:
 
     `path` are the executions from the root to there, a fork's origin included; `gates` are the ids of the gates whose
     outcome is on that path. `novel` are fields whose new value no record can have; `unknown` are fields whose new
-    value is not known yet, with the steps on whom it depends. Neither needs to be in `state` or `fields`.
+    value is not known yet, with the steps on whom it depends. Both go before what `state` and `fields` say.
     """
 
     run: int  # the run that goes on; 0: a fork that is not made yet
@@ -120,14 +126,19 @@ class Target:
     state: Mapping[str, Any]
     fields: Fields
     gates: Sequence[int] = ()
+    sent: int = 0  # how much of the path lies before the point to which a person last moved the run, or changed it
+    fork: bool = False  # the run was forked from another, or would be
+    own: frozenset[str] = frozenset()  # effects that a person said this fork does itself
     forced: bool = False  # `next_step` runs whatever is recorded
     again: bool = False  # a person sends it back to `next_step`: an effect that was done there is done again
+    leave: bool = False  # where the run ends here, what it left behind stays as it is
     novel: frozenset[str] = frozenset()
     unknown: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    grants: Sequence[GrantFact] = ()  # what the decision itself would give
-    config: Mapping[str, Any] = field(default_factory=dict)  # the run's configuration, name -> value
-    settles: Mapping[int, str] = field(default_factory=dict)  # effect id -> status that the decision itself gives it
-    deciding: int = 0  # the gate that is decided; any other open one is withdrawn
+    config: Mapping[str, Any] = field(default_factory=dict)  # the run's configuration, as JSON values
+    settled: Mapping[int, str] = field(default_factory=dict)  # effect id -> the status that the decision gives it
+    awaited: frozenset[int] = frozenset()  # effects on which the run waits to hear: not left behind
+    deciding: int = 0  # the gate that is decided
+    grants: Sequence[GrantFact] = ()  # what that decision gives
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,9 +147,14 @@ class History:
 
     run: int
     plan: PlanSpec
-    executions: Sequence[Execution] = ()  # of all runs and branches; where two match, the last is reused
+    executions: Sequence[Execution] = ()  # of all runs and branches, by time: where two match, the last is reused
     effects: Sequence[EffectFact] = ()
     gates: Sequence[GateFact] = ()
     head_path: Sequence[Execution] = ()  # from the root to the run's head
     head_gates: Sequence[int] = ()  # ids of the gates whose outcome is on that path
+    sent: int = 0  # how much of it lies before the newest rewind, edit, fork or upcast
+    forced: bool = False  # a person or a repair sent the run to where its head stands
+    ending: bool = False  # the run ends as soon as what it left behind is settled
+    fork: bool = False
+    own: frozenset[str] = frozenset()  # as a Target's
     config: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,117 @@
+"""A gate on the walk: an earlier answer stands, it asks, or it may ask.
+
+A gate asks whether there is anything to ask by looking at what it reads. One that asked, or had nothing to ask, on
+this very input does the same again; of any other nothing is known, unless its plan says that it always asks.
+"""
+
+from __future__ import annotations
+
+from checkpoints.errors import CheckpointError, ValueRefused
+from checkpoints.plans import StepSpec
+
+from .facts import AGREED, REJECTED, GateFact
+from .records import LANDED, agreed, may_match
+from .result import Verdict
+from .values import Reading, Steps
+from .walk import Walk, told_at
+
+WILL, MAY, STANDS = Verdict.WILL, Verdict.MAY, Verdict.STANDS
+
+
+def gate(walk: Walk, spec: StepSpec, *, forced: bool) -> str | None:
+    """Name what becomes of it; where the walk goes on, or None."""
+    reading = walk.state.reading(spec)
+    if reading.digest is None:
+        return _of_unknown(walk, spec, reading, forced=forced)
+    passed = any(each.input_digest == reading.digest for each in walk.records.passes(spec))
+    asked = [each for each in walk.records.asked(spec.name) if each.input_digest == reading.digest]
+    drawn = [each for each in asked if each.code_hash == bytes.fromhex(spec.code_hash)]
+    if passed and drawn:
+        return _may(walk, spec, frozenset({spec.name}))
+    if passed:
+        walk.name(spec, STANDS, "same")
+        walk.landed(spec, reading)
+        return walk.flow.plan.next_after(spec.name)
+    surely = bool(drawn) or spec.asks
+    if forced:
+        return _asks(walk, spec, "forced") if surely else _may(walk, spec, frozenset({spec.name}))
+    return _again(walk, spec, reading, asked, surely=surely)
+
+
+def _again(walk: Walk, spec: StepSpec, reading: Reading, asked: list[GateFact], *, surely: bool) -> str | None:
+    """The newest gate that people closed and that showed the same decides: where it still holds, nobody is asked."""
+    perhaps, holds = False, None
+    closed = [each for each in asked if each.execution and each.kind in (*AGREED, REJECTED)]
+    for each in closed:
+        same = _same(walk, spec, each)
+        holds = _holds(walk, each)
+        if same is True:
+            if holds is True and not perhaps and walk.branched:
+                return _standing(walk, spec, reading, each)
+            perhaps = perhaps or holds is not False
+            break
+        perhaps = perhaps or (same is None and holds is not False)
+    if perhaps or not surely:
+        return _may(walk, spec, frozenset({spec.name}))
+    return _asks(walk, spec, "permit" if closed and agreed(closed[0]) else _why(walk, spec))
+
+
+def _of_unknown(walk: Walk, spec: StepSpec, reading: Reading, *, forced: bool) -> str | None:
+    """A gate whose input is not known asks certainly where nothing recorded could stand for it."""
+    asked = [] if forced or reading.novel else walk.records.asked(spec.name)
+    earlier = [each for each in asked if agreed(each) and _same(walk, spec, each) is not False]
+    passes = any(may_match(each, reading) for each in walk.records.passes(spec))
+    if spec.asks and not earlier and not passes:
+        return _asks(walk, spec, "forced" if forced else "novel" if reading.novel else _why(walk, spec))
+    return _may(walk, spec, reading.on or frozenset({spec.name}))
+
+
+def _why(walk: Walk, spec: StepSpec) -> str:
+    return "input" if walk.records.ran_before(spec.name) else "new"
+
+
+def _asks(walk: Walk, spec: StepSpec, why: str) -> None:
+    walk.name(spec, WILL, why, asks=True)
+    walk.stop(spec)
+
+
+def _may(walk: Walk, spec: StepSpec, on: Steps) -> None:
+    walk.name(spec, MAY, "reads", on, asks=True)
+    on = on | {spec.name}
+    walk.state.blur(told_at(spec), on)
+    walk.over(walk.flow.plan.successors(spec.name), on)
+
+
+def _same(walk: Walk, spec: StepSpec, gate: GateFact) -> bool | None:
+    """Whether it would show what that gate showed; None where that cannot be known."""
+    if not gate.current:
+        return False
+    if gate.code_hash != bytes.fromhex(spec.code_hash) or spec.observes or gate.fields is None:
+        return None
+    now = [walk.state.digest(name) for name in gate.fields]
+    if any(found is not None and found != was for found, was in zip(now, gate.fields.values(), strict=True)):
+        return False
+    return None if None in now else True
+
+
+def _holds(walk: Walk, gate: GateFact) -> bool | None:
+    """Whether people agreed and all that they allowed is done and wanted; None where that may change before."""
+    if not agreed(gate) or not all(grant.used_by for grant in gate.grants):
+        return False
+    used = {grant.used_by for grant in gate.grants}
+    rows = [row for row in walk.records.own if row.id in used]
+    if len(rows) < len(used) or any(row.status not in LANDED or row.again or row.id in walk.again for row in rows):
+        return False
+    return None if used & walk.shaky.keys() else True
+
+
+def _standing(walk: Walk, spec: StepSpec, reading: Reading, gate: GateFact) -> str | None:
+    saved = next((each for each in walk.records.history.executions if each.id == gate.execution), None)
+    try:
+        writes = {} if saved is None else saved.writes()
+        walk.state.write(writes)
+    except (CheckpointError, ValueRefused):
+        return _may(walk, spec, frozenset({spec.name}))
+    walk.name(spec, STANDS, "same")
+    walk.landed(spec, reading)
+    return walk.flow.plan.next_after(spec.name)

@@ -1,0 +1,96 @@
+"""Where a run may go by its plan, without anybody's word.
+
+A step whose output is not known may go any of the ways that its plan gives it. What is certain in spite of that is
+found where every one of those ways leads to the same step, and nothing on them could stop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from checkpoints.plans import PlanSpec, StepSpec
+
+END = ""
+
+
+@dataclass(frozen=True)
+class Merge:
+    """The step to which every way leads, and the steps that may run on the way there."""
+
+    step: str
+    between: frozenset[str]
+
+
+class Flow:
+    """A plan, asked for its ways. Names that it does not have lead nowhere."""
+
+    def __init__(self, plan: PlanSpec) -> None:
+        self.plan = plan
+        self.steps = {step.name: step for step in plan.steps}
+
+    @cached_property
+    def ways(self) -> dict[str, frozenset[str]]:
+        """Step -> where it may go, "" for the end; a judged step also back to whatever made what it reads."""
+        return {name: frozenset(self.plan.successors(name) | self.suspects(name)) for name in self.steps}
+
+    @cached_property
+    def order(self) -> list[str]:
+        """The steps in the order of definition."""
+        return [step.name for step in self.plan.steps]
+
+    def suspects(self, name: str) -> set[str]:
+        """The steps to which a refused output of `name` may be taken back, itself left out."""
+        step = self.steps[name]
+        found: set[str] = set()
+        reading = {name}
+        for _ in range(step.rings if step.validators else 0):
+            wanted = {field for each in reading for field in self.steps[each].reads}
+            reading = {each.name for each in self.plan.steps if each.kind == "step" and wanted & set(each.writes)}
+            found |= reading
+        return found - {name}
+
+    def reach(self, starts: Iterable[str], *, avoiding: Iterable[str] = ()) -> set[str]:
+        """The steps that may run from `starts` on, these included; a step in `avoiding` is not gone through."""
+        barred = set(avoiding)
+        found: set[str] = set()
+        left = [name for name in starts if name in self.steps]
+        while left:
+            at = left.pop()
+            if at in found or at in barred:
+                continue
+            found.add(at)
+            left += [name for name in self.ways[at] if name in self.steps]
+        return found
+
+    def ends(self, starts: Iterable[str], *, avoiding: str) -> bool:
+        """Whether the run may end, from `starts` on, without going through `avoiding`."""
+        names = set(starts)
+        return END in names or any(END in self.ways[name] for name in self.reach(names, avoiding=[avoiding]))
+
+    def merge(self, starts: frozenset[str]) -> Merge | None:
+        """The first step to which every way from `starts` leads; None where there is none, or where a way may stop.
+
+        It takes for granted that no loop goes on for ever. What asks a person, or may need a permission, may stop.
+        """
+        found: list[Merge] = []
+        for name in self.reach(starts):
+            if not self.ends(starts, avoiding=name):
+                found.append(Merge(name, frozenset(self.reach(starts, avoiding=[name]))))
+        nearest = min(found, key=lambda each: len(each.between), default=None)
+        if nearest is None or any(self._may_stop(self.steps[name]) for name in nearest.between):
+            return None
+        return nearest
+
+    def after(self, name: str) -> set[str]:
+        """The steps that may run once `name` has run."""
+        return self.reach(self.ways[name]) if name in self.steps else set()
+
+    def gates_for(self, effect: str) -> list[str]:
+        """The gates that can allow an effect."""
+        return [step.name for step in self.plan.steps if effect in step.allows]
+
+    @staticmethod
+    def _may_stop(step: StepSpec) -> bool:
+        return step.kind == "gate" or step.guarded or bool(step.loop_guard)

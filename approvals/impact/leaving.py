@@ -1,0 +1,73 @@
+"""What becomes of the effects that a choice leaves behind, named to the end of the run.
+
+One that nothing ahead can adopt is undone, at the latest before the run ends. One that a step ahead may still adopt
+may be undone. One that nothing takes back stays as it is. What a person may yet say at a later gate is not foreseen,
+but for what they may edit there.
+"""
+
+from __future__ import annotations
+
+from .facts import EffectFact
+from .records import IN_DOUBT, UNSETTLED, may_match
+from .result import Row, Verdict
+from .values import NOTHING, State, Steps
+from .walk import Walk, told_at, undoable
+
+
+def left(walk: Walk) -> list[Row]:
+    """A row for each effect that is off the path and not certainly adopted, newest first."""
+    on_path = {(each.step, each.input_digest, each.occurrence) for each in walk.target.path}
+    rows = [row for row in walk.records.own if _is_left(walk, row, on_path)]
+    ahead = _ahead(walk)
+    return [_row(walk, row, ahead) for row in sorted(rows, key=lambda row: row.id, reverse=True)]
+
+
+def _is_left(walk: Walk, row: EffectFact, on_path: set[tuple[str, bytes, int]]) -> bool:
+    if row.status not in UNSETTLED or row.id in walk.adopted or row.id in walk.target.awaited or walk.target.leave:
+        return False
+    again = row.again or row.id in walk.again
+    return again or (row.step, row.input_digest, row.occurrence) not in on_path
+
+
+def _row(walk: Walk, row: EffectFact, ahead: State | None) -> Row:
+    again = row.again or row.id in walk.again
+    on: Steps = frozenset({row.step}) if row.status in IN_DOUBT else NOTHING
+    may = row.status in IN_DOUBT
+    if not again:
+        for chance in walk.chances:
+            if chance.reading.step == row.step and may_match(row, chance.reading):
+                may, on = True, on | chance.on
+        if ahead is not None and _reachable(walk, row, ahead):
+            may, on = True, on | walk.ahead_on
+    verdict = Verdict.CANNOT if not undoable(row) else Verdict.MAY_UNDONE if may else Verdict.UNDONE
+    return Row(
+        step=row.step,
+        kind="effect",
+        verdict=verdict,
+        on=walk.in_order(on),
+        why="left",
+        effect=row.id,
+        irreversible=row.irreversible,
+        again=row.again or row.id in walk.again,
+        title=row.title,
+    )
+
+
+def _ahead(walk: Walk) -> State | None:
+    """The state after the walk, with all that may still be written unknown; None where the run ends with the walk."""
+    if walk.ahead is None:
+        return None
+    after = walk.state.copy()
+    for name in walk.flow.reach(walk.ahead):
+        spec = walk.flow.steps[name]
+        words = [spec.feedback] if spec.feedback else []
+        after.blur([*spec.writes, *words, *(told_at(spec) if spec.kind == "gate" else ())], walk.ahead_on)
+    return after
+
+
+def _reachable(walk: Walk, row: EffectFact, ahead: State) -> bool:
+    """Whether a step after the walk may adopt the effect."""
+    if row.step not in walk.flow.reach(walk.ahead or ()):
+        return False
+    reading = ahead.reading(walk.flow.steps[row.step])
+    return may_match(row, reading) and row.occurrence >= walk.counts[row.step, row.input_digest]

@@ -1,0 +1,183 @@
+"""An effect on the walk: what was done with this very input is adopted, anything else is performed.
+
+Performing needs a permission where the effect is guarded: an unused grant of the last gate that could give one, for
+exactly this. Without it the run goes back to that gate. Adopting needs none. A fork does not take over what another
+run has done without asking.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from checkpoints.errors import CheckpointError, ValueRefused
+from checkpoints.plans import StepSpec
+
+from .facts import EffectFact, GateFact, GrantFact
+from .records import IN_DOUBT, LANDED, may_match
+from .result import Verdict
+from .values import Reading, Steps
+from .walk import Chance, Walk
+
+WILL, MAY, STANDS = Verdict.WILL, Verdict.MAY, Verdict.STANDS
+
+
+class Permit(NamedTuple):
+    """Whether the effect may be performed; None where that cannot be known. `gate` is the one that would ask."""
+
+    given: bool | None
+    gate: str = ""
+
+
+def effect(walk: Walk, spec: StepSpec, *, forced: bool) -> str | None:
+    """Name what becomes of it; where the walk goes on, or None."""
+    reading = walk.state.reading(spec)
+    at = walk.occurrence(reading)
+    if at is None or reading.digest is None:
+        return _of_unknown(walk, spec, reading)
+    row = walk.records.newest((spec.name, reading.digest, at))
+    if row is None:
+        foreign = [each for each in walk.records.foreign(spec.name) if _at(each, reading, at)]
+        return _take_over(walk, spec, reading, foreign[-1]) if foreign else _perform(walk, spec, reading, "new")
+    if forced and walk.target.again and row.status in LANDED:
+        walk.again.add(row.id)
+    if row.again or row.id in walk.again:
+        return _perform(walk, spec, reading, "forced")
+    if row.status in LANDED:
+        return _adopt(walk, spec, reading, row)
+    if row.status in IN_DOUBT:
+        walk.name(spec, MAY, "doubt", frozenset({spec.name}), effect=row, asks=True)
+        walk.chances.append(Chance(reading, frozenset({spec.name})))
+        return _anywhere(walk, spec, frozenset({spec.name}))
+    return _perform(walk, spec, reading, "new")
+
+
+def _of_unknown(walk: Walk, spec: StepSpec, reading: Reading) -> str | None:
+    """Of an effect whose input is not known: whether anything that was done could be what it does."""
+    held = walk.held()
+    done = [
+        row
+        for row in [*walk.records.generations(spec.name), *walk.records.foreign(spec.name)]
+        if row.status in (*LANDED, *IN_DOUBT) and not row.again and row.id not in walk.again
+        and (row.step, row.input_digest, row.occurrence) not in held and may_match(row, reading)
+    ]  # fmt: skip
+    if not done:
+        return _perform(walk, spec, reading, "novel" if reading.novel else "new")
+    on = reading.on or frozenset({spec.name})
+    walk.name(spec, MAY, "reads", on)
+    walk.chances.append(Chance(reading, on))
+    certain = all(row.run == walk.target.run and row.status in LANDED for row in done)
+    return _perhaps(walk, spec, reading, on, certain=certain)
+
+
+def _adopt(walk: Walk, spec: StepSpec, reading: Reading, row: EffectFact) -> str | None:
+    """It was done with this very input: its result is taken, and nothing is sent."""
+    if row.id in walk.shaky:
+        on = walk.shaky[row.id]
+        walk.name(spec, MAY, "reads", on, effect=row)
+        walk.chances.append(Chance(reading, on))
+        return _perhaps(walk, spec, reading, on, certain=True)
+    try:
+        writes, goto = row.returned()
+        walk.state.write(writes)
+    except (CheckpointError, ValueRefused):
+        walk.name(spec, MAY, "adopted", frozenset({spec.name}), effect=row)
+        walk.chances.append(Chance(reading, frozenset({spec.name})))
+        return _anywhere(walk, spec, frozenset({spec.name}))
+    walk.name(spec, STANDS, "adopted", effect=row)
+    walk.adopted.add(row.id)
+    walk.landed(spec, reading)
+    return walk.flow.plan.next_after(spec.name) if goto is None else goto
+
+
+def _perhaps(walk: Walk, spec: StepSpec, reading: Reading, on: Steps, *, certain: bool) -> str | None:
+    """Go on after an effect that is adopted or performed; `certain`: nobody is asked about what was done."""
+    permitted = permit(walk, spec).given and not walk.doubtful(spec)
+    walk.settle(spec, on)
+    if not (permitted and certain):
+        return _anywhere(walk, spec, on)
+    walk.landed(spec, reading)
+    return walk.gave(spec, on)
+
+
+def _perform(walk: Walk, spec: StepSpec, reading: Reading, why: str) -> str | None:
+    allowed = permit(walk, spec)
+    if allowed.given is False:
+        walk.name(spec, MAY, "permit", frozenset({allowed.gate}))
+        asking = walk.flow.steps[allowed.gate]
+        walk.name(asking, WILL, "permit", asks=True)
+        walk.stop(asking)
+        walk.ahead = frozenset({spec.name, asking.name, *(walk.ahead or ())})
+        return None
+    doubts = walk.doubtful(spec)
+    if doubts or allowed.given is None:
+        on = doubts or frozenset({allowed.gate})
+        walk.name(spec, MAY, "doubt" if doubts else "permit", on, asks=bool(doubts))
+        return _anywhere(walk, spec, on)
+    walk.name(spec, WILL, why)
+    walk.settle(spec, frozenset({spec.name}))
+    walk.landed(spec, reading)
+    return walk.gave(spec, frozenset({spec.name}))
+
+
+def _take_over(walk: Walk, spec: StepSpec, reading: Reading, row: EffectFact) -> None:
+    """Another run has done this: whoever answers says whether it is done once more."""
+    here = frozenset({spec.name})
+    walk.name(spec, MAY, "takeover", here, effect=row, asks=True)
+    walk.state.blur(spec.writes, here)
+    walk.asks, walk.ahead, walk.ahead_on = spec.name, walk.flow.ways[spec.name], here
+
+
+def _anywhere(walk: Walk, spec: StepSpec, on: Steps) -> None:
+    """It may be performed, or a person asked: all that may follow either way is named."""
+    walk.state.blur(spec.writes, on)
+    walk.settle(spec, on)
+    walk.over({*walk.flow.ways[spec.name], *(walk.flow.gates_for(spec.name) if spec.guarded else ())}, on)
+
+
+def permit(walk: Walk, spec: StepSpec) -> Permit:
+    """Whether the effect has a permission for what it would do here."""
+    if not spec.guarded:
+        return Permit(True)
+    asking = walk.flow.gates_for(spec.name)
+    last = _last_gate(walk, spec, asking)
+    would_ask = last.step if last is not None and last.step in asking else asking[-1] if asking else spec.name
+    if last is None:
+        return Permit(False, would_ask)
+    grants = _grants(walk, spec, last)
+    unused = [grant for grant in grants if not grant.used_by]
+    if not unused or _executed_since(walk, spec, last) >= len(grants) or not last.current:
+        return Permit(False, would_ask)
+    covers = [_covers(walk, grant) for grant in unused]
+    return Permit(True if all(covers) else None, would_ask)
+
+
+def _last_gate(walk: Walk, spec: StepSpec, asking: list[str]) -> GateFact | None:
+    """The newest gate on the path that could allow it, or that asked about it."""
+    on_path = [gate for gate in walk.records.gates if gate.id in walk.target.gates]
+    found = [gate for gate in on_path if (gate.step == spec.name if gate.recovery else gate.step in asking)]
+    return max(found, key=lambda gate: gate.id, default=None)
+
+
+def _grants(walk: Walk, spec: StepSpec, gate: GateFact) -> list[GrantFact]:
+    given = walk.target.grants if gate.id == walk.target.deciding else gate.grants
+    return [grant for grant in given if grant.effect == spec.name]
+
+
+def _executed_since(walk: Walk, spec: StepSpec, gate: GateFact) -> int:
+    """How often the effect landed on the path after that gate."""
+    before = [each for each in walk.target.path if each.run == gate.run and each.seq > gate.seq]
+    walked = walk.path[len(walk.target.path) :]
+    return sum(each.step == spec.name for each in before) + sum(each.step == spec.name for each in walked)
+
+
+def _covers(walk: Walk, grant: GrantFact) -> bool:
+    """Whether what was approved is certainly what it would do: no digest, for a field that was not there."""
+    if grant.fields is None:
+        return False
+    return all(
+        walk.state.digest(name) == was if was else name not in walk.state.fields for name, was in grant.fields.items()
+    )
+
+
+def _at(row: EffectFact, reading: Reading, at: int) -> bool:
+    return row.input_digest == reading.digest and row.occurrence == at

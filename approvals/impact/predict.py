@@ -1,0 +1,46 @@
+"""From facts to an impact."""
+
+from __future__ import annotations
+
+from checkpoints.plans import StepSpec
+
+from . import asking, performing, steps
+from .facts import History, Target
+from .leaving import left
+from .records import Records
+from .result import Impact, Verdict
+from .walk import Walk
+
+VISIT = {"step": steps.step, "gate": asking.gate, "effect": performing.effect}
+
+
+def impact(history: History, target: Target) -> Impact:
+    """What would happen if the run went on as `target` says."""
+    walk = Walk.begin(Records(history, target), target)
+    at: str | None = target.next_step
+    forced = target.forced
+    while at:
+        at, forced = _visit(walk, at, forced=forced), False
+    ends = at == "" and walk.ahead is None
+    return Impact(rows=(*walk.finished(), *left(walk)), asks=walk.asks, ends=ends)
+
+
+def _visit(walk: Walk, name: str, *, forced: bool) -> str | None:
+    spec = walk.flow.steps.get(name)
+    if spec is None:  # the plan has lost the step: nothing can be said
+        walk.over(walk.flow.order, frozenset())
+        return None
+    if _guarded(walk, spec):
+        walk.name(spec, Verdict.MAY, "guard", frozenset({name}), asks=True)
+        walk.state.blur(spec.writes, frozenset({name}))
+        walk.over({name}, frozenset({name}))
+        return None
+    return VISIT[spec.kind](walk, spec, forced=forced)
+
+
+def _guarded(walk: Walk, spec: StepSpec) -> bool:
+    """Whether the step may have run as often on this path as its guard allows."""
+    if not spec.loop_guard:
+        return False
+    times = sum(entry.step == spec.name for entry in walk.path)
+    return times >= spec.loop_guard or bool(spec.catch) or spec.name in walk.blurred

@@ -1,0 +1,105 @@
+"""What was recorded, asked the way the engine asks it: what can be reused, adopted, or stands."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import timedelta
+
+from checkpoints.plans import StepSpec
+
+from .facts import AGREED, OPEN, EffectFact, Execution, GateFact, History, Target
+from .values import Reading
+
+LANDED = ("done", "kept")  # effects that a later execution may adopt
+IN_DOUBT = ("intended", "unknown")
+UNSETTLED = ("done", *IN_DOUBT)
+EXECUTED = ("step", "reused")
+READ_AT_MOST = 32  # records whose inputs are looked at to rule them out; beyond that, any of them may match
+
+Key = tuple[str, bytes, int]  # step, input digest, occurrence
+
+
+class Records:
+    """A history, with the statuses that the decision itself gives."""
+
+    def __init__(self, history: History, target: Target) -> None:
+        self.history, self.target = history, target
+        self._executions: dict[str, list[Execution]] = defaultdict(list)
+        for each in history.executions:
+            self._executions[each.step].append(each)
+        self.effects = [self._as_decided(row) for row in history.effects]
+        self.own = [row for row in self.effects if row.run == target.run and target.run]
+        self.gates = [gate for gate in history.gates if gate.run == target.run and target.run]
+        self.ended_at = {gate.execution for gate in history.gates if gate.execution}
+
+    def _as_decided(self, row: EffectFact) -> EffectFact:
+        return replace(row, status=self.target.settled[row.id]) if row.id in self.target.settled else row
+
+    def ran_before(self, step: str) -> bool:
+        """Whether the step was ever executed in this lineage."""
+        return bool(self._executions[step])
+
+    def took(self, step: str) -> timedelta | None:
+        """How long the step took when it was last executed; None where it never was."""
+        ran = [each.took for each in self._executions[step] if each.kind == "step"]
+        return ran[-1] if ran else None
+
+    def twins(self, step: StepSpec) -> list[Execution]:
+        """The executions of this very code of a step that may be reused, oldest first."""
+        code = bytes.fromhex(step.code_hash)
+        return [each for each in self._executions[step.name] if each.kind in EXECUTED and each.code_hash == code]
+
+    def passes(self, step: StepSpec) -> list[Execution]:
+        """The executions of this very code of a gate that had nothing to ask."""
+        code = bytes.fromhex(step.code_hash)
+        return [
+            each
+            for each in self._executions[step.name]
+            if each.kind == "gate" and each.code_hash == code and each.id not in self.ended_at
+        ]
+
+    def asked(self, step: str) -> list[GateFact]:
+        """The times at which this run asked at a gate, newest first; not those that are open."""
+        found = [gate for gate in self.gates if gate.step == step and not gate.recovery]
+        return [gate for gate in reversed(found) if gate.kind != OPEN and gate.id != self.target.deciding]
+
+    def newest(self, key: Key) -> EffectFact | None:
+        """This run's effect of an execution, in its latest generation."""
+        rows = [row for row in self.own if (row.step, row.input_digest, row.occurrence) == key]
+        return max(rows, key=lambda row: row.generation, default=None)
+
+    def generations(self, step: str) -> list[EffectFact]:
+        """This run's effects of a step, each in its latest generation."""
+        keys = {(row.step, row.input_digest, row.occurrence) for row in self.own if row.step == step}
+        return [row for key in keys if (row := self.newest(key)) is not None]
+
+    def foreign(self, step: str) -> list[EffectFact]:
+        """What other runs of the lineage have done at this step, where a fork would ask about it."""
+        if not self.target.fork or step in self.target.own:
+            return []
+        others = [row for row in self.effects if row.run != self.target.run and row.step == step]
+        return [row for row in others if row.status in LANDED]
+
+
+def may_match(record: Execution | EffectFact, reading: Reading) -> bool:
+    """Whether the input of a record may be this reading."""
+    if reading.novel:
+        return False
+    if reading.digest is not None:
+        return record.input_digest == reading.digest
+    return record.reads is None or reading.matches(record.reads())
+
+
+def matching(records: Iterable[Execution], reading: Reading, counts: Counter[tuple[str, bytes]]) -> list[Execution]:
+    """The executions that one on this reading may be, given how often each input was met on the path."""
+    found = [each for each in records if each.occurrence >= counts[each.step, each.input_digest]]
+    if reading.digest is None and len(found) > READ_AT_MOST:
+        return [] if reading.novel else found
+    return [each for each in found if may_match(each, reading)]
+
+
+def agreed(gate: GateFact) -> bool:
+    """Whether people let the run go on there."""
+    return gate.kind in AGREED

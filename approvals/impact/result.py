@@ -1,0 +1,144 @@
+"""What an impact says: one row for each step that is named, in the order in which they come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+from checkpoints import digests
+
+
+class Verdict(StrEnum):
+    """What becomes of a step, or of an effect that was done before."""
+
+    WILL = "will"  # runs; at a gate: asks
+    MAY = "may"  # runs or not
+    STANDS = "stands"  # what is recorded is taken; at a gate: nobody is asked
+    UNDONE = "undone"  # an effect is taken back
+    MAY_UNDONE = "may_undone"  # it is, unless a step adopts it
+    CANNOT = "cannot"  # it stays as it is, and nothing takes it back
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One step, or one effect that the choice leaves behind.
+
+    `on`: the steps on whose output it depends, where it is not certain. `why` is one word: "new" (it never ran),
+    "input" (what it reads is different), "forced" (a person sends the run there), "world" (it looks outside the
+    state), "novel" (it reads a person's words), "reads" or "flow" (its input, or the way to it, is not known yet),
+    "repair" (its output may be sent back to it), "same" (recorded with this input), "adopted" (done with this input),
+    "path" (before where the run goes on), "permit" (it needs a permission first), "takeover" (another run has done
+    it), "doubt" (nobody knows whether it was done), "guard" (it has run as often as it may), "left" (an effect off
+    the path).
+    """
+
+    step: str
+    kind: str  # step, effect, gate
+    verdict: Verdict
+    on: tuple[str, ...] = ()
+    why: str = ""
+    asks: bool = False  # a person is asked here
+    effect: int = 0  # the id of the effect that stands, or is left behind
+    irreversible: bool = False  # once it has run, or since it has
+    again: bool = False  # a person sends the run back to it: it is done once more
+    kept: bool = False  # it is on the path before the target
+    took: timedelta | None = None  # when it ran last
+    title: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object with every field; `took` in seconds."""
+        seconds = None if self.took is None else round(self.took.total_seconds(), 6)
+        return {**self._plain(), "took": seconds, "title": self.title}
+
+    def bound(self) -> dict[str, Any]:
+        """What a digest of it covers: neither times nor words."""
+        return self._plain()
+
+    def _plain(self) -> dict[str, Any]:
+        names = ("step", "kind", "why", "asks", "effect", "irreversible", "again", "kept")
+        return {"verdict": str(self.verdict), "on": list(self.on), **{name: getattr(self, name) for name in names}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Impact:
+    """What a choice would do. `asks`: the step that certainly asks a person, at which the rows end."""
+
+    rows: tuple[Row, ...] = ()
+    asks: str = ""
+    ends: bool = False  # the run certainly ends, without asking anybody
+
+    def having(self, *verdicts: Verdict, kind: str = "") -> tuple[Row, ...]:
+        """The rows with one of these verdicts, those of the path before the target left out."""
+        return tuple(row for row in self.ahead if row.verdict in verdicts and kind in ("", row.kind))
+
+    @cached_property
+    def kept(self) -> tuple[Row, ...]:
+        """The executions before the target."""
+        return tuple(row for row in self.rows if row.kept)
+
+    @cached_property
+    def ahead(self) -> tuple[Row, ...]:
+        """All that comes after them."""
+        return tuple(row for row in self.rows if not row.kept)
+
+    @property
+    def will(self) -> tuple[Row, ...]:
+        """The steps that run; a gate that asks is in `asking`."""
+        return tuple(row for row in self.having(Verdict.WILL) if not row.asks)
+
+    @property
+    def may(self) -> tuple[Row, ...]:
+        """The steps that may run; a gate that may ask is in `asking`."""
+        return tuple(row for row in self.rows if row.verdict is Verdict.MAY and not row.asks)
+
+    @property
+    def stands(self) -> tuple[Row, ...]:
+        """The executions that are not done again, those before the target included."""
+        return tuple(row for row in self.rows if row.verdict is Verdict.STANDS)
+
+    @property
+    def undone(self) -> tuple[Row, ...]:
+        return self.having(Verdict.UNDONE)
+
+    @property
+    def may_undone(self) -> tuple[Row, ...]:
+        return tuple(row for row in self.rows if row.verdict is Verdict.MAY_UNDONE)
+
+    @property
+    def cannot(self) -> tuple[Row, ...]:
+        return tuple(row for row in self.rows if row.verdict is Verdict.CANNOT)
+
+    @property
+    def asking(self) -> tuple[Row, ...]:
+        """The rows at which a person is asked, or may be."""
+        return tuple(row for row in self.ahead if row.asks and row.verdict in (Verdict.WILL, Verdict.MAY))
+
+    @property
+    def final(self) -> tuple[Row, ...]:
+        """The effects that run, or may, and cannot be undone once they have."""
+        return tuple(row for row in self.having(Verdict.WILL, Verdict.MAY) if row.irreversible and row.kind == "effect")
+
+    @property
+    def repeated(self) -> tuple[Row, ...]:
+        """The effects that cannot be undone and are done again: they need a confirmation."""
+        return tuple(row for row in self.cannot if row.again)
+
+    def digest(self) -> str:
+        """Hex; two impacts that say the same of the same steps and effects share it, however long those took."""
+        said = ["impact", self.asks, self.ends, [row.bound() for row in self.rows]]
+        return digests.of_value(said).hex()
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object: the rows in order, how many there are of each verdict, where it ends, and its digest."""
+        counts = {str(verdict): sum(row.verdict is verdict for row in self.rows) for verdict in Verdict}
+        rows = [row.to_json() for row in self.rows]
+        return {"digest": self.digest(), "asks": self.asks, "ends": self.ends, "counts": counts, "rows": rows}
+
+
+def names(rows: Iterable[Row]) -> tuple[str, ...]:
+    """The steps of these rows, each once, in order."""
+    return tuple(dict.fromkeys(row.step for row in rows))

@@ -1,0 +1,66 @@
+"""A plain step on the walk: it stands, runs, or may run."""
+
+from __future__ import annotations
+
+from checkpoints.errors import CheckpointError, ValueRefused
+from checkpoints.plans import StepSpec
+
+from .facts import Execution
+from .records import matching
+from .result import Verdict
+from .values import NOTHING, Reading, Steps
+from .walk import Walk
+
+WILL, MAY, STANDS = Verdict.WILL, Verdict.MAY, Verdict.STANDS
+
+
+def step(walk: Walk, spec: StepSpec, *, forced: bool) -> str | None:
+    """Name what becomes of it; where the walk goes on, or None."""
+    reading = walk.state.reading(spec)
+    if forced or spec.reads_world:
+        return _runs(walk, spec, reading, "forced" if forced else "world")
+    found = matching(walk.records.twins(spec), reading, walk.counts)
+    at = walk.occurrence(reading)
+    if at is not None:
+        twin = next((each for each in reversed(found) if each.occurrence == at), None)
+        return _runs(walk, spec, reading, _why(walk, spec)) if twin is None else _twin(walk, spec, reading, twin)
+    if not found:
+        return _runs(walk, spec, reading, "novel" if reading.novel else _why(walk, spec))
+    return _perhaps(walk, spec, reading, reading.on, "reads")
+
+
+def _twin(walk: Walk, spec: StepSpec, reading: Reading, twin: Execution) -> str | None:
+    """The step was executed with this very input: its output is taken, where it can be."""
+    try:
+        writes = twin.writes()
+    except CheckpointError:
+        return _runs(walk, spec, reading, _why(walk, spec))
+    known = walk.flow.plan.state_schema.get("properties")
+    fits = twin.next_step in walk.flow.plan.successors(spec.name)
+    if not fits or (known is not None and any(name not in known for name in writes)):
+        return _runs(walk, spec, reading, _why(walk, spec))
+    if twin.run != walk.target.run and not walk.branched:
+        return _perhaps(walk, spec, reading, NOTHING, "same")
+    try:
+        walk.state.write(writes)
+    except ValueRefused:
+        return _perhaps(walk, spec, reading, NOTHING, "same")
+    walk.name(spec, STANDS, "same")
+    walk.landed(spec, reading)
+    return twin.next_step
+
+
+def _runs(walk: Walk, spec: StepSpec, reading: Reading, why: str) -> str | None:
+    walk.name(spec, WILL, why)
+    walk.landed(spec, reading)
+    return walk.gave(spec, frozenset({spec.name}))
+
+
+def _perhaps(walk: Walk, spec: StepSpec, reading: Reading, on: Steps, why: str) -> str | None:
+    walk.name(spec, MAY, why, on)
+    walk.landed(spec, reading)
+    return walk.gave(spec, on)
+
+
+def _why(walk: Walk, spec: StepSpec) -> str:
+    return "input" if walk.records.ran_before(spec.name) else "new"

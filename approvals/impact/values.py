@@ -1,0 +1,142 @@
+"""A state of which not everything is known.
+
+A field is known (its value and its digest), *novel* (not known, but unlike anything that was recorded, as a
+reviewer's words with the time in them) or unknown, because it depends on what some steps will give. One that nobody
+wrote is not there at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from checkpoints import digests
+from checkpoints.ops import DROP, Append, Splice, Write, apply
+from checkpoints.plans import StepSpec, input_digest
+
+from .facts import Fields
+
+Steps = frozenset[str]
+NOTHING: Steps = frozenset()
+
+
+class Known(NamedTuple):
+    """A field whose value is what it will be."""
+
+    value: Any
+    digest: bytes
+
+
+class Novel(NamedTuple):
+    """A field that holds what no record can hold."""
+
+
+class Unknown(NamedTuple):
+    """A field that depends on what these steps give."""
+
+    on: Steps
+
+
+Field = Known | Novel | Unknown
+NOVEL = Novel()
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a step would read. `digest` is that of its whole input, where all of it is known."""
+
+    step: str
+    known: Fields
+    absent: Steps  # fields that nobody has written
+    novel: bool
+    on: Steps  # the steps on which the unknown fields depend; may be empty
+    unknown: bool
+    digest: bytes | None
+
+    def matches(self, read: Fields) -> bool:
+        """Whether an input with these digests by field may be this one."""
+        if self.novel or any(name in read for name in self.absent):
+            return False
+        return all(read.get(name) == digest for name, digest in self.known.items())
+
+
+@dataclass
+class State:
+    """The fields by name, and the configuration, which does not change on the way."""
+
+    fields: dict[str, Field]
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        values: Mapping[str, Any],
+        known: Fields,
+        *,
+        novel: Iterable[str] = (),
+        unknown: Mapping[str, Steps] | None = None,
+        config: Mapping[str, Any] | None = None,
+    ) -> State:
+        """A saved state, with what is not known yet put over it."""
+        made: dict[str, Field] = {name: Known(values.get(name), digest) for name, digest in known.items()}
+        made |= {name: Unknown(on) for name, on in (unknown or {}).items()}
+        made |= dict.fromkeys(novel, NOVEL)
+        return cls(made, config or {})
+
+    def copy(self) -> State:
+        """The same, to be changed by itself."""
+        return State(dict(self.fields), self.config)
+
+    def digest(self, name: str) -> bytes | None:
+        """The digest of a known field; None for any other, and where there is no such field."""
+        found = self.fields.get(name)
+        return found.digest if isinstance(found, Known) else None
+
+    def reading(self, step: StepSpec) -> Reading:
+        """What `step` would read now."""
+        read = {name: self.fields[name] for name in step.reads if name in self.fields}
+        known = {name: found.digest for name, found in read.items() if isinstance(found, Known)}
+        unknown = [found.on for found in read.values() if isinstance(found, Unknown)]
+        novel = any(isinstance(found, Novel) for found in read.values())
+        whole = not novel and not unknown
+        return Reading(
+            step=step.name,
+            known=known,
+            absent=frozenset(step.reads) - read.keys(),
+            novel=novel,
+            on=NOTHING.union(*unknown),
+            unknown=bool(unknown),
+            digest=input_digest(step, known, self.config) if whole else None,
+        )
+
+    def write(self, writes: Mapping[str, Write]) -> None:
+        """Apply recorded writes. Raises ValueRefused, with nothing changed, where one does not fit what is there."""
+        made = {name: self._after(name, write) for name, write in writes.items()}
+        for name, found in made.items():
+            if found is None:
+                self.fields.pop(name, None)
+            else:
+                self.fields[name] = found
+
+    def blur(self, names: Iterable[str], on: Steps) -> None:
+        """Say that these fields depend on what `on` give."""
+        for name in names:
+            found = self.fields.get(name)
+            self.fields[name] = Unknown(on | found.on if isinstance(found, Unknown) else on)
+
+    def _after(self, name: str, write: Write) -> Field | None:
+        before = self.fields.get(name)
+        if write is DROP:
+            return None
+        if not isinstance(write, (Append, Splice)):
+            return Known(write, digests.of_field(write))
+        if isinstance(before, Unknown):
+            return before
+        if isinstance(before, Novel):
+            return before if isinstance(write, Append) else Unknown(NOTHING)
+        old = None if before is None else before.value
+        value = apply(old, write)
+        if isinstance(write, Append) and before is not None and isinstance(old, list):
+            return Known(value, digests.extend(before.digest, map(digests.of_value, write.items)))
+        return Known(value, digests.of_list(value))

@@ -1,0 +1,278 @@
+"""The walk: from where the run would go on, step by step, for as long as it is known where it goes.
+
+A step whose outcome is not known leaves what it writes unknown, and where it goes. Where every way from it leads to
+one step and none may stop on the way, the walk goes on there; else all that may follow is named as such, and the walk
+is over.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from checkpoints.plans import StepSpec
+
+from .facts import EffectFact, Target
+from .flow import Flow
+from .records import UNSETTLED, Records
+from .result import Row, Verdict
+from .values import NOTHING, Reading, State, Steps
+
+DECISION = "decision"  # the field in which an agent is told what was decided
+
+
+class Entry(NamedTuple):
+    """One execution on the path: before the target or on the walk. `digest` is None where its input is not known."""
+
+    step: str
+    digest: bytes | None
+    occurrence: int
+    row: int  # its place among the rows
+
+
+class Chance(NamedTuple):
+    """A place at which an effect that was left behind may be adopted."""
+
+    reading: Reading
+    on: Steps
+
+
+@dataclass
+class Walk:
+    """Where the walk is, and what it has named.
+
+    `ahead` is None while it goes on and where the run certainly ends; else the steps that may come next.
+    """
+
+    records: Records
+    flow: Flow
+    target: Target
+    state: State
+    rows: list[Row] = field(default_factory=list)
+    path: list[Entry] = field(default_factory=list)
+    counts: Counter[tuple[str, bytes]] = field(default_factory=Counter)
+    blurred: set[str] = field(default_factory=set)  # steps of which an execution on the path has an unknown input
+    adopted: set[int] = field(default_factory=set)
+    again: set[int] = field(default_factory=set)
+    shaky: dict[int, Steps] = field(default_factory=dict)  # effects that may be undone before they could be adopted
+    chances: list[Chance] = field(default_factory=list)
+    judged: set[str] = field(default_factory=set)  # steps whose output may be refused
+    losses: list[tuple[int, Steps]] = field(default_factory=list)  # (place on the path, steps that may go back there)
+    asks: str = ""
+    ahead: frozenset[str] | None = None
+    ahead_on: Steps = NOTHING
+
+    @classmethod
+    def begin(cls, records: Records, target: Target) -> Walk:
+        """A walk that stands at the target, with the path before it named."""
+        flow = Flow(records.history.plan)
+        state = State.of(
+            target.state, target.fields, novel=target.novel, unknown=target.unknown, config=target.config
+        )  # fmt: skip
+        made = cls(records=records, flow=flow, target=target, state=state)
+        for each in target.path:
+            kind = flow.steps[each.step].kind if each.step in flow.steps else "step"
+            key = (each.step, each.input_digest, each.occurrence)
+            effect = records.newest(key) if kind == "effect" else None
+            row = Row(
+                step=each.step, kind=kind, verdict=Verdict.STANDS, why="path", kept=True,
+                effect=effect.id if effect else 0, irreversible=bool(effect and effect.irreversible),
+                title=effect.title if effect else "",
+            )  # fmt: skip
+            made.path.append(Entry(each.step, each.input_digest, each.occurrence, len(made.rows)))
+            made.rows.append(row)
+            made.counts[each.step, each.input_digest] += 1
+        return made
+
+    @property
+    def branched(self) -> bool:
+        """Whether something was certainly executed beside the path, without which nothing is looked up."""
+        if self.target.fork or not self.target.run:
+            return True
+        on_path = {each.id for each in self.target.path}
+        return any(each.run == self.target.run and each.id not in on_path for each in self.records.history.executions)
+
+    def occurrence(self, reading: Reading) -> int | None:
+        """How often the step was executed with this input before; None where either is not known."""
+        if reading.digest is None or reading.step in self.blurred:
+            return None
+        return self.counts[reading.step, reading.digest]
+
+    def held(self) -> set[tuple[str, bytes, int]]:
+        """The executions on the path, as far as their inputs are known."""
+        return {(each.step, each.digest, each.occurrence) for each in self.path if each.digest is not None}
+
+    def unsettled(self) -> list[EffectFact]:
+        """The effects that are left behind, as far as is known, oldest first."""
+        held = self.held()
+        return [row for row in self.records.own if self._left(row, held)]
+
+    def _left(self, row: EffectFact, held: set[tuple[str, bytes, int]]) -> bool:
+        if row.status not in UNSETTLED or row.id in self.adopted or row.id in self.target.awaited:
+            return False
+        if row.again or row.id in self.again:
+            return True
+        return (row.step, row.input_digest, row.occurrence) not in held
+
+    def name(
+        self, spec: StepSpec, verdict: Verdict, why: str, on: Steps = NOTHING, effect: EffectFact | None = None,
+        asks: bool = False,
+    ) -> None:  # fmt: skip
+        """Add a row."""
+        row = Row(
+            step=spec.name, kind=spec.kind, verdict=verdict, on=self.in_order(on), why=why, asks=asks,
+            effect=effect.id if effect else 0, irreversible=spec.irreversible, title=effect.title if effect else "",
+            again=spec.kind == "effect" and why == "forced",
+            took=None if verdict is Verdict.STANDS or spec.kind == "gate" else self.records.took(spec.name),
+        )  # fmt: skip
+        self.rows.append(row)
+
+    def in_order(self, steps: Iterable[str]) -> tuple[str, ...]:
+        """Names in the order of the plan."""
+        wanted = set(steps)
+        return tuple(name for name in self.flow.order if name in wanted)
+
+    def landed(self, spec: StepSpec, reading: Reading) -> None:
+        """The step that was named last is on the path, whether it ran or was reused."""
+        at = self.counts[spec.name, reading.digest] if reading.digest is not None else 0
+        self.path.append(Entry(spec.name, reading.digest, at, len(self.rows) - 1))
+        if reading.digest is None:
+            self.blurred.add(spec.name)
+        else:
+            self.counts[spec.name, reading.digest] += 1
+
+    def gave(self, spec: StepSpec, on: Steps) -> str | None:
+        """Go on after a step whose output is not known: to the next step; None where that is not known either."""
+        back = self._back_to(spec)
+        self._wrote([spec], on)
+        starts = frozenset(self.flow.plan.successors(spec.name) | back)
+        if len(starts) == 1:
+            return next(iter(starts))
+        met = self.flow.merge(starts)
+        if met is None or any(self._may_ask(self.flow.steps[name]) for name in met.between):
+            return self.over(starts, on)
+        for name in self.in_order(met.between):
+            self.name(self.flow.steps[name], Verdict.MAY, "repair" if name in back else "flow", on)
+            self._back_to(self.flow.steps[name])
+        self._wrote([self.flow.steps[name] for name in met.between], on)
+        self.blurred |= met.between
+        self._may_adopt(met.between, on)
+        return met.step
+
+    def over(self, starts: Iterable[str], on: Steps) -> None:
+        """Nothing is certain from here: name all that may come, up to the gates that would ask."""
+        self.ahead, self.ahead_on = frozenset(starts), on
+        sure = [name for name in self.flow.order if self._surely_asks(self.flow.steps[name])]
+        through = self.flow.reach(self.ahead, avoiding=sure)
+        ways = {way for name in through for way in self.flow.ways[name]} | self.ahead
+        found = through | {name for name in sure if name in ways}
+        for name in self.in_order(found):
+            spec = self.flow.steps[name]
+            self.name(spec, Verdict.MAY, "flow", on, asks=spec.kind == "gate")
+            if spec.kind == "step":
+                self._back_to(spec)
+
+    def stop(self, gate: StepSpec) -> None:
+        """A person is certainly asked at `gate`: what follows is another decision."""
+        self.asks = gate.name
+        self.ahead, self.ahead_on = frozenset(self.flow.plan.successors(gate.name)), frozenset({gate.name})
+        self.state.blur(told_at(gate), self.ahead_on)
+
+    def due(self, about_to: StepSpec) -> list[EffectFact]:
+        """What is settled before an effect is performed, without what depends on it."""
+        later = self.flow.reach(self.flow.plan.successors(about_to.name))
+        doubtful = ("intended", "unknown")
+        return [
+            row
+            for row in self.unsettled()
+            if row.again or row.id in self.again or row.step not in later
+            or (row.step == about_to.name and row.status in doubtful)
+        ]  # fmt: skip
+
+    def settle(self, about_to: StepSpec, on: Steps) -> None:
+        """An effect is performed, or may be: what was made of what it takes the place of may be undone with it."""
+        for row in self.due(about_to):
+            of = self.flow.plan.dependents(row.step) if row.step in self.flow.steps else set()
+            for each in self.unsettled():
+                if each.id > row.id and each.step in of:
+                    self.shaky[each.id] = self.shaky.get(each.id, NOTHING) | on
+
+    def doubtful(self, about_to: StepSpec) -> Steps:
+        """The effects of which nobody knows what became, and which are looked up, or asked about, before this one."""
+        due = self.due(about_to)
+        return frozenset(row.step for row in due if row.status in ("intended", "unknown"))
+
+    def _wrote(self, specs: Iterable[StepSpec], on: Steps) -> None:
+        for spec in specs:
+            words = [spec.feedback] if spec.feedback and (spec.validators or spec.catch) else []
+            self.state.blur([*spec.writes, *words], on)
+
+    def _back_to(self, spec: StepSpec) -> set[str]:
+        """The steps to which a refused output of this one may be taken back, where they are on the path."""
+        wanted = self.flow.suspects(spec.name)
+        self.judged |= {spec.name} if wanted else set()
+        places = {each.step: at for at, each in enumerate(self.path) if at >= self.target.sent and each.step in wanted}
+        if places:
+            self.losses.append((min(places.values()), frozenset({spec.name})))
+        return set(places)
+
+    def _may_ask(self, spec: StepSpec) -> bool:
+        if spec.kind != "effect":
+            return False
+        return bool(self.records.foreign(spec.name)) or bool(self.doubtful(spec))
+
+    def _may_adopt(self, names: Iterable[str], on: Steps) -> None:
+        for name in names:
+            spec = self.flow.steps[name]
+            if spec.kind == "effect":
+                self.chances.append(Chance(self.state.reading(spec), on))
+                self.settle(spec, on)
+
+    def _surely_asks(self, spec: StepSpec) -> bool:
+        return spec.kind == "gate" and spec.asks and not self.records.asked(spec.name)
+
+    def finished(self) -> list[Row]:
+        """The rows, with what a repair may take back named as uncertain."""
+        rows = list(self.rows)
+        for first, on in self.losses:
+            for entry in self.path[first:]:
+                rows[entry.row] = self._shaken(rows[entry.row], on)
+        return rows + self._taken_back(rows)
+
+    def _shaken(self, row: Row, on: Steps) -> Row:
+        """What stood, where the run may go back to before it."""
+        if row.verdict is not Verdict.STANDS:
+            return row
+        lost = Verdict.MAY
+        if row.effect:
+            known = any(each.id == row.effect and undoable(each) for each in self.records.own)
+            lost = Verdict.MAY_UNDONE if known else Verdict.CANNOT
+        asks = row.kind == "gate" and lost is Verdict.MAY
+        return replace(row, verdict=lost, on=self.in_order(on), why="repair", asks=asks)
+
+    def _taken_back(self, rows: list[Row]) -> list[Row]:
+        """The effects that run, or may, and that a repair after them may leave behind again."""
+        named = {row.step: row for row in rows if row.verdict in (Verdict.WILL, Verdict.MAY) and row.kind == "effect"}
+        found: dict[str, set[str]] = {}
+        for judged in self.judged:
+            between = self.flow.reach(self.flow.suspects(judged), avoiding=[judged])
+            for name in between & named.keys():
+                found.setdefault(name, set()).add(judged)
+        return [
+            replace(named[name], verdict=Verdict.MAY_UNDONE, on=self.in_order(on), why="repair", effect=0, asks=False)
+            for name, on in found.items()
+            if self.flow.steps[name].undo
+        ]
+
+
+def undoable(row: EffectFact) -> bool:
+    """Whether anything takes the effect back."""
+    return bool(row.undo) and not row.irreversible
+
+
+def told_at(gate: StepSpec) -> list[str]:
+    """The fields that a person's word at a gate may write."""
+    edited = [place.strip("/").split("/")[0].replace("~1", "/").replace("~0", "~") for place in gate.edits]
+    return [*edited, DECISION, *([gate.feedback] if gate.feedback else [])]
