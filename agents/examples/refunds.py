@@ -30,7 +30,21 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-from agents import Action, Agent, AgentError, Card, Jump, Quote, StepFailed, effect, gate, step
+from agents import (
+    Action,
+    Agent,
+    AgentError,
+    Card,
+    Jump,
+    Precondition,
+    Quote,
+    StepFailed,
+    effect,
+    gate,
+    observation,
+    step,
+    undo,
+)
 
 from . import refunds_mail, refunds_orders, refunds_payments, refunds_risk, refunds_rules, refunds_words
 from .refunds_money import shown
@@ -153,7 +167,13 @@ class Refunds(Agent):
         )
         return {"proposal": Proposal(refund=refund, reply=reply)}
 
-    @gate(policy="refunds", allows=["pay", "reply"], edits=["proposal"], on_reject="propose")
+    @observation(timeout=30)
+    def refunded(self, order: Order) -> str:
+        """What others have been given back of the payment. What this run itself paid is no news to it."""
+        amount, currency = refunds_payments.refunded(order.charge, but=self.reference)
+        return f"{amount:.2f} {currency}"
+
+    @gate(policy="refunds", allows=["pay", "reply"], edits=["proposal"], on_reject="propose", observes=["refunded"])
     def review(self, ticket: Ticket, facts: Facts, order: Order, proposal: Proposal, feedback: list[Feedback]) -> Card:
         """Ask whether to pay and reply. One yes allows both."""
         made = refunds_rules.draft(order, facts.reason, refunds_rules.words_in_sight(ticket.text), feedback)
@@ -195,22 +215,44 @@ class Refunds(Agent):
                     for number, each in enumerate(feedback)
                 ),
             ],
+            preconditions=[
+                Precondition(
+                    id="nothing-else-refunded",
+                    label="nothing else has been refunded on this charge since, so still {value}",
+                    observes="refunded",
+                    effects=["pay"],
+                    preselected=True,
+                )
+            ],
         )
 
-    @effect(undo="cancel_payment", idempotent=True)
+    @effect(undo="cancel_payment", idempotent=True, readable="find_refund")
     def pay(self, order: Order, proposal: Proposal, *, key: str) -> dict[str, Any]:
         """Pay the refund. Nothing is paid for an amount of 0.00."""
         if not proposal.refund.amount:
             self.note("Nothing is to be paid.")
             return {"payment": None}
-        payment = refunds_payments.refund(proposal.refund, key)
+        payment = refunds_payments.refund(proposal.refund, key, reference=self.reference)
         self.note(f"{shown(payment.amount, payment.currency)} to the card ending {order.card}, as {payment.id}.")
         return {"payment": payment}
 
+    def find_refund(self, proposal: Proposal, *, key: str) -> dict[str, Any] | None:
+        """What `pay` would have returned, as the provider tells by the key; None where nothing was paid."""
+        if not proposal.refund.amount:
+            return {"payment": None}  # there is nothing to find, and nothing that could be missing
+        payment = refunds_payments.find(key)
+        return {"payment": payment} if payment else None
+
+    @undo(idempotent=True)
     def cancel_payment(self, payment: Payment | None) -> None:
-        """Take a paid refund back."""
+        """Take a paid refund back; as often as it is asked."""
         if payment:
             refunds_payments.cancel(payment.id)
+
+    @property
+    def reference(self) -> str:
+        """What the provider keeps with this run's refunds, so that they can be told from those of others."""
+        return f"holdpoint run {self.run.id}"
 
     @effect(irreversible=True)
     def reply(self, order: Order, proposal: Proposal, payment: Payment | None, *, key: str) -> dict[str, Any]:

@@ -6,6 +6,9 @@ Both say what their end means for the effect: done, EffectFailed (provably not d
 from __future__ import annotations
 
 import smtplib
+from decimal import Decimal, InvalidOperation
+from typing import Any
+from urllib.parse import quote
 
 import httpx
 from django.conf import settings
@@ -26,9 +29,13 @@ NEVER_ACCEPTED = (
 )
 
 
-def refund(wanted: Refund, key: str) -> Payment:
-    """Pay a refund; the same key pays it once, however often it is called."""
+NO_SUCH_REFUND = "there is no such refund"  # what the provider says of a key that it never saw
+
+
+def refund(wanted: Refund, key: str, *, reference: str = "") -> Payment:
+    """Pay a refund; the same key pays it once, however often it is called. The provider keeps the `reference`."""
     body = wanted.model_dump(mode="json", include={"charge", "amount", "currency", "reason"})
+    body |= {"reference": reference} if reference else {}
     paid = _ask("POST", "/refunds", body, {"Idempotency-Key": key})
     if paid.status != "succeeded":
         raise EffectFailed(f"The refund {paid.id} was {paid.status} after it had been made.")
@@ -38,6 +45,40 @@ def refund(wanted: Refund, key: str) -> Payment:
 def cancel(refund_id: str) -> Payment:
     """Take a refund back; as often as it is asked."""
     return _ask("POST", f"/refunds/{refund_id}/cancel", {}, {})
+
+
+def find(key: str) -> Payment | None:
+    """The refund that was made under this key and stands; None where there is none.
+
+    Raises EffectUnknown where the provider does not say. Only its own words are a no: a 404 of something else on
+    the way, taken for one, would have the money paid twice.
+    """
+    try:
+        with _client() as client:
+            answer = client.get(f"/refunds/by-key/{quote(key, safe='')}")
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise EffectUnknown(f"The provider did not say: {error!r}") from error
+    if answer.status_code == httpx.codes.NOT_FOUND and _facts(answer).get("error") == NO_SUCH_REFUND:
+        return None
+    if not answer.is_success:
+        raise EffectUnknown(f"The provider did not say: HTTP {answer.status_code}")
+    found = _payment(answer)
+    return found if found.status == "succeeded" else None
+
+
+def refunded(charge: str, *, but: str) -> tuple[Decimal, str]:
+    """(amount, currency): what has been given back of a charge, without the refunds of the reference `but`.
+
+    Raises httpx.HTTPError where the provider does not say, ValueError where its answer cannot be read.
+    """
+    with _client() as client:
+        answer = client.get(f"/charges/{quote(charge, safe='')}").raise_for_status()
+    facts = _facts(answer)
+    try:
+        others = [each for each in facts["refunds"] if each["status"] == "succeeded" and each["reference"] != but]
+        return sum((Decimal(each["amount"]) for each in others), Decimal(0)), str(facts["currency"])
+    except (KeyError, TypeError, InvalidOperation) as error:
+        raise ValueError(f"The provider's answer cannot be read: {error!r}") from error
 
 
 def mail(to: str, subject: str, text: str, key: str) -> Sent:
@@ -56,10 +97,26 @@ def mail(to: str, subject: str, text: str, key: str) -> Sent:
 
 
 def _ask(method: str, path: str, body: dict[str, object], headers: dict[str, str]) -> Payment:
-    with httpx.Client(base_url=settings.SANDBOX_URL, timeout=TIMEOUT, trust_env=False) as client:
-        answer = send(client, client.build_request(method, path, json=body, headers=headers))
+    with _client() as client:
+        return _payment(send(client, client.build_request(method, path, json=body, headers=headers)))
+
+
+def _client() -> httpx.Client:
+    return httpx.Client(base_url=settings.SANDBOX_URL, timeout=TIMEOUT, trust_env=False)
+
+
+def _payment(answer: httpx.Response) -> Payment:
+    facts = _facts(answer)
+    try:
+        return Payment.model_validate({name: facts[name] for name in Payment.model_fields})
+    except (KeyError, ValueError) as error:  # it was taken, but nobody can say what came of it
+        raise EffectUnknown(f"The provider's answer cannot be read: {error!r}") from error
+
+
+def _facts(answer: httpx.Response) -> dict[str, Any]:
+    """The answer's JSON object; an empty one where it is none."""
     try:
         facts = answer.json()
-        return Payment.model_validate({name: facts[name] for name in Payment.model_fields})
-    except (KeyError, TypeError, ValueError) as error:  # it was taken, but nobody can say what came of it
-        raise EffectUnknown(f"The provider's answer cannot be read: {error!r}") from error
+    except ValueError:
+        return {}
+    return facts if isinstance(facts, dict) else {}

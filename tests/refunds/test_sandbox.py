@@ -46,6 +46,20 @@ def test_a_refund_is_made_and_can_be_read_by_its_id_and_its_key(sandbox: World) 
     assert sandbox.http.get("/refunds/by-key/first%20key").json() == refund
 
 
+def test_a_charge_says_what_was_given_back_of_it_and_by_whom(sandbox: World) -> None:
+    paid = charge(sandbox)
+    assert sandbox.http.get(f"/charges/{paid}").json()["refunded"] == "0.00"
+    sandbox.refund(unique("key"), paid, "10.00", reference="run 7")
+    taken_back = sandbox.refund(unique("key"), paid, "5.00").json()["id"]
+    sandbox.http.post(f"/refunds/{taken_back}/cancel").raise_for_status()
+    said = sandbox.http.get(f"/charges/{paid}").json()
+    assert (said["amount"], said["currency"], said["refunded"]) == ("100.00", "EUR", "10.00")
+    told = [(each["amount"], each["status"], each["reference"]) for each in said["refunds"]]
+    assert told == [("10.00", "succeeded", "run 7"), ("5.00", "cancelled", "")]
+    assert sandbox.http.get("/charges/ch_nothing").status_code == 404
+    assert sandbox.http.get("/charges/ch_20418").json()["amount"] == "1446.80"
+
+
 def test_a_key_that_was_never_used_is_404(sandbox: World) -> None:
     assert sandbox.http.get("/refunds/by-key/nobody").status_code == 404
     assert sandbox.http.get("/refunds/re_nothing").status_code == 404

@@ -2,9 +2,11 @@
 
 `python -m agents.examples.sandbox --port 8001 --data DIR`
 
-- `POST /charges` {amount, currency, card, id?}, `POST /refunds` {charge, amount, currency, reason?}: both want an
-  `Idempotency-Key`. The same key with the same body gives the same answer (`Idempotent-Replayed: true`), with
+- `POST /charges` {amount, currency, card, id?}, `POST /refunds` {charge, amount, currency, reason?, reference?}: both
+  want an `Idempotency-Key`. The same key with the same body gives the same answer (`Idempotent-Replayed: true`), with
   another body 409. Amounts are text with two decimals. A refusal (4xx) did nothing and is not remembered.
+- `GET /charges/<id>` says what was paid, what has been `refunded` of it, and which `refunds` were made, each with the
+  `reference` that its maker gave.
 - `POST /refunds/<id>/cancel` takes a refund back, as often as it is asked. `GET /refunds/<id>`,
   `GET /refunds/by-key/<key>` read one, 404 where there is none.
 - `GET /ledger` lists all that ever happened: JSON, or a page for a person's browser.

@@ -89,6 +89,7 @@ class Bank:
                 "amount": amount,
                 "currency": currency,
                 "reason": _text(body, "reason", 200, optional=True),
+                "reference": _text(body, "reference", 100, optional=True),
             }
             self._enter("refund", key, request, facts)
             return Answer(201, self._refunds[facts["id"]])
@@ -110,6 +111,18 @@ class Bank:
         with self._lock:
             _, refund = self._keys.get(key, ("", ""))
             return Answer(200, self._known(refund))
+
+    def read_charge(self, charge: str) -> Answer:
+        """A charge with what has been given back of it, and each refund by its maker's reference. Raises Refused."""
+        with self._lock:
+            try:
+                facts = self._charge_of(charge)
+            except Refused as refused:
+                raise Refused(404, str(refused)) from refused
+            names = ("id", "amount", "currency", "status", "reference")
+            made = [{name: each.get(name, "") for name in names} for each in self._refunds_of(charge)]
+            shown = {name: facts[name] for name in ("id", "amount", "currency", "card")}
+            return Answer(200, {**shown, "refunded": f"{self._given_back(charge):.2f}", "refunds": made})
 
     def entries(self) -> list[Entry]:
         with self._lock:
@@ -156,8 +169,11 @@ class Bank:
         return self._charges[charge]
 
     def _given_back(self, charge: str) -> Decimal:
-        mine = (refund for refund in self._refunds.values() if refund["charge"] == charge)
+        mine = self._refunds_of(charge)
         return sum((Decimal(refund["amount"]) for refund in mine if refund["status"] == "succeeded"), Decimal(0))
+
+    def _refunds_of(self, charge: str) -> list[Body]:
+        return [refund for refund in self._refunds.values() if refund["charge"] == charge]
 
 
 def _money(body: Body) -> tuple[str, str]:

@@ -70,6 +70,7 @@ class Handler(BaseHTTPRequestHandler):
         ("GET", "/", "show_ledger"),
         ("GET", "/ledger", "show_ledger"),
         ("POST", "/charges", "make_charge"),
+        ("GET", "/charges/*", "read_charge"),
         ("POST", "/refunds", "make_refund"),
         ("POST", "/refunds/*/cancel", "cancel_refund"),
         ("GET", "/refunds/*", "read_refund"),
@@ -115,6 +116,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def cancel_refund(self, refund: str, body: Body) -> None:
         self.perform("cancel", lambda: self.server.bank.cancel(refund), refund)
+
+    def read_charge(self, charge: str) -> None:
+        self.perform("charges", lambda: self.server.bank.read_charge(charge), charge)
 
     def read_refund(self, refund: str) -> None:
         self.perform("reads", lambda: self.server.bank.read(refund), refund)
