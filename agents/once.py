@@ -43,7 +43,7 @@ class Memory:
 
     def once(self, name: str, fn: Callable[..., Any], args: tuple[Any, ...], salt: Any) -> Any:
         """The kept result of fn(*args), which is called where there is none. Raises AgentError and RunLost."""
-        digest = _digest(name, args, salt)
+        digest = digest_of(name, args, salt)
         with unalarmed():
             kept = self._kept(name, digest)
             if kept is None:
@@ -114,7 +114,8 @@ class Memory:
         raise RunLost
 
 
-def _digest(name: str, args: tuple[Any, ...], salt: Any) -> bytes:
+def digest_of(name: str, args: tuple[Any, ...], salt: Any) -> bytes:
+    """What a call is kept by, beside its name. Raises AgentError."""
     if not isinstance(name, str) or not name or len(name) > 100 or name != one_line(name, 100):
         raise AgentError(f"once() takes a name of 1 to 100 printable characters first; it got {name!r}.")
     try:
