@@ -8,10 +8,11 @@ class AgentsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Listen for the doorbell, and offer the agents' own models as the truth about an edit."""
+        """Listen for the doorbell, and offer the agents' own code as the truth about an edit and about resuming."""
         from checkpoints.signals import run_needs_attention
 
-        from . import doorbell, validation
+        from . import doorbell, preflights, validation
 
         run_needs_attention.connect(doorbell.on_attention, dispatch_uid="agents.doorbell")
         validation.register()
+        preflights.register()

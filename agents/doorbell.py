@@ -18,6 +18,10 @@ from kombu import Connection
 from kombu.exceptions import OperationalError
 from kombu.pools import producers
 
+from checkpoints.models import Plan
+
+from . import registry
+
 TIMEOUT = 0.5  # seconds, to connect and to send
 PAUSE_AFTER_FAILURE = 1.0
 log = structlog.get_logger()
@@ -41,9 +45,15 @@ def ring(run_id: int, queue: str) -> bool:
     return True
 
 
-def on_attention(sender: Any, run_id: int, queue: str = "", **_: Any) -> None:
-    """The receiver of checkpoints' one signal, sent after commit."""
-    ring(run_id, queue)
+def silence() -> None:
+    """Ring no more: for a process that works on its runs by itself."""
+    global _quiet_until
+    _quiet_until = float("inf")
+
+
+def on_attention(sender: Any, run_id: int, plan: Plan, **_: Any) -> None:
+    """The receiver of checkpoints' one signal, sent after commit: rings for the version that takes the run."""
+    ring(run_id, registry.queue_for(plan))
 
 
 @cache

@@ -5,9 +5,8 @@ Declarations are read once a process. `plans` also stores each plan's row, once,
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import entry_points
 from types import ModuleType
@@ -19,10 +18,13 @@ from checkpoints import plans as stored_plans
 from checkpoints.errors import PlanChanged
 from checkpoints.models import Plan, Run
 from checkpoints.plans import PlanSpec
+from checkpoints.values import canonical
 
+from . import environment, upcasting
 from .base import Agent
 from .errors import AgentError, UnknownAgent
 from .planning import plan_of
+from .upcasting import Versioned, Way, natural
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,11 @@ class Registered:
     def queue(self) -> str:
         """The Celery queue on which its doorbells ring."""
         return queue_of(self.spec.agent, self.spec.version)
+
+    @cached_property
+    def body(self) -> bytes:
+        """The plan as its row holds it."""
+        return canonical(self.spec.to_json())
 
 
 def queue_of(agent: str, version: str) -> str:
@@ -57,6 +64,8 @@ def agents() -> dict[tuple[str, str], Registered]:
             )
         if where not in found:
             found[where] = Registered(agent, plan_of(agent))
+            environment.check(agent, found[where].spec)
+            upcasting.check(agent, found[where].spec)
     return found
 
 
@@ -66,7 +75,26 @@ def named(name: str, version: str = "") -> Registered:
     if not versions:
         known = ", ".join(sorted({key[0] for key in agents()})) or "none"
         raise UnknownAgent(f"There is no agent named {name}{f' {version}' if version else ''}; known: {known}.")
-    return agents()[max(versions, key=lambda key: _natural(key[1]))]
+    return agents()[max(versions, key=lambda key: natural(key[1]))]
+
+
+def way_of(plan: Versioned) -> Way | None:
+    """How runs of a plan whose version is not known here go on in one that is; None where they do not."""
+    return upcasting.way(plan, agents())
+
+
+def queue_for(plan: Versioned) -> str:
+    """The queue on which to ring for a run of this plan: that of the version that takes its runs."""
+    try:
+        way = way_of(plan)
+    except AgentError:  # a process whose declarations are wrong still rings for those that can work
+        way = None
+    return way.to.queue if way else queue_of(plan.agent, plan.version)
+
+
+def upcasting_agents() -> set[str]:
+    """The names of the agents whose runs may be taken over by another version than their own."""
+    return {name for (name, _), each in agents().items() if upcasting.upcasters_of(each.agent)}
 
 
 def queues() -> list[str]:
@@ -100,6 +128,11 @@ def plans() -> dict[int, Registered]:
     return register_all()
 
 
+def stored(known: Registered) -> Registered:
+    """The same version with its plan's row."""
+    return next(each for each in plans().values() if each.agent is known.agent)
+
+
 def forget() -> None:
     """Read the declarations anew on next use."""
     agents.cache_clear()
@@ -120,7 +153,3 @@ def _agents_in(home: object) -> list[type[Agent]]:
 
 def _is_agent(thing: object) -> TypeGuard[type[Agent]]:
     return isinstance(thing, type) and issubclass(thing, Agent) and bool(thing.name)
-
-
-def _natural(version: str) -> list[tuple[int, str]]:
-    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"[._-]", version)]

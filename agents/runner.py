@@ -19,9 +19,9 @@ from checkpoints import claims, ledger, store
 from checkpoints.actors import SYSTEM
 from checkpoints.claims import Claim
 from checkpoints.errors import Fenced, NotVerified
-from checkpoints.models import Run
+from checkpoints.models import Plan, Run
 
-from . import crash, effects, gates, outcomes, registry, reuse, settling, steps
+from . import crash, doorbell, effects, gates, outcomes, policies, registry, reuse, settling, steps, upgrades
 from .heartbeat import HEART, Beat
 from .slices import Slice
 
@@ -71,7 +71,8 @@ def _claimed(run_id: int) -> Claim | None:
     for last in (False, True):
         try:
             plan_ids = list(registry.plans())
-            return claims.claim(run_id, plan_ids=plan_ids, worker=worker(), lease=settings.HOLDPOINT_LEASE)
+            found = claims.claim(run_id, plan_ids=plan_ids, worker=worker(), lease=settings.HOLDPOINT_LEASE)
+            return found or upgrades.claim(run_id, worker=worker())
         except (OperationalError, InterfaceError):
             connection.close()
             if last:
@@ -86,10 +87,12 @@ def worker() -> str:
 
 def _work(claim: Claim, beat: Beat) -> None:
     run = Run.objects.get(pk=claim.run_id)  # without joins: their SQL costs more to write than to run
-    known = registry.plans()[run.plan_id]
+    known = registry.plans().get(run.plan_id) or upgrades.bring_up(claim, run, beat)
+    if known is None:
+        return
     if known.row is not None:
         run.plan = known.row
-    slice = Slice(claim, run, known, store.load(run), beat, claim.attempts)
+    slice = Slice(claim, run, known, store.load(run), beat, run.attempts)
     gate = gates.at_head(slice)
     if run.ending and (gate is None or gate.kind == gate.Kind.REVIEW) and not settling.finish(slice):
         return
@@ -103,7 +106,18 @@ def _work(claim: Claim, beat: Beat) -> None:
         if beat.halt:
             _halt(claim)
             return
+        if slice.snapshot.plan_id != run.plan_id:
+            _hand_over(slice)
+            return
         going = turn(slice)
+
+
+def _hand_over(slice: Slice) -> None:
+    """The run was sent back to before it came to this version: whoever takes that one goes on with it."""
+    with transaction.atomic():
+        claims.release(slice.claim, status="queued", by=SYSTEM)
+        plan = Plan.objects.get(pk=slice.snapshot.plan_id)
+        transaction.on_commit(lambda: doorbell.ring(slice.run.pk, registry.queue_for(plan)))
 
 
 def _halt(claim: Claim) -> None:
@@ -126,6 +140,8 @@ def turn(slice: Slice) -> bool:
             return going
         if slice.attempt > spec.retry + 1:
             return steps.died(slice, spec)
+        if policies.looping(slice, spec):
+            return False
         return gates.ask(slice, spec) if spec.kind == "gate" else steps.execute(slice, spec)
 
 

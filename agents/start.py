@@ -15,7 +15,7 @@ from checkpoints.errors import ValueRefused
 from checkpoints.models import Run
 from checkpoints.values import pointer
 
-from . import doorbell, fields, registry
+from . import doorbell, environment, fields, registry
 from .errors import FieldError, InputRefused
 from .text import one_line
 
@@ -29,13 +29,17 @@ def start_run(
     title: str | None = None,
     started_by: Any = None,
     key: str | None = None,
+    config: Mapping[str, Any] | None = None,
 ) -> Run:
     """Start a run of the agent's newest version and ring for it after commit; the same key gives the same run.
 
-    Raises UnknownAgent, PlanChanged, and InputRefused with every error at once.
+    `config` goes over the defaults of the agent's Config; what comes of it stays with the run, and so do the
+    versions of the libraries that the agent declares. Raises UnknownAgent, PlanChanged, and InputRefused or
+    ConfigRefused with every error at once.
     """
     known = registry.named(agent_name)
     state = checked(known.agent.State, input)
+    recorded = environment.current(known.agent, config)
     name = known.agent.title(state) if title is None else title
     try:
         with transaction.atomic():
@@ -48,6 +52,7 @@ def start_run(
                 by=by,
                 started_by=started_by,
                 key=key,
+                environment=recorded,
             )
             transaction.on_commit(lambda: doorbell.ring(run.pk, known.queue))
     except ValueRefused as error:

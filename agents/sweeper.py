@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import redis
@@ -23,10 +24,11 @@ from checkpoints import sealer
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Run
 
-from . import doorbell, registry
+from . import doorbell, registry, upgrades
 from .models import SweeperPass
 
 AT_ONCE = 200  # runs and gates a pass
+UPGRADES = 20  # runs a pass that are tried out in another version
 FIRST, LONGEST = 1.0, 60.0  # seconds until a run that is still due is rung for again
 MARK = "holdpoint.sweeper"
 NOT_QUIET = """NOT EXISTS (
@@ -64,6 +66,7 @@ class Sweeper:
     """One sweeper process; safe twice."""
 
     bells: Bells = field(default_factory=Bells)
+    tried: Bells = field(default_factory=Bells)  # the runs that were tried out in another version
 
     def __post_init__(self) -> None:
         self.redis = redis.Redis.from_url(settings.REDIS_URL, socket_timeout=0.5, socket_connect_timeout=0.5)
@@ -71,7 +74,7 @@ class Sweeper:
     def sweep_once(self) -> dict[str, int]:
         """One pass; how many runs and gates each part touched. Raises the database's errors."""
         self._look_for_a_flush()
-        done = {"woken": wake_timers(), "expired": expire_gates(), "rung": self.ring_due()}
+        done = {"woken": wake_timers(), "expired": expire_gates(), "upgraded": self.upgrade(), "rung": self.ring_due()}
         done["sealed"] = int(sealer.seal_once() is not None)
         SweeperPass.beat()
         return done
@@ -84,13 +87,24 @@ class Sweeper:
             pairs = [[run for run, _ in quiet], [token for _, token in quiet]]
             working = Run.objects.due().exclude(status=Run.Status.WAITING)
             due = working.extra(where=[NOT_QUIET], params=pairs)  # noqa: S610 - a constant; the pairs are parameters
-            columns = ("pk", "token", "plan__agent", "plan__version")
-            found = list(due.select_for_update(skip_locked=True, of=("self",)).values_list(*columns)[:AT_ONCE])
-        for run, token, agent, version in found:
-            if not doorbell.ring(run, registry.queue_of(agent, version)):
+            found = list(due.select_related("plan").select_for_update(skip_locked=True, of=("self",))[:AT_ONCE])
+        for run in found:
+            if not doorbell.ring(run.pk, registry.queue_for(run.plan)):
                 break  # the broker is down: nothing is lost, the next pass tries again
-            self.bells.rang(run, token, now)
+            self.bells.rang(run.pk, run.token, now)
         return len(found)
+
+    def upgrade(self) -> int:
+        """Wake runs whose version is gone, where a newer one takes them; how many. What cannot go over is left alone.
+
+        Each is tried out first, and one that cannot is tried again after the pause of a doorbell that nobody heard.
+        """
+        now, woken = time.monotonic(), 0
+        quiet = self.tried.quiet(now)
+        for run in upgrades.waiting(limit=UPGRADES, but=[run for run, _ in quiet]):
+            self.tried.rang(run.pk, run.token, now)
+            woken += bool(_tried(partial(upgrades.wake, run), "run.not_upcast"))
+        return woken
 
     def _look_for_a_flush(self) -> None:
         """Redis without the mark was flushed or restarted empty: every bell that was in it is gone."""
@@ -111,7 +125,7 @@ def wake_timers() -> int:
 
 def expire_gates() -> int:
     """Close open gates past their deadline, each in a transaction of its own; how many."""
-    return sum(_tried(gate.expire) is not None for gate in Gate.objects.overdue()[:AT_ONCE])
+    return sum(_tried(gate.expire, "gate.not_expired") is not None for gate in Gate.objects.overdue()[:AT_ONCE])
 
 
 def run_for_ever(stop: Callable[[], bool], *, every: float = 1.0) -> None:
@@ -122,7 +136,7 @@ def run_for_ever(stop: Callable[[], bool], *, every: float = 1.0) -> None:
         try:
             connection.close_if_unusable_or_obsolete()
             done = sweeper.sweep_once()
-            if any(done[part] for part in ("woken", "expired", "rung")):
+            if any(done[part] for part in ("woken", "expired", "upgraded", "rung")):
                 log.info("sweeper.swept", **done)
         except Exception:
             log.exception("sweeper.failed")
@@ -130,12 +144,12 @@ def run_for_ever(stop: Callable[[], bool], *, every: float = 1.0) -> None:
         time.sleep(max(0.05, every - (time.monotonic() - began)))
 
 
-def _tried(close: Callable[[], Any]) -> Any:
-    """What `close` returned; None where this gate cannot be closed now, which must not stop the others."""
+def _tried(act: Callable[[], Any], failed: str) -> Any:
+    """What `act` returned; None where this gate or run is at fault, which must not stop the others."""
     try:
-        return close()
+        return act()
     except (OperationalError, InterfaceError):  # the database itself: the pass ends, and is tried again
         raise
     except Exception:
-        log.exception("gate.not_expired")
+        log.exception(failed)
         return None

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db import transaction
 
-from checkpoints import digests, ledger, patch, store
+from checkpoints import digests, ledger, patch
 from checkpoints.actors import Actor
 from checkpoints.models import Hold
 from checkpoints.plans import spec_of
@@ -131,7 +131,7 @@ def _rights(standing: Proposal, kind: Outcome.Kind) -> list[tuple[str, str]]:
     """(action, effect) for every grant that this end gives."""
     card = standing.card
     answer = standing.content["answer"]
-    if kind in (Kind.APPROVED, Kind.EDITED) or (kind == Kind.ANSWERED and answering.grants(answer)):
+    if kind in (Kind.APPROVED, Kind.EDITED) or (kind == Kind.ANSWERED and answering.grants(card, answer)):
         return binding.pairs(card.actions, card.allows)
     return []
 
@@ -140,7 +140,7 @@ def _bound(gate: Gate, effects: Sequence[str], state_patch: list[dict[str, Any]]
     """The digests of what the effects will read, as it will be once the edit is in the state."""
     if not effects:
         return {}
-    saved = store.load_checkpoint(gate.checkpoint, lineage=gate.run.lineage)
+    saved = gate.saved
     state = patch.apply(state_patch, saved.state) if state_patch else saved.state
     changed = {name for name in {**saved.state, **state} if saved.state.get(name) is not state.get(name)}
     fields = {name: digests.of_field(state[name]) if name in changed else saved.fields[name] for name in state}

@@ -16,7 +16,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Q
 
-from checkpoints import actors, ledger, store
+from checkpoints import actors, ledger
 from checkpoints.errors import NotVerified
 from checkpoints.patch import same
 from checkpoints.plans import spec_of
@@ -26,6 +26,7 @@ from . import answering, authority, binding, closing, editing
 from .cards import Card, editable
 from .errors import (
     AlreadySaid,
+    CannotResume,
     DecisionRefused,
     Invalid,
     NotAllowed,
@@ -35,6 +36,7 @@ from .errors import (
 )
 from .models import Decision, Gate, Outcome, Proposal
 from .policy_rules import Tally, Vote, tally
+from .preflight import sources as preflights
 from .reading import read
 from .saying import Said, Verdict, added, back_to, check_form, check_key
 
@@ -90,6 +92,9 @@ def _take(gate_id: int, by: User, said: Said) -> Decision:
     lost = gate.lost_race(said.seen, standing, reading.now)
     if lost:
         raise lost
+    found = preflights.of_gate(gate, snapshot=gate.saved)
+    if found.red:
+        raise CannotResume(found)
     check_form(said, standing.card)
     following = _next(gate, standing, said)
     if not gate.move(proposal=standing.number):
@@ -138,7 +143,7 @@ def _next(gate: Gate, standing: Proposal, said: Said) -> _Next | None:
             card,
             plan=gate.run.plan,
             step=gate.step,
-            saved=store.load_checkpoint(gate.checkpoint, lineage=gate.run.lineage).state,
+            saved=gate.saved.state,
             standing=standing.state_patch,
             arguments=said.arguments,
             offered=editable(spec_of(gate.run.plan).step(gate.step)),

@@ -6,6 +6,8 @@ import datetime as dt
 from collections.abc import Sequence
 from typing import Any, TypedDict
 
+from .preflight.checks import RED, Preflight
+
 
 class Problem(TypedDict):
     """One fault of what was sent in."""
@@ -91,6 +93,23 @@ class NotVerifiable(DecisionRefused):
     """The saved state does not verify, so nothing is decided on it; ask an administrator to look at the run."""
 
     code = "not_verified"
+
+
+class CannotResume(DecisionRefused):
+    """The run could not go on from here, so nothing is decided over it: put right what is named, or cancel the run."""
+
+    code = "cannot_resume"
+    instead = (
+        "Nothing is decided over it until that is put right. The run can be cancelled instead: that needs no code."
+    )
+
+    def __init__(self, found: Preflight) -> None:
+        red = [finding for finding in found.findings if finding.colour == RED]
+        super().__init__(" ".join([*(finding.words for finding in red), self.instead]))
+        self.checks = [finding.check for finding in red]
+
+    def facts(self) -> dict[str, Any]:
+        return {"checks": self.checks}
 
 
 class AlreadySaid(DecisionRefused):

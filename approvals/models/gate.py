@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -19,7 +20,7 @@ from django.db.models.functions import Now
 from approvals.binding import Row, body_rows
 from approvals.cards import Card
 from approvals.errors import AlreadyDecided, DecisionRefused, GateExpired, GateWithdrawn, StaleGate
-from checkpoints import actors, ledger, values
+from checkpoints import actors, ledger, store, values
 from checkpoints.actors import Actor
 from checkpoints.permissions import teams_where
 from checkpoints.rows import run_sql
@@ -28,6 +29,8 @@ from .decision import Decision
 from .policy import Policy
 
 if TYPE_CHECKING:
+    from checkpoints.store import Snapshot
+
     from .outcome import Outcome
 
 # Past the ORM for its RETURNING: what was written need not be read again. $2 the status or null, $3 the proposal
@@ -136,6 +139,11 @@ class Gate(models.Model):
         """The card as the agent's step returned it, before any edit."""
         return Card.from_json(values.decode(bytes(self.card)))
 
+    @cached_property
+    def saved(self) -> Snapshot:
+        """The saved state that it shows, verified; needs its run. Raises NotVerified."""
+        return store.load_checkpoint(self.checkpoint, lineage=self.run.lineage)
+
     def standing(self) -> Proposal:
         """The proposal that stands."""
         return self.proposals.select_related("by").get(number=self.proposal)
@@ -160,7 +168,7 @@ class Gate(models.Model):
         action id; `answer` is {"choice", "value"}; `preconditions` are the ids of those that this person adds to the
         required ones. The same person's same `key` gives the same decision again.
         Opens a transaction of its own. Raises a DecisionRefused: NotAllowed, AlreadyDecided, StaleGate,
-        GateExpired, GateWithdrawn, AlreadySaid, EditRefused or Invalid; the refusal is an event by then.
+        GateExpired, GateWithdrawn, AlreadySaid, CannotResume, EditRefused or Invalid; the refusal is an event by then.
         """
         from approvals import deciding, saying
 

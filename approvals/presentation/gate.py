@@ -12,12 +12,14 @@ from django.contrib.auth.models import User
 from approvals import authority
 from approvals.cards import Card
 from approvals.models import Gate, Proposal
+from approvals.preflight import sources as preflights
+from approvals.preflight.checks import Preflight
 from checkpoints import permissions, store
 from checkpoints.models import Checkpoint
 from checkpoints.plans import PlanSpec, spec_of
 from checkpoints.snapshots import Snapshot
 
-from . import actions, agreement, consequences, outcomes, quotes, unseen, untrusted
+from . import actions, agreement, consequences, gantt, outcomes, quotes, unseen, untrusted
 from .actions import Typed
 
 STEPS = 24  # shown in the compact list
@@ -89,6 +91,16 @@ class GatePage:
     def may_decide(self) -> bool:
         return self.open and not self.why_not
 
+    @cached_property
+    def preflight(self) -> Preflight | None:
+        """Whether the run can go on from here; asked only where that is still to be decided."""
+        return preflights.of_gate(self.gate, snapshot=self.snapshot) if self.open else None
+
+    @property
+    def may_send(self) -> bool:
+        """Whether a decision of the reader's would be taken now."""
+        return self.may_decide and not (self.preflight and self.preflight.red)
+
     @property
     def may_approve(self) -> bool:
         """Whether an approval would say anything new: whoever agreed already can still edit or reject."""
@@ -114,7 +126,7 @@ class GatePage:
 
     @cached_property
     def sheets(self) -> list[actions.Sheet]:
-        read_only = not self.may_decide or self.card.question is not None
+        read_only = not self.may_send or self.card.question is not None
         return actions.sheets(self.card, typed=self.typed, before=self.first, read_only=read_only)
 
     @property
@@ -210,7 +222,8 @@ class GatePage:
         final = [row for row in self.impacts["approve"].rows if row.effect == "oneway"]
         if final:
             return f"{', '.join(final[0].names)} cannot be undone"
-        return "can be undone" if any(action.undo for action in self.card.actions) else ""
+        effects = [step for step in self.plan.steps if step.name in self.card.allows]
+        return "can be undone" if any(each.undo for each in [*self.card.actions, *effects]) else ""
 
     @property
     def commit(self) -> str:
@@ -220,6 +233,13 @@ class GatePage:
             return f"Agree{amount}"
         does = f" and run {', '.join(self.card.allows)}" if self.card.allows else " and go on"
         return f"Approve{amount}{does}"
+
+    @property
+    def answer_commit(self) -> str:
+        """The same where an answer is sent."""
+        if not any(choice.grants for choice in self.answers):
+            return "Send this answer"
+        return "Agree to this answer" if self.left > 1 else f"Send this answer and run {', '.join(self.card.allows)}"
 
     @property
     def sources(self) -> dict[str, str]:
@@ -237,6 +257,11 @@ class GatePage:
     def quotes(self) -> list[quotes.Quoted]:
         """What people said, from the state that the gate shows."""
         return quotes.quoted(self.card, self.snapshot.state)
+
+    @cached_property
+    def charts(self) -> gantt.Charts:
+        """The card's drawings, from the state that the gate shows."""
+        return gantt.charts(self.card, self.snapshot.state)
 
     @property
     def earlier(self) -> int:

@@ -28,6 +28,7 @@ TITLES = {
     "expired": "Nothing of yours was sent.",
     "withdrawn": "Nothing of yours was sent.",
     "already_said": "You agreed before.",
+    "cannot_resume": "Nothing of yours was sent.",
     "invalid": "Nothing was sent yet.",
     "edit_refused": "Nothing was sent yet.",
 }
@@ -91,7 +92,7 @@ def refused(
         page.typed = posted.carried_over(sent, page.card)
         page.verdict = "edit" if page.typed.arguments else ""
         told["changes"] = refusal.changes or changes_between(looked_at.card, page.card)
-    if not page.may_decide:
+    if not page.may_send:
         told["mine"] = mine(looked_at, sent)
         told["comment"] = sent.comment
     return show(request, page, status=STATUSES.get(refusal.code, 409), refusal=told)

@@ -117,11 +117,6 @@ class Run(models.Model):
     def __str__(self) -> str:
         return f"R-{self.pk}"
 
-    @property
-    def queue(self) -> str:
-        """The Celery queue of the run's agent version."""
-        return f"agent.{self.plan.agent}.{self.plan.version}"
-
     def wake(self, by: Actor) -> bool:
         """Queue a waiting run and ring for it after commit; False where it was not waiting. Safe to repeat."""
         woken = run_sql(_WAKE, [self.pk, by.id, by.name])
@@ -154,5 +149,5 @@ class Run(models.Model):
         ledger.record(kind, subject=f"run:{self.pk}", by=by, run=self, version=self.version)
 
     def _doorbell(self) -> None:
-        signals.run_needs_attention.send(sender=Run, run_id=self.pk, queue=self.queue)
+        signals.run_needs_attention.send(sender=Run, run_id=self.pk, plan=self.plan)
         rings.ring()

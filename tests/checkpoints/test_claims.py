@@ -12,7 +12,7 @@ from django.db import connection
 from checkpoints import claims, store
 from checkpoints.actors import SYSTEM, Actor
 from checkpoints.errors import Fenced
-from checkpoints.models import Checkpoint, Event, Run
+from checkpoints.models import Checkpoint, Event, Plan, Run
 from checkpoints.signals import run_needs_attention
 
 from .making import REWIND, STEP, begin, make_plan, make_run, take
@@ -131,10 +131,10 @@ def test_the_claims_clock_follows_the_databases() -> None:
 def test_waking_twice_queues_once_and_rings_each_time() -> None:
     run, claim, _ = begin()
     claims.release(claim, status="waiting", by=SYSTEM)
-    rung: list[tuple[int, str]] = []
+    rung: list[tuple[int, Plan]] = []
 
-    def hear(sender: Any, run_id: int, queue: str, **_: Any) -> None:
-        rung.append((run_id, queue))
+    def hear(sender: Any, run_id: int, plan: Plan, **_: Any) -> None:
+        rung.append((run_id, plan))
 
     run_needs_attention.connect(hear)
     try:
@@ -142,7 +142,7 @@ def test_waking_twice_queues_once_and_rings_each_time() -> None:
         assert not run.wake(SYSTEM)
     finally:
         run_needs_attention.disconnect(hear)
-    assert rung == [(run.pk, f"agent.{run.plan.agent}.1")] * 2
+    assert rung == [(run.pk, run.plan)] * 2
     assert run.status == "queued"
     assert kinds(run)[-2:] == ["run.waiting", "run.queued"]
 

@@ -10,8 +10,8 @@ from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from agents import registry
-from agents.errors import AgentError, InputRefused
+from agents import environment, registry
+from agents.errors import AgentError, ConfigRefused, InputRefused
 from agents.start import checked, start_run
 from approvals.models import Gate
 from checkpoints import actors
@@ -31,6 +31,7 @@ class Command(BaseCommand):
         """The agent's name and its input; see --help."""
         parser.add_argument("name", help="the agent's name")
         parser.add_argument("--input", required=True, nargs="+", help="JSON, or files or folders")
+        parser.add_argument("--config", default="{}", help="JSON: what differs from the agent's own configuration")
         parser.add_argument("--wait", action="store_true", help="show steps as they land, until each run waits or ends")
         parser.add_argument("--team", default="", help="the team that the runs belong to; the agent's own by default")
         parser.add_argument("--as", dest="user", default="", help="the username of whoever starts them")
@@ -43,10 +44,13 @@ class Command(BaseCommand):
             inputs = self.inputs(known.agent, options["input"])
             for each in inputs:
                 checked(known.agent.State, each)
+            options["config"] = parse(options["config"])
+            environment.current(known.agent, options["config"])
             runs = [self.start(known, each, index, len(inputs), options) for index, each in enumerate(inputs)]
+        except ConfigRefused as error:
+            raise CommandError(_refused("configuration", error)) from error
         except InputRefused as error:
-            lines = [f"  {each['pointer'] or '/'}: {each['message']}" for each in error.errors]
-            raise CommandError("The input was refused:\n" + "\n".join(lines)) from error
+            raise CommandError(_refused("input", error)) from error
         except (AgentError, PlanChanged, ValueRefused) as error:
             raise CommandError(str(error)) from error
         if options["wait"]:
@@ -80,9 +84,10 @@ class Command(BaseCommand):
             known.spec.agent,
             input,
             by=actors.of_user(user) if user else actors.SYSTEM,
-            team=_team(options["team"] or known.agent.team, user),
+            team=team_named(options["team"] or known.agent.team, user),
             started_by=user,
             key=key or None,
+            config=options["config"],
         )
         self.stdout.write(f"{run} {run.title}: {base_url()}/runs/{run.pk}/")
         return run
@@ -110,6 +115,10 @@ def base_url() -> str:
     return str(settings.HOLDPOINT_ORIGINS[0]).rstrip("/")
 
 
+def _refused(what: str, error: InputRefused) -> str:
+    return "\n".join([f"The {what} was refused:", *(f"  {e['pointer'] or '/'}: {e['message']}" for e in error.errors)])
+
+
 def _several(value: Any) -> list[dict[str, Any]]:
     return value if isinstance(value, list) else [value]
 
@@ -123,7 +132,8 @@ def _user(username: str) -> User | None:
         raise CommandError(f"There is no user named {username}.") from error
 
 
-def _team(name: str, user: User | None) -> Group:
+def team_named(name: str, user: User | None) -> Group:
+    """The team of that name; without one the user's only team. Raises CommandError."""
     if name:
         try:
             return Group.objects.get(name=name)

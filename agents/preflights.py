@@ -1,0 +1,121 @@
+"""What approvals' preflight is told of the agents' code: registered with it, since it may not import agents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import ValidationError
+
+from approvals.preflight import sources
+from approvals.preflight.checks import Code, Environment, Library, Takeover, Unknown
+from checkpoints.errors import ValueRefused
+from checkpoints.models import Run
+from checkpoints.plans import spec_of
+from checkpoints.store import Snapshot
+
+from . import environment, fields, registry, upcasting, upgrades
+from .base import Agent
+from .errors import AgentError, ConfigRefused
+from .registry import Registered
+from .upcasting import Way, natural
+
+MISSING = "missing"  # pydantic's word for a required field that is not there
+
+
+def register() -> None:
+    """Called once, when the apps are ready."""
+    sources.register(code_of)
+
+
+def code_of(run: Run, snapshot: Snapshot | None, steps: Iterable[str]) -> Code | Unknown:
+    """What this process knows of the code with which the run would go on at one of these steps."""
+    name, version = run.plan.agent, run.plan.version
+    try:
+        known = registry.agents()
+    except (AgentError, ImportError) as error:
+        return Unknown(f"The agents' declarations cannot be read here, so no code was checked: {error}")
+    versions = [each for (agent, _), each in known.items() if agent == name]
+    if not versions:
+        return Unknown(f"No version of {name} is known to this process, so its code was not checked here.")
+    mine = known.get((name, version))
+    if mine is not None and mine.body == bytes(run.plan.body):
+        faults, doubts = _fits(mine.agent, snapshot)
+        now = _environment(run, mine.agent)
+        return Code(agent=name, version=version, deployed=True, faults=faults, doubts=doubts, environment=now)
+    if mine is not None:
+        return Code(agent=name, version=version, changed=True)
+    return _gone(run, snapshot, max(versions, key=lambda each: natural(each.spec.version)), steps)
+
+
+def _gone(run: Run, snapshot: Snapshot | None, newest: Registered, steps: Iterable[str]) -> Code:
+    """The run's version is not here: what the newest does not have, and whether one takes the run."""
+    name, version, plan = run.plan.agent, run.plan.version, spec_of(run.plan)
+    lacks = tuple(upcasting.missing(newest.spec, [step.name for step in plan.steps]))
+    way = registry.way_of(run.plan)
+    return Code(
+        agent=name,
+        version=version,
+        newest=newest.spec.version,
+        lacks=lacks,
+        takeover=_takeover(run, snapshot, way, steps) if way else None,
+        environment=_environment(run, way.to.agent) if way else None,
+    )
+
+
+def _takeover(run: Run, snapshot: Snapshot | None, way: Way, steps: Iterable[str]) -> Takeover:
+    return Takeover(
+        version=way.to.spec.version,
+        upcasters=tuple(each.name for each in way.upcasters),
+        renamed=tuple(way.renamed(step.name for step in spec_of(run.plan).steps).items()),
+        lacks=tuple(way.lacks(steps)),
+        fault=upgrades.fault(run, way, snapshot) if snapshot else "",
+    )
+
+
+def _fits(agent: type[Agent], snapshot: Snapshot | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(what no step could read, what only the state as a whole does not fit), each with its place."""
+    if snapshot is None:
+        return (), ()
+    try:
+        fields.normalised(agent.State, snapshot.state)
+    except ValidationError as error:
+        told = tuple(f"{each['pointer'] or '/'}: {each['message']}" for each in fields.errors_of(error))
+        missing = [f"/{each['loc'][0]}: {each['msg']}" for each in error.errors() if _is_missing(each)]
+        faults = (*_unreadable(agent, snapshot.state), *missing)
+        return (faults, ()) if faults else ((), told)
+    return (), ()
+
+
+def _is_missing(error: Any) -> bool:
+    return bool(error["type"] == MISSING and len(error["loc"]) == 1)
+
+
+def _unreadable(agent: type[Agent], state: dict[str, Any]) -> list[str]:
+    found = []
+    for name in state:
+        try:
+            if name in agent.State.model_fields:
+                fields.read(agent.State, name, state)
+        except ValueRefused as error:
+            found.append(str(error))
+    return found
+
+
+def _environment(run: Run, agent: type[Agent]) -> Environment:
+    """What the run would go by now, against what was recorded."""
+    was = environment.recorded(run)
+    before = was.get("libraries", {})
+    libraries = tuple(
+        Library(name=name, recorded=before.get(name, ""), now=environment.version(name)) for name in agent.libraries
+    )
+    try:
+        config = environment.config_for(run, agent)
+    except ConfigRefused as error:
+        return Environment(configured=True, fault=str(error), libraries=libraries)
+    if config is None:
+        return Environment(libraries=libraries)
+    now, then = config.model_dump(mode="json", by_alias=False), was.get("config", {})
+    changed = [name for name in {**then, **now} if name not in then or name not in now or then[name] != now[name]]
+    recorded = "config" in was
+    return Environment(configured=True, recorded=recorded, changed=tuple(changed), libraries=libraries)

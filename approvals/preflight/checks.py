@@ -1,0 +1,285 @@
+"""The checks of a preflight: facts in, findings in green, amber and red out. Pure.
+
+Red: the run cannot go on from here as things are, so nothing is decided over it. Amber: it can, or nobody here can
+say that it cannot, and whoever decides should know what is different. Nothing that was not looked at is green.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+GREEN, AMBER, RED = "green", "amber", "red"
+ORDER = (GREEN, AMBER, RED)  # from calm to grave
+NAMED = 3  # of many, in one sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check found, in sentences that say what to do where something is to be done."""
+
+    check: str
+    colour: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Preflight:
+    """Every check's finding, in the order in which they are made."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def colour(self) -> str:
+        """The gravest of the findings'."""
+        return max((finding.colour for finding in self.findings), key=ORDER.index, default=AMBER)
+
+    @property
+    def red(self) -> bool:
+        return self.colour == RED
+
+    @property
+    def title(self) -> str:
+        """The line that stands above the findings."""
+        if self.red:
+            return "This cannot resume as things are"
+        if self.colour == AMBER:
+            return f"This can resume, with {counted(len(self.reasons), 'thing')} to know"
+        return f"This can resume: {counted(len(self.findings), 'check')}"
+
+    @property
+    def in_order(self) -> list[Finding]:
+        """The gravest first."""
+        return sorted(self.findings, key=lambda finding: -ORDER.index(finding.colour))
+
+    @property
+    def reasons(self) -> list[Finding]:
+        """What is not green, the gravest first."""
+        return [finding for finding in self.in_order if finding.colour != GREEN]
+
+    def to_json(self) -> dict[str, Any]:
+        """As the API gives it."""
+        findings = [{"check": each.check, "colour": each.colour, "words": each.words} for each in self.findings]
+        return {"colour": self.colour, "title": self.title, "findings": findings}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saved:
+    """The checkpoint: its number, why it does not verify, how many artifacts it names and which are not there."""
+
+    seq: int
+    fault: str = ""
+    artifacts: int = 0
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Takeover:
+    """How a newer version takes the run."""
+
+    version: str
+    upcasters: tuple[str, ...]  # in the order in which they run
+    renamed: tuple[tuple[str, str], ...] = ()  # (old, new) names of steps
+    lacks: tuple[str, ...] = ()  # steps the run may still come to, and the newer version has under no name
+    fault: str = ""  # why it cannot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Library:
+    """A library that the agent declares: its version when the run started and now.
+
+    None: it is not installed; "" when the run started: nothing was recorded of it.
+    """
+
+    name: str
+    recorded: str | None
+    now: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """The configuration and the libraries as they would be, against what was recorded when the run started."""
+
+    configured: bool = False  # whether the agent has a configuration
+    recorded: bool = True  # whether one was recorded
+    fault: str = ""  # why the recorded one does not fit the agent's any more
+    changed: tuple[str, ...] = ()  # the names whose value would not be what was recorded
+    libraries: tuple[Library, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Code:
+    """What this process knows of the agent's code.
+
+    `deployed`: the run's version, with the very plan that the run goes by; `changed`: that version with another one.
+    `faults`, `doubts` and `environment` are those of whichever version would go on, and empty where none would.
+    """
+
+    agent: str
+    version: str
+    deployed: bool = False
+    changed: bool = False
+    newest: str = ""  # the newest version here
+    lacks: tuple[str, ...] = ()  # the run's steps that the newest version does not have
+    takeover: Takeover | None = None
+    faults: tuple[str, ...] = ()  # fields of the state that no step could read
+    doubts: tuple[str, ...] = ()  # what only the state as a whole does not fit: an edit would be refused for it
+    environment: Environment | None = None
+
+    @property
+    def goes_on_in(self) -> str:
+        """The version that would go on; empty where none can."""
+        if self.takeover and not (self.takeover.fault or self.takeover.lacks):
+            return self.takeover.version
+        return self.version if self.deployed else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Why nothing of the code was looked at."""
+
+    why: str
+
+
+NOBODY = Unknown("The agents' code is not part of this process, so it was not checked here.")
+
+
+def judge(saved: Saved, code: Code | Unknown) -> Preflight:
+    """Make every check that can be made."""
+    found = [checkpoint(saved)]
+    if isinstance(code, Unknown):
+        found.append(Finding("version", AMBER, code.why))
+    else:
+        found.append(version(code))
+        if code.goes_on_in and not saved.fault:
+            found += [state(code), *environment(code, code.environment or Environment())]
+    if not saved.fault:
+        found.append(artifacts(saved))
+    return Preflight(tuple(found))
+
+
+def checkpoint(saved: Saved) -> Finding:
+    """Whether what is saved loads, and is what its digest says."""
+    if saved.fault:
+        words = (
+            f"Checkpoint {saved.seq} does not verify: {saved.fault}. Nothing runs from it; restore it from a backup."
+        )
+        return Finding("checkpoint", RED, words)
+    return Finding("checkpoint", GREEN, f"Checkpoint {saved.seq} loads and verifies.")
+
+
+def version(code: Code) -> Finding:
+    """Whether the run's version and its steps are there, or which upcasters bring it to one that is."""
+    if code.deployed:
+        return Finding(
+            "version", GREEN, f"Version {code.version} of {code.agent} is deployed, with the run's own steps."
+        )
+    if code.changed:
+        words = (
+            f"Version {code.version} is deployed with other code than the run was planned with. Put that code back, "
+            "or give the new code a version of its own."
+        )
+        return Finding("version", RED, words)
+    gone = f"Version {code.version} is not deployed"
+    again = f"or deploy version {code.version} again"
+    if code.takeover is None:
+        lacks = f", and has no {named('step', code.lacks)}" if code.lacks else ""
+        upcaster = f"Write an upcaster from {code.version} to {code.newest}"
+        return Finding("version", RED, f"{gone}; version {code.newest} is{lacks}. {upcaster}, {again}.")
+    return _taken(code.takeover, gone, again)
+
+
+def _taken(by: Takeover, gone: str, again: str) -> Finding:
+    run = f"its {'upcaster' if len(by.upcasters) == 1 else 'upcasters'} {listed(by.upcasters)}"
+    if by.lacks:
+        words = f"{gone}; version {by.version} has no {named('step', by.lacks)}, and {run} names no other."
+        return Finding("version", RED, f"{words} Name its successor there, {again}.")
+    if by.fault:
+        return Finding(
+            "version", RED, f"{gone}, and version {by.version} cannot take the run: {by.fault} Correct it, {again}."
+        )
+    renamed = "".join(f" {old} is now {new}." for old, new in by.renamed)
+    words = f"{gone}. Version {by.version} takes the run: {run} {'runs' if len(by.upcasters) == 1 else 'run'} first."
+    return Finding("version", AMBER, f"{words}{renamed} An approval does not go over: what it allowed is asked again.")
+
+
+def state(code: Code) -> Finding:
+    """Whether the state fits the schema of the version that would go on."""
+    what = "The state" if code.deployed else "What the upcasters make of the state"
+    if code.faults:
+        words = f"{what} does not fit version {code.goes_on_in}: {listed(code.faults, '; ')}."
+        return Finding("state", RED, f"{words} Rewind the run, or edit its state.")
+    if code.doubts:
+        words = (
+            f"Every field of the state fits version {code.goes_on_in}, the whole does not: {listed(code.doubts, '; ')}"
+        )
+        return Finding("state", AMBER, f"{words}. Steps run, an edit is refused.")
+    return Finding("state", GREEN, f"{what} fits the schema of version {code.goes_on_in}.")
+
+
+def environment(code: Code, now: Environment) -> Sequence[Finding]:
+    """Whether configuration and libraries are those that were recorded."""
+    return _configuration(code, now), _libraries(now)
+
+
+def _configuration(code: Code, now: Environment) -> Finding:
+    if now.fault:
+        words = f"The recorded configuration does not fit version {code.goes_on_in}: {now.fault}. Correct its Config."
+        return Finding("configuration", RED, words)
+    if not now.configured:
+        return Finding("configuration", GREEN, "The agent has no configuration.")
+    if not now.recorded:
+        words = "No configuration was recorded when the run started; it goes on with the defaults of today."
+        return Finding("configuration", AMBER, words)
+    if now.changed:
+        names = listed(now.changed)
+        words = f"The configuration would not be what was recorded when the run started: {names} differs."
+        return Finding("configuration", AMBER, words)
+    return Finding("configuration", GREEN, "The configuration is the recorded one.")
+
+
+def _libraries(now: Environment) -> Finding:
+    if not now.libraries:
+        return Finding("libraries", GREEN, "The agent declares no libraries.")
+    gone = [f"{each.name} {each.recorded}" for each in now.libraries if each.recorded and each.now is None]
+    if gone:
+        return Finding("libraries", RED, f"Not installed here: {listed(gone)}. Install it again.")
+    other = [_other(each) for each in now.libraries if each.recorded != each.now or each.now is None]
+    if other:
+        return Finding("libraries", AMBER, f"{listed(other, '; ')}.")
+    return Finding("libraries", GREEN, f"{listed([f'{each.name} {each.now}' for each in now.libraries])}, as recorded.")
+
+
+def _other(library: Library) -> str:
+    now = f"is {library.now} here" if library.now else "is not installed here"
+    if library.recorded == "":
+        return f"{library.name} {now}, and was not recorded when the run started"
+    return f"{library.name} was {library.recorded or 'not installed'} when the run started and {now}"
+
+
+def artifacts(saved: Saved) -> Finding:
+    """Whether what the state refers to outside the database is there."""
+    if saved.missing:
+        short = [name[:12] for name in saved.missing]
+        words = f"{counted(len(saved.missing), 'artifact')} that the state names cannot be found: {listed(short)}."
+        return Finding("artifacts", RED, f"{words} Restore it to the file storage.")
+    if not saved.artifacts:
+        return Finding("artifacts", GREEN, "The state names no artifacts.")
+    return Finding("artifacts", GREEN, f"{counted(saved.artifacts, 'artifact')} that the state names can be found.")
+
+
+def listed(things: Sequence[str], by: str = ", ") -> str:
+    """The first of them, and how many more."""
+    more = len(things) - NAMED
+    return by.join(things[:NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def named(noun: str, things: Sequence[str]) -> str:
+    """ "step a", "steps a, b"."""
+    return f"{noun}{'' if len(things) == 1 else 's'} {listed(things)}"
+
+
+def counted(count: int, noun: str) -> str:
+    """ "1 check", "2 checks"."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"

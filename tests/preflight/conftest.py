@@ -1,0 +1,31 @@
+"""Deploying agents: this process knows the modules that a test names, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+Deploy = Callable[..., None]
+
+
+@pytest.fixture
+def deploy(settings: Any) -> Iterator[Deploy]:
+    """Return deploy(*modules of tests.preflight.porter): what is registered from now on."""
+    from agents import registry  # Django is set up only after this file is read
+    from checkpoints.models import Run
+    from tests.preflight.porter import SENT
+
+    def names(*modules: str) -> None:
+        settings.HOLDPOINT_AGENTS = [f"tests.preflight.porter.{module}" for module in modules]
+        registry.forget()
+
+    def end_all() -> None:
+        Run.objects.live().filter(plan__agent="porter").update(status="cancelled")
+        SENT.clear()
+
+    end_all()
+    yield names
+    end_all()
+    registry.forget()

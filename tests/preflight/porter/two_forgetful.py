@@ -1,0 +1,18 @@
+"""Version 2 with an upcaster that leaves the old field where it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agents.base import upcast
+
+from . import two_bare
+
+
+class Porter(two_bare.Porter):
+    """Find the order, draft a reply, ask, send it."""
+
+    @classmethod
+    @upcast("1", steps={"propose": "draft"})
+    def from_1(cls, state: dict[str, Any]) -> dict[str, Any]:
+        return {**state, "reply": state["text"]}
