@@ -180,3 +180,34 @@ class Booking(Agent):
         """Tell the guest; that cannot be undone."""
         write_line(ledger, "tell", charge, key[:8])
         return {"told": charge}
+
+
+class Reader(Agent):
+    """One effect whose provider can be asked by key; `world` is a folder with a file for each key that it has done."""
+
+    name = "reader"
+
+    class State(BaseModel):
+        """`mode` says how the first attempt ends."""
+
+        ledger: str
+        world: str
+        mode: str = ""
+        receipt: str = ""
+
+    @effect(irreversible=True, guarded=False, readable="find", retry=2)
+    def send(self, ledger: str, world: str, mode: str, *, key: str) -> dict[str, Any]:
+        """Send; the provider has it from then on, unless the mode says that it never got it."""
+        first = not Path(ledger).exists()
+        write_line(ledger, "send", key[:8])
+        if not (first and mode == "lost"):
+            (Path(world) / key).touch()
+        if first and mode:
+            raise EffectUnknown("the line was cut")
+        return {"receipt": key}
+
+    def find(self, world: str, mode: str, *, key: str) -> dict[str, Any] | None:
+        """Ask the provider."""
+        if mode == "mute":
+            raise EffectUnknown("it does not answer")
+        return {"receipt": key} if (Path(world) / key).exists() else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from agents.views.cancellations import cancelled
+from agents.cancelling import cancel
 from approvals.errors import GateWithdrawn
 from approvals.models import Decision, Outcome
 from checkpoints.actors import SYSTEM
@@ -22,7 +22,7 @@ def test_a_cancellation_and_a_decision_that_race_never_wait_for_each_other() -> 
         seen = bytes(gate.standing().digest)
         run = Run.objects.get(pk=gate.run_id)
         decided, ended = race(
-            [partial(decide, gate, reviewer, seen=seen), partial(cancelled, run, by=owner, reason="Not needed")]
+            [partial(decide, gate, reviewer, seen=seen), partial(cancel, run, by=owner, reason="Not needed")]
         )
         assert ended is True
         assert Run.objects.get(pk=run.pk).status == "cancelled"
@@ -38,7 +38,7 @@ def test_a_cancellation_that_meets_a_decision_under_way_holds_nothing_that_the_d
     team = make_team()
     gate = make_gate(team=team)
     run, owner = Run.objects.get(pk=gate.run_id), bob(team)
-    ended = meet_lock(gate.move, partial(cancelled, run, by=owner, reason=""), then=partial(gate.run.wake, SYSTEM))
+    ended = meet_lock(gate.move, partial(cancel, run, by=owner, reason=""), then=partial(gate.run.wake, SYSTEM))
     assert ended is True
     assert Outcome.objects.get(gate=gate).kind == "withdrawn"
     assert Run.objects.get(pk=run.pk).status == "cancelled"
@@ -47,6 +47,6 @@ def test_a_cancellation_that_meets_a_decision_under_way_holds_nothing_that_the_d
 def test_a_gate_that_opens_while_its_run_is_cancelled_is_withdrawn_with_it() -> None:
     team = make_team()
     run, owner = make_run(team=team, first_step="review"), bob(team)
-    assert meet_lock(partial(make_gate, run=run), partial(cancelled, run, by=owner, reason="")) is True
+    assert meet_lock(partial(make_gate, run=run), partial(cancel, run, by=owner, reason="")) is True
     assert Outcome.objects.get(gate__run=run).kind == "withdrawn"
     assert Run.objects.get(pk=run.pk).status == "cancelled"

@@ -1,0 +1,62 @@
+"""Cancelling a run by a person's word: at once, or, where it has left effects behind, once they are settled."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from approvals.models import Gate
+from checkpoints import actors, claims, ledger
+from checkpoints.actors import Actor
+from checkpoints.models import Run
+
+from . import doorbell, registry, unsettled
+from .history import Path
+from .text import one_line
+
+
+class _GateOpened(Exception):
+    """The run asked something between the look for its gates and its end: begin again."""
+
+
+def cancel(run: Run, *, by: User, reason: str) -> bool:
+    """End the run and withdraw what it still asks, in one transaction; False where it had ended before.
+
+    A run that has left effects behind is queued to settle them first, and ends then. What is done on its path
+    stays done.
+    """
+    while True:
+        try:
+            with transaction.atomic(durable=True):
+                return _cancelled(run, by=actors.of_user(by), reason=reason)
+        except _GateOpened:
+            continue
+
+
+def _cancelled(run: Run, *, by: Actor, reason: str) -> bool:
+    """Gates are locked before their run, as a decision does it: the other way round the two would wait for each other.
+
+    The run ends before they are withdrawn: a gate that closes wakes its run, and only a run that waits can be woken.
+    """
+    asking = Gate.objects.open().filter(run=run)
+    gates = {gate.pk: gate for gate in asking.select_for_update().order_by("pk")}
+    if not (_end_later(run, by, reason) or run.cancel(by=by, reason=reason)):
+        return False
+    if asking.exclude(pk__in=gates).exists():
+        raise _GateOpened
+    for gate in gates.values():
+        gate.withdraw(by=by, reason="The run was cancelled.")
+    return True
+
+
+def _end_later(run: Run, by: Actor, reason: str) -> bool:
+    """Queue a live run to settle what it has left behind and to end as cancelled; False where it has nothing to."""
+    run.refresh_from_db()
+    if run.status not in Run.LIVE or run.head is None or not unsettled.of_run(run.pk, Path.to(run.head)):
+        return False
+    claims.release(claims.take_over(run, by), status=Run.Status.QUEUED, reason=reason, by=by)
+    Run.objects.filter(pk=run.pk).update(ending=Run.Status.CANCELLED, ending_reason=one_line(reason, 300))
+    ledger.record("run.settling", subject=f"run:{run.pk}", run=run, by=by)
+    queue = registry.queue_for(run.plan)
+    transaction.on_commit(lambda: doorbell.ring(run.pk, queue))
+    return True

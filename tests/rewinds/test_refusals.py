@@ -1,0 +1,114 @@
+"""What a rewind or an edit is refused for, before anything is written."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from agents import impacts, rewinds
+from agents.errors import ImpactChanged, RewindNotAllowed, RewindRefused
+from checkpoints import claims
+from checkpoints.actors import SYSTEM
+from checkpoints.errors import Fenced
+from checkpoints.models import Checkpoint, Event, Run
+from tests.agents.driving import advance_to_rest, make_run, open_gate
+from tests.factories import ann, eve
+
+from .moving import before, edit, lines, rewind
+
+
+def test_only_those_who_may_rewind_do(ledger: str) -> None:
+    run = advance_to_rest(make_run("chain", ledger=ledger))
+    with pytest.raises(RewindNotAllowed):
+        rewinds.rewind(run, to=1, by=eve())
+    with pytest.raises(RewindNotAllowed):
+        rewinds.edit(run, at=1, patch=[], by=eve())
+    with pytest.raises(RewindNotAllowed):
+        rewinds.settle_now(run, by=eve())
+
+
+@pytest.mark.parametrize(
+    ("patch", "pointer"),
+    [
+        ([{"op": "replace", "path": "/a", "value": "many"}], "/a"),
+        ([{"op": "add", "path": "/unheard", "value": 1}], None),
+        ([{"op": "replace", "path": "/nothing/here", "value": 1}], "/nothing/here"),
+        ([{"op": "test", "path": "/a", "value": 7}], "/a"),
+        ([], None),
+    ],
+)
+def test_an_edit_that_the_agent_does_not_take_writes_nothing(
+    ledger: str, patch: list[dict[str, Any]], pointer: str | None
+) -> None:
+    run = advance_to_rest(make_run("chain", ledger=ledger))
+    with pytest.raises(RewindRefused) as refused:
+        rewinds.edit(run, at=1, patch=patch, by=ann(run.team))
+    assert [each["pointer"] for each in refused.value.errors][:1] == ([pointer] if pointer else [])
+    run.refresh_from_db()
+    assert (run.status, run.seq) == ("completed", 6)
+
+
+def test_what_was_shown_has_to_be_what_would_happen(ledger: str) -> None:
+    run = advance_to_rest(make_run("booking", ledger=ledger))
+    shown = impacts.of_rewind(run, before(run, "plan")).digest()
+    edit(run, before(run, "plan"), size=3)
+    advance_to_rest(run)
+    with pytest.raises(ImpactChanged) as changed:
+        rewind(run, 2, seen=shown)
+    assert changed.value.impact.digest() == impacts.of_rewind(run, 2).digest()
+    assert open_gate(run).status == "open"
+    rewind(run, 2, seen=impacts.of_rewind(run, 2).digest())
+    assert advance_to_rest(run).status == "waiting"
+
+
+def test_a_run_that_ended_at_a_checkpoint_does_not_go_on_from_there(ledger: str) -> None:
+    run = advance_to_rest(make_run("chain", ledger=ledger))
+    with pytest.raises(RewindRefused, match="had ended at checkpoint 6"):
+        rewind(run, 6)
+
+
+def test_a_worker_that_was_at_it_is_fenced_and_the_move_stands(ledger: str) -> None:
+    run = make_run("chain", ledger=ledger)
+    from agents import registry
+
+    claim = claims.claim(run.pk, plan_ids=list(registry.plans()), worker="stale", lease=30.0, by=SYSTEM)
+    assert claim is not None
+    run.refresh_from_db()
+    rewinds.HALT_SECONDS, before_ = 0.0, rewinds.HALT_SECONDS
+    try:
+        edit(run, 1, b=9)
+    finally:
+        rewinds.HALT_SECONDS = before_
+    with pytest.raises(Fenced):
+        claims.release(claim, status="queued", by=SYSTEM)
+    advance_to_rest(run)
+    assert lines(ledger)[1] == "aside 9"
+    kinds = Event.objects.filter(run_id=run.pk).values_list("kind", flat=True)
+    assert {"run.halting", "run.taken", "run.edited"} <= set(kinds)
+
+
+def test_of_two_moves_at_once_both_land_one_after_the_other(ledger: str) -> None:
+    run = advance_to_rest(make_run("booking", ledger=ledger))
+    by = ann(run.team)
+    problems: list[BaseException] = []
+
+    def move() -> None:
+        try:
+            rewinds.rewind(Run.objects.get(pk=run.pk), to=1, by=by)
+        except BaseException as error:  # noqa: BLE001 - told by the test
+            problems.append(error)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=move) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+    rewound = Checkpoint.objects.filter(run=run, kind="rewind")
+    assert (rewound.count(), len(set(rewound.values_list("seq", flat=True)))) == (4, 4)
+    assert advance_to_rest(run).status == "waiting"
