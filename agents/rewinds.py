@@ -49,7 +49,6 @@ class Move:
     target: Snapshot
     writes: dict[str, Any]
     reason: str  # for the gates that this withdraws
-    event: str
     words: str = ""
     confirm: bool = False
 
@@ -69,7 +68,6 @@ def rewind(run: Run, *, to: int, by: User, feedback: str = "", confirm: bool = F
         target=target,
         writes={},
         reason=f"The run was rewound to checkpoint {to}.",
-        event="run.rewound",
         words=feedback,
         confirm=confirm,
     )
@@ -90,7 +88,6 @@ def edit(run: Run, *, at: int, patch: Sequence[Op], by: User, feedback: str = ""
         target=target,
         writes=writes,
         reason=f"The state of checkpoint {at} was edited.",
-        event="run.edited",
         words=feedback,
     )
     return _move(run, move, by, seen, lambda: impacts.of_edit(run, at, patch, feedback))
@@ -185,7 +182,17 @@ def _save(run: Run, move: Move, claim: Claim, by: User) -> None:
         gate.withdraw(by=actor, reason=move.reason)
     leaving.hold(run, Path.to(saved.id), by=actor)
     data = {"to": target.seq, "seq": saved.seq, "step": target.next_step}
-    ledger.record(move.event, subject=f"run:{run.pk}", run=run, by=actor, data=data, text=move.words or None)
+    said: dict[str, Any] = {
+        "subject": f"run:{run.pk}",
+        "run": run,
+        "by": actor,
+        "data": data,
+        "text": move.words or None,
+    }
+    if move.kind == "rewind":
+        ledger.record("run.rewound", **said)
+    else:
+        ledger.record("run.edited", **said)
 
 
 def _feedback(run: Run, plan: PlanSpec, words: str, by: User, at: datetime) -> dict[str, Any]:
