@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from approvals.cards import Action, Card, Quote
+    from approvals.cards import Action, Card, Chart, Quote
     from approvals.preconditions import Precondition
     from checkpoints.ops import Append, Splice
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "agents.base": ("Agent", "Done", "Jump", "effect", "gate", "observation", "step", "undo", "upcast", "validator"),
     "agents.errors": ("AgentError", "EffectFailed", "EffectUnknown", "Retry", "StepFailed"),
-    "approvals.cards": ("Action", "Card", "Quote"),
+    "approvals.cards": ("Action", "Card", "Chart", "Quote"),
     "approvals.preconditions": ("Precondition",),
     "checkpoints.ops": ("Append", "Splice"),
 }
@@ -30,6 +30,7 @@ __all__ = [
     "AgentError",
     "Append",
     "Card",
+    "Chart",
     "Done",
     "EffectFailed",
     "EffectUnknown",

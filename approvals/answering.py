@@ -1,4 +1,4 @@
-"""The answers to a recovery gate's question. Pure."""
+"""The answers to a gate's question. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from . import pointers
 from .cards import Card, Choice
 from .errors import Invalid, Problem, problem
 
-# Choices after which the gate's effects may be performed.
+# Choices of a recovery gate after which the gate's effects may be performed; another gate's say it of themselves.
 GRANTING = frozenset({"retry", "not_happened", "again"})
 
 
@@ -35,9 +35,13 @@ def answered(card: Card, answer: Mapping[str, Any] | None) -> dict[str, Any]:
     return {"choice": choice["id"], "value": value if choice.get("needs_value") else None}
 
 
-def grants(answer: Mapping[str, Any] | None) -> bool:
+def grants(card: Card, answer: Mapping[str, Any] | None) -> bool:
     """Whether an answer lets the gate's effects run."""
-    return answer is not None and answer["choice"] in GRANTING
+    if answer is None or card.question is None:
+        return False
+    if not card.rejects:
+        return answer["choice"] in GRANTING
+    return any(choice["id"] == answer["choice"] and choice.get("grants", False) for choice in card.question["choices"])
 
 
 def _faults(choice: Choice, value: Any) -> list[Problem]:

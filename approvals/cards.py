@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from checkpoints.plans import PlanSpec, StepSpec
 
@@ -19,24 +19,27 @@ from .preconditions import Precondition
 from .schemas import schema_at
 
 RISKS = ("low", "medium", "high", "critical")
+CHARTS = ("gantt",)
 # Identifiers are read and compared by people: plain ASCII leaves no room for look-alikes and bidi controls.
 IDENTIFIER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
 
 
 class Choice(TypedDict, total=False):
-    """One answer that a recovery gate offers."""
+    """One answer that a gate offers."""
 
     id: str
     label: str
     needs_value: bool
     schema: dict[str, Any]
+    grants: bool  # the answer lets the gate's effects run
 
 
 class Question(TypedDict):
-    """What a recovery gate asks."""
+    """What a gate asks: how to go on after a failure, or which of several things is to be done."""
 
     text: str
     choices: list[Choice]
+    rejects: NotRequired[bool]  # none of them may be chosen: the run stops, or is sent back. `completed` says so
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +85,23 @@ class Quote:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Chart:
+    """A drawing of what is in the saved state. The checkpoint that the gate binds holds what is drawn."""
+
+    title: str
+    pointer: str  # where in the state its data is, in the shape that the kind has
+    kind: str = "gantt"  # approvals.presentation.gantt
+    figures: Sequence[tuple[str, str]] = ()  # (label, text): set side by side with the other charts'
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "figures", tuple((str(label), str(text)) for label, text in self.figures))
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object with every field."""
+        return {**asdict(self), "figures": [list(each) for each in self.figures]}
+
+
+@dataclass(frozen=True, kw_only=True)
 class Card:
     """Everything that a gate shows as asked-for."""
 
@@ -94,6 +114,7 @@ class Card:
     reasons: Sequence[str] = ()  # why the risk is what it is
     actions: Sequence[Action] = ()
     quotes: Sequence[Quote] = ()  # what people said, beside the agent's account of it
+    charts: Sequence[Chart] = ()
     preconditions: Sequence[Precondition] = ()  # what must still be so when an effect is done
     allows: Sequence[str] = ()  # effect steps that an approval lets run
     back_to: Sequence[str] = ()  # steps that the run can be sent back to
@@ -103,8 +124,13 @@ class Card:
     reopened: dict[str, Any] | None = None  # {"gate": id, "changes": [rows]} where an approval no longer held
 
     def __post_init__(self) -> None:
-        for name in ("reasons", "actions", "quotes", "preconditions", "allows", "back_to"):
+        for name in ("reasons", "actions", "quotes", "charts", "preconditions", "allows", "back_to"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
+
+    @property
+    def rejects(self) -> bool:
+        """Whether what is asked may be rejected; the question of a recovery gate has to be answered."""
+        return self.question is None or self.question.get("rejects", False)
 
     def action(self, action_id: str) -> Action | None:
         """The action of that id."""
@@ -118,7 +144,8 @@ class Card:
         """A JSON object with every field."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
         lists = {name: list(plain[name]) for name in ("reasons", "allows", "back_to")}
-        nested = {name: [each.to_json() for each in plain[name]] for name in ("actions", "quotes", "preconditions")}
+        lists_of = ("actions", "quotes", "charts", "preconditions")
+        nested = {name: [each.to_json() for each in plain[name]] for name in lists_of}
         return {**plain, **lists, **nested}
 
     @classmethod
@@ -128,29 +155,31 @@ class Card:
         nested = {
             "actions": [Action.from_json(action) for action in data.get("actions", [])],
             "quotes": [Quote(**quote) for quote in data.get("quotes", [])],
+            "charts": [Chart(**chart) for chart in data.get("charts", [])],
             "preconditions": [Precondition.from_json(each) for each in data.get("preconditions", [])],
         }
         return cls(**{**known, **nested})
 
 
-def completed(card: Card, *, step: StepSpec, plan: PlanSpec, state: Mapping[str, Any]) -> Card:
+def completed(card: Card, *, step: StepSpec, plan: PlanSpec, state: Mapping[str, Any], recovery: bool = False) -> Card:
     """`card` with what the plan and the state know better than the agent's card.
 
-    Raises CardRefused where the card cannot be asked about.
+    `recovery`: it asks about a step that failed. Raises CardRefused where the card cannot be asked about.
     """
     # A question about a step that failed allows what it names; a gate's own allowances are no part of it.
-    allows = tuple(card.allows) or (() if card.question else tuple(step.allows))
-    earlier = () if card.question else tuple(_steps_before(plan, step.name))
+    allows = tuple(card.allows) or (() if recovery else tuple(step.allows))
+    earlier = () if recovery else tuple(_steps_before(plan, step.name))
     whole = replace(
         card,
         actions=[_completed_action(action, step=step, plan=plan, state=state) for action in card.actions],
         allows=allows,
         back_to=tuple(card.back_to) or earlier,
-        on_reject=card.on_reject or ("" if card.question else step.on_reject),
+        on_reject=card.on_reject or ("" if recovery else step.on_reject),
         on_expire=card.on_expire or step.on_expire,
+        question=card.question and {**card.question, "rejects": not recovery},
     )
     faults = [*_identifier_faults(whole), *_allow_faults(whole, step), *_question_faults(whole)]
-    faults += _quote_faults(whole, state)
+    faults += [*_quote_faults(whole, state), *_chart_faults(whole, state)]
     faults += _precondition_faults(whole, step, plan)
     known = {s.name for s in plan.steps}
     sent_to = {*whole.back_to, whole.on_reject, whole.on_expire} - {""}
@@ -228,6 +257,18 @@ def _quote_faults(card: Card, state: Mapping[str, Any]) -> list[str]:
             faults.append(f"there is nothing at {quote.pointer} in the state to quote")
         elif not isinstance(pointers.get(state, quote.pointer), str):
             faults.append(f"what is at {quote.pointer} in the state is no text to quote")
+    return faults
+
+
+def _chart_faults(card: Card, state: Mapping[str, Any]) -> list[str]:
+    faults = []
+    for chart in card.charts:
+        if not chart.title.strip():
+            faults.append(f"the chart of {chart.pointer} needs a title that says what it shows")
+        if chart.kind not in CHARTS:
+            faults.append(f"the chart of {chart.pointer} is of the kind {chart.kind!r}; there is {', '.join(CHARTS)}")
+        if not pointers.has(state, chart.pointer):
+            faults.append(f"there is nothing at {chart.pointer} in the state to draw")
     return faults
 
 

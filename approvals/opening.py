@@ -45,7 +45,7 @@ def open_gate(
                 claims.release(claim, status="waiting", by=by)
             return before
         plan = spec_of(run.plan)
-        asked = completed(card, step=step, plan=plan, state=snapshot.state)
+        asked = completed(card, step=step, plan=plan, state=snapshot.state, recovery=kind == Gate.Kind.RECOVERY)
         gate = _gate(run, snapshot, step, Policy.objects.named(policy, team=run.team), asked, kind)
         target = binding.Target(
             run=run.pk,

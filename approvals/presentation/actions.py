@@ -231,10 +231,11 @@ def changes_between(old: Card, new: Card) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """One answer that a recovery gate offers, with the form of the value it needs."""
+    """One answer that a gate offers, with the form of the value it needs."""
 
     id: str
     label: str
+    grants: bool = False  # it lets the gate's effects run
     inputs: Sequence[Input] = ()
     errors: Sequence[str] = ()
 
@@ -269,7 +270,7 @@ def blank(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None, dept
 
 
 def answers(card: Card, *, typed: Typed) -> list[Answer]:
-    """The choices of a recovery gate's question."""
+    """The choices of a gate's question."""
     question = card.question
     if question is None:
         return []
@@ -283,5 +284,6 @@ def answers(card: Card, *, typed: Typed) -> list[Answer]:
         inputs = [Input(field=each, was=was[each.name]) for each in offered] if choice.get("needs_value") else []
         placed = {place for place in errors for each in inputs if pointers.covers(each.field.pointer, place)}
         loose = [message for place, message in errors.items() if place not in placed]
-        found.append(Answer(id=choice["id"], label=choice.get("label", choice["id"]), inputs=inputs, errors=loose))
+        label, grants = choice.get("label", choice["id"]), choice.get("grants", False)
+        found.append(Answer(id=choice["id"], label=label, grants=grants, inputs=inputs, errors=loose))
     return found
