@@ -1,4 +1,4 @@
-"""`python -m config.local.seed`: the first accounts, teams and policy, and an inbox made by running the example agent.
+"""`python -m config.local.seed`: the first accounts, teams and policies, and an inbox made by running the examples.
 
 May be run again: accounts that are there keep their password, and the same keys give the same runs.
 """
@@ -14,6 +14,7 @@ import django
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 MAILS = ROOT / "agents" / "examples" / "mails"
+SHOP = ROOT / "agents" / "examples" / "jobshop" / "ta01.txt"
 SETTLE_WITHIN = 60.0  # seconds for the workers to bring every run to its gate
 
 VIEW = "checkpoints.view_run"
@@ -22,10 +23,12 @@ REWIND = "checkpoints.rewind_run"
 DECIDE = "approvals.decide_gate"
 
 # What each member of a team may do, and what some may besides.
-TEAMS = {"Support": [VIEW], "Finance": [VIEW]}
+TEAMS = {"Support": [VIEW], "Finance": [VIEW], "Planning": [VIEW]}
+# By policy, the team that it belongs to and the teams whose members decide.
+POLICIES = {"refunds": ("Support", ["Support", "Finance"]), "schedules": ("Planning", ["Planning"])}
 PEOPLE: dict[str, tuple[str, str, list[str], list[str]]] = {
-    "ann": ("Ann", "Okafor", ["Support"], [DECIDE, START, REWIND]),
-    "bob": ("Bob", "Lindqvist", ["Support"], [START]),
+    "ann": ("Ann", "Okafor", ["Support", "Planning"], [DECIDE, START, REWIND]),
+    "bob": ("Bob", "Lindqvist", ["Support", "Planning"], [START]),
     "mira": ("Mira", "Sandoval", ["Finance"], [DECIDE]),
     "eve": ("Eve", "Marsh", [], []),
 }
@@ -36,7 +39,7 @@ def main() -> int:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     django.setup()
     make_people(os.environ["HOLDPOINT_DEMO_PASSWORD"])
-    make_policy()
+    make_policies()
     make_runs()
     return 0
 
@@ -67,27 +70,31 @@ def permission(name: str) -> int:
     return Permission.objects.get(content_type__app_label=app, codename=codename).pk
 
 
-def make_policy() -> None:
-    """Let Support and Finance decide refunds within two days: one of them, and never who started the run."""
+def make_policies() -> None:
+    """Let one person decide within two days, and never who started the run."""
     from datetime import timedelta
 
     from django.contrib.auth.models import Group
 
     from approvals.models import Policy
 
-    support = Group.objects.get(name="Support")
-    policy, _ = Policy.objects.get_or_create(
-        team=support, name="refunds", version=1, defaults={"deadline": timedelta(days=2)}
-    )
-    policy.groups.set(Group.objects.filter(name__in=TEAMS))
+    for name, (team, deciding) in POLICIES.items():
+        policy, _ = Policy.objects.get_or_create(
+            team=Group.objects.get(name=team), name=name, version=1, defaults={"deadline": timedelta(days=2)}
+        )
+        policy.groups.set(Group.objects.filter(name__in=deciding))
 
 
 def make_runs() -> None:
-    """Run the example agent over its bundled mails, and wait until every run asks somebody or has ended."""
+    """Run the examples over what comes with them, and wait until every run asks somebody or has ended.
+
+    The shop comes first: it thinks for some seconds, in which the mails are read.
+    """
     from django.core.management import call_command
 
     from checkpoints.models import Run
 
+    call_command("run_agent", "jobshop", "--input", str(SHOP), "--key", "first-schedule")
     call_command("run_agent", "refunds", "--input", str(MAILS), "--team", "Support", "--key", "first-inbox")
     until = time.monotonic() + SETTLE_WITHIN
     moving = Run.objects.filter(status__in=[Run.Status.QUEUED, Run.Status.RUNNING])
