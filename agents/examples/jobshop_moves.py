@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
 
 from .jobshop_shop import Plant
@@ -16,28 +15,31 @@ def retimed(planned: Sequence[int], starts: Sequence[int]) -> set[int]:
 def resequenced(plant: Plant, planned: Sequence[int], starts: Sequence[int]) -> set[int]:
     """The fewest operations that have to be taken out and put elsewhere to get from the old orders to the new ones.
 
-    On each machine those are all but a longest run that kept its order.
+    On each machine those are all but a longest run that kept its order; of several such runs, one with the most
+    operations that also kept their time.
     """
     before = plant.in_order(range(len(plant)), planned)
     after = plant.in_order(range(len(plant)), starts)
     found: set[int] = set()
     for old, new in zip(before, after, strict=True):
         place = {op: at for at, op in enumerate(old)}
-        kept = _longest_rise([place[op] for op in new])
+        stands = [planned[op] == starts[op] for op in new]
+        kept = _heaviest_rise([place[op] for op in new], stands)
         found |= {op for at, op in enumerate(new) if at not in kept}
     return found
 
 
-def _longest_rise(values: Sequence[int]) -> set[int]:
-    """The places of a longest increasing subsequence (patience sorting)."""
-    tops: list[int] = []  # place of the smallest value that ends a rise of each length
-    heights: list[int] = []
-    back = [-1] * len(values)
+def _heaviest_rise(values: Sequence[int], favoured: Sequence[bool]) -> set[int]:
+    """The places of a longest increasing subsequence, and among those of one with the most favoured places."""
+    weights: list[tuple[int, int]] = []
+    back: list[int] = []
     for at, value in enumerate(values):
-        length = bisect_left(heights, value)
-        back[at] = tops[length - 1] if length else -1
-        tops[length : length + 1], heights[length : length + 1] = [at], [value]
-    found, at = set(), tops[-1] if tops else -1
+        earlier = [(weights[other], other) for other in range(at) if values[other] < value]
+        (length, favour), came = max(earlier, default=((0, 0), -1))
+        weights.append((length + 1, favour + favoured[at]))
+        back.append(came)
+    found: set[int] = set()
+    at = max(range(len(values)), key=lambda at: weights[at], default=-1)
     while at >= 0:
         found.add(at)
         at = back[at]

@@ -104,7 +104,9 @@ class _Model:
         solver, status = self._solve(hint, seconds, workers)
         return self._starts(solver, status, hint)
 
-    def _solve(self, hint: Sequence[int], seconds: float, workers: int) -> tuple[cp_model.CpSolver, cp_model.CpSolverStatus]:
+    def _solve(
+        self, hint: Sequence[int], seconds: float, workers: int
+    ) -> tuple[cp_model.CpSolver, cp_model.CpSolverStatus]:
         self.model.clear_hints()  # type: ignore[no-untyped-call]
         for op, start in self.starts.items():
             self.model.add_hint(start, hint[op])

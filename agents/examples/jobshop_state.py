@@ -108,7 +108,8 @@ class Repair(Schedule):
     """A schedule after a breakdown, and what it took."""
 
     retimed: int  # operations that start at another time than planned
-    resequenced: int  # of them, the fewest that had to change places
+    resequenced: int  # the fewest that had to change places
+    moved: int  # operations that did either
     ms: int
     how: str  # one sentence
 
