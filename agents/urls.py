@@ -2,7 +2,18 @@
 
 from django.urls import path
 
-from .views import cancellations, checkpoints, listing, runs
+from .views import (
+    cancellations,
+    checkpoints,
+    comparisons,
+    edits,
+    forks,
+    impacts,
+    listing,
+    rewinds,
+    runs,
+    settlements,
+)
 
 urlpatterns = [
     path("runs/", listing.page, name="runs"),
@@ -10,8 +21,16 @@ urlpatterns = [
     path("runs/<int:run_id>/timeline/", runs.timeline, name="run-timeline"),
     path("runs/<int:run_id>/events/", runs.events, name="run-events"),
     path("runs/<int:run_id>/verification/", runs.verification, name="run-verification"),
+    path("runs/<int:run_id>/comparisons/", comparisons.page, name="run-comparisons"),
     path("runs/<int:run_id>/cancellations/", cancellations.create, name="run-cancellations"),
+    path("runs/<int:run_id>/impacts/", impacts.create, name="run-impacts"),
+    path("runs/<int:run_id>/rewinds/", rewinds.create, name="run-rewinds"),
+    path("runs/<int:run_id>/edits/", edits.create, name="run-edits"),
+    path("runs/<int:run_id>/forks/", forks.create, name="run-forks"),
+    path("runs/<int:run_id>/settlements/", settlements.create, name="run-settlements"),
     path("runs/<int:run_id>/checkpoints/<int:seq>/", checkpoints.page, name="checkpoint"),
+    path("runs/<int:run_id>/checkpoints/<int:seq>/edit/", edits.page, name="checkpoint-edit"),
+    path("runs/<int:run_id>/checkpoints/<int:seq>/fork/", forks.page, name="checkpoint-fork"),
     path("runs/<int:run_id>/checkpoints/<int:seq>/value<path:pointer>", checkpoints.value, name="checkpoint-value"),
     path("runs/<int:run_id>/checkpoints/<int:seq>/value", checkpoints.value, {"pointer": ""}, name="checkpoint-value"),
 ]

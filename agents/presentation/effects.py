@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from .asked import listed
 from .facts import Done, Planned
 from .fates import Fate, fates
 from .marks import Mark
@@ -65,6 +66,28 @@ def undone_first(effects: Sequence[Done]) -> list[str]:
     return [fate.effect.step for fate in fates(effects) if taken_back(fate.effect)]
 
 
-def unsettled(effects: Sequence[Done]) -> list[Fate]:
-    """Those off the path that nothing has settled yet."""
-    return [fate for fate in fates(effects) if fate.effect.unsettled]
+@dataclass(frozen=True, slots=True)
+class Settling:
+    """What a run has left behind: the effects that will be undone, those that stay, and the button that does it now."""
+
+    undone: tuple[str, ...]
+    left: tuple[str, ...]
+
+    @property
+    def commit(self) -> str:
+        """What the button says."""
+        if not self.undone:
+            return "Settle now, leaving " + listed(list(self.left))
+        return f"Undo {self.undone[0]} now" if len(self.undone) == 1 else f"Undo {len(self.undone)} effects now"
+
+
+def settling(effects: Sequence[Done]) -> Settling | None:
+    """What has to be settled; None where nothing has."""
+    open_ones = [fate.effect for fate in fates(effects) if fate.effect.unsettled]
+    undone = tuple(done.step for done in open_ones if not _stays(done))
+    left = tuple(done.step for done in open_ones if _stays(done))
+    return Settling(undone, left) if open_ones else None
+
+
+def _stays(done: Done) -> bool:
+    return done.irreversible or not done.undo or bool(done.taken_from)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.http import Http404
 from django.urls import reverse
 
@@ -15,9 +16,12 @@ from checkpoints.digests import brief
 from checkpoints.errors import NotVerified
 from checkpoints.models import Checkpoint, Run
 
+from . import orders
+from .posted import Order
 from .sheets import Picked, address
 
 ROWS = 200  # of a difference, drawn at once
+MOVING = (Run.Status.QUEUED, Run.Status.RUNNING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +35,21 @@ class Choice:
 
 def checkpoint_or_404(run: Run, seq: int) -> Checkpoint:
     """The run's checkpoint of that number, without its payload."""
-    found = Checkpoint.objects.filter(run=run, seq=seq).defer("payload").first()
+    found = Checkpoint.objects.filter(run=run, seq=seq).defer("payload").select_related("plan").first()
     if found is None:
         raise Http404("No such checkpoint")
     return found
 
 
-def inspector_context(run: Run, picked: Picked) -> dict[str, Any]:
-    """For runs/_inspector.html: the checkpoint `picked.at`, or the newest one."""
+def inspector_context(run: Run, picked: Picked, reader: User, order: Order | None = None) -> dict[str, Any]:
+    """For runs/_inspector.html: the checkpoint `picked.at`, or the newest one; `order` is what was typed there.
+
+    While a run is under way and the page follows its head, nothing is foretold: it would be another thing at once.
+    """
     if not picked.at and not run.seq:
         return {"run": run, "checkpoint": None}
     checkpoint = checkpoint_or_404(run, picked.at or run.seq)
+    follows = not picked.at and run.status in MOVING
     picked = replace(picked, at=checkpoint.seq)
     against = _against(run, checkpoint, picked)
     if against is None:
@@ -55,11 +63,15 @@ def inspector_context(run: Run, picked: Picked) -> dict[str, Any]:
         "against": against,
         "whole": reverse("checkpoint-value", args=[run.pk, checkpoint.seq]),
         "page": address(run, picked),
+        "compare_hint": f"{max(checkpoint.seq - 1, 1)} or {run.pk}.{max(checkpoint.seq - 1, 1)}",
     }
     try:
-        return context | _contents(checkpoint, against if picked.view == "changes" else None)
+        context |= _contents(checkpoint, against if picked.view == "changes" else None)
     except NotVerified as refused:
         return context | {"refused": refused}
+    if follows:
+        return context | {"follows": orders.may(reader, run.team_id, orders.MAY)}
+    return context | orders.panel(run, checkpoint, reader, order)
 
 
 def _contents(checkpoint: Checkpoint, against: Checkpoint | None) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from checkpoints.verify import verify_run
 
 from .access import is_fragment, private, reader_of, run_or_404
 from .inspector import checkpoint_or_404, inspector_context
+from .posted import number
 from .sheets import Picked, effects_context, events_context, head_context, timeline_context
 from .story import scene_of
 
@@ -24,19 +25,16 @@ VIEWS = ("changes", "state")
 def picked_of(request: HttpRequest) -> Picked:
     """What the address asks for; anything that is no number reads as not asked."""
 
-    def number(name: str) -> int:
-        text = request.GET.get(name, "")
-        return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
-
+    at, to, before = (number(request.GET.get(name, "")) for name in ("at", "to", "before"))
     view = request.GET.get("view", "")
-    return Picked(number("at"), view if view in VIEWS else "changes", number("to"), number("before"))
+    return Picked(at, view if view in VIEWS else "changes", to, before)
 
 
 def context_of(run: Run, reader: User, picked: Picked) -> dict[str, Any]:
     """Everything on the run's page but the checkpoint."""
     scene = scene_of(run, reader, before=picked.before or None)
     context = head_context(scene, reader) | timeline_context(scene, picked)
-    context |= effects_context(scene) | events_context(run)
+    context |= effects_context(scene, reader) | events_context(run)
     if scene.story.run.frozen and (seq := last_good(run.pk)):
         context["last_good"] = checkpoint_or_404(run, seq)
     return context
@@ -48,7 +46,8 @@ def page(request: HttpRequest, run_id: int) -> HttpResponse:
     """The run's page; `?at=` names a checkpoint, `&view=state` its whole state, `&to=` another one to compare with."""
     run = run_or_404(request, run_id)
     picked = picked_of(request)
-    context = context_of(run, reader_of(request), picked) | inspector_context(run, picked)
+    reader = reader_of(request)
+    context = context_of(run, reader, picked) | inspector_context(run, picked, reader)
     return render(request, "runs/run.html", context)
 
 
@@ -58,9 +57,10 @@ def timeline(request: HttpRequest, run_id: int) -> HttpResponse:
     """The timeline, with the head and the tables to be put in their places. With `?still=1` the inspector stays."""
     run = run_or_404(request, run_id)
     picked = picked_of(request)
-    context = context_of(run, reader_of(request), picked)
+    reader = reader_of(request)
+    context = context_of(run, reader, picked)
     if not request.GET.get("still"):
-        context |= inspector_context(run, picked) | {"inspect": True}
+        context |= inspector_context(run, picked, reader) | {"inspect": True}
     return render(request, "runs/_live.html", context | {"oob": True})
 
 
@@ -80,7 +80,8 @@ def verification(request: HttpRequest, run_id: int) -> HttpResponse:
     if is_fragment(request):
         return render(request, "runs/_verification.html", {"run": run} | verified(run))
     picked = picked_of(request)
-    context = context_of(run, reader_of(request), picked) | inspector_context(run, picked) | verified(run)
+    reader = reader_of(request)
+    context = context_of(run, reader, picked) | inspector_context(run, picked, reader) | verified(run)
     return render(request, "runs/run.html", context)
 
 

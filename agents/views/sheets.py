@@ -17,7 +17,7 @@ from checkpoints.models import Event, Run
 from checkpoints.permissions import may
 from checkpoints.values import decode
 
-from .story import Scene, held, worked
+from .story import Scene, held, lineage_of, worked
 
 EVENTS = 12
 ALL_EVENTS = 1_000
@@ -59,6 +59,8 @@ def head_context(scene: Scene, reader: User) -> dict[str, Any]:
         "frozen": story.run.frozen,
         "may_cancel": run.status in Run.LIVE and may(reader, run.team_id, "checkpoints.rewind_run"),
         "stays": effects.stays(story.effects),
+        "undone_first": effects.undone_first(story.effects),
+        "lineage": lineage_of(run, reader),
         "preflight": preflights.of_run(run) if run.status in RESTING else None,
     }
 
@@ -78,7 +80,7 @@ def timeline_context(scene: Scene, picked: Picked) -> dict[str, Any]:
     }
 
 
-def effects_context(scene: Scene) -> dict[str, Any]:
+def effects_context(scene: Scene, reader: User) -> dict[str, Any]:
     """For runs/_effects.html."""
     ahead = [step for step in scene.remaining() if step.kind == "effect"]
     under_way = {done.step for done in scene.story.effects if done.base == scene.story.run.head}
@@ -87,7 +89,9 @@ def effects_context(scene: Scene) -> dict[str, Any]:
         {place: saved.seq for place, saved in scene.story.landed().items()},
         [step for step in ahead if step.name not in under_way],
     )
-    return {"run": scene.run, "effects": rows}
+    settling = effects.settling(scene.story.effects)
+    may_settle = settling is not None and may(reader, scene.run.team_id, "checkpoints.rewind_run")
+    return {"run": scene.run, "effects": rows, "settling": settling, "may_settle": may_settle}
 
 
 def events_context(run: Run, *, everything: bool = False) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from checkpoints.models import Checkpoint, Event, Note, Plan, Run
 from checkpoints.plans import PlanSpec, spec_of
 from checkpoints.values import decode
 
+KIN = 8  # other runs of a lineage that the head names
 WINDOW = 200  # checkpoints that one page of the timeline draws
 FROZEN = "Integrity fault"  # how the runner begins the reason for which it froze a run
 ORDERED = ("run.rewound", "run.edited", "run.forked")  # events of the checkpoints that a person ordered
@@ -96,6 +97,18 @@ def origin_of(run: Run) -> str:
     return f"R-{origin['run_id']}, checkpoint {origin['seq']}" if origin else ""
 
 
+def lineage_of(run: Run, reader: User) -> list[int]:
+    """The other runs of the lineage that the reader may see, by number."""
+    others = Run.objects.visible_to(reader).filter(kin_of(run)).exclude(pk=run.pk)
+    return list(others.order_by("pk").values_list("pk", flat=True)[:KIN])
+
+
+def kin_of(run: Run) -> Q:
+    """The runs of the lineage: the root by its key, and the forks, which have an index of their own."""
+    root = run.lineage or run.pk
+    return Q(pk=root) | Q(lineage=root, forked_from__isnull=False)
+
+
 def frozen_of(run: Run) -> bool:
     """Whether the run ended because what is stored does not verify."""
     return run.status == Run.Status.FAILED and run.reason.startswith(FROZEN)
@@ -146,7 +159,8 @@ def twins_of(run: Run, window: Sequence[Checkpoint]) -> dict[str, str]:
     if not wanted:
         return {}
     steps = {each.step for each in window if each.kind == "reused"}
-    known = Checkpoint.objects.filter(run__lineage=run.lineage, step__in=steps, kind__in=("step", "gate"))
+    kin = list(Run.objects.filter(kin_of(run)).values_list("pk", flat=True))
+    known = Checkpoint.objects.filter(run__in=kin, step__in=steps, kind__in=("step", "gate"))
     columns = known.only("run_id", "seq", "step", "input_digest", "occurrence").order_by("at")
     places = ((execution_of(each), each) for each in columns)
     return {
@@ -214,8 +228,12 @@ def failures_of(run: Run) -> Iterable[Failed]:
 
 def effects_of(run: Run, plan: PlanSpec) -> Iterable[Done]:
     """The run's rows of the effect ledger, undos among them, in the order in which they were intended."""
+    return done_of(run, plan, list(Effect.objects.filter(run=run).select_related("taken_from").order_by("pk")))
+
+
+def done_of(run: Run, plan: PlanSpec, rows: Sequence[Effect]) -> Iterable[Done]:
+    """Rows of the ledger as facts; those that are off the path to the head of `run` are known as such."""
     undo = {step.name: step.undo for step in plan.steps}
-    rows = list(Effect.objects.filter(run=run).select_related("taken_from").order_by("pk"))
     path = Path.to(run.head) if run.head and any(row.status in unsettled.OPEN for row in rows) else None
     for each in rows:
         yield Done(

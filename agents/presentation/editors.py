@@ -1,0 +1,122 @@
+"""The state as a form: one text of JSON for each field, and what was typed as a patch. Pure.
+
+Characters that cannot be seen are written as JSON escapes, so that nobody edits round what they cannot see.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from checkpoints import patch as patches
+from checkpoints.errors import ValueRefused
+from checkpoints.patch import Op
+from checkpoints.plans import PlanSpec
+from checkpoints.values import parse, pointer
+
+LARGEST = 20_000  # characters of one field's JSON that are edited on a page
+SHORT = 12  # lines of one that is shown unfolded
+UNSEEN = ("Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp")  # categories that a text area shows as nothing
+MISSING = object()
+
+Fault = Mapping[str, str]  # {"pointer", "message"}: within the state
+
+
+@dataclass(frozen=True, slots=True)
+class Editor:
+    """One field. `text` is None where its value is too large to be edited here; empty where it has no value."""
+
+    name: str
+    text: str | None
+    changed: bool = False
+    readers: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
+
+    @property
+    def unfolded(self) -> bool:
+        """Whether it is drawn open: it is short, or there is something to correct."""
+        return self.changed or bool(self.faults) or (self.text is not None and self.text.count("\n") < SHORT)
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """What somebody typed: the state that they want, as a patch of the one that there is, and what is no JSON."""
+
+    state: dict[str, Any]
+    patch: list[Op]
+    faults: list[Fault] = field(default_factory=list)
+
+    @property
+    def changed(self) -> set[str]:
+        """The fields that differ."""
+        return {patches.tokens(op["path"])[0] for op in self.patch}
+
+
+def editors(
+    plan: PlanSpec, state: Mapping[str, Any], texts: Mapping[str, str] | None = None, faults: Sequence[Fault] = ()
+) -> list[Editor]:
+    """A text for each field of the agent's state, in its order: what was typed, or else what is saved."""
+    said = texts or {}
+    names = dict.fromkeys([*plan.state_schema.get("properties", {}), *state])
+    return [_editor(plan, name, state, said.get(name), faults) for name in names]
+
+
+def _editor(plan: PlanSpec, name: str, state: Mapping[str, Any], text: str | None, faults: Sequence[Fault]) -> Editor:
+    saved = written(state[name]) if name in state else ""
+    large = text is None and len(saved) > LARGEST
+    return Editor(
+        name,
+        None if large else saved if text is None else text,
+        text is not None and text.strip() != saved,
+        tuple(step.name for step in plan.steps if name in step.reads),
+        tuple(of_field(faults, name)),
+    )
+
+
+def of_field(faults: Iterable[Fault], name: str) -> Iterable[str]:
+    """The sentences about one field, each with the place inside the field where it is not all of it."""
+    for fault in faults:
+        first, *rest = patches.tokens(fault["pointer"]) or [""]
+        if first == name:
+            yield f"{', '.join(rest)}: {fault['message']}" if rest else fault["message"]
+
+
+def elsewhere(faults: Iterable[Fault], names: Iterable[str]) -> list[str]:
+    """The sentences about none of these fields."""
+    known = set(names)
+    return [fault["message"] for fault in faults if (patches.tokens(fault["pointer"]) or [""])[0] not in known]
+
+
+def read(state: Mapping[str, Any], texts: Mapping[str, str]) -> Typed:
+    """What was typed into the editors. An empty text takes the field out of the state."""
+    wanted, faults = dict(state), list[Fault]()
+    for name, text in texts.items():
+        try:
+            value = parse(text) if text.strip() else MISSING
+        except ValueRefused as error:
+            faults.append({"pointer": pointer(name) + error.pointer, "message": error.reason})
+            continue
+        if value is MISSING:
+            wanted.pop(name, None)
+        elif name not in state or not patches.same(value, state[name]):
+            wanted[name] = value
+    names = {name for name in wanted.keys() | state.keys() if wanted.get(name, MISSING) is not state.get(name, MISSING)}
+    patch = patches.diff(
+        {name: value for name, value in state.items() if name in names},
+        {name: value for name, value in wanted.items() if name in names},
+    )
+    return Typed(wanted, patch, faults)
+
+
+def written(value: Any) -> str:
+    """A value as JSON for a text area, in which every character can be seen."""
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    return "".join(_escaped(each) if unicodedata.category(each) in UNSEEN and each != "\n" else each for each in text)
+
+
+def _escaped(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))

@@ -1,0 +1,57 @@
+"""What a person may order of a run, in words: the ways to rewind it, and the button that says what it does. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from approvals.impact import Impact, Row
+from approvals.impact.result import names
+
+from .asked import listed
+
+EXECUTED = ("step", "gate", "reused")  # kinds of the checkpoints that a step left
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One checkpoint to rewind to: `place` is "after" or "before"."""
+
+    place: str
+    to: int
+    label: str
+    step: str = ""  # the step named in the label
+    rest: str = ""
+
+
+def ways(*, seq: int, kind: str, step: str, then: str, before: int, effect: bool) -> list[Way]:
+    """The ways to rewind at a checkpoint: on from its state, or again the step that led to it.
+
+    `then` is the step that follows it, empty where the run had ended; `before` is the number of the checkpoint from
+    which `step` started, 0 where there is none in this run.
+    """
+    found = []
+    if then and kind in EXECUTED:
+        keeps = "keeping what it did" if effect else "keeping its answer" if kind == "gate" else "keeping what it wrote"
+        found.append(Way("after", seq, "After", step, keeps))
+    elif then:
+        found.append(Way("after", seq, "From this state, on with", then))
+    if before and kind in EXECUTED:
+        found.append(Way("before", before, "Before", step, "and ask again" if kind == "gate" else "and run it again"))
+    return found
+
+
+def commit(verb: str, impact: Impact) -> str:
+    """What the button says: "Rewind, undoing pay", "Fork", "Rewind, undoing 2 effects, perhaps a third"."""
+    said = [verb]
+    if impact.undone:
+        said.append(f"undoing {_effects(impact.undone)}")
+    if impact.may_undone:
+        said.append(f"perhaps undoing {_effects(impact.may_undone)}")
+    if impact.repeated:
+        said.append(f"doing {listed(list(names(impact.repeated)))} once more")
+    return ", ".join(said)
+
+
+def _effects(rows: Sequence[Row]) -> str:
+    return rows[0].title or rows[0].step if len(rows) == 1 else f"{len(rows)} effects"

@@ -1,0 +1,51 @@
+"""The steps between two checkpoints, each in a line. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from checkpoints.records import Record
+
+from . import marks
+from .marks import Mark
+from .words import duration
+
+KINDS = {
+    "input": marks.GIVEN,
+    "reused": marks.REUSED,
+    "rewind": marks.REWIND,
+    "edit": marks.EDIT,
+    "repair": marks.REPAIR,
+    "upcast": marks.UPCAST,
+    "recovery": marks.RECOVERED[""],
+    "reopen": marks.REOPENED,
+    "fork": marks.FORK,
+}
+NAMED = ("step", "gate", "reused", "recovery", "reopen")  # kinds that are told by the name of their step
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One checkpoint on the way: its number, its name, how it came to be, and how long it took."""
+
+    run: int
+    seq: int
+    name: str
+    mark: Mark
+    took: str
+
+
+def told(records: Iterable[Record]) -> list[Step]:
+    """In the order in which they were saved."""
+    return [
+        Step(
+            each.run_id,
+            each.seq,
+            each.step if each.kind in NAMED else each.kind,
+            KINDS.get(each.kind, marks.RAN),
+            duration(timedelta(microseconds=each.took_us)) if each.took_us else "",
+        )
+        for each in records
+    ]

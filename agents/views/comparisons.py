@@ -1,0 +1,126 @@
+"""Any two checkpoints of a lineage, side by side: where they parted, what led to each, and how their states differ."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from agents.models import Effect
+from agents.presentation import differences, steps
+from agents.presentation.fates import Fate, fates
+from agents.presentation.steps import Step
+from agents.presentation.words import duration
+from checkpoints import histories, patch, store
+from checkpoints.errors import NotVerified, OtherLineage
+from checkpoints.models import Checkpoint, Run
+from checkpoints.plans import spec_of
+from checkpoints.records import Record
+
+from .access import private, run_or_404
+from .inspector import ROWS
+from .story import done_of, execution_of
+
+PLACE = re.compile(r"(?:R-)?([0-9]{1,12})\.([0-9]{1,9})|([0-9]{1,9})")
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two checkpoints, with what led to it from where they parted."""
+
+    letter: str
+    run: Run
+    checkpoint: Checkpoint
+    steps: Sequence[Record]
+    effects: Sequence[Fate]
+
+    @property
+    def told(self) -> list[Step]:
+        """Its steps, a line each."""
+        return steps.told(self.steps)
+
+    @property
+    def worked(self) -> str:
+        """How long its steps took."""
+        return duration(sum((timedelta(microseconds=each.took_us) for each in self.steps), timedelta()))
+
+    @property
+    def name(self) -> str:
+        """As the form takes it."""
+        return f"{self.run.pk}.{self.checkpoint.seq}"
+
+
+@require_safe
+@private
+def page(request: HttpRequest, run_id: int) -> HttpResponse:
+    """`?a=` and `?b=` name a checkpoint each: its number in this run, or run.number."""
+    run = run_or_404(request, run_id)
+    asked = {letter: request.GET.get(letter, "").strip() for letter in "ab"}
+    context: dict[str, Any] = {"run": run, "asked": asked}
+    if all(asked.values()):
+        a, b = (named(request, run, text) for text in asked.values())
+        context |= compared(a, b)
+    return render(request, "runs/comparison.html", context)
+
+
+def named(request: HttpRequest, run: Run, text: str) -> Checkpoint:
+    """The checkpoint of that name, where the reader may see its run."""
+    match = PLACE.fullmatch(text)
+    if match is None:
+        raise Http404("No such checkpoint")
+    where = run if match[3] else run_or_404(request, int(match[1]))
+    found = Checkpoint.objects.filter(run=where, seq=int(match[3] or match[2])).defer("payload")
+    checkpoint = found.select_related("run__plan", "plan").first()
+    if checkpoint is None:
+        raise Http404("No such checkpoint")
+    return checkpoint
+
+
+def compared(a: Checkpoint, b: Checkpoint) -> dict[str, Any]:
+    """For runs/comparison.html. 404 where the two are of different lineages."""
+    try:
+        parting = histories.compare(a.id, b.id)
+    except OtherLineage as other:
+        raise Http404("No such checkpoint in this lineage") from other
+    ways = ((a, parting.to_a), (b, parting.to_b))
+    sides = [side(letter, *way) for letter, way in zip("AB", ways, strict=True)]
+    context = {"sides": sides, "ancestor": parting.ancestor, "apart": lapse(a.at, b.at)}
+    try:
+        return context | states(a, b)
+    except NotVerified as refused:
+        return context | {"refused": refused}
+
+
+def side(letter: str, checkpoint: Checkpoint, way: Sequence[Record]) -> Side:
+    """One side, with the effects that its steps recorded."""
+    run = checkpoint.run
+    executed = {f"{each.step}/{each.input_digest.hex()}/{each.occurrence}" for each in way if each.input_digest}
+    runs = {each.run_id for each in way}
+    rows = list(Effect.objects.filter(run__in=runs).select_related("taken_from").order_by("pk"))
+    mine = [row for row in rows if execution_of(row) in executed]
+    told = fates(list(done_of(run, spec_of(checkpoint.plan), mine)))
+    return Side(letter, run, checkpoint, way, told)
+
+
+def states(a: Checkpoint, b: Checkpoint) -> dict[str, Any]:
+    """How the two states differ, as rows. Raises NotVerified."""
+    before, after = store.load_checkpoint(a.id), store.load_checkpoint(b.id)
+    either = before.fields.keys() | after.fields.keys()
+    names = {name for name in either if before.fields.get(name) != after.fields.get(name)}
+    changed = patch.changes(
+        {name: value for name, value in before.state.items() if name in names},
+        {name: value for name, value in after.state.items() if name in names},
+    )
+    rows = list(differences.told(changed))
+    return {"rows": rows[:ROWS], "more_rows": max(len(rows) - ROWS, 0), "same": len(either) - len(names)}
+
+
+def lapse(a: datetime, b: datetime) -> str:
+    """How far apart the two were saved."""
+    return duration(abs(b - a))

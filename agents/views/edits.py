@@ -1,0 +1,114 @@
+"""Editing a checkpoint's state: a page with a text for each field, and what the edit would do as it is typed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from agents import impacts, rewinds
+from agents.errors import RewindRefused
+from agents.presentation import differences, editors
+from checkpoints import patch, store
+from checkpoints.errors import NotVerified
+from checkpoints.models import Run
+from checkpoints.plans import PlanSpec
+
+from . import orders
+from .access import private
+from .inspector import ROWS, checkpoint_or_404
+from .posted import Order, order_of
+
+VERB = "Change the state"
+
+
+@require_safe
+@private
+def page(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
+    """The state of a checkpoint, to be edited."""
+    run, _ = orders.run_to_order(request, run_id)
+    return render(request, "runs/edit.html", edit_context(run, Order("edit", seq)))
+
+
+@require_POST
+@private
+def create(request: HttpRequest, run_id: int) -> HttpResponse:
+    """Save the edited state as a new checkpoint. 422 where the agent's state does not take it, 409 as for a rewind."""
+    run, reader = orders.run_to_order(request, run_id)
+    order = order_of(request, "edit")
+    typed = typed_of(run, order)
+    if typed.faults:
+        return refused(request, run, order)
+    try:
+        rewinds.edit(run, at=order.at, patch=typed.patch, by=reader, feedback=order.why, seen=order.seen)
+    except RewindRefused as refusal:
+        return refused(request, run, order, refusal)
+    return redirect("run", run.pk)
+
+
+def refused(request: HttpRequest, run: Run, order: Order, refusal: RewindRefused | None = None) -> HttpResponse:
+    """The page with what was typed, and why nothing was done."""
+    run.refresh_from_db()
+    status = orders.status_of(refusal) if refusal else 422
+    context = edit_context(run, order) | orders.notice(refusal or RewindRefused("", [{"pointer": "", "message": ""}]))
+    return render(request, "runs/edit.html", context, status=status)
+
+
+def typed_of(run: Run, order: Order) -> editors.Typed:
+    """What was typed, over the checkpoint's state. Raises NotVerified."""
+    checkpoint = checkpoint_or_404(run, order.at)
+    return editors.read(store.load_checkpoint(checkpoint.id).state, order.texts)
+
+
+def edit_context(run: Run, order: Order) -> dict[str, Any]:
+    """For runs/edit.html and runs/_order_panel.html: the editors, what changes, what is wrong, what it would do."""
+    checkpoint = checkpoint_or_404(run, order.at)
+    context: dict[str, Any] = {"run": run, "checkpoint": checkpoint, "order": order, "kind": "edit"}
+    try:
+        state = store.load_checkpoint(checkpoint.id).state
+    except NotVerified as unverified:
+        return context | {"unverified": unverified}
+    typed = editors.read(state, order.texts)
+    faults, shown, refused = list(typed.faults), None, None
+    if typed.patch and not faults:
+        heading = f"If you change {_fields(typed)} at checkpoint {checkpoint.seq}"
+        look = lambda: impacts.of_edit(run, order.at, typed.patch, order.why)  # noqa: E731 - names what is tried
+        shown, refused = orders.attempt(look, VERB, heading)
+        faults += refused.errors if refused else []
+    return (
+        context
+        | state_context(orders.plan_at(checkpoint), state, order, typed, faults)
+        | {
+            "shown": shown,
+            "refused": str(refused) if refused and not refused.errors else "",
+            "why": order.why,
+        }
+    )
+
+
+def state_context(
+    plan: PlanSpec, state: dict[str, Any], order: Order, typed: editors.Typed, faults: Sequence[editors.Fault]
+) -> dict[str, Any]:
+    """The editors, and the difference that was typed, as rows."""
+    found = editors.editors(plan, state, order.texts, faults)
+    names = typed.changed
+    changed = patch.changes(
+        {name: value for name, value in state.items() if name in names},
+        {name: value for name, value in typed.state.items() if name in names},
+    )
+    rows = list(differences.told(changed))
+    return {
+        "editors": found,
+        "rows": rows[:ROWS],
+        "more_rows": max(len(rows) - ROWS, 0),
+        "faults": faults,
+        "elsewhere": editors.elsewhere(faults, [each.name for each in found]),
+    }
+
+
+def _fields(typed: editors.Typed) -> str:
+    names = sorted(typed.changed)
+    return names[0] if len(names) == 1 else f"{len(names)} fields"

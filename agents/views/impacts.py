@@ -1,0 +1,34 @@
+"""What an order would do, shown while it is typed. Nothing is written."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
+from django.shortcuts import render
+from django.views.decorators.http import require_POST
+
+from . import orders, rewinds
+from .access import is_fragment, private
+from .edits import edit_context
+from .forks import fork_context
+from .inspector import checkpoint_or_404
+from .posted import KINDS, order_of
+
+
+@require_POST
+@private
+def create(request: HttpRequest, run_id: int) -> HttpResponse:
+    """The impact of the order in the form, as a part of its page or, without a script, the page."""
+    run, reader = orders.run_to_order(request, run_id)
+    kind = request.POST.get("kind", "")
+    if kind not in KINDS:
+        return HttpResponseBadRequest(f"kind has to be one of {', '.join(KINDS)}.", content_type="text/plain")
+    order = order_of(request, kind)
+    if kind == "rewind":
+        checkpoint = checkpoint_or_404(run, order.at)
+        if not is_fragment(request):
+            return rewinds.refused(request, run, reader, order)
+        context = {"run": run, "checkpoint": checkpoint} | orders.panel(run, checkpoint, reader, order)
+        return render(request, "runs/_options_live.html", context)
+    context = edit_context(run, order) if kind == "edit" else fork_context(run, order)
+    template = "runs/_order_live.html" if is_fragment(request) else f"runs/{kind}.html"
+    return render(request, template, context)

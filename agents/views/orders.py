@@ -1,0 +1,140 @@
+"""Shown before it is ordered: what a rewind, an edit or a fork would do, and why it cannot be done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest
+
+from agents import impacts
+from agents.errors import ImpactChanged, NeedsConfirmation, RewindNotAllowed, RewindRefused
+from agents.presentation import orders
+from agents.presentation.drawn import drawn
+from agents.presentation.orders import Way
+from approvals.impact import Impact
+from approvals.impact.result import names
+from checkpoints.models import Checkpoint, Run
+from checkpoints.permissions import may
+from checkpoints.plans import PlanSpec, spec_of
+
+from .access import reader_of, run_or_404
+from .posted import Order
+
+MAY = "checkpoints.rewind_run"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """An impact as a page draws it, with the button that would make it come true."""
+
+    impact: Impact
+    heading: str
+    commit: str
+
+    @property
+    def drawn(self) -> Any:
+        """For approvals/impact.html."""
+        return drawn(self.impact, self.heading)
+
+    @property
+    def digest(self) -> str:
+        """Hex: what the form sends back, so that nothing else is done than what was shown."""
+        return self.impact.digest()
+
+    @property
+    def repeated(self) -> tuple[str, ...]:
+        """The effects that cannot be undone and would be done once more."""
+        return names(self.impact.repeated)
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One way to rewind, with what it would do, or why it cannot be done."""
+
+    way: Way
+    chosen: bool
+    shown: Shown | None = None
+    refused: str = ""
+
+
+def run_to_order(request: HttpRequest, run_id: int) -> tuple[Run, User]:
+    """The run and the reader, who may rewind it. 404 for those who may not see it, 403 for those who may only look."""
+    run, reader = run_or_404(request, run_id), reader_of(request)
+    if not may(reader, run.team_id, MAY):
+        raise PermissionDenied
+    return run, reader
+
+
+def panel(run: Run, checkpoint: Checkpoint, reader: User, order: Order | None) -> dict[str, Any]:
+    """For runs/_rewind.html; nothing for those who may only look."""
+    if not may(reader, run.team_id, MAY):
+        return {}
+    to, why = (order.to, order.why) if order else (0, "")
+    return {
+        "may_order": True,
+        "options": options(run, checkpoint, to=to, why=why),
+        "why": why,
+        "reads_why": any(step.feedback for step in plan_at(checkpoint).steps),
+    }
+
+
+def options(run: Run, checkpoint: Checkpoint, *, to: int = 0, why: str = "") -> list[Option]:
+    """The ways to rewind at a checkpoint, one of them chosen."""
+    found = ways_at(run, checkpoint)
+    chosen = to if to in [way.to for way in found] else found[-1].to if found else 0
+    return [_option(run, way, way.to == chosen, why) for way in found]
+
+
+def ways_at(run: Run, checkpoint: Checkpoint) -> list[Way]:
+    """The ways that there are, without what they would do."""
+    effect = any(step.name == checkpoint.step and step.kind == "effect" for step in plan_at(checkpoint).steps)
+    parent = Checkpoint.objects.filter(pk=checkpoint.parent, run=run, next_step=checkpoint.step).values("seq").first()
+    return orders.ways(
+        seq=checkpoint.seq,
+        kind=checkpoint.kind,
+        step=checkpoint.step,
+        then=checkpoint.next_step,
+        before=parent["seq"] if parent else 0,
+        effect=effect,
+    )
+
+
+def _option(run: Run, way: Way, chosen: bool, why: str) -> Option:
+    heading = f"If you rewind to checkpoint {way.to}"
+    shown, refused = attempt(lambda: impacts.of_rewind(run, way.to, why), "Rewind", heading)
+    return Option(way, chosen, shown, str(refused) if refused else "")
+
+
+def attempt(look: Callable[[], Impact], verb: str, heading: str) -> tuple[Shown | None, RewindRefused | None]:
+    """What it would do, or why it cannot be done."""
+    try:
+        impact = look()
+    except RewindRefused as refused:
+        return None, refused
+    return Shown(impact, heading, orders.commit(verb, impact)), None
+
+
+def status_of(refusal: RewindRefused) -> int:
+    """The status that answers a refused order: 409 where the run is the reason, 422 where what was typed is."""
+    if isinstance(refusal, RewindNotAllowed):
+        return 403
+    return 422 if refusal.errors or isinstance(refusal, NeedsConfirmation) else 409
+
+
+def notice(refusal: RewindRefused | None) -> dict[str, Any]:
+    """For runs/_refused.html."""
+    if refusal is None:
+        return {}
+    changed = isinstance(refusal, (ImpactChanged, NeedsConfirmation))
+    said = "Correct what is marked; all that you typed is still there." if refusal.errors else str(refusal)
+    title = "Nothing was done yet." if changed or refusal.errors else "Nothing was done."
+    return {"refusal": {"title": title, "said": said, "tone": "hold" if changed else "stop"}}
+
+
+def plan_at(checkpoint: Checkpoint) -> PlanSpec:
+    """The plan under which the checkpoint was saved."""
+    return spec_of(checkpoint.plan)

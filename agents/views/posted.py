@@ -1,0 +1,55 @@
+"""What a form of the run's page sent: which checkpoint, what was typed, and which impact was on the screen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from django.http import HttpRequest
+
+KINDS = ("rewind", "edit", "fork")
+FIELD = "field."  # before the name of a state field
+LONGEST = 2_000  # characters of a reason
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One order, wished for or only asked about. `at` is the checkpoint that it is given at, `to` where a rewind goes.
+
+    `seen` is the hex digest of the impact that was shown; `texts` holds the JSON typed for each field of the state.
+    """
+
+    kind: str
+    at: int
+    to: int = 0
+    why: str = ""
+    seen: str = ""
+    confirm: bool = False
+    texts: dict[str, str] = field(default_factory=dict)
+    title: str = ""
+    version: str = ""
+    config: str | None = None
+    key: str = ""
+
+
+def order_of(request: HttpRequest, kind: str) -> Order:
+    """What the form sent. Numbers that are none read as 0, which no checkpoint has."""
+    sent = request.POST
+    to = number(sent.get("to", ""))
+    return Order(
+        kind=kind,
+        at=number(sent.get("at", "")) or to,
+        to=to,
+        why=sent.get("why", "").strip()[:LONGEST],
+        seen=sent.get(f"seen.{to}", "") or sent.get("seen", ""),
+        confirm=f"confirm.{to}" in sent,
+        texts={name.removeprefix(FIELD): str(text) for name, text in sent.items() if name.startswith(FIELD)},
+        title=sent.get("title", "").strip()[:200],
+        version=sent.get("version", "").strip(),
+        config=sent.get("config"),
+        key=sent.get("key", "")[:100],
+    )
+
+
+def number(text: str) -> int:
+    """A number in an address or a form; 0 for anything else."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0

@@ -1,0 +1,44 @@
+"""Rewinding a run: to a checkpoint as it is, or to before its step; the page shows first what that would do."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST
+
+from agents import rewinds
+from agents.errors import RewindRefused
+from checkpoints.models import Run
+
+from . import orders
+from .access import private
+from .inspector import checkpoint_or_404, inspector_context
+from .posted import Order, order_of
+from .runs import context_of
+from .sheets import Picked
+
+
+@require_POST
+@private
+def create(request: HttpRequest, run_id: int) -> HttpResponse:
+    """Rewind the run. 409 with what it would do now where that is not what was shown."""
+    run, reader = orders.run_to_order(request, run_id)
+    order = order_of(request, "rewind")
+    checkpoint_or_404(run, order.at)
+    try:
+        rewinds.rewind(run, to=order.to, by=reader, feedback=order.why, confirm=order.confirm, seen=order.seen)
+    except RewindRefused as refusal:
+        return refused(request, run, reader, order, refusal)
+    return redirect("run", run.pk)
+
+
+def refused(
+    request: HttpRequest, run: Run, reader: User, order: Order, refusal: RewindRefused | None = None
+) -> HttpResponse:
+    """The run's page with what was typed, and why nothing was done."""
+    run.refresh_from_db()
+    picked = Picked(at=order.at)
+    context = context_of(run, reader, picked) | inspector_context(run, picked, reader, order)
+    status = orders.status_of(refusal) if refusal else 200
+    return render(request, "runs/run.html", context | orders.notice(refusal), status=status)
