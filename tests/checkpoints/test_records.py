@@ -141,6 +141,15 @@ def test_digests_do_not_know_in_which_form_a_value_was_written() -> None:
     assert made[1].state_digest == plain[1].state_digest == anchored[1].state_digest
 
 
+@pytest.mark.parametrize("every", [1, 64])
+def test_an_integer_of_many_digits_stays_one_where_the_anchor_seals_what_was_appended(every: int) -> None:
+    """The state is in chunks then, so that nothing else in the row has such an integer."""
+    write = Append([2**70, *["word " * 100] * 10])
+    with anchors_every(every):
+        _, made = executed({"l": write}, l=["a"])
+    assert forms(records.writes_of([made[1].id])[made[1].id]) == forms({"l": write})
+
+
 def test_long_lists_and_large_values_are_read_back_from_their_chunks() -> None:
     long = [f"{n} " + "word " * 20 for n in range(2000)]
     written: list[dict[str, Any]] = [
