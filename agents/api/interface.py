@@ -13,7 +13,7 @@ from ninja.security import django_auth
 
 from checkpoints.errors import NotVerified
 
-from . import checkpoints, events, gates, problems, runs
+from . import checkpoints, events, gates, preflights, problems, runs
 
 DESCRIPTION = """\
 What Holdpoint's pages show, as JSON: runs, their checkpoints, gates, and what happened. It reads and never writes.
@@ -62,7 +62,9 @@ api = Interface(
 )
 api.add_router("/runs", runs.router)
 api.add_router("/runs", checkpoints.router)
+api.add_router("/runs", preflights.runs)
 api.add_router("/gates", gates.router)
+api.add_router("/gates", preflights.gates)
 api.add_router("/events", events.router)
 
 

@@ -29,6 +29,7 @@ class Preflight:
     """Every check's finding, in the order in which they are made."""
 
     findings: tuple[Finding, ...]
+    checked: bool = True  # False: nothing of the code was
 
     @property
     def colour(self) -> str:
@@ -44,6 +45,8 @@ class Preflight:
         """The line that stands above the findings."""
         if self.red:
             return "This cannot resume as things are"
+        if not self.checked:
+            return "The agent's code was not checked here"
         if self.colour == AMBER:
             return f"This can resume, with {counted(len(self.reasons), 'thing')} to know"
         return f"This can resume: {counted(len(self.findings), 'check')}"
@@ -156,7 +159,7 @@ def judge(saved: Saved, code: Code | Unknown) -> Preflight:
             found += [state(code), *environment(code, code.environment or Environment())]
     if not saved.fault:
         found.append(artifacts(saved))
-    return Preflight(tuple(found))
+    return Preflight(tuple(found), checked=isinstance(code, Code))
 
 
 def checkpoint(saved: Saved) -> Finding:
@@ -191,16 +194,18 @@ def version(code: Code) -> Finding:
 
 
 def _taken(by: Takeover, gone: str, again: str) -> Finding:
-    run = f"its {'upcaster' if len(by.upcasters) == 1 else 'upcasters'} {listed(by.upcasters)}"
+    one = len(by.upcasters) == 1
+    run = f"its upcaster{'' if one else 's'} {listed(by.upcasters)}"
     if by.lacks:
-        words = f"{gone}; version {by.version} has no {named('step', by.lacks)}, and {run} names no other."
-        return Finding("version", RED, f"{words} Name its successor there, {again}.")
+        lacks = f"version {by.version} has no {named('step', by.lacks)}"
+        words = f"{gone}; {lacks}, and {run} name{'s' if one else ''} no other. Name its successor there, {again}."
+        return Finding("version", RED, words)
     if by.fault:
         return Finding(
             "version", RED, f"{gone}, and version {by.version} cannot take the run: {by.fault} Correct it, {again}."
         )
     renamed = "".join(f" {old} is now {new}." for old, new in by.renamed)
-    words = f"{gone}. Version {by.version} takes the run: {run} {'runs' if len(by.upcasters) == 1 else 'run'} first."
+    words = f"{gone}. Version {by.version} takes the run: {run} run{'s' if one else ''} first."
     return Finding("version", AMBER, f"{words}{renamed} An approval does not go over: what it allowed is asked again.")
 
 

@@ -18,11 +18,13 @@ from .asking import address, ask, document, gate, paths
 ADDRESSES = (
     "/api/runs",
     "/api/runs/{run_id}",
+    "/api/runs/{run_id}/preflight",
     "/api/runs/{run_id}/checkpoints",
     "/api/runs/{run_id}/checkpoints/{seq}",
     "/api/runs/{run_id}/checkpoints/{seq}/diff",
     "/api/gates",
     "/api/gates/{gate_id}",
+    "/api/gates/{gate_id}/preflight",
     "/api/events",
 )
 OF_A_TEAM = [path for path in ADDRESSES if "{" in path]

@@ -1,0 +1,154 @@
+"""The checks themselves, over plain facts: each in each of its colours."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from approvals.preflight.checks import NOBODY, Code, Environment, Library, Preflight, Saved, Takeover, Unknown, judge
+
+SAVED = Saved(seq=12)
+CODE = Code(agent="porter", version="1", deployed=True, environment=Environment())
+GONE = Code(agent="porter", version="1", newest="2", lacks=("propose",))
+TAKEN = replace(GONE, takeover=Takeover(version="2", upcasters=("from_1",)), environment=Environment())
+NUMPY = Library(name="numpy", recorded="2.1.0", now="2.1.0")
+
+
+def found(saved: Saved = SAVED, code: Code | Unknown = CODE) -> dict[str, tuple[str, str]]:
+    """Check -> (colour, words)."""
+    return {each.check: (each.colour, each.words) for each in judge(saved, code).findings}
+
+
+def with_environment(**facts: Any) -> Code:
+    return replace(CODE, environment=Environment(**facts))
+
+
+def test_where_all_is_well_it_is_one_calm_line() -> None:
+    flight = judge(SAVED, CODE)
+    assert (flight.colour, flight.title, flight.reasons) == ("green", "This can resume: 6 checks", [])
+    assert [each.check for each in flight.findings] == [
+        "checkpoint", "version", "state", "configuration", "libraries", "artifacts",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("saved", "code", "check", "colour", "words"),
+    [
+        (
+            replace(SAVED, fault="its digest differs"),
+            CODE,
+            "checkpoint",
+            "red",
+            "Checkpoint 12 does not verify: its digest",
+        ),
+        (
+            SAVED,
+            GONE,
+            "version",
+            "red",
+            "version 2 is, and has no step propose. Write an upcaster from 1 to 2, or deploy",
+        ),
+        (SAVED, replace(GONE, lacks=()), "version", "red", "version 2 is. Write an upcaster from 1 to 2"),
+        (SAVED, replace(GONE, lacks=("a", "b", "c", "d", "e")), "version", "red", "no steps a, b, c and 2 more"),
+        (SAVED, Code(agent="porter", version="1", changed=True), "version", "red", "with other code than the run was"),
+        (SAVED, TAKEN, "version", "amber", "Version 2 takes the run: its upcaster from_1 runs first."),
+        (SAVED, NOBODY, "version", "amber", "was not checked here"),
+        (SAVED, Unknown("No version of porter is known"), "version", "amber", "No version of porter is known"),
+        (
+            SAVED,
+            replace(CODE, faults=("/text: is no text",)),
+            "state",
+            "red",
+            "does not fit version 1: /text: is no text",
+        ),
+        (SAVED, replace(CODE, doubts=("/: too old",)), "state", "amber", "the whole does not: /: too old"),
+        (SAVED, TAKEN, "state", "green", "What the upcasters make of the state fits the schema of version 2."),
+        (SAVED, with_environment(configured=True), "configuration", "green", "is the recorded one"),
+        (SAVED, with_environment(configured=True, recorded=False), "configuration", "amber", "No configuration was"),
+        (SAVED, with_environment(configured=True, changed=("limit",)), "configuration", "amber", "limit differs"),
+        (SAVED, with_environment(fault="/limit: is no number"), "configuration", "red", "/limit: is no number"),
+        (SAVED, with_environment(libraries=(NUMPY,)), "libraries", "green", "numpy 2.1.0, as recorded"),
+        (
+            SAVED,
+            with_environment(libraries=(replace(NUMPY, now="2.3.1"),)),
+            "libraries",
+            "amber",
+            "numpy was 2.1.0 when the run started and is 2.3.1 here.",
+        ),
+        (
+            SAVED,
+            with_environment(libraries=(replace(NUMPY, recorded=""),)),
+            "libraries",
+            "amber",
+            "numpy is 2.1.0 here, and was not recorded when the run started.",
+        ),
+        (
+            SAVED,
+            with_environment(libraries=(replace(NUMPY, recorded=None, now=None),)),
+            "libraries",
+            "amber",
+            "not installed",
+        ),
+        (
+            SAVED,
+            with_environment(libraries=(replace(NUMPY, now=None),)),
+            "libraries",
+            "red",
+            "Not installed here: numpy 2.1.0",
+        ),
+        (replace(SAVED, artifacts=2), CODE, "artifacts", "green", "2 artifacts that the state names can be found."),
+        (replace(SAVED, artifacts=2, missing=("ab" * 32,)), CODE, "artifacts", "red", "abababababab"),
+    ],
+)
+def test_a_check_says_what_it_found(saved: Saved, code: Code | Unknown, check: str, colour: str, words: str) -> None:
+    told = found(saved, code)[check]
+    assert told[0] == colour
+    assert words in told[1]
+
+
+@pytest.mark.parametrize(
+    ("takeover", "words"),
+    [
+        (Takeover(version="2", upcasters=("from_1",), lacks=("propose",)), "and its upcaster from_1 names no other"),
+        (Takeover(version="3", upcasters=("from_1", "from_2"), lacks=("a",)), "its upcasters from_1, from_2 name no"),
+        (
+            Takeover(version="2", upcasters=("from_1",), fault="from_1 raised KeyError."),
+            "cannot take the run: from_1 raised",
+        ),
+    ],
+)
+def test_a_takeover_that_cannot_work_is_red_and_nothing_else_of_the_code_is_said(
+    takeover: Takeover, words: str
+) -> None:
+    told = found(code=replace(GONE, takeover=takeover, environment=Environment()))
+    assert set(told) == {"checkpoint", "version", "artifacts"}
+    assert told["version"][0] == "red"
+    assert words in told["version"][1]
+
+
+def test_renamed_steps_are_named() -> None:
+    takeover = Takeover(version="2", upcasters=("from_1",), renamed=(("propose", "draft"),))
+    assert "propose is now draft." in found(code=replace(TAKEN, takeover=takeover))["version"][1]
+
+
+def test_the_gravest_finding_decides_and_comes_first() -> None:
+    flight = judge(SAVED, replace(with_environment(configured=True, changed=("limit",)), faults=("/text: no",)))
+    assert flight.red
+    assert flight.title == "This cannot resume as things are"
+    assert [(each.colour, each.check) for each in flight.reasons] == [("red", "state"), ("amber", "configuration")]
+    assert [each.colour for each in flight.in_order] == ["red", "amber", "green", "green", "green", "green"]
+
+
+def test_what_was_not_looked_at_is_never_green() -> None:
+    assert judge(SAVED, NOBODY).colour == "amber"
+    assert judge(SAVED, NOBODY).title == "The agent's code was not checked here"
+    assert judge(SAVED, TAKEN).title == "This can resume, with 1 thing to know"
+    assert Preflight(()).colour == "amber"
+
+
+def test_it_is_plain_data_for_others() -> None:
+    flight = judge(replace(SAVED, fault="its digest differs"), NOBODY).to_json()
+    assert (flight["colour"], len(flight["findings"])) == ("red", 2)
+    assert flight["findings"][0]["check"] == "checkpoint"
