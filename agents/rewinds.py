@@ -182,17 +182,11 @@ def _save(run: Run, move: Move, claim: Claim, by: User) -> None:
         gate.withdraw(by=actor, reason=move.reason)
     leaving.hold(run, Path.to(saved.id), by=actor)
     data = {"to": target.seq, "seq": saved.seq, "step": target.next_step}
-    said: dict[str, Any] = {
-        "subject": f"run:{run.pk}",
-        "run": run,
-        "by": actor,
-        "data": data,
-        "text": move.words or None,
-    }
+    said: dict[str, Any] = {"subject": f"run:{run.pk}", "run": run, "data": data, "text": move.words or None}
     if move.kind == "rewind":
-        ledger.record("run.rewound", **said)
+        ledger.record("run.rewound", by=actor, **said)
     else:
-        ledger.record("run.edited", **said)
+        ledger.record("run.edited", by=actor, **said)
 
 
 def _feedback(run: Run, plan: PlanSpec, words: str, by: User, at: datetime) -> dict[str, Any]:

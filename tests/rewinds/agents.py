@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -211,3 +212,43 @@ class Reader(Agent):
         if mode == "mute":
             raise EffectUnknown("it does not answer")
         return {"receipt": key} if (Path(world) / key).exists() else None
+
+
+class Waiter(Agent):
+    """One effect that is under way until a file is there; what it does is done before that."""
+
+    name = "waiter"
+
+    class State(BaseModel):
+        """`end` says how it ends once it may."""
+
+        ledger: str
+        gate: str
+        end: str = ""
+        receipt: str = ""
+
+    @effect(undo="recall", guarded=False, idempotent=True)
+    def send(self, ledger: str, gate: str, end: str, *, key: str) -> dict[str, Any]:
+        """Send, and wait for the answer."""
+        write_line(ledger, "send", key[:8])
+        while not Path(gate).exists():
+            time.sleep(0.01)
+        if end == "refused":
+            raise EffectFailed("422")
+        return {"receipt": key}
+
+    @undo
+    def recall(self, ledger: str) -> None:
+        """Take it back."""
+        write_line(ledger, "recall")
+
+
+class Asker(Waiter):
+    """The same at a provider that does not know keys: what is in doubt is asked."""
+
+    name = "asker"
+
+    @effect(undo="recall", guarded=False, writes=["receipt"])
+    def send(self, ledger: str, gate: str, end: str, *, key: str) -> dict[str, Any]:
+        """Send, and wait for the answer."""
+        return Waiter.send(self, ledger, gate, end, key=key)

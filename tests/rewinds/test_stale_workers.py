@@ -1,0 +1,99 @@
+"""A worker that stood still past its lease comes back: it writes nothing, but what it says of its effect counts."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db.models.functions import Now
+
+from agents.models import Effect
+from checkpoints.models import Checkpoint, Event, Run
+from tests.agents.driving import advance, advance_to_rest, make_run, open_gate
+from tests.harness.session import ROOT
+from tests.harness.waiting import until
+
+from .moving import edit, fates, lines
+
+WORK = "import django; django.setup(); from agents import runner; runner.advance({})"
+
+
+@contextmanager
+def working(run: Run, ledger: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A worker of its own, from when its effect is under way; ended afterwards."""
+    known = {"DJANGO_SETTINGS_MODULE": "config.settings", "HOLDPOINT_AGENTS": "tests.rewinds.agents"}
+    command = [sys.executable, "-c", WORK.format(run.pk)]
+    with subprocess.Popen(command, cwd=ROOT, env=os.environ | known) as process:
+        try:
+            until(lambda: Path(ledger).exists(), within=30, what="the effect is under way")
+            yield process
+        finally:
+            process.kill()
+
+
+def lease_over(run: Run) -> None:
+    """As if the lease had run out."""
+    Run.objects.filter(pk=run.pk).update(lease_until=Now() - dt.timedelta(seconds=1))
+
+
+@pytest.fixture
+def opening(tmp_path: Path) -> Path:
+    """The file that lets the effect end."""
+    return tmp_path / "opening"
+
+
+def test_stopped_past_its_lease_and_continued_it_leaves_one_effect_and_one_checkpoint(
+    ledger: str, opening: Path
+) -> None:
+    run = make_run("waiter", ledger=ledger, gate=str(opening))
+    with working(run, ledger) as worker:
+        worker.send_signal(signal.SIGSTOP)
+        lease_over(run)
+        opening.touch()
+        assert advance_to_rest(run).status == "completed"
+        worker.send_signal(signal.SIGCONT)
+        assert worker.wait(30) == 0
+    assert fates(run) == [("send", "done")]
+    assert len(set(lines(ledger))) == 1, "one key, however often it was sent"
+    assert Checkpoint.objects.filter(run=run, step="send").count() == 1
+    assert Event.objects.filter(run_id=run.pk, kind="worker.fenced").count() == 1
+
+
+@pytest.mark.parametrize(("end", "fate"), [("", "done"), ("refused", "failed")])
+def test_its_late_word_answers_what_a_person_was_asked(ledger: str, opening: Path, end: str, fate: str) -> None:
+    run = make_run("asker", ledger=ledger, gate=str(opening), end=end)
+    with working(run, ledger) as worker:
+        worker.send_signal(signal.SIGSTOP)
+        lease_over(run)
+        gate = open_gate(advance(run))
+        assert (gate.kind, fates(run)) == ("recovery", [("send", "unknown")])
+        opening.touch()
+        worker.send_signal(signal.SIGCONT)
+        assert worker.wait(30) == 0
+    gate.refresh_from_db()
+    assert (gate.status, fates(run)) == ("withdrawn", [("send", fate)])
+    run = advance_to_rest(run)
+    ended: dict[str, Any] = {"done": ("completed", 1), "failed": ("waiting", 2)}
+    assert (run.status, len(lines(ledger))) == ended[fate]
+
+
+def test_a_run_that_moved_on_meanwhile_undoes_what_the_late_word_says_was_done(ledger: str, opening: Path) -> None:
+    run = make_run("asker", ledger=ledger, gate=str(opening))
+    with working(run, ledger) as worker:
+        worker.send_signal(signal.SIGSTOP)
+        edit(run, 1, end="other")
+        opening.touch()
+        worker.send_signal(signal.SIGCONT)
+        assert worker.wait(30) == 0
+    assert fates(run) == [("send", "done")]
+    assert advance_to_rest(run).status == "completed"
+    assert lines(ledger, words=1) == ["send", "recall", "send"]
+    assert [row.status for row in Effect.objects.filter(run=run, undoes=None).order_by("pk")] == ["undone", "done"]
