@@ -74,7 +74,7 @@ def check_form(said: Said, card: Card) -> None:
 
 
 def _reject_faults(said: Said, card: Card) -> list[Problem]:
-    if card.question is not None:
+    if not card.rejects:
         return [problem("Choose one of the answers; one of them stops the run.", pointer="/verdict")]
     if said.then not in Then.values:
         return [problem("Choose to stop the run or to send it back.", pointer="/then")]
@@ -84,8 +84,8 @@ def _reject_faults(said: Said, card: Card) -> list[Problem]:
 
 
 def _precondition_faults(said: Said, card: Card) -> list[Problem]:
-    if said.preconditions and said.verdict not in (Verdict.APPROVE, Verdict.EDIT):
-        return [problem("Only an approval takes preconditions.", pointer="/preconditions")]
+    if said.preconditions and said.verdict == Verdict.REJECT:
+        return [problem("A rejection runs nothing, so it takes no preconditions.", pointer="/preconditions")]
     offered = [each.id for each in card.preconditions]
     places = [n for n, each in enumerate(said.preconditions) if each not in offered]
     return [problem("The gate offers no such precondition.", pointer=f"/preconditions/{n}") for n in places]

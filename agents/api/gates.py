@@ -120,6 +120,10 @@ class Ending(Schema):
     back_to: str = Field(description="The step that the run was sent back to.", examples=[""])
     feedback: str = Field(description="What the agent reads after a rejection.", examples=[""])
     effects: list[str] = Field(description="The effects that may run, once each.", examples=[["pay"]])
+    preconditions: list[str] = Field(
+        description="Those of the card's preconditions that must still hold when an effect is done, by id.",
+        examples=[["nothing-else-refunded"]],
+    )
     seen: str = Field(description="The digest of the proposal that was decided on, in hex.", examples=[DIGEST])
     to_run: str | None = Field(description="The digest of what may run; null where nothing may.", examples=[DIGEST])
 
@@ -133,6 +137,7 @@ class Ending(Schema):
             back_to=outcome.back_to,
             feedback=outcome.words,
             effects=[grant.effect for grant in outcome.grants.order_by("pk")],
+            preconditions=outcome.counted,
             seen=bytes(outcome.seen).hex(),
             to_run=None if outcome.to_run is None else bytes(outcome.to_run).hex(),
         )

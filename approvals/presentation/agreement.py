@@ -10,6 +10,8 @@ from django.contrib.auth.models import User
 
 from approvals.models import Decision, Gate, Policy
 
+from . import preconditions
+
 
 @dataclass(frozen=True, kw_only=True)
 class Voice:
@@ -25,6 +27,7 @@ class Voice:
     state: str = "open"
     proposal: int = 0
     note: str = ""
+    only_if: Sequence[str] = ()  # what they added, in the agent's words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +72,7 @@ def agreement(gate: Gate, *, user: User) -> Agreement:
 
 def voice(decision: Decision, *, user: User, current: int) -> Voice:
     lapsed = not decision.counts or decision.proposal.number != current
+    added = decision.added
     return Voice(
         name=name_of(decision.user),
         verdict=decision.verdict,
@@ -80,6 +84,7 @@ def voice(decision: Decision, *, user: User, current: int) -> Voice:
         state="expired" if lapsed else STATES[decision.verdict],
         proposal=decision.proposal.number,
         note="for an earlier version, no longer counts" if lapsed else "",
+        only_if=preconditions.words(decision.proposal.card.preconditions, added) if added else (),
     )
 
 

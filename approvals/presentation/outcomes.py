@@ -70,7 +70,8 @@ def deciders(outcome: Outcome) -> str:
 def sentence(outcome: Outcome) -> str:
     """What the run does now."""
     effects = [grant.effect for grant in outcome.grants.all()]
-    runs = f"The run goes on: {', '.join(effects)} may run, once each." if effects else "The run goes on."
+    held = ", only if what was observed is still so" if outcome.counted else ""
+    runs = f"The run goes on: {', '.join(effects)} may run, once each{held}." if effects else "The run goes on."
     back = f"The run goes back to {outcome.back_to}; the agent reads the feedback."
     return {
         "approved": runs,

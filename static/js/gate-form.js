@@ -139,7 +139,7 @@ class GateForm extends HTMLElement {
     if (news?.dataset.status === "open") return;
     this.lock(true);
     for (const field of this.kept()) field.readOnly = true; // readable and to be copied, never sent
-    for (const radio of this.form.querySelectorAll("[type=radio]")) radio.disabled = true;
+    for (const choice of this.form.querySelectorAll("[type=radio], [type=checkbox]")) choice.disabled = true;
   }
 }
 

@@ -91,9 +91,9 @@ def test_what_is_not_offered_cannot_be_added() -> None:
     assert not Decision.objects.filter(gate=gate).exists()
 
 
-def test_only_an_approval_takes_preconditions() -> None:
+def test_a_rejection_takes_no_preconditions() -> None:
     gate = make_observing_gate(BALANCE)
-    with pytest.raises(Invalid, match="Only an approval takes preconditions"):
+    with pytest.raises(Invalid, match="it takes no preconditions"):
         decide(gate, ann(gate.team), "reject", preconditions=["balance"])
 
 

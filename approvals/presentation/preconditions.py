@@ -1,0 +1,74 @@
+"""A gate's preconditions as they are shown: the agent's words, what was observed, and whether it counts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from approvals.cards import Card
+from approvals.preconditions import VALUE, Precondition
+
+FIELD = "only_if."  # before the id, in the name of a check box
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """One precondition. `before` and `after` are the agent's words around the value that was observed."""
+
+    id: str
+    before: str
+    after: str
+    value: Any
+    required: bool
+    ticked: bool
+    effects: Sequence[str]  # those that it is checked before
+    counts: bool = False  # at a closed gate: it was added, or required
+
+    @property
+    def name(self) -> str:
+        """Of its check box."""
+        return FIELD + self.id
+
+
+def shown(card: Card, *, ticked: Collection[str] | None, counted: Collection[str] = ()) -> list[Shown]:
+    """All that the card offers; `ticked` None: as the agent suggests."""
+    return [
+        Shown(
+            id=each.id,
+            before=each.around()[0],
+            after=each.around()[1],
+            value=each.value,
+            required=each.required,
+            ticked=each.required or (each.preselected if ticked is None else each.id in ticked),
+            effects=tuple(each.effects) or tuple(card.allows),
+            counts=each.id in counted,
+        )
+        for each in card.preconditions
+    ]
+
+
+def words(offered: Iterable[Precondition], ids: Collection[str]) -> list[str]:
+    """Those of these ids in one line each, with what was observed."""
+    return [said(each) for each in offered if each.id in ids]
+
+
+def said(precondition: Precondition) -> str:
+    """The agent's words with the value in them: not ours, to be shown as such."""
+    value = precondition.value
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if VALUE not in precondition.label:
+        return f"{precondition.label} ({text})"
+    return precondition.label.replace(VALUE, text, 1)
+
+
+def ticked_in(form: Mapping[str, str]) -> list[str]:
+    """The ids whose boxes a posted form says are ticked, whether or not they were offered."""
+    return [name.removeprefix(FIELD) for name in form if name.startswith(FIELD)]
+
+
+def world_rows(card: Card, *, of_world: bool) -> list[dict[str, Any]]:
+    """The rows of a card that is asked again: what changed in the world, or what changed in the run."""
+    rows = (card.reopened or {}).get("changes", [])
+    return [row for row in rows if (row["of"] == "world") is of_world]

@@ -1,0 +1,84 @@
+"""The tick box in a real browser, with and without script, and the gate that is open again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from approvals.models import Gate, Outcome
+from tests.factories import ann, bob, decide
+from tests.pages.test_in_a_browser import check, watched
+
+from .making import make_observing_gate, make_precondition
+
+NewPage = Callable[..., Page]
+BALANCE = make_precondition(preselected=True, effects=["pay"], label="nothing else was refunded, so still {value}")
+MOOD = make_precondition(
+    "mood", observes="mood", value={"shop": "calm", "since": [1, 2.0]}, label="it is still {value}"
+)
+WORLD = {"of": "world", "pointer": "/balance", "kind": "changed", "before": "0.00 EUR", "after": "12.00 EUR"}
+
+
+def counted(gate: Gate) -> list[str]:
+    return Outcome.objects.get(gate=gate).counted
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_a_box_is_ticked_by_its_words_and_the_approval_takes_it(new_page: NewPage, script: bool) -> None:
+    gate = make_observing_gate(BALANCE, MOOD)
+    page = new_page(ann(gate.team), java_script_enabled=script)
+    page.goto(f"/gates/{gate.pk}/")
+    group = page.get_by_role("group", name="Only if")
+    expect(group.get_by_label("nothing else was refunded")).to_be_checked()
+    group.get_by_text("it is still").click()
+    group.get_by_text("nothing else was refunded").click()
+    page.locator("label[data-choice=approve]").click()
+    page.get_by_role("button", name="Approve €120.00").click()
+    expect(page.locator("#gate-news")).to_contain_text("Approved by Ann Okafor")
+    assert counted(gate) == ["mood"]
+
+
+def test_the_group_goes_with_a_rejection_and_stays_with_a_value_put_in_its_place(new_page: NewPage) -> None:
+    gate = make_observing_gate(BALANCE, MOOD)
+    page = new_page(ann(gate.team))
+    page.goto(f"/gates/{gate.pk}/")
+    group = page.get_by_role("group", name="Only if")
+    expect(group).to_be_visible()
+    page.locator("label[data-choice=reject]").click()
+    expect(group).to_be_hidden()
+    page.get_by_label("Put a value in its place").check()
+    expect(group).to_be_visible()
+    page.locator("label[data-choice=edit]").click()
+    expect(group).to_be_visible()
+
+
+def test_decided_by_somebody_else_the_boxes_can_no_longer_be_set(new_page: NewPage) -> None:
+    gate = make_observing_gate(BALANCE, MOOD)
+    page = new_page(ann(gate.team))
+    page.goto(f"/gates/{gate.pk}/")
+    expect(page.locator("hp-live")).to_have_attribute("data-live", "on")
+    page.fill("[name='args.refund/amount']", "99.5")
+    decide(gate, bob(gate.team))
+    expect(page.locator("#gate-news")).to_contain_text("Approved by Bob Lindqvist")
+    expect(page.get_by_role("group", name="Only if")).to_be_hidden()
+    expect(page.locator("[name='only_if.balance']")).to_be_disabled()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_group_and_the_worlds_difference_have_no_fault_that_axe_can_find(
+    new_page: NewPage, scheme: str, width: int
+) -> None:
+    gate = make_observing_gate(BALANCE, MOOD, reopened={"gate": 1, "changes": [WORLD]})
+    closed = make_observing_gate(BALANCE, MOOD, policy=None)
+    decide(closed, ann(closed.team), preconditions=["mood"])
+    options: dict[str, Any] = {"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
+    for each in (gate, closed):
+        page = new_page(bob(each.team), **options)
+        said = watched(page)
+        page.goto(f"/gates/{each.pk}/")
+        assert said == []  # before axe looks, which breaks the policy by itself
+        assert check(page, "") == []
