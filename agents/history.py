@@ -26,6 +26,7 @@ SELECT id, parent, run_id, kind, step, input_digest, occurrence FROM path ORDER 
 SETTLED = ("gate", "recovery")  # kinds of the checkpoints that hold an outcome
 EXECUTED = ("step", "reused")  # kinds of the checkpoints in which a step's output landed
 FORCING = ("rewind", "repair")  # kinds after which the next step runs whatever is recorded
+MOVED = ("rewind", "edit", "repair")  # kinds that may leave behind what was under way, even where nothing had landed
 ASIDE = ("recovery", "reopen")  # kinds that change nothing about where the run was sent
 
 
@@ -102,6 +103,10 @@ class Path:
     def branched(self, run_id: int, seq: int) -> bool:
         """Whether the run, whose newest checkpoint is `seq`, has executions beside this path."""
         return self.places[0].run_id != run_id or len(self.places) < seq
+
+    def moved(self) -> bool:
+        """Whether the run was ever sent elsewhere than its steps would have gone."""
+        return any(place.kind in MOVED for place in self.places)
 
     def before_last(self, step: str) -> UUID | None:
         """The checkpoint from which `step` was last executed; None where it never was."""

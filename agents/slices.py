@@ -129,7 +129,7 @@ class Slice:
 
     def unsettled(self) -> list[Effect]:
         """The effects that this run left behind, oldest first."""
-        return unsettled.of_run(self.run.pk, self.path) if self.branched else []
+        return unsettled.of_run(self.run.pk, self.path) if self.branched or self.path.moved() else []
 
     def executed(
         self,
