@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -19,7 +19,7 @@ from checkpoints.models import Checkpoint
 from checkpoints.plans import PlanSpec, spec_of
 from checkpoints.snapshots import Snapshot
 
-from . import actions, agreement, consequences, gantt, outcomes, quotes, unseen, untrusted
+from . import actions, agreement, consequences, gantt, outcomes, preconditions, quotes, unseen, untrusted
 from .actions import Typed
 
 STEPS = 24  # shown in the compact list
@@ -54,6 +54,7 @@ class GatePage:
     answer: str = ""
     comment: str = ""
     override: dict[str, str] = field(default_factory=dict)
+    only_if: Collection[str] | None = None  # ids of the preconditions that are ticked; None: as the agent suggests
 
     @cached_property
     def proposal(self) -> Proposal:
@@ -128,6 +129,23 @@ class GatePage:
     def sheets(self) -> list[actions.Sheet]:
         read_only = not self.may_send or self.card.question is not None
         return actions.sheets(self.card, typed=self.typed, before=self.first, read_only=read_only)
+
+    @cached_property
+    def preconditions(self) -> list[preconditions.Shown]:
+        """What must still be so when an effect is done: all that is offered, and what of it counts."""
+        outcome = None if self.open else getattr(self.gate, "outcome", None)
+        counted = outcome.counted if outcome else ()
+        return preconditions.shown(self.card, ticked=self.only_if, counted=counted)
+
+    @property
+    def world_changes(self) -> list[dict[str, Any]]:
+        """Where it is asked again: what changed in the world since it was approved."""
+        return preconditions.world_rows(self.card, of_world=True)
+
+    @property
+    def run_changes(self) -> list[dict[str, Any]]:
+        """Where it is asked again: what changed in the run since it was approved."""
+        return preconditions.world_rows(self.card, of_world=False)
 
     @property
     def can_edit(self) -> bool:
@@ -286,7 +304,9 @@ class GatePage:
     @cached_property
     def hidden(self) -> list[tuple[str, str]]:
         """(icon, sentence) for what the state's texts hide, found by looking and not by the agent's word."""
-        return hidden_in({**self.snapshot.state, "what is asked": [action.arguments for action in self.card.actions]})
+        asked = [action.arguments for action in self.card.actions]
+        conditions = [each.to_json() for each in self.card.preconditions]
+        return hidden_in({**self.snapshot.state, "what is asked": asked, "what must still be so": conditions})
 
 
 def hidden_in(values: Mapping[str, Any]) -> list[tuple[str, str]]:

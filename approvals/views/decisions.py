@@ -85,6 +85,7 @@ def refused(
     page = GatePage(
         gate=gate, user=reader_of(request), comment=sent.comment, then=sent.then, back_to=sent.back_to,
         verdict=sent.chosen, answer=sent.answer, override=dict(sent.override),
+        only_if=sent.only_if,
         typed=Typed(posted=sent.typed.posted, arguments=sent.typed.arguments, errors=found),
     )  # fmt: skip
     told = words(refusal)
