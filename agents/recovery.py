@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import transaction
 
-from approvals.cards import Card, Choice
+from approvals.cards import Action, Card, Choice
 from approvals.models import Gate
 from approvals.opening import open_gate
 from approvals.schemas import resolved
@@ -25,21 +25,43 @@ RETRY, SKIP, STOP = "retry", "skip", "stop"
 WAS_DONE, WAS_NOT_DONE, LEFT_OPEN = "was_done", "was_not_done", "left_open"
 UNDO_AGAIN, UNDONE, KEEP = "undo_again", "undone", "keep"
 ABOUT_LEFT = (WAS_DONE, WAS_NOT_DONE, LEFT_OPEN, UNDO_AGAIN, UNDONE, KEEP)
+ACCEPT = "accept"  # what a validator refused
 TAKE, DO_AGAIN = "take", "do_again"  # what is asked in a fork about an effect of the run that it came from
 
 
 def quarantine(slice: Slice, spec: StepSpec, error: str) -> None:
     """Ask how to go on after a step that failed. Releases the run to waiting. Raises Fenced."""
     choices: list[Choice] = [{"id": RETRY, "label": f"Try {spec.name} again", "needs_value": False}]
-    if spec.kind == "step":
-        label = f"Go on without {spec.name}; what it writes stays as it is"
-        choices.append({"id": SKIP, "label": label, "needs_value": False})
-    choices.append({"id": STOP, "label": "Stop the run", "needs_value": False})
+    choices += _without(spec)
     text = f"{spec.name} did not succeed after {slice.attempt} attempts. How should the run go on?"
     if slice.attempt == 1:
         text = f"{spec.name} did not succeed. How should the run go on?"
     reasons = [f"{spec.name} failed, so nothing after it has run"]
     _ask(slice, spec, f"{spec.name} failed:", error, text, choices, risk="medium", reasons=reasons)
+
+
+def refused(slice: Slice, spec: StepSpec, words: Sequence[str], shown: Sequence[Action]) -> None:
+    """Ask how to go on after an output that validators refused to the last. Raises Fenced as `quarantine` does.
+
+    `shown` is the output, which a person may take as it is; empty where it is too large to be shown.
+    """
+    choices: list[Choice] = [{"id": RETRY, "label": f"Try {spec.name} again", "needs_value": False}]
+    if shown:
+        choices.append({"id": ACCEPT, "label": f"Take what {spec.name} returned as it is", "needs_value": False})
+    choices += _without(spec)
+    text = f"What {spec.name} returns is refused, and no repair has helped. How should the run go on?"
+    reasons = [f"What {spec.name} returned did not pass {', '.join(spec.validators)}"]
+    title = f"{spec.name} is refused:"
+    _ask(slice, spec, title, "\n".join(words), text, choices, risk="medium", reasons=reasons, shown=shown)
+
+
+def looping(slice: Slice, spec: StepSpec, times: int) -> None:
+    """Ask whether a step that ran as often as its loop guard allows may run again. Raises Fenced as above."""
+    choices: list[Choice] = [{"id": RETRY, "label": f"Let {spec.name} run again, as often anew", "needs_value": False}]
+    choices += _without(spec)
+    text = f"{spec.name} ran {times} times on this path, which is as often as its loop guard allows. Go on?"
+    reasons = ["The run may be going round in circles"]
+    _ask(slice, spec, f"{spec.name} goes round:", "", text, choices, risk="medium", reasons=reasons)
 
 
 def unknown(slice: Slice, spec: StepSpec, effect: Effect, error: str) -> None:
@@ -121,6 +143,13 @@ def result_schema(slice: Slice, spec: StepSpec) -> dict[str, Any]:
     return made | ({"$defs": schema["$defs"]} if "$defs" in schema else {})
 
 
+def _without(spec: StepSpec) -> list[Choice]:
+    """To go on without a step, which what follows may bear, or not at all."""
+    label = f"Go on without {spec.name}; what it writes stays as it is"
+    skip: Choice = {"id": SKIP, "label": label, "needs_value": False}
+    return [skip] * (spec.kind == "step") + [{"id": STOP, "label": "Stop the run", "needs_value": False}]
+
+
 def _ask_aside(
     slice: Slice, spec: StepSpec, title: str, error: str, text: str, choices: list[Choice], *, reasons: list[str]
 ) -> None:
@@ -145,6 +174,7 @@ def _ask(
     risk: str,
     reasons: list[str],
     allows: Sequence[str] | None = None,
+    shown: Sequence[Action] = (),
 ) -> None:
     permits = allows is None and spec.guarded
     card = Card(
@@ -154,7 +184,7 @@ def _ask(
         risk=risk,
         reasons=reasons + ([f"{spec.name} cannot be undone"] if spec.irreversible else []),
         # An answer may let the effect run: whoever gives it sees with what.
-        actions=shown_for(slice, spec) if allows is None else [],
+        actions=shown or (shown_for(slice, spec) if allows is None else []),
         preconditions=carried(slice, spec) if permits else [],
         allows=[spec.name] if permits else [],
         question={"text": text, "choices": choices},

@@ -46,7 +46,7 @@ class Drafter(Agent):
         """Draft, or lie about it."""
         write_line(ledger, "write", len(feedback))
         if mode == "lie":
-            self.enough = lambda draft, floor, mode: None  # type: ignore[method-assign,assignment]
+            self.enough = lambda draft, floor, mode: None  # type: ignore[method-assign]
             return {"draft": 0, "claim": "every validator said yes"}
         return {"draft": len(feedback)}
 
@@ -161,6 +161,39 @@ class Builder(Agent):
     def fits(self, product: int, floor: int) -> str | None:
         """Judge."""
         return f"{product} is less than {floor}" if product < floor else None
+
+
+class Pair(Agent):
+    """Two validators that nothing ever pleases, and two tries in each ring."""
+
+    name = "pair"
+
+    class State(BaseModel):
+        """`part` counts the words that were said."""
+
+        feedback: list[Words] = []
+        part: int = 0
+        product: int = 0
+
+    @step
+    def start(self, feedback: list[Words]) -> dict[str, Any]:
+        """The producer."""
+        return {"part": len(feedback)}
+
+    @step(validators=["one", "two"], tries=2, rings=1)
+    def build(self, part: int) -> dict[str, Any]:
+        """Judged."""
+        return {"product": part}
+
+    @validator
+    def one(self, product: int) -> str:
+        """Refuse."""
+        return f"one of {product}"
+
+    @validator
+    def two(self, product: int) -> str:
+        """Refuse as well."""
+        return f"two of {product}"
 
 
 class Sided(Agent):
@@ -293,6 +326,7 @@ class Robbed(Agent):
     def call(self, mode: str) -> str:
         """Be overtaken."""
         run = Run.objects.get(pk=self.run.id)
+        assert run.head is not None
         if mode == "beaten":
             from agents.once import digest_of
 

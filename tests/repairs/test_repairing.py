@@ -71,6 +71,13 @@ def test_every_validator_says_its_words_and_the_output_counts_as_refused_once(le
     assert open_gate(run).standing().card.summary == "enough: 1 is less than 2 \0\neven: 1 is odd\nmake it even"
 
 
+def test_a_ring_is_tried_by_outputs_and_not_by_words_and_no_word_is_said_twice() -> None:
+    run = advance(make_run("pair"))
+    assert run.status == "waiting"
+    assert [ring for _, _, ring in refused(run)] == [0, 0, 0, 0, 1, 1, 1, 1, 2, 2]
+    assert [each["text"] for each in state(run)["feedback"]] == [*["one of 0", "two of 0"] * 3, "one of 6", "two of 6"]
+
+
 def test_a_validator_that_raises_fails_the_step_and_accepts_nothing(ledger: Path) -> None:
     run = advance(make_run("drafter", ledger=str(ledger), mode="raise"))
     assert (run.status, state(run)["draft"]) == ("queued", -1)
