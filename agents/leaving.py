@@ -7,7 +7,7 @@ from checkpoints.models import Hold, Run
 from checkpoints.plans import StepSpec
 
 from . import unsettled
-from .history import Path
+from .history import EXECUTED, Path, Place
 from .models import Effect
 
 
@@ -25,6 +25,30 @@ def hold(run: Run, path: Path, *, by: Actor) -> list[Effect]:
 def sent_to(run_id: int, spec: StepSpec, digest: bytes, path: Path) -> Effect | None:
     """The effect that is done again where the run is sent back to `spec`, with this input at the end of `path`."""
     return done_at(run_id, spec.name, digest, path.occurrences(spec.name, digest)) if spec.kind == "effect" else None
+
+
+def gone(run: Run, path: Path) -> tuple[Effect, Place] | None:
+    """The first effect of `path` that was taken back since, or is being, and where it landed; None where all stand."""
+    rows = Effect.objects.filter(run__lineage=run.lineage, undoes__isnull=True).order_by("pk").prefetch_related("undos")
+    newest = {(row.run_id, row.step, bytes(row.input_digest), row.occurrence): row for row in rows}
+    for place in path:
+        row = newest.get((place.run_id, place.step, place.input_digest or b"", place.occurrence))
+        if row is not None and place.kind in EXECUTED and _taken_back(row):
+            return row, place
+    return None
+
+
+def _taken_back(row: Effect) -> bool:
+    going = any(undo.status in unsettled.IN_DOUBT for undo in row.undos.all())
+    return row.status == Effect.Status.UNDONE or (going and row.status != Effect.Status.KEPT)
+
+
+def take_up(run: Run, path: Path, *, by: Actor) -> None:
+    """Effects that had been left as they are stand again where the run goes back to them."""
+    kept = Effect.objects.filter(run=run, undoes__isnull=True, status=Effect.Status.KEPT)
+    for row in kept.select_related("run"):
+        if path.holds(row.step, bytes(row.input_digest), row.occurrence):
+            row.adopted(by=by)
 
 
 def done_at(run_id: int, step: str, input_digest: bytes, occurrence: int) -> Effect | None:

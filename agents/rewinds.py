@@ -31,7 +31,7 @@ from .errors import ImpactChanged, NeedsConfirmation, RewindNotAllowed, RewindRe
 from .feedback import appended
 from .history import Path
 from .settling import NOW
-from .wishes import check_goes_on, edited, plan_row_of, target_of
+from .wishes import check_goes_on, check_stands, edited, plan_row_of, target_of
 
 HALT_SECONDS = 3.0  # how long a worker is waited for before it is fenced
 MAY = "checkpoints.rewind_run"
@@ -143,6 +143,7 @@ def halted(run: Run, by: User) -> None:
 
 def _move(run: Run, move: Move, by: User, seen: str, impact: Callable[[], Any]) -> Run:
     def go(claim: Claim) -> None:
+        check_stands(run, move.target)
         if seen and (now := impact()).digest() != seen:
             raise ImpactChanged(now)
         crash.point("before_rewind", move.target.next_step)
@@ -180,7 +181,9 @@ def _save(run: Run, move: Move, claim: Claim, by: User) -> None:
     Run.objects.filter(pk=run.pk).update(plan_id=target.plan_id)
     for gate in Gate.objects.open().filter(run=run).order_by("pk"):
         gate.withdraw(by=actor, reason=move.reason)
-    leaving.hold(run, Path.to(saved.id), by=actor)
+    path = Path.to(saved.id)
+    leaving.take_up(run, path, by=actor)
+    leaving.hold(run, path, by=actor)
     data = {"to": target.seq, "seq": saved.seq, "step": target.next_step}
     said: dict[str, Any] = {"subject": f"run:{run.pk}", "run": run, "data": data, "text": move.words or None}
     if move.kind == "rewind":

@@ -16,9 +16,10 @@ from checkpoints.ops import DROP
 from checkpoints.patch import Op
 from checkpoints.store import Snapshot
 
-from . import environment, fields, registry
+from . import environment, fields, leaving, registry
 from .environment import Environment
 from .errors import InputRefused, RewindRefused, UnknownAgent
+from .history import Path
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,19 @@ def check_goes_on(target: Snapshot) -> None:
     """Raises RewindRefused where nothing follows the checkpoint."""
     if not target.next_step:
         raise RewindRefused(f"The run had ended at checkpoint {target.seq}; choose an earlier one.")
+
+
+def check_stands(run: Run, target: Snapshot) -> None:
+    """Raises RewindRefused where the checkpoint's state tells of an effect that was taken back since."""
+    found = leaving.gone(run, Path.to(target.id))
+    if found is None:
+        return
+    row, place = found
+    before = Checkpoint.objects.filter(pk=place.parent).values_list("seq", flat=True).first()
+    raise RewindRefused(
+        f"The state of checkpoint {target.seq} says that {row.step} is done, and that was undone since; "
+        f"go back to checkpoint {before} or an earlier one, from where it is done anew."
+    )
 
 
 def plan_row_of(run: Run, seq: int) -> Plan:
@@ -85,6 +99,7 @@ def wanted(
     """What the fork would begin with, checked. Raises RewindRefused with every error."""
     target = target_of(run, at)
     check_goes_on(target)
+    check_stands(run, target)
     recorded = plan_row_of(run, at)
     plan = _version(recorded, version)
     steps = registry.plans()[plan.pk].spec.steps if plan.pk in registry.plans() else ()

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 
-
 @pytest.fixture(autouse=True)
 def _only_these_agents(settings: Any) -> Iterator[None]:
     from agents import registry  # Django is set up only after this file is read

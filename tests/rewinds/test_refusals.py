@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from agents import impacts, rewinds
+from agents import forks, impacts, rewinds
 from agents.errors import ImpactChanged, RewindNotAllowed, RewindRefused
 from checkpoints import claims
 from checkpoints.actors import SYSTEM
@@ -112,3 +112,21 @@ def test_of_two_moves_at_once_both_land_one_after_the_other(ledger: str) -> None
     rewound = Checkpoint.objects.filter(run=run, kind="rewind")
     assert (rewound.count(), len(set(rewound.values_list("seq", flat=True)))) == (4, 4)
     assert advance_to_rest(run).status == "waiting"
+
+
+def test_a_state_that_tells_of_what_was_undone_since_is_not_gone_back_to(ledger: str) -> None:
+    """The run would have gone on with a state that says "paid" while the payment had been taken back."""
+    run = advance_to_rest(make_run("payments", ledger=ledger, people=["A", "B"]))
+    paid = before(run, "keep")
+    edit(run, 1, people=["C"])
+    advance_to_rest(run)
+    with pytest.raises(
+        RewindRefused, match=r"says that pay is done, and that was undone since; go back to checkpoint 2"
+    ):
+        rewind(run, paid)
+    with pytest.raises(RewindRefused, match="undone since"):
+        forks.fork(run, at=paid, by=ann(run.team))
+    rewind(run, 2)
+    assert advance_to_rest(run).status == "completed"
+    done = [line.split("-")[0] for line in lines(ledger)[2:]]
+    assert done == ["pay C", "cancel B", "cancel A", "pay A", "pay B", "cancel C"]
