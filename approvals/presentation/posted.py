@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,9 +13,10 @@ from checkpoints import values
 from checkpoints.errors import ValueRefused
 from checkpoints.patch import same
 
-from . import actions
+from . import actions, preconditions
 from .actions import Typed
 
+ANSWER = "answer."  # before a choice's id, where an answer is one verdict among others
 UNSENT = "You changed a field, so this is an edit: choose Edit to send it, or put the field back."
 UNCHANGED = "Nothing is changed yet: change a field, or choose Approve."
 
@@ -31,6 +32,7 @@ class Posted:
     comment: str = ""
     typed: Typed = field(default_factory=Typed)  # with the problems
     override: Mapping[str, str] = field(default_factory=dict)
+    only_if: Sequence[str] = ()  # ids of the preconditions that were ticked
     decision: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -41,19 +43,23 @@ class Posted:
 def read(form: Mapping[str, str], card: Card) -> Posted:
     """Read a posted form against the card that it was rendered from."""
     chosen, then = form.get("verdict", ""), form.get("then", "")
+    answer = form.get("answer", "")
+    if chosen.startswith(ANSWER):
+        chosen, answer = "answer", chosen.removeprefix(ANSWER)
     back = chosen == "reject" and then == "back"
     comment = form.get("feedback", "") if back else form.get("comment", "")
     common = {
         "chosen": chosen,
         "then": then,
         "back_to": form.get("back_to", "") if back else "",
-        "answer": form.get("answer", ""),
+        "answer": answer,
         "comment": comment.replace("\r\n", "\n"),
+        "only_if": preconditions.ticked_in(form),
         "override": {
             action.id: form[f"override.{action.id}"] for action in card.actions if f"override.{action.id}" in form
         },
     }
-    if card.question is not None:
+    if card.question is not None and not (chosen == "reject" and card.rejects):
         return answered(form, card.question, common)
     if chosen == "reject" and then == "override":
         return overridden(form, card, common)
@@ -83,6 +89,8 @@ def edited(form: Mapping[str, str], card: Card, common: dict[str, Any]) -> Poste
         problems.append(problem(UNCHANGED, pointer="/verdict"))
     typed = Typed(posted=kept, arguments=arguments, errors=problems)
     decision = {"verdict": chosen, "comment": common["comment"]}
+    if chosen in ("approve", "edit"):
+        decision["preconditions"] = common["only_if"]
     if chosen == "edit":
         decision["arguments"] = arguments
     if chosen == "reject":
@@ -117,11 +125,12 @@ def overridden(form: Mapping[str, str], card: Card, common: dict[str, Any]) -> P
     if not arguments and not problems:
         problems.append(problem("This is the value that is there already: write another one.", pointer="/override"))
     decision = {"verdict": "edit", "comment": common["comment"], "arguments": arguments}
+    decision["preconditions"] = common["only_if"]
     return Posted(**common, typed=Typed(errors=problems), decision=decision)
 
 
 def answered(form: Mapping[str, str], question: Question, common: dict[str, Any]) -> Posted:
-    """An answer to a recovery gate's question."""
+    """An answer to a gate's question."""
     chosen = next((choice for choice in question["choices"] if choice["id"] == common["answer"]), None)
     problems: list[Problem] = []
     value = None
@@ -132,9 +141,10 @@ def answered(form: Mapping[str, str], question: Question, common: dict[str, Any]
         parsed = schema_form.parse(schema, actions.blank(schema), form, prefix=actions.answer_prefix(chosen["id"]))
         problems += [problem(said, pointer="/value" + place) for place, said in parsed.errors.items()]
         value = parsed.arguments
-    kept = {name: text for name, text in form.items() if name.startswith("value.") or name == "answer"}
+    kept = {name: text for name, text in form.items() if name.startswith("value.")} | {"answer": common["answer"]}
     answer = {"choice": common["answer"], "value": value}
     decision = {"verdict": "answer", "comment": common["comment"], "answer": answer}
+    decision["preconditions"] = common["only_if"]
     return Posted(**common, typed=Typed(posted=kept, errors=problems), decision=decision)
 
 
