@@ -96,8 +96,12 @@ def _same(walk: Walk, spec: StepSpec, gate: GateFact) -> bool | None:
 
 def _holds(walk: Walk, gate: GateFact) -> bool | None:
     """Whether people agreed and all that they allowed is done and wanted; None where that may change before."""
-    if not agreed(gate) or not all(grant.used_by for grant in gate.grants):
+    if not agreed(gate):
         return False
+    unused = {grant.effect for grant in gate.grants if not grant.used_by}
+    if unused:
+        walked = {entry.step for entry in walk.path[len(walk.target.path) :]}
+        return None if unused <= walked else False
     used = {grant.used_by for grant in gate.grants}
     rows = [row for row in walk.records.own if row.id in used]
     if len(rows) < len(used) or any(row.status not in LANDED or row.again or row.id in walk.again for row in rows):
@@ -107,9 +111,10 @@ def _holds(walk: Walk, gate: GateFact) -> bool | None:
 
 def _standing(walk: Walk, spec: StepSpec, reading: Reading, gate: GateFact) -> str | None:
     saved = next((each for each in walk.records.history.executions if each.id == gate.execution), None)
+    if saved is None:  # what is being decided now
+        return _may(walk, spec, frozenset({spec.name}))
     try:
-        writes = {} if saved is None else saved.writes()
-        walk.state.write(writes)
+        walk.state.write(saved.writes())
     except (CheckpointError, ValueRefused):
         return _may(walk, spec, frozenset({spec.name}))
     walk.name(spec, STANDS, "same")

@@ -56,7 +56,7 @@ class EffectFact:
 
     `returned()` is what adopting it would save: (writes, where it went on; None for the plan's next step).
     `again`: a person sent the run back to it, so that it is undone and not adopted. `undo` is empty where nothing
-    takes it back: it is irreversible, or its result was taken over from another run.
+    takes it back. `taken`: its result was taken over from another run, whose effect it is.
     """
 
     id: int
@@ -69,6 +69,7 @@ class EffectFact:
     irreversible: bool = False
     undo: str = ""
     again: bool = False
+    taken: bool = False
     title: str = ""  # what it was, for people: data, never markup
     returned: Callable[[], tuple[Writes, str | None]] = lambda: ({}, None)
     reads: Callable[[], Fields] | None = None  # as an Execution's
@@ -79,7 +80,8 @@ class GrantFact:
     """One right that an outcome gave.
 
     `fields` are the state fields that the approval covers for this effect, by their digests when it was given: those
-    that its actions point into and those that it binds. None where that is not known.
+    that its actions point into and those that it binds; an empty digest for one that was not there. None where that
+    is not known.
     """
 
     effect: str
@@ -93,8 +95,8 @@ class GateFact:
 
     `kind` is its outcome's, or "open"; `seq` is the number of the checkpoint at which it stood, and `execution` the
     id of the one that saved its outcome. `current`: the agent, the version and the plan that it shows are those that
-    it would show now. `fields` are the digests that the fields into which its actions point had when it asked; None
-    where that is not known.
+    it would show now. `fields` are the digests that the fields into which its actions point had when it asked, as a
+    GrantFact's.
     """
 
     id: int
@@ -138,6 +140,7 @@ class Target:
     settled: Mapping[int, str] = field(default_factory=dict)  # effect id -> the status that the decision gives it
     awaited: frozenset[int] = frozenset()  # effects on which the run waits to hear: not left behind
     deciding: int = 0  # the gate that is decided
+    decision: str = ""  # the kind of its outcome
     grants: Sequence[GrantFact] = ()  # what that decision gives
 
 
@@ -152,6 +155,7 @@ class History:
     gates: Sequence[GateFact] = ()
     head_path: Sequence[Execution] = ()  # from the root to the run's head
     head_gates: Sequence[int] = ()  # ids of the gates whose outcome is on that path
+    next_step: str = ""  # that of the head
     sent: int = 0  # how much of it lies before the newest rewind, edit, fork or upcast
     forced: bool = False  # a person or a repair sent the run to where its head stands
     ending: bool = False  # the run ends as soon as what it left behind is settled

@@ -32,8 +32,14 @@ class Flow:
 
     @cached_property
     def ways(self) -> dict[str, frozenset[str]]:
-        """Step -> where it may go, "" for the end; a judged step also back to whatever made what it reads."""
-        return {name: frozenset(self.plan.successors(name) | self.suspects(name)) for name in self.steps}
+        """Step -> where it may go, "" for the end.
+
+        A judged step also goes back to whatever made what it reads, and an effect without a permission to a gate.
+        """
+        return {
+            name: frozenset(self.plan.successors(name) | self.suspects(name) | self.asks_at(name))
+            for name in self.steps
+        }
 
     @cached_property
     def order(self) -> list[str]:
@@ -83,9 +89,9 @@ class Flow:
             return None
         return nearest
 
-    def after(self, name: str) -> set[str]:
-        """The steps that may run once `name` has run."""
-        return self.reach(self.ways[name]) if name in self.steps else set()
+    def asks_at(self, name: str) -> set[str]:
+        """The gates to which the run goes back from a step that needs their permission."""
+        return set(self.gates_for(name)) if self.steps[name].guarded else set()
 
     def gates_for(self, effect: str) -> list[str]:
         """The gates that can allow an effect."""

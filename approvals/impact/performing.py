@@ -63,7 +63,7 @@ def _of_unknown(walk: Walk, spec: StepSpec, reading: Reading) -> str | None:
     if not done:
         return _perform(walk, spec, reading, "novel" if reading.novel else "new")
     on = reading.on or frozenset({spec.name})
-    walk.name(spec, MAY, "reads", on)
+    walk.name(spec, MAY, "reads", on, asks=any(row.run != walk.target.run or row.status in IN_DOUBT for row in done))
     walk.chances.append(Chance(reading, on))
     certain = all(row.run == walk.target.run and row.status in LANDED for row in done)
     return _perhaps(walk, spec, reading, on, certain=certain)
@@ -131,7 +131,7 @@ def _anywhere(walk: Walk, spec: StepSpec, on: Steps) -> None:
     """It may be performed, or a person asked: all that may follow either way is named."""
     walk.state.blur(spec.writes, on)
     walk.settle(spec, on)
-    walk.over({*walk.flow.ways[spec.name], *(walk.flow.gates_for(spec.name) if spec.guarded else ())}, on)
+    walk.over(walk.flow.ways[spec.name], on)
 
 
 def permit(walk: Walk, spec: StepSpec) -> Permit:
@@ -159,8 +159,7 @@ def _last_gate(walk: Walk, spec: StepSpec, asking: list[str]) -> GateFact | None
 
 
 def _grants(walk: Walk, spec: StepSpec, gate: GateFact) -> list[GrantFact]:
-    given = walk.target.grants if gate.id == walk.target.deciding else gate.grants
-    return [grant for grant in given if grant.effect == spec.name]
+    return [grant for grant in gate.grants if grant.effect == spec.name]
 
 
 def _executed_since(walk: Walk, spec: StepSpec, gate: GateFact) -> int:
@@ -171,12 +170,8 @@ def _executed_since(walk: Walk, spec: StepSpec, gate: GateFact) -> int:
 
 
 def _covers(walk: Walk, grant: GrantFact) -> bool:
-    """Whether what was approved is certainly what it would do: no digest, for a field that was not there."""
-    if grant.fields is None:
-        return False
-    return all(
-        walk.state.digest(name) == was if was else name not in walk.state.fields for name, was in grant.fields.items()
-    )
+    """Whether what was approved is certainly what it would do."""
+    return grant.fields is not None and all(walk.state.digest(name) == was for name, was in grant.fields.items())
 
 
 def _at(row: EffectFact, reading: Reading, at: int) -> bool:

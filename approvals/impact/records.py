@@ -16,6 +16,7 @@ LANDED = ("done", "kept")  # effects that a later execution may adopt
 IN_DOUBT = ("intended", "unknown")
 UNSETTLED = ("done", *IN_DOUBT)
 EXECUTED = ("step", "reused")
+NOW = "now"  # the execution that the decision itself will be
 READ_AT_MOST = 32  # records whose inputs are looked at to rule them out; beyond that, any of them may match
 
 Key = tuple[str, bytes, int]  # step, input digest, occurrence
@@ -31,11 +32,19 @@ class Records:
             self._executions[each.step].append(each)
         self.effects = [self._as_decided(row) for row in history.effects]
         self.own = [row for row in self.effects if row.run == target.run and target.run]
-        self.gates = [gate for gate in history.gates if gate.run == target.run and target.run]
+        self.gates = [self._decided(gate) for gate in history.gates if gate.run == target.run and target.run]
+        self._newest: dict[Key, EffectFact] = {}
+        for row in sorted(self.own, key=lambda row: row.generation):
+            self._newest[row.step, row.input_digest, row.occurrence] = row
         self.ended_at = {gate.execution for gate in history.gates if gate.execution}
 
     def _as_decided(self, row: EffectFact) -> EffectFact:
         return replace(row, status=self.target.settled[row.id]) if row.id in self.target.settled else row
+
+    def _decided(self, gate: GateFact) -> GateFact:
+        if gate.id != self.target.deciding:
+            return gate
+        return replace(gate, kind=self.target.decision, grants=self.target.grants, execution=NOW)
 
     def ran_before(self, step: str) -> bool:
         """Whether the step was ever executed in this lineage."""
@@ -63,24 +72,22 @@ class Records:
     def asked(self, step: str) -> list[GateFact]:
         """The times at which this run asked at a gate, newest first; not those that are open."""
         found = [gate for gate in self.gates if gate.step == step and not gate.recovery]
-        return [gate for gate in reversed(found) if gate.kind != OPEN and gate.id != self.target.deciding]
+        return [gate for gate in reversed(found) if gate.kind != OPEN]
 
     def newest(self, key: Key) -> EffectFact | None:
         """This run's effect of an execution, in its latest generation."""
-        rows = [row for row in self.own if (row.step, row.input_digest, row.occurrence) == key]
-        return max(rows, key=lambda row: row.generation, default=None)
+        return self._newest.get(key)
 
     def generations(self, step: str) -> list[EffectFact]:
         """This run's effects of a step, each in its latest generation."""
-        keys = {(row.step, row.input_digest, row.occurrence) for row in self.own if row.step == step}
-        return [row for key in keys if (row := self.newest(key)) is not None]
+        return [row for row in self._newest.values() if row.step == step]
 
     def foreign(self, step: str) -> list[EffectFact]:
         """What other runs of the lineage have done at this step, where a fork would ask about it."""
         if not self.target.fork or step in self.target.own:
             return []
         others = [row for row in self.effects if row.run != self.target.run and row.step == step]
-        return [row for row in others if row.status in LANDED]
+        return [row for row in others if row.status in LANDED and not row.taken]
 
 
 def may_match(record: Execution | EffectFact, reading: Reading) -> bool:

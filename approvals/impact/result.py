@@ -23,17 +23,32 @@ class Verdict(StrEnum):
     CANNOT = "cannot"  # it stays as it is, and nothing takes it back
 
 
+WHY = {
+    "new": "it never ran",
+    "input": "what it reads is different",
+    "forced": "a person sends the run there",
+    "world": "it looks outside the state",
+    "novel": "it reads a person's words",
+    "reads": "what it reads is not known yet",
+    "flow": "whether the run comes there is not known yet",
+    "repair": "what a later step gives may be sent back to it",
+    "same": "recorded with this input",
+    "adopted": "done with this input",
+    "told": "a person says what it gave",
+    "path": "before where the run goes on",
+    "permit": "it needs a permission first",
+    "takeover": "another run has done it",
+    "doubt": "nobody knows whether it was done",
+    "guard": "it has run as often as it may",
+    "left": "an effect off the path",
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Row:
     """One step, or one effect that the choice leaves behind.
 
-    `on`: the steps on whose output it depends, where it is not certain. `why` is one word: "new" (it never ran),
-    "input" (what it reads is different), "forced" (a person sends the run there), "world" (it looks outside the
-    state), "novel" (it reads a person's words), "reads" or "flow" (its input, or the way to it, is not known yet),
-    "repair" (its output may be sent back to it), "same" (recorded with this input), "adopted" (done with this input),
-    "path" (before where the run goes on), "permit" (it needs a permission first), "takeover" (another run has done
-    it), "doubt" (nobody knows whether it was done), "guard" (it has run as often as it may), "left" (an effect off
-    the path).
+    `on`: the steps on whose output it depends, where it is not certain. `why` is one word, see WHY.
     """
 
     step: str
@@ -93,7 +108,7 @@ class Impact:
     @property
     def may(self) -> tuple[Row, ...]:
         """The steps that may run; a gate that may ask is in `asking`."""
-        return tuple(row for row in self.rows if row.verdict is Verdict.MAY and not row.asks)
+        return tuple(row for row in self.rows if row.verdict is Verdict.MAY and row.kind != "gate")
 
     @property
     def stands(self) -> tuple[Row, ...]:

@@ -40,6 +40,7 @@ class Unknown(NamedTuple):
 
 Field = Known | Novel | Unknown
 NOVEL = Novel()
+ABSENT = b""  # stands for the digest of a field that is not there
 
 
 @dataclass(frozen=True)
@@ -89,8 +90,10 @@ class State:
         return State(dict(self.fields), self.config)
 
     def digest(self, name: str) -> bytes | None:
-        """The digest of a known field; None for any other, and where there is no such field."""
+        """The digest of a known field, empty where there is no such field; None where it is not known."""
         found = self.fields.get(name)
+        if found is None:
+            return ABSENT
         return found.digest if isinstance(found, Known) else None
 
     def reading(self, step: StepSpec) -> Reading:

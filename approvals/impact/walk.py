@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from checkpoints.plans import StepSpec
 
-from .facts import EffectFact, Target
+from .facts import EffectFact, Execution, Target
 from .flow import Flow
-from .records import UNSETTLED, Records
+from .records import NOW, UNSETTLED, Records
 from .result import Row, Verdict
 from .values import NOTHING, Reading, State, Steps
 
@@ -29,7 +29,7 @@ class Entry(NamedTuple):
     step: str
     digest: bytes | None
     occurrence: int
-    row: int  # its place among the rows
+    row: int  # its place among the rows; -1 where it has none
 
 
 class Chance(NamedTuple):
@@ -73,18 +73,28 @@ class Walk:
         )  # fmt: skip
         made = cls(records=records, flow=flow, target=target, state=state)
         for each in target.path:
-            kind = flow.steps[each.step].kind if each.step in flow.steps else "step"
-            key = (each.step, each.input_digest, each.occurrence)
-            effect = records.newest(key) if kind == "effect" else None
-            row = Row(
-                step=each.step, kind=kind, verdict=Verdict.STANDS, why="path", kept=True,
-                effect=effect.id if effect else 0, irreversible=bool(effect and effect.irreversible),
-                title=effect.title if effect else "",
-            )  # fmt: skip
-            made.path.append(Entry(each.step, each.input_digest, each.occurrence, len(made.rows)))
-            made.rows.append(row)
-            made.counts[each.step, each.input_digest] += 1
+            made._came_by(each)
         return made
+
+    def _came_by(self, each: Execution) -> None:
+        """An execution before the target. What the decision itself saves is named where it is more than the gate."""
+        spec = self.flow.steps.get(each.step)
+        kind = "step" if spec is None else spec.kind
+        key = (each.step, each.input_digest, each.occurrence)
+        effect = self.records.newest(key) if kind == "effect" else None
+        gone = effect is not None and effect.status not in (*UNSETTLED, "kept")
+        now = each.id == NOW
+        self.path.append(Entry(each.step, each.input_digest, each.occurrence, len(self.rows)))
+        self.counts[each.step, each.input_digest] += 1
+        if now and kind == "gate":
+            self.path[-1] = self.path[-1]._replace(row=-1)
+            return
+        row = Row(
+            step=each.step, kind=kind, verdict=Verdict.UNDONE if gone else Verdict.STANDS,
+            why="told" if now else "path", kept=not now, effect=effect.id if effect else 0,
+            irreversible=bool(effect and effect.irreversible), title=effect.title if effect else "",
+        )  # fmt: skip
+        self.rows.append(row)
 
     @property
     def branched(self) -> bool:
@@ -170,7 +180,7 @@ class Walk:
         found = through | {name for name in sure if name in ways}
         for name in self.in_order(found):
             spec = self.flow.steps[name]
-            self.name(spec, Verdict.MAY, "flow", on, asks=spec.kind == "gate")
+            self.name(spec, Verdict.MAY, "flow", on, asks=spec.kind == "gate" or self._may_ask(spec))
             if spec.kind == "step":
                 self._back_to(spec)
 
@@ -182,7 +192,8 @@ class Walk:
 
     def due(self, about_to: StepSpec) -> list[EffectFact]:
         """What is settled before an effect is performed, without what depends on it."""
-        later = self.flow.reach(self.flow.plan.successors(about_to.name))
+        plan = self.flow.plan
+        later = {name for after in plan.successors(about_to.name) for name in plan.reachable(after)}
         doubtful = ("intended", "unknown")
         return [
             row
@@ -238,7 +249,8 @@ class Walk:
         rows = list(self.rows)
         for first, on in self.losses:
             for entry in self.path[first:]:
-                rows[entry.row] = self._shaken(rows[entry.row], on)
+                if entry.row >= 0:
+                    rows[entry.row] = self._shaken(rows[entry.row], on)
         return rows + self._taken_back(rows)
 
     def _shaken(self, row: Row, on: Steps) -> Row:
@@ -269,7 +281,7 @@ class Walk:
 
 def undoable(row: EffectFact) -> bool:
     """Whether anything takes the effect back."""
-    return bool(row.undo) and not row.irreversible
+    return bool(row.undo) and not row.irreversible and not row.taken
 
 
 def told_at(gate: StepSpec) -> list[str]:

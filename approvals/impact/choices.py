@@ -1,0 +1,240 @@
+"""A person's word at a gate, as the target from which the run would go on.
+
+The run waits at the gate, so its head is where the gate stands. What the agent is told of the decision, and in whose
+name, is not known before it is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from checkpoints import digests
+from checkpoints.ops import DROP, apply
+from checkpoints.plans import PlanSpec, StepSpec, input_digest
+
+from .facts import EffectFact, Execution, Fields, GateFact, GrantFact, History, Target, Writes
+from .records import EXECUTED, IN_DOUBT, LANDED, NOW
+from .values import Steps
+from .walk import DECISION
+
+HAPPENED, NOT_HAPPENED, AGAIN, ACCEPT = "happened", "not_happened", "again", "accept"
+RETRY, SKIP, STOP, TAKE, DO_AGAIN = "retry", "skip", "stop", "take", "do_again"
+# What is said of an effect that was left behind -> the status that it gets by that, where it gets one.
+ASIDE = {
+    "was_done": "done", "was_not_done": "failed", "left_open": "kept", "undo_again": "", "undone": "undone",
+    "keep": "kept",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A state with the digests of its fields."""
+
+    state: Mapping[str, Any]
+    fields: Fields
+
+    def with_writes(self, writes: Writes) -> Saved:
+        """The state after `writes`. Raises ValueRefused."""
+        state, fields = dict(self.state), dict(self.fields)
+        for name, write in writes.items():
+            if write is DROP:
+                state.pop(name, None)
+                fields.pop(name, None)
+            else:
+                state[name] = apply(state.get(name), write)
+                fields[name] = digests.of_field(state[name])
+        return Saved(state, fields)
+
+
+def approving(
+    history: History, gate: GateFact, now: Saved, *, grants: Sequence[GrantFact] = (), decision: str = "approved"
+) -> Target:
+    """People agree. `now` is the gate's state with any edit in it."""
+    next_step = history.plan.next_after(gate.step)
+    return replace(_landed(history, gate, now, next_step), decision=decision, grants=grants)
+
+
+def stopping(history: History, gate: GateFact, now: Saved, *, decision: str = "rejected") -> Target:
+    """The run ends there: after a rejection, or because nobody answered or it was cancelled."""
+    return replace(_at_head(history, gate, now), next_step="", decision=decision)
+
+
+def expiring(history: History, gate: GateFact, now: Saved) -> Target:
+    """Nobody answers in time."""
+    next_step = _spec(history, gate).on_expire
+    if not next_step:
+        return stopping(history, gate, now, decision="expired")
+    return replace(_landed(history, gate, now, next_step), decision="expired")
+
+
+def last_start(history: History, step: str) -> Execution | None:
+    """The execution of `step` to which a rejection sends the run back; None where it never ran on the path."""
+    return next((each for each in reversed(history.head_path) if each.step == step and each.kind in EXECUTED), None)
+
+
+def going_back(history: History, gate: GateFact, step: str, now: Saved, *, before: Saved | None) -> Target:
+    """The run is sent back to `step`. `before` is the state from which that last started, None where it never ran."""
+    spec, start = _spec(history, gate), last_start(history, step)
+    novel, unknown = _words(history.plan, spec, gate.step)
+    if start is None or before is None:
+        made = _landed(history, gate, now, step)
+        return replace(made, decision="rejected", novel=novel, unknown=made.unknown | unknown)
+    path = list(history.head_path[: history.head_path.index(start)])
+    seqs = {fact.id: fact.seq for fact in history.gates}
+    return replace(
+        _at_head(history, gate, before),
+        next_step=step,
+        path=path,
+        gates=[id for id in history.head_gates if seqs.get(id, 0) < start.seq],
+        sent=len(path),
+        forced=True,
+        again=True,
+        novel=novel,
+        unknown=_told(history, gate) | unknown,
+        decision="rejected",
+    )
+
+
+def answering(history: History, gate: GateFact, choice: str, now: Saved) -> Target | None:
+    """One answer to a recovery gate's question; None for an answer of which nothing is known."""
+    spec = _spec(history, gate)
+    here = replace(_at_head(history, gate, now), gates=[*history.head_gates, gate.id], decision="answered")
+    doubtful = [row.id for row in _mine(history, gate) if row.status in IN_DOUBT]
+    if choice in ASIDE:
+        next_step = "" if history.ending else history.next_step
+        return replace(here, next_step=next_step, settled=_aside(history, gate, choice, doubtful))
+    if choice == STOP:
+        return replace(here, next_step="", awaited=frozenset(doubtful[-1:]))
+    if choice in (RETRY, NOT_HAPPENED, AGAIN, DO_AGAIN):
+        status = {NOT_HAPPENED: "failed", AGAIN: "abandoned"}.get(choice, "")
+        return replace(
+            here,
+            next_step=spec.name,
+            forced=history.forced,
+            own=history.own | {spec.name} if choice == DO_AGAIN else history.own,
+            settled=dict.fromkeys(doubtful[-1:], status) if status else {},
+            grants=[GrantFact(effect=spec.name, fields=now_covered(spec, now))] if spec.guarded else [],
+        )
+    if choice == SKIP:
+        return replace(here, next_step=history.plan.next_after(spec.name))
+    if choice in (HAPPENED, TAKE, ACCEPT):
+        return _as_done(history, here, gate, spec, now, choice)
+    return None
+
+
+def now_covered(spec: StepSpec, now: Saved) -> Fields:
+    """What a permission covers that is given for exactly what the effect would do on this state."""
+    return {name: now.fields.get(name, b"") for name in spec.reads}
+
+
+def _as_done(history: History, here: Target, gate: GateFact, spec: StepSpec, now: Saved, choice: str) -> Target:
+    """The step counts as executed, with what a person says, or another run has done."""
+    path = [*history.head_path, _execution(history, gate, spec, now, "step")]
+    doubtful = [row.id for row in _mine(history, gate) if row.status in IN_DOUBT]
+    settled = dict.fromkeys(doubtful[-1:], "done") if choice == HAPPENED else {}
+    after = history.plan.next_after(spec.name)
+    taken = _foreign(history, spec, now, path[-1]) if choice == TAKE else None
+    if taken is not None:
+        writes, goto = taken.returned()
+        saved = now.with_writes(writes)
+        return replace(
+            here, path=path, state=saved.state, fields=saved.fields, next_step=after if goto is None else goto
+        )
+    if choice == ACCEPT and (spec.jumps or spec.ends):
+        after = spec.name  # where a refused output goes is not known here: as if it were tried again
+        path = path[:-1]
+    unknown = {name: frozenset({spec.name}) for name in spec.writes}
+    return replace(here, path=path, next_step=after, unknown=here.unknown | unknown, settled=settled)
+
+
+def _at_head(history: History, gate: GateFact, now: Saved) -> Target:
+    return Target(
+        run=history.run, next_step=gate.step, path=history.head_path, gates=history.head_gates, state=now.state,
+        fields=now.fields, sent=history.sent, fork=history.fork, own=history.own, config=history.config,
+        deciding=gate.id,
+    )  # fmt: skip
+
+
+def _landed(history: History, gate: GateFact, now: Saved, next_step: str) -> Target:
+    """The gate's outcome is saved on the path."""
+    spec = _spec(history, gate)
+    return replace(
+        _at_head(history, gate, now),
+        next_step=next_step,
+        path=[*history.head_path, _execution(history, gate, spec, now, "gate")],
+        gates=[*history.head_gates, gate.id],
+        unknown=_told(history, gate),
+    )
+
+
+def _execution(history: History, gate: GateFact, spec: StepSpec, now: Saved, kind: str) -> Execution:
+    digest = gate.input_digest or input_digest(spec, now.fields, history.config)
+    before = [each for each in history.head_path if each.step == spec.name and each.input_digest == digest]
+    return Execution(
+        id=NOW, parent="", run=history.run, seq=gate.seq + 1, step=spec.name, kind=kind, input_digest=digest,
+        code_hash=bytes.fromhex(spec.code_hash), occurrence=len(before), next_step="",
+    )  # fmt: skip
+
+
+def _mine(history: History, gate: GateFact) -> list[EffectFact]:
+    """The run's effects at the step that a recovery gate asks about."""
+    return [row for row in history.effects if row.run == history.run and row.step == gate.step]
+
+
+def _aside(history: History, gate: GateFact, choice: str, doubtful: list[int]) -> dict[int, str]:
+    """What an answer about an effect that was left behind makes of it; which one is meant may not be known."""
+    status = ASIDE[choice]
+    if choice in ("was_done", "was_not_done", "left_open"):
+        return dict.fromkeys(doubtful[-1:], status)
+    on_path = {(each.step, each.input_digest, each.occurrence) for each in history.head_path}
+    left = [
+        row.id
+        for row in _mine(history, gate)
+        if row.status == "done" and (row.again or (row.step, row.input_digest, row.occurrence) not in on_path)
+    ]
+    if not status:
+        return {}
+    return {left[0]: status} if len(left) == 1 else dict.fromkeys(left, "unknown")
+
+
+def _foreign(history: History, spec: StepSpec, now: Saved, here: Execution) -> EffectFact | None:
+    digest = input_digest(spec, now.fields, history.config)
+    others = [row for row in history.effects if row.run != history.run and not row.taken and row.status in LANDED]
+    same = [
+        row for row in others if (row.step, row.input_digest, row.occurrence) == (spec.name, digest, here.occurrence)
+    ]
+    return same[-1] if same else None
+
+
+def _told(history: History, gate: GateFact) -> dict[str, Steps]:
+    """What the agent is told of the decision, where its state has a place for it."""
+    schema = history.plan.state_schema.get("properties")
+    return {DECISION: frozenset({gate.step})} if schema is None or DECISION in schema else {}
+
+
+def _words(plan: PlanSpec, spec: StepSpec, gate: str) -> tuple[frozenset[str], dict[str, Steps]]:
+    """(fields that feedback makes novel, fields of which nothing is known): items that keep no time may come twice."""
+    if not spec.feedback:
+        return frozenset(), {}
+    if keeps_time(plan, spec.feedback):
+        return frozenset({spec.feedback}), {}
+    return frozenset(), {spec.feedback: frozenset({gate})}
+
+
+def keeps_time(plan: PlanSpec, field: str) -> bool:
+    """Whether the items of a list of feedback hold when each was said, so that no two are the same."""
+    schema = plan.state_schema
+    if "properties" not in schema:
+        return True
+    items = schema["properties"].get(field, {}).get("items", {})
+    name = str(items.get("$ref", "")).rpartition("/")[2]
+    items = schema.get("$defs", {}).get(name, items) if name else items
+    if items.get("type") == "object" and "properties" not in items:
+        return items.get("additionalProperties", True) is True
+    return "at" in items.get("properties", {}) and items["properties"]["at"].get("type", "string") == "string"
+
+
+def _spec(history: History, gate: GateFact) -> StepSpec:
+    return history.plan.step(gate.step)
