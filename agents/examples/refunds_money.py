@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, Wi
 CENT = Decimal("0.01")
 SIGNS = {"EUR": "€", "GBP": "£", "USD": "$"}
 CURRENCIES = ("CHF", "EUR", "GBP", "SEK", "USD")
+RATES = {name: Decimal(rate) for name, rate in zip(CURRENCIES, ("0.94", "1", "0.86", "11.20", "1.08"), strict=True)}
 
 # An amount in running text has a sign, a code or two decimals; a bare whole number may be anything.
 _NUMBER = r"\d{1,3}(?:[.,'\u00a0\u202f ]\d{3})+(?:[.,]\d{1,2})?|\d{1,9}(?:[.,]\d{1,2})?"
@@ -23,6 +24,11 @@ _AMOUNT = re.compile(
     r"|(?<![\d.,/-])(?P<c>\d{1,9}[.,]\d{2})(?![\d.,/%-])",
     re.IGNORECASE,
 )
+
+
+def exchanged(amount: Decimal, currency: str, to: str) -> Decimal:
+    """`amount` in another currency, at the fixed RATES for one euro, rounded to two places."""
+    return cents(amount / RATES[currency] * RATES[to])
 
 
 def cents(amount: Decimal) -> Decimal:

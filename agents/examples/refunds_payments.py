@@ -76,7 +76,7 @@ def refunded(charge: str, *, but: str) -> tuple[Decimal, str]:
     facts = _facts(answer)
     try:
         others = [each for each in facts["refunds"] if each["status"] == "succeeded" and each["reference"] != but]
-        return sum((Decimal(each["amount"]) for each in others), Decimal(0)), str(facts["currency"])
+        return sum((Decimal(each["taken"]) for each in others), Decimal(0)), str(facts["currency"])
     except (KeyError, TypeError, InvalidOperation) as error:
         raise ValueError(f"The provider's answer cannot be read: {error!r}") from error
 

@@ -121,8 +121,11 @@ def test_an_amount_is_text_with_two_decimals(sandbox: World, amount: Any) -> Non
     assert sandbox.refund(unique("key"), "ch_20391", amount).status_code == 422
 
 
-def test_the_currency_is_the_one_that_was_paid(sandbox: World) -> None:
-    assert "not in GBP" in sandbox.refund(unique("key"), "ch_20391", "1.00", "GBP").json()["error"]
+def test_a_refund_in_another_currency_is_exchanged_at_a_fixed_rate(sandbox: World) -> None:
+    paid = charge(sandbox, "10.00")
+    assert sandbox.refund(unique("key"), paid, "9.31", "USD").json()["taken"] == "8.62"
+    assert sandbox.http.get(f"/charges/{paid}").json()["refunded"] == "8.62"
+    assert "1.38 EUR left" in sandbox.refund(unique("key"), paid, "1.50", "USD").json()["error"]
     assert sandbox.refund(unique("key"), "ch_20391", "1.00", "XXX").status_code == 422
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Protocol
 
-from agents.examples.refunds_money import CURRENCIES
+from agents.examples.refunds_money import CURRENCIES, exchanged
 from agents.examples.refunds_orders import OrdersRefused
 
 from .ledger import Entry, LedgerFile
@@ -77,17 +77,19 @@ class Bank:
                 return Answer(201, self._refunds[done], replayed=True)
             amount, currency = _money(body)
             charge = self._charge_of(_text(body, "charge", 60))
-            if currency != charge["currency"]:
-                raise Refused(422, f"{charge['id']} was paid in {charge['currency']}, not in {currency}")
+            taken = exchanged(Decimal(amount), currency, charge["currency"])
             left = Decimal(charge["amount"]) - self._given_back(charge["id"])
-            if Decimal(amount) > left:
-                raise Refused(422, f"{amount} {currency} is more than the {left} {currency} left of {charge['id']}")
+            if taken > left:
+                raise Refused(
+                    422, f"{amount} {currency} is more than the {left} {charge['currency']} left of {charge['id']}"
+                )
             facts = {
                 "id": f"re_{_short(key)}",
                 "charge": charge["id"],
                 "card": charge["card"],
                 "amount": amount,
                 "currency": currency,
+                "taken": f"{taken:.2f}",  # of the charge, in its currency
                 "reason": _text(body, "reason", 200, optional=True),
                 "reference": _text(body, "reference", 100, optional=True),
             }
@@ -119,7 +121,7 @@ class Bank:
                 facts = self._charge_of(charge)
             except Refused as refused:
                 raise Refused(404, str(refused)) from refused
-            names = ("id", "amount", "currency", "status", "reference")
+            names = ("id", "amount", "currency", "taken", "status", "reference")
             made = [{name: each.get(name, "") for name in names} for each in self._refunds_of(charge)]
             shown = {name: facts[name] for name in ("id", "amount", "currency", "card")}
             return Answer(200, {**shown, "refunded": f"{self._given_back(charge):.2f}", "refunds": made})
@@ -146,7 +148,7 @@ class Bank:
         if entry["kind"] == "charge":
             self._charges[entry["id"]] = facts
         elif entry["kind"] == "refund":
-            self._refunds[entry["id"]] = facts | {"status": "succeeded"}
+            self._refunds[entry["id"]] = {"taken": facts["amount"], **facts, "status": "succeeded"}
         elif entry["kind"] == "cancel":
             self._refunds[entry["id"]] |= {"status": "cancelled"}
             return
@@ -170,7 +172,7 @@ class Bank:
 
     def _given_back(self, charge: str) -> Decimal:
         mine = self._refunds_of(charge)
-        return sum((Decimal(refund["amount"]) for refund in mine if refund["status"] == "succeeded"), Decimal(0))
+        return sum((Decimal(refund["taken"]) for refund in mine if refund["status"] == "succeeded"), Decimal(0))
 
     def _refunds_of(self, charge: str) -> list[Body]:
         return [refund for refund in self._refunds.values() if refund["charge"] == charge]
