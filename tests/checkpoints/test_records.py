@@ -225,6 +225,16 @@ def test_a_plain_list_is_not_replayed_when_the_rows_it_builds_on_are_damaged() -
         records.writes_of([made[2].id])
 
 
+def test_a_plain_list_is_checked_by_the_digest_of_its_state_as_a_load_does() -> None:
+    """A row whose checksum fits what was put there was taken at its word."""
+    _, made = executed({"l": ["a", "b"]}, {"l": ["a", "b", "c"]}, l=["a"])
+    row = Checkpoint.objects.get(pk=made[1].id)
+    codec, payload = pack(join([["append", "l", "=", 1]], [b'"x"']), wide=False)
+    checksum = row_checksum(bytes(row.digest), row.anchor_seq, codec, payload)
+    with damaged(row.pk, codec=codec, payload=payload, checksum=checksum), pytest.raises(NotVerified, match="state"):
+        records.writes_of([made[2].id])
+
+
 def test_rows_without_marks_are_still_loaded_and_read() -> None:
     """Rows from before the marks have an append where a step gave a plain list."""
     run, made = executed({"l": ["a", "b"]}, l=["a"])
