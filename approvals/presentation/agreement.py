@@ -27,7 +27,7 @@ class Voice:
     state: str = "open"
     proposal: int = 0
     note: str = ""
-    only_if: Sequence[str] = ()  # what they added, in the agent's words
+    only_if: Sequence[preconditions.Shown] = ()  # what they added
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +72,6 @@ def agreement(gate: Gate, *, user: User) -> Agreement:
 
 def voice(decision: Decision, *, user: User, current: int) -> Voice:
     lapsed = not decision.counts or decision.proposal.number != current
-    added = decision.added
     return Voice(
         name=name_of(decision.user),
         verdict=decision.verdict,
@@ -84,7 +83,7 @@ def voice(decision: Decision, *, user: User, current: int) -> Voice:
         state="expired" if lapsed else STATES[decision.verdict],
         proposal=decision.proposal.number,
         note="for an earlier version, no longer counts" if lapsed else "",
-        only_if=preconditions.words(decision.proposal.card.preconditions, added) if added else (),
+        only_if=preconditions.added(decision.proposal.card, decision.added) if decision.added else (),
     )
 
 

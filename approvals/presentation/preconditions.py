@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from approvals.cards import Card
-from approvals.preconditions import VALUE, Precondition
 
 FIELD = "only_if."  # before the id, in the name of a check box
 
@@ -49,18 +47,9 @@ def shown(card: Card, *, ticked: Collection[str] | None, counted: Collection[str
     ]
 
 
-def words(offered: Iterable[Precondition], ids: Collection[str]) -> list[str]:
-    """Those of these ids in one line each, with what was observed."""
-    return [said(each) for each in offered if each.id in ids]
-
-
-def said(precondition: Precondition) -> str:
-    """The agent's words with the value in them: not ours, to be shown as such."""
-    value = precondition.value
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    if VALUE not in precondition.label:
-        return f"{precondition.label} ({text})"
-    return precondition.label.replace(VALUE, text, 1)
+def added(card: Card, ids: Collection[str]) -> list[Shown]:
+    """Those of the card's that somebody added."""
+    return [each for each in shown(card, ticked=ids) if each.id in ids]
 
 
 def ticked_in(form: Mapping[str, str]) -> list[str]:

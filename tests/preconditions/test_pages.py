@@ -102,7 +102,8 @@ def test_others_see_what_somebody_added_and_the_closed_gate_says_what_counts() -
     gate = make_observing_gate(BALANCE, MOOD, policy=make_policy(team, quorum=2))
     decide(gate, ann(team), preconditions=["balance"])
     other = bob(team)
-    assert 'only if <span class="voice"><bdi>the balance is still 0.00 EUR</bdi>' in page_of(gate, other)
+    [said] = re.findall(r'<div class="comment-said observed">(.*?)</div>', page_of(gate, other))
+    assert re.sub(r"<[^>]*>", "", said) == "Only ifthe balance is still 0.00 EUR"
     decide(gate, other)
     page = page_of(gate, other)
     assert boxes(page) == []
