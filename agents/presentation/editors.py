@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from agents.errors import FieldError
 from checkpoints import patch as patches
 from checkpoints.errors import ValueRefused
 from checkpoints.patch import Op
@@ -18,27 +19,36 @@ from checkpoints.plans import PlanSpec
 from checkpoints.values import parse, pointer
 
 LARGEST = 20_000  # characters of one field's JSON that are edited on a page
-SHORT = 12  # lines of one that is shown unfolded
+SHORT = 16  # lines of one that is shown unfolded
+BRIEF = 40  # characters of one that stands in its line
 UNSEEN = ("Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp")  # categories that a text area shows as nothing
 MISSING = object()
-
-Fault = Mapping[str, str]  # {"pointer", "message"}: within the state
 
 
 @dataclass(frozen=True, slots=True)
 class Editor:
-    """One field. `text` is None where its value is too large to be edited here; empty where it has no value."""
+    """One field. `text` is None where its value is too large to be edited here; empty where it has no value.
+
+    `readers` are the steps ahead that read it.
+    """
 
     name: str
     text: str | None
+    saved: str = ""
     changed: bool = False
     readers: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
 
     @property
     def unfolded(self) -> bool:
-        """Whether it is drawn open: it is short, or there is something to correct."""
-        return self.changed or bool(self.faults) or (self.text is not None and self.text.count("\n") < SHORT)
+        """Whether it is drawn open: a step ahead reads it and it is short, or there is something to correct."""
+        short = self.text is not None and self.text.count("\n") < SHORT
+        return self.changed or bool(self.faults) or (short and bool(self.readers) and len(self.saved) > BRIEF)
+
+    @property
+    def brief(self) -> str:
+        """The value, where it is short enough to stand beside the name while the text is folded away."""
+        return self.saved if len(self.saved) <= BRIEF and "\n" not in self.saved else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +57,7 @@ class Typed:
 
     state: dict[str, Any]
     patch: list[Op]
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[FieldError] = field(default_factory=list)
 
     @property
     def changed(self) -> set[str]:
@@ -56,27 +66,36 @@ class Typed:
 
 
 def editors(
-    plan: PlanSpec, state: Mapping[str, Any], texts: Mapping[str, str] | None = None, faults: Sequence[Fault] = ()
+    plan: PlanSpec,
+    state: Mapping[str, Any],
+    then: str,
+    texts: Mapping[str, str] | None = None,
+    faults: Sequence[FieldError] = (),
 ) -> list[Editor]:
-    """A text for each field of the agent's state, in its order: what was typed, or else what is saved."""
+    """A text for each field of the agent's state: what was typed, or else what is saved.
+
+    Those that the steps from `then` on read come first, in the order in which they do.
+    """
     said = texts or {}
-    names = dict.fromkeys([*plan.state_schema.get("properties", {}), *state])
-    return [_editor(plan, name, state, said.get(name), faults) for name in names]
+    ahead = plan.reachable(then) if then in {step.name for step in plan.steps} else set()
+    steps = [step for step in plan.steps if step.name in ahead]
+    read = dict.fromkeys(name for step in steps for name in step.reads)
+    names = dict.fromkeys([*read, *plan.state_schema.get("properties", {}), *state])
+    readers = {name: tuple(step.name for step in steps if name in step.reads) for name in names}
+    return [_editor(name, state, readers[name], said.get(name), faults) for name in names]
 
 
-def _editor(plan: PlanSpec, name: str, state: Mapping[str, Any], text: str | None, faults: Sequence[Fault]) -> Editor:
+def _editor(
+    name: str, state: Mapping[str, Any], readers: tuple[str, ...], text: str | None, faults: Sequence[FieldError]
+) -> Editor:
     saved = written(state[name]) if name in state else ""
     large = text is None and len(saved) > LARGEST
-    return Editor(
-        name,
-        None if large else saved if text is None else text,
-        text is not None and text.strip() != saved,
-        tuple(step.name for step in plan.steps if name in step.reads),
-        tuple(of_field(faults, name)),
-    )
+    shown = None if large else saved if text is None else text
+    changed = text is not None and text.strip() != saved
+    return Editor(name, shown, saved, changed, readers, tuple(of_field(faults, name)))
 
 
-def of_field(faults: Iterable[Fault], name: str) -> Iterable[str]:
+def of_field(faults: Iterable[FieldError], name: str) -> Iterable[str]:
     """The sentences about one field, each with the place inside the field where it is not all of it."""
     for fault in faults:
         first, *rest = patches.tokens(fault["pointer"]) or [""]
@@ -84,7 +103,7 @@ def of_field(faults: Iterable[Fault], name: str) -> Iterable[str]:
             yield f"{', '.join(rest)}: {fault['message']}" if rest else fault["message"]
 
 
-def elsewhere(faults: Iterable[Fault], names: Iterable[str]) -> list[str]:
+def elsewhere(faults: Iterable[FieldError], names: Iterable[str]) -> list[str]:
     """The sentences about none of these fields."""
     known = set(names)
     return [fault["message"] for fault in faults if (patches.tokens(fault["pointer"]) or [""])[0] not in known]
@@ -92,7 +111,7 @@ def elsewhere(faults: Iterable[Fault], names: Iterable[str]) -> list[str]:
 
 def read(state: Mapping[str, Any], texts: Mapping[str, str]) -> Typed:
     """What was typed into the editors. An empty text takes the field out of the state."""
-    wanted, faults = dict(state), list[Fault]()
+    wanted, faults = dict(state), list[FieldError]()
     for name, text in texts.items():
         try:
             value = parse(text) if text.strip() else MISSING

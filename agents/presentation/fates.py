@@ -71,7 +71,7 @@ class Fate:
         if done.again and done.status == "done":
             yield Remark("to be done anew: a person sent the run back to it")
         elif done.unsettled and done.status == "done":
-            yield Remark("unless its step comes to the same input again and takes its result over")
+            yield Remark("a step that comes to the same input again takes its result over")
         if done.error:
             yield Remark(quote=done.error)
         yield from self._of_undos()

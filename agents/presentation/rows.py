@@ -108,13 +108,14 @@ def _tell_input(row: Row, saved: Saved, around: Around) -> None:
 
 
 def _tell_reused(row: Row, saved: Saved, around: Around) -> None:
-    """Say whose output was written again."""
+    """Say whose output was written again. A gate that had nothing to ask has no note, and no answer either."""
     row.took = ""
     kinds = {step.name: step.kind for step in around.story.plan}
-    row.mark = marks.STOOD if kinds.get(saved.step) == "gate" else marks.REUSED
-    if saved.twin:
-        row.mark = replace(row.mark, word=f"{row.mark.word}, as at {saved.twin}" if row.mark is marks.STOOD
-                           else f"reused from {saved.twin}")  # fmt: skip
+    if kinds.get(saved.step) == "gate" and saved.words:
+        row.mark = marks.STOOD
+        row.remarks.append(Remark(f"as given at {saved.twin}" if saved.twin else ""))
+    else:
+        row.mark = replace(marks.REUSED, word=f"reused from {saved.twin}" if saved.twin else "reused")
 
 
 def _tell_gate(row: Row, saved: Saved, around: Around) -> None:

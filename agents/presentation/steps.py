@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -37,15 +37,21 @@ class Step:
     took: str
 
 
-def told(records: Iterable[Record]) -> list[Step]:
-    """In the order in which they were saved."""
+def told(records: Iterable[Record], outcomes: Mapping[str, str]) -> list[Step]:
+    """In the order in which they were saved. `outcomes` says how a gate ended, by the hex id of its checkpoint."""
     return [
         Step(
             each.run_id,
             each.seq,
             each.step if each.kind in NAMED else each.kind,
-            KINDS.get(each.kind, marks.RAN),
+            _mark(each, outcomes),
             duration(timedelta(microseconds=each.took_us)) if each.took_us else "",
         )
         for each in records
     ]
+
+
+def _mark(record: Record, outcomes: Mapping[str, str]) -> Mark:
+    if record.kind == "gate":
+        return marks.OUTCOMES.get(outcomes.get(record.id.hex, ""), marks.NOTHING_ASKED)
+    return KINDS.get(record.kind, marks.RAN)

@@ -100,7 +100,7 @@ class _Teller:
                 self.failures[failure.base, failure.step].append(failure)
         for fork in story.forks:
             self.forks[fork.origin].append(fork)
-        self.closed = {gate.id: saved.id for saved in story.saved if (gate := self._closed_by(saved)) is not None}
+        self.closed = {found.id: saved.id for saved in story.saved if (found := self._closed_by(saved)) is not None}
 
     def _closed_by(self, saved: Saved) -> Asked | None:
         """The gate whose outcome this checkpoint saves."""

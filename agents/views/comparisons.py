@@ -17,6 +17,7 @@ from agents.presentation import differences, steps
 from agents.presentation.fates import Fate, fates
 from agents.presentation.steps import Step
 from agents.presentation.words import duration
+from approvals.models import Gate, Outcome
 from checkpoints import histories, patch, store
 from checkpoints.errors import NotVerified, OtherLineage
 from checkpoints.models import Checkpoint, Run
@@ -43,7 +44,12 @@ class Side:
     @property
     def told(self) -> list[Step]:
         """Its steps, a line each."""
-        return steps.told(self.steps)
+        return steps.told(self.steps, outcomes_of(self.steps))
+
+    @property
+    def place(self) -> str:
+        """For the head of a column."""
+        return f"{self.letter}: {self.checkpoint.seq} of {self.run}"
 
     @property
     def worked(self) -> str:
@@ -106,6 +112,13 @@ def side(letter: str, checkpoint: Checkpoint, way: Sequence[Record]) -> Side:
     mine = [row for row in rows if execution_of(row) in executed]
     told = fates(list(done_of(run, spec_of(checkpoint.plan), mine)))
     return Side(letter, run, checkpoint, way, told)
+
+
+def outcomes_of(way: Sequence[Record]) -> dict[str, str]:
+    """How each gate on the way ended, by the checkpoint that saved its outcome."""
+    bases = {each.parent: each.id.hex for each in way if each.kind == "gate" and each.parent}
+    found = Outcome.objects.filter(gate__checkpoint__in=list(bases), gate__kind=Gate.Kind.REVIEW)
+    return {bases[base]: kind for base, kind in found.values_list("gate__checkpoint", "kind")}
 
 
 def states(a: Checkpoint, b: Checkpoint) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -10,12 +11,11 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from agents import impacts, rewinds
-from agents.errors import RewindRefused
+from agents.errors import FieldError, RewindRefused
 from agents.presentation import differences, editors
 from checkpoints import patch, store
 from checkpoints.errors import NotVerified
-from checkpoints.models import Run
-from checkpoints.plans import PlanSpec
+from checkpoints.models import Checkpoint, Run
 
 from . import orders
 from .access import private
@@ -75,25 +75,18 @@ def edit_context(run: Run, order: Order) -> dict[str, Any]:
     faults, shown, refused = list(typed.faults), None, None
     if typed.patch and not faults:
         heading = f"If you change {_fields(typed)} at checkpoint {checkpoint.seq}"
-        look = lambda: impacts.of_edit(run, order.at, typed.patch, order.why)  # noqa: E731 - names what is tried
+        look = partial(impacts.of_edit, run, order.at, typed.patch, order.why)
         shown, refused = orders.attempt(look, VERB, heading)
         faults += refused.errors if refused else []
-    return (
-        context
-        | state_context(orders.plan_at(checkpoint), state, order, typed, faults)
-        | {
-            "shown": shown,
-            "refused": str(refused) if refused and not refused.errors else "",
-            "why": order.why,
-        }
-    )
+    context |= {"shown": shown, "refused": orders.sentence(refused), "why": order.why}
+    return context | state_context(checkpoint, state, order, typed, faults)
 
 
 def state_context(
-    plan: PlanSpec, state: dict[str, Any], order: Order, typed: editors.Typed, faults: Sequence[editors.Fault]
+    checkpoint: Checkpoint, state: dict[str, Any], order: Order, typed: editors.Typed, faults: Sequence[FieldError]
 ) -> dict[str, Any]:
     """The editors, and the difference that was typed, as rows."""
-    found = editors.editors(plan, state, order.texts, faults)
+    found = editors.editors(orders.plan_at(checkpoint), state, checkpoint.next_step, order.texts, faults)
     names = typed.changed
     changed = patch.changes(
         {name: value for name, value in state.items() if name in names},

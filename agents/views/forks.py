@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -74,24 +75,21 @@ def fork_context(run: Run, order: Order) -> dict[str, Any]:
     faults, shown, refused = list(typed.faults), None, None
     if not faults and not wrong:
         heading = f"If you fork from checkpoint {checkpoint.seq}"
-        look = lambda: impacts.of_fork(run, order.at, typed.patch, config, order.version)  # noqa: E731 - names what is tried
+        look = partial(impacts.of_fork, run, order.at, typed.patch, config, order.version)
         shown, refused = orders.attempt(look, VERB, heading)
         of_config = refused is not None and isinstance(refused.__cause__, InputRefused)
         wrong += [each["message"] for each in refused.errors] if refused and of_config else []
         faults += refused.errors if refused and not of_config else []
-    return (
-        context
-        | state_context(orders.plan_at(checkpoint), state, order, typed, faults)
-        | {
-            "order": order,
-            "shown": shown,
-            "refused": str(refused) if refused and not refused.errors else "",
-            "versions": versions(checkpoint.plan),
-            "version": order.version or checkpoint.plan.version,
-            "config": order.config if order.config is not None else recorded_config(run),
-            "config_faults": wrong,
-        }
-    )
+    context |= {
+        "order": order,
+        "shown": shown,
+        "refused": orders.sentence(refused),
+        "versions": versions(checkpoint.plan),
+        "version": order.version or checkpoint.plan.version,
+        "config": order.config if order.config is not None else recorded_config(run),
+        "config_faults": wrong,
+    }
+    return context | state_context(checkpoint, state, order, typed, faults)
 
 
 def versions(plan: Plan) -> list[str]:

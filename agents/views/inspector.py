@@ -70,7 +70,7 @@ def inspector_context(run: Run, picked: Picked, reader: User, order: Order | Non
     except NotVerified as refused:
         return context | {"refused": refused}
     if follows:
-        return context | {"follows": orders.may(reader, run.team_id, orders.MAY)}
+        return context | {"follows": orders.allowed(run, reader)}
     return context | orders.panel(run, checkpoint, reader, order)
 
 

@@ -61,17 +61,22 @@ class Option:
     refused: str = ""
 
 
+def allowed(run: Run, reader: User) -> bool:
+    """Whether this person may rewind, edit, fork and settle the run."""
+    return may(reader, run.team_id, MAY)
+
+
 def run_to_order(request: HttpRequest, run_id: int) -> tuple[Run, User]:
     """The run and the reader, who may rewind it. 404 for those who may not see it, 403 for those who may only look."""
     run, reader = run_or_404(request, run_id), reader_of(request)
-    if not may(reader, run.team_id, MAY):
+    if not allowed(run, reader):
         raise PermissionDenied
     return run, reader
 
 
 def panel(run: Run, checkpoint: Checkpoint, reader: User, order: Order | None) -> dict[str, Any]:
     """For runs/_rewind.html; nothing for those who may only look."""
-    if not may(reader, run.team_id, MAY):
+    if not allowed(run, reader):
         return {}
     to, why = (order.to, order.why) if order else (0, "")
     return {
@@ -92,7 +97,8 @@ def options(run: Run, checkpoint: Checkpoint, *, to: int = 0, why: str = "") -> 
 def ways_at(run: Run, checkpoint: Checkpoint) -> list[Way]:
     """The ways that there are, without what they would do."""
     effect = any(step.name == checkpoint.step and step.kind == "effect" for step in plan_at(checkpoint).steps)
-    parent = Checkpoint.objects.filter(pk=checkpoint.parent, run=run, next_step=checkpoint.step).values("seq").first()
+    before = Checkpoint.objects.filter(run=run, next_step=checkpoint.step, pk__in=[checkpoint.parent or checkpoint.pk])
+    parent = before.values("seq").first()
     return orders.ways(
         seq=checkpoint.seq,
         kind=checkpoint.kind,
@@ -106,7 +112,7 @@ def ways_at(run: Run, checkpoint: Checkpoint) -> list[Way]:
 def _option(run: Run, way: Way, chosen: bool, why: str) -> Option:
     heading = f"If you rewind to checkpoint {way.to}"
     shown, refused = attempt(lambda: impacts.of_rewind(run, way.to, why), "Rewind", heading)
-    return Option(way, chosen, shown, str(refused) if refused else "")
+    return Option(way, chosen, shown, sentence(refused))
 
 
 def attempt(look: Callable[[], Impact], verb: str, heading: str) -> tuple[Shown | None, RewindRefused | None]:
@@ -133,6 +139,11 @@ def notice(refusal: RewindRefused | None) -> dict[str, Any]:
     said = "Correct what is marked; all that you typed is still there." if refusal.errors else str(refusal)
     title = "Nothing was done yet." if changed or refusal.errors else "Nothing was done."
     return {"refusal": {"title": title, "said": said, "tone": "hold" if changed else "stop"}}
+
+
+def sentence(refused: RewindRefused | None) -> str:
+    """Why it cannot be done, where no field is to blame."""
+    return str(refused) if refused and not refused.errors else ""
 
 
 def plan_at(checkpoint: Checkpoint) -> PlanSpec:

@@ -40,7 +40,6 @@ def pages(request: HttpRequest, user: User) -> list[dict[str, Any]]:
 
 def here(request: HttpRequest, name: str) -> bool:
     """Whether the request is for the page `name` or a page below it."""
-    of_runs = {"runs", "run", "run-events", "run-verification", "checkpoint", "checkpoint-value"}
-    below = {"inbox": {"inbox", "gate"}, "runs": of_runs}
+    below = {"inbox": ("inbox", "gate"), "runs": ("run", "checkpoint")}
     match = request.resolver_match
-    return bool(match and match.url_name in below.get(name, set()))
+    return bool(match and match.url_name and match.url_name.startswith(below.get(name, (name,))))

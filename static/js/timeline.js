@@ -1,9 +1,12 @@
 // <hp-timeline>: j and k move along a run's checkpoints and show the one they come to beside the timeline. The
-// server draws the choice; this keeps the address true to it, and on a small screen goes to what was chosen.
+// server draws the choice; this keeps the address true to it, and on a small screen goes to what was chosen. What
+// somebody begins to type about a checkpoint keeps the page at it, however far the run goes on meanwhile.
 class Timeline extends HTMLElement {
   connectedCallback() {
     this.wide = matchMedia("(min-width: 68rem)");
     this.addEventListener("click", (event) => this.pick(event));
+    this.addEventListener("input", (event) => this.stay(event.target.closest("#rewind")));
+    this.addEventListener("htmx:config:request", (event) => this.follow(event.detail.ctx));
     document.addEventListener("keydown", (event) => this.press(event));
   }
 
@@ -13,6 +16,17 @@ class Timeline extends HTMLElement {
     history.replaceState(history.state, "", link.href.split("#")[0]);
     if (this.wide.matches || !link.closest("#timeline") || this.keyed) return;
     document.addEventListener("htmx:after:swap", () => this.querySelector("#inspect")?.scrollIntoView(), { once: true });
+  }
+
+  stay(form) {
+    if (!form || new URLSearchParams(location.search).get("at")) return;
+    history.replaceState(history.state, "", `?at=${form.elements.at.value}`);
+  }
+
+  follow(context) {
+    const at = new URLSearchParams(location.search).get("at");
+    if (!at || context.sourceElement?.id !== "timeline" || context.request.action.includes("at=")) return;
+    context.request.action += `${context.request.action.includes("?") ? "&" : "?"}at=${at}&still=1`;
   }
 
   press(event) {

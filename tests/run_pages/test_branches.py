@@ -62,10 +62,14 @@ def test_what_the_runtime_notes_where_nothing_ran_is_not_quoted_as_the_agents() 
     assert row.remarks == [Remark("Same input and code.")]
 
 
-def test_an_answer_that_stands_is_no_reused_step() -> None:
-    saved = [*OPENING, make_saved(4, "review", kind="reused", twin="3")]
-    row = row_of(make_story(saved, [1, 2, 3, 4], status="running", next_step="pay"), 4)
-    assert row.mark.word == "its answer stands, as at 3"
+def test_an_answer_that_stands_is_no_reused_step_and_nothing_to_ask_is_no_answer() -> None:
+    stood = make_saved(4, "review", kind="reused", twin="3", words=("Gate 7 was answered for exactly this.",))
+    row = row_of(make_story([*OPENING, stood], [1, 2, 3, 4], status="running", next_step="pay"), 4)
+    assert row.mark.word == "its answer stands"
+    assert row.remarks == [Remark("as given at 3"), Remark("Gate 7 was answered for exactly this.")]
+    silent = make_saved(4, "review", kind="reused", twin="3")
+    row = row_of(make_story([*OPENING, silent], [1, 2, 3, 4], status="running", next_step="pay"), 4)
+    assert row.mark.word == "reused from 3"
 
 
 def test_an_effect_that_was_taken_back_marks_its_row() -> None:
