@@ -121,10 +121,12 @@ class JobShop(Agent):
         return {"instance": Instance(machines=shop.machines, jobs=shop.jobs)}
 
     @step(uses=[jobshop_planning.sequenced])
-    def sequence(self, instance: Instance) -> dict[str, Any]:
-        """Say who comes next on each machine."""
-        self.note(f"Rule: {self.config.rule}.")
-        return {"orders": jobshop_planning.sequenced(instance.plant, self.config.rule)}
+    def sequence(self, instance: Instance, feedback: list[Feedback]) -> dict[str, Any]:
+        """Say who comes next on each machine; by another rule each time that the schedule was refused."""
+        refused = jobshop_feedback.refusals(feedback, "check_plan")
+        rule = jobshop_planning.rule_after(self.config.rule, refused)
+        self.note(f"Rule: {rule}.")
+        return {"orders": jobshop_planning.sequenced(instance.plant, rule)}
 
     @step(uses=[jobshop_planning.timed], validators=["check_plan"], rings=1)
     def set_times(self, instance: Instance, orders: list[list[int]]) -> dict[str, Any]:
@@ -154,10 +156,11 @@ class JobShop(Agent):
     def repair_locally(
         self, instance: Instance, plan: Schedule, downtime: Downtime, feedback: list[Feedback]
     ) -> dict[str, Any]:
-        """Shift what must wait, and swap neighbours around it."""
+        """Shift what must wait, and swap neighbours around it; after a refusal only shift."""
         began = time.monotonic()
         now = jobshop_schedules.situation(instance, plan, downtime, feedback)
-        found = jobshop_local.repaired(now, radius=self.config.radius, limit=self.config.swaps)
+        limit = 0 if jobshop_feedback.refusals(feedback, "check_local") else self.config.swaps
+        found = jobshop_local.repaired(now, radius=self.config.radius, limit=limit)
         swaps = jobshop_words.count(found.swaps, "swap")
         how = f"The local repair shifts what must wait and makes {swaps}, of {found.tried:,} that it tried."
         made = jobshop_schedules.repair(now, found.starts, seconds=time.monotonic() - began, how=how)
@@ -236,7 +239,7 @@ class JobShop(Agent):
                 ],
             },
             quotes=[
-                Quote(label=each.by or "A validator", role="sent it back", pointer=f"/feedback/{number}/text")
+                Quote(label=each.by or "Somebody", role=_role(each), pointer=f"/feedback/{number}/text")
                 for number, each in enumerate(feedback)
             ],
         )
@@ -269,6 +272,10 @@ class JobShop(Agent):
         """Take the schedule off the board."""
         if published:
             jobshop_floor.withdraw(published.key)
+
+
+def _role(said: Feedback) -> str:
+    return "validator, refused it" if said.by in jobshop_feedback.VALIDATORS else "sent it back"
 
 
 def _is_visible(file: Path) -> bool:

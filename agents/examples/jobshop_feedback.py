@@ -1,6 +1,8 @@
-"""What reviewers may ask for in plain words: "keep job 3", "keep jobs 3, 5 and 7", "let job 3 move". The latest last.
+"""What the agent heeds of what was said to it, by people and by its validators.
 
-Jobs are numbered as in the file and in the charts, from 0. What no rule reads changes nothing, and is named.
+Reviewers may ask in plain words: "keep job 3", "keep jobs 3, 5 and 7", "let job 3 move". The latest last. Jobs are
+numbered as in the file and in the charts, from 0. What no rule reads changes nothing, and is named. A validator's
+words stand under its own name.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from .jobshop_state import Feedback
+
+VALIDATORS = ("check_plan", "check_local", "check_global")
 
 _JOBS = r"jobs?\s+(?P<jobs>\d{1,4}(?:\s*(?:,|and|&|\s)\s*\d{1,4})*)"
 _RULES = (
@@ -31,6 +35,8 @@ def heeded(feedback: Sequence[Feedback], jobs: int) -> Heeded:
     """What the feedback asks for, in a shop of so many jobs."""
     found = Heeded()
     for said in feedback:
+        if said.by in VALIDATORS:
+            continue
         understood = False
         for rule, keeps in _RULES:
             for match in rule.finditer(said.text):
@@ -43,3 +49,8 @@ def heeded(feedback: Sequence[Feedback], jobs: int) -> Heeded:
         if not understood:
             found.unread.append(said.by or "somebody")
     return found
+
+
+def refusals(feedback: Sequence[Feedback], validator: str) -> int:
+    """How often a validator refused what it judges."""
+    return sum(1 for said in feedback if said.by == validator)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,8 @@ def publish(name: str, schedule: Schedule, key: str) -> Published:
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
         raise EffectFailed(f"The board cannot be written to: {error}", retry=True) from error
     try:
         draft.replace(target)

@@ -22,6 +22,12 @@ RULES: dict[str, Rule] = {
 }
 
 
+def rule_after(rule: str, refused: int) -> str:
+    """The rule to try when schedules by this one and those after it were refused so many times."""
+    names = list(RULES)
+    return names[(names.index(rule) + refused) % len(names)]
+
+
 class OrdersRefused(ValueError):
     """The orders cannot be timed; says why."""
 

@@ -27,7 +27,7 @@ NARROWEST = 840  # px that a drawing has at least, from which it follows which b
 GLYPH = 7.5  # px of a digit
 TICKS = 10
 SHORTEST = 0.001  # time axis: a shorter one is nobody's schedule, and too small to divide by
-NOTHING = SafeString("")
+NOTHING, FIRST, PAST = SafeString(""), SafeString(' data-first=""'), SafeString(' data-past=""')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,8 +146,11 @@ def _bars(found: Schedule, axis: _Axis, *, number: int, title: str, height: int)
         format_html_join("", '<path class="lane" d="M0 {}h9999"/>', rules),
         format_html_join(
             "",
-            '<line class="tick" x1="{0}" x2="{0}" y1="{1}" y2="{2}"/><text class="tick" x="{0}" y="{3}">{4}</text>',
-            ((axis.at(tick), TOP - 4, height - FOOT, TOP / 2, said(tick)) for tick in axis.ticks),
+            '<line class="tick" x1="{0}" x2="{0}" y1="{1}" y2="{2}"/><text class="tick" x="{0}" y="{3}"{4}>{5}</text>',
+            (
+                (axis.at(tick), TOP - 4, height - FOOT, TOP / 2, NOTHING if tick else FIRST, said(tick))
+                for tick in axis.ticks
+            ),
         ),
         *(_bar(operation, found, axis) for operation in found.operations if operation.end > operation.start),
         *(_stop(found, axis, stop, number=number) for stop in found.downtimes),
@@ -188,7 +191,7 @@ def _bar(operation: Operation, found: Schedule, axis: _Axis) -> SafeString:
         '<rect x="{}" y="{}" width="{}" height="{}" rx="2"/>{}</g>',
         operation.job,
         operation.moved,
-        SafeString(" data-past") if past else "",
+        PAST if past else NOTHING,
         _words(operation, found),
         axis.at(operation.start),
         top,

@@ -4,6 +4,8 @@ import "./hotkeys.js";
 import "./live.js";
 import "./inbox.js";
 import "./gate-form.js";
+import "./gantt.js";
 import "./timeline.js";
+import "./order.js";
 
 for (const element of document.querySelectorAll("[data-needs-script]")) element.hidden = false;
