@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from approvals.preflight import sources
 from approvals.preflight.checks import Code, Environment, Library, Takeover, Unknown
 from checkpoints.errors import ValueRefused
-from checkpoints.models import Run
+from checkpoints.models import Plan, Run
 from checkpoints.plans import spec_of
 from checkpoints.store import Snapshot
 
@@ -28,9 +28,9 @@ def register() -> None:
     sources.register(code_of)
 
 
-def code_of(run: Run, snapshot: Snapshot | None, steps: Iterable[str]) -> Code | Unknown:
-    """What this process knows of the code with which the run would go on at one of these steps."""
-    name, version = run.plan.agent, run.plan.version
+def code_of(run: Run, plan: Plan, snapshot: Snapshot | None, steps: Iterable[str]) -> Code | Unknown:
+    """What this process knows of the code with which the run would go on at one of these steps of the plan."""
+    name, version = plan.agent, plan.version
     try:
         known = registry.agents()
     except (AgentError, ImportError) as error:
@@ -39,35 +39,34 @@ def code_of(run: Run, snapshot: Snapshot | None, steps: Iterable[str]) -> Code |
     if not versions:
         return Unknown(f"No version of {name} is known to this process, so its code was not checked here.")
     mine = known.get((name, version))
-    if mine is not None and mine.body == bytes(run.plan.body):
+    if mine is not None and mine.body == bytes(plan.body):
         faults, doubts = _fits(mine.agent, snapshot)
         now = _environment(run, mine.agent)
         return Code(agent=name, version=version, deployed=True, faults=faults, doubts=doubts, environment=now)
     if mine is not None:
         return Code(agent=name, version=version, changed=True)
-    return _gone(run, snapshot, max(versions, key=lambda each: natural(each.spec.version)), steps)
+    return _gone(run, plan, snapshot, max(versions, key=lambda each: natural(each.spec.version)), steps)
 
 
-def _gone(run: Run, snapshot: Snapshot | None, newest: Registered, steps: Iterable[str]) -> Code:
-    """The run's version is not here: what the newest does not have, and whether one takes the run."""
-    name, version, plan = run.plan.agent, run.plan.version, spec_of(run.plan)
-    lacks = tuple(upcasting.missing(newest.spec, [step.name for step in plan.steps]))
-    way = registry.way_of(run.plan)
+def _gone(run: Run, plan: Plan, snapshot: Snapshot | None, newest: Registered, steps: Iterable[str]) -> Code:
+    """The plan's version is not here: what the newest does not have, and whether one takes the run."""
+    names = [step.name for step in spec_of(plan).steps]
+    way = registry.way_of(plan)
     return Code(
-        agent=name,
-        version=version,
+        agent=plan.agent,
+        version=plan.version,
         newest=newest.spec.version,
-        lacks=lacks,
-        takeover=_takeover(run, snapshot, way, steps) if way else None,
+        lacks=tuple(upcasting.missing(newest.spec, names)),
+        takeover=_takeover(run, names, snapshot, way, steps) if way else None,
         environment=_environment(run, way.to.agent) if way else None,
     )
 
 
-def _takeover(run: Run, snapshot: Snapshot | None, way: Way, steps: Iterable[str]) -> Takeover:
+def _takeover(run: Run, names: Iterable[str], snapshot: Snapshot | None, way: Way, steps: Iterable[str]) -> Takeover:
     return Takeover(
         version=way.to.spec.version,
         upcasters=tuple(each.name for each in way.upcasters),
-        renamed=tuple(way.renamed(step.name for step in spec_of(run.plan).steps).items()),
+        renamed=tuple(way.renamed(names).items()),
         lacks=tuple(way.lacks(steps)),
         fault=upgrades.fault(run, way, snapshot) if snapshot else "",
     )

@@ -69,12 +69,13 @@ class Preflight:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
-    """The checkpoint: its number, why it does not verify, how many artifacts it names and which are not there."""
+    """The checkpoint: its number, why it does not verify, and the artifacts that its state names."""
 
     seq: int
     fault: str = ""
-    artifacts: int = 0
-    missing: tuple[str, ...] = ()
+    artifacts: int = 0  # how many
+    missing: tuple[str, ...] = ()  # places in the state (JSON Pointers) that name one that is not there
+    unseen: str = ""  # why the storage could not be asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,12 +266,16 @@ def _other(library: Library) -> str:
 
 def artifacts(saved: Saved) -> Finding:
     """Whether what the state refers to outside the database is there."""
-    if saved.missing:
-        short = [name[:12] for name in saved.missing]
-        words = f"{counted(len(saved.missing), 'artifact')} that the state names cannot be found: {listed(short)}."
-        return Finding("artifacts", RED, f"{words} Restore it to the file storage.")
     if not saved.artifacts:
         return Finding("artifacts", GREEN, "The state names no artifacts.")
+    if saved.unseen:
+        return Finding(
+            "artifacts", AMBER, f"The file storage could not be asked for what the state names: {saved.unseen}."
+        )
+    if saved.missing:
+        where = listed(saved.missing)
+        words = f"{counted(len(saved.missing), 'artifact')} of the state cannot be found, or not whole: {where}."
+        return Finding("artifacts", RED, f"{words} Restore the file storage from a backup.")
     return Finding("artifacts", GREEN, f"{counted(saved.artifacts, 'artifact')} that the state names can be found.")
 
 

@@ -6,28 +6,28 @@ not looked at, and the preflight says so instead of being green.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from uuid import UUID
 
 from approvals.models import Gate
-from checkpoints import store
+from checkpoints import artifacts, store
 from checkpoints.errors import CheckpointError
-from checkpoints.models import Checkpoint, Run
+from checkpoints.models import Checkpoint, Plan, Run
 from checkpoints.plans import spec_of
 from checkpoints.store import Snapshot
 
 from .checks import NOBODY, Code, Preflight, Saved, Unknown, judge
 
-Source = Callable[[Run, Snapshot | None, Iterable[str]], "Code | Unknown"]
+Source = Callable[[Run, Plan, Snapshot | None, Collection[str]], "Code | Unknown"]
 _registered: list[Source] = []
 
 
 def register(source: Source) -> None:
     """Add whoever has the agents' code.
 
-    `source(run, snapshot, steps)` says what is known of the code for the run's plan; `snapshot` is None where the
-    saved state does not verify, `steps` are the names at which the run may have to go on. The first that is not
-    Unknown counts.
+    `source(run, plan, snapshot, steps)` says what is known of the code for a state of that plan; `snapshot` is None
+    where the saved state does not verify, `steps` are the names at which the run may have to go on. The first who
+    knows counts.
     """
     _registered.append(source)
 
@@ -42,37 +42,56 @@ def of_gate(gate: Gate, *, snapshot: Snapshot | None = None) -> Preflight:
 
     Who has loaded that state already saves a query. Needs the gate's run with its plan.
     """
-    step = spec_of(gate.run.plan).step(gate.step)
-    ways = {gate.step, step.on_reject, *gate.asked.back_to, *spec_of(gate.run.plan).successors(gate.step)}
-    return _preflight(gate.run, gate.checkpoint, sorted(ways), snapshot)
+    plan = plan_of(gate, snapshot)
+    spec = spec_of(plan)
+    asked = gate.asked
+    ways = {gate.step, spec.step(gate.step).on_reject, asked.on_reject, *asked.back_to, *spec.successors(gate.step)}
+    return _preflight(gate.run, plan, gate.checkpoint, sorted(ways), snapshot)
 
 
 def of_run(run: Run) -> Preflight:
     """The preflight of a run from its head. Needs the run's plan."""
-    return _preflight(run, run.head, [run.next_step], None)
+    return _preflight(run, run.plan, run.head, [run.next_step], None)
 
 
-def _preflight(run: Run, checkpoint: UUID | None, steps: Iterable[str], snapshot: Snapshot | None) -> Preflight:
+def plan_of(gate: Gate, snapshot: Snapshot | None = None) -> Plan:
+    """The plan under which a gate was opened: its run may be of another version by now."""
+    if gate.status == Gate.Status.OPEN or (snapshot is not None and snapshot.plan_id == gate.run.plan_id):
+        return gate.run.plan
+    return Checkpoint.objects.select_related("plan").get(pk=gate.checkpoint).plan
+
+
+def _preflight(
+    run: Run, plan: Plan, checkpoint: UUID | None, steps: Collection[str], snapshot: Snapshot | None
+) -> Preflight:
     fault = ""
     if snapshot is None:
         try:
             snapshot = store.load_checkpoint(checkpoint, lineage=run.lineage) if checkpoint else store.load(run)
         except CheckpointError as error:
             fault = str(error)
-    return judge(_saved(checkpoint, snapshot, fault), _code(run, snapshot, steps))
+    saved = _unverified(checkpoint, fault) if snapshot is None else _saved(snapshot)
+    return judge(saved, _code(run, plan, snapshot, steps))
 
 
-def _saved(checkpoint: UUID | None, snapshot: Snapshot | None, fault: str) -> Saved:
-    if snapshot is None:
-        seq = Checkpoint.objects.filter(pk=checkpoint).values_list("seq", flat=True).first() if checkpoint else 0
-        return Saved(seq=seq or 0, fault=fault)
-    return Saved(seq=snapshot.seq)
+def _unverified(checkpoint: UUID | None, fault: str) -> Saved:
+    seq = Checkpoint.objects.filter(pk=checkpoint).values_list("seq", flat=True).first() if checkpoint else None
+    return Saved(seq=seq or 0, fault=fault)
 
 
-def _code(run: Run, snapshot: Snapshot | None, steps: Iterable[str]) -> Code | Unknown:
+def _saved(snapshot: Snapshot) -> Saved:
+    count = sum(1 for _ in artifacts.references(snapshot.state))
+    try:
+        missing = tuple(artifacts.missing(snapshot.state)) if count else ()
+    except OSError as error:
+        return Saved(seq=snapshot.seq, artifacts=count, unseen=str(error))
+    return Saved(seq=snapshot.seq, artifacts=count, missing=missing)
+
+
+def _code(run: Run, plan: Plan, snapshot: Snapshot | None, steps: Collection[str]) -> Code | Unknown:
     told: Code | Unknown = NOBODY
     for source in _registered:
-        told = source(run, snapshot, steps)
+        told = source(run, plan, snapshot, steps)
         if isinstance(told, Code):
             break
     return told

@@ -81,5 +81,5 @@ def sentence(outcome: Outcome) -> str:
         "expired": runs
         if outcome.to_run
         else "Nothing runs. The agent is told that nobody answered, which is not a no.",
-        "withdrawn": "Nothing runs. The run no longer needed an answer.",
+        "withdrawn": f"Nothing runs. {outcome.words or 'The run no longer needed an answer.'}",
     }[outcome.kind]

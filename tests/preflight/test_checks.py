@@ -99,7 +99,14 @@ def test_where_all_is_well_it_is_one_calm_line() -> None:
             "Not installed here: numpy 2.1.0",
         ),
         (replace(SAVED, artifacts=2), CODE, "artifacts", "green", "2 artifacts that the state names can be found."),
-        (replace(SAVED, artifacts=2, missing=("ab" * 32,)), CODE, "artifacts", "red", "abababababab"),
+        (
+            replace(SAVED, artifacts=2, missing=("/scan",)),
+            CODE,
+            "artifacts",
+            "red",
+            "1 artifact of the state cannot be",
+        ),
+        (replace(SAVED, artifacts=2, unseen="no answer"), CODE, "artifacts", "amber", "could not be asked"),
     ],
 )
 def test_a_check_says_what_it_found(saved: Saved, code: Code | Unknown, check: str, colour: str, words: str) -> None:
