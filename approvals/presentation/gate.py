@@ -72,7 +72,7 @@ class GatePage:
 
     @cached_property
     def plan(self) -> PlanSpec:
-        return spec_of(self.gate.run.plan)
+        return spec_of(preflights.plan_of(self.gate, self.snapshot))
 
     @cached_property
     def snapshot(self) -> Snapshot:
