@@ -6,11 +6,14 @@ The gate's page asks for them through a registration, since `approvals` may not 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
 from typing import Any
 from uuid import UUID
+
+import structlog
 
 from approvals import binding
 from approvals.impact import Impact, impact
@@ -18,6 +21,7 @@ from approvals.impact.facts import EffectFact, Execution, Fields, GateFact, Gran
 from approvals.models import Gate, Outcome
 from checkpoints import digests, records, store
 from checkpoints import patch as patches
+from checkpoints.errors import NotVerified
 from checkpoints.models import Checkpoint, Plan, Run
 from checkpoints.ops import Drop
 from checkpoints.patch import Op
@@ -25,9 +29,13 @@ from checkpoints.plans import PlanSpec, input_digest, spec_of
 from checkpoints.records import Record
 from checkpoints.values import decode
 
-from . import environment, outputs, wishes
+from . import environment, fields, outputs, recovery, registry, wishes
+from .base import RunInfo
 from .history import Path
 from .models import Effect
+
+MOVED = ("rewind", "edit", "fork", "upcast")  # kinds of checkpoints by which somebody moved a run, or changed it
+log = structlog.get_logger()
 
 
 def history_of(run: Run, plan: Plan | None = None) -> History:
@@ -55,7 +63,7 @@ def of_fork(
     wanted = wishes.wanted(run, at, patch, config, version)
     reader = Reader(run, wanted.plan, config=wanted.environment.get("config", {}))
     target = reader.target(at, writes=wanted.writes, next_step=wanted.next_step)
-    return impact(reader.history(), replace(target, run=0))
+    return impact(reader.history(), replace(target, run=0, gates=(), fork=True, own=frozenset()))
 
 
 class Reader:
@@ -78,7 +86,14 @@ class Reader:
             gates=[self._gate(gate) for gate in self.gates],
             head_path=self._on(head),
             head_gates=self._settled(head),
+            next_step=self.run.next_step,
+            sent=self._sent(head),
+            forced=bool(head.places) and head.forced(self.run.next_step),
+            ending=bool(self.run.ending),
+            fork=self.run.forked_from is not None,
+            own=self._own(head),
             config=self.config,
+            draws=self.draws,
         )
 
     def target(
@@ -96,16 +111,20 @@ class Reader:
         changed = {name: value for name, value in (writes or {}).items() if not isinstance(value, Drop)}
         gone = (writes or {}).keys() - changed.keys()
         state = {name: value for name, value in (saved.state | changed).items() if name not in gone}
-        fields = {name: digest for name, digest in saved.fields.items() if name not in gone}
-        fields |= {name: digests.of_field(value) for name, value in changed.items()}
+        known = {name: digest for name, digest in saved.fields.items() if name not in gone}
+        known |= {name: digests.of_field(value) for name, value in changed.items()}
         told = next((step.feedback for step in self.plan.steps if step.feedback), "")
+        executed = self._on(path)
         return Target(
             run=self.run.pk,
             next_step=saved.next_step if next_step is None else next_step,
-            path=self._on(path),
+            path=executed,
             gates=self._settled(path),
+            sent=len(executed),
+            fork=self.run.forked_from is not None,
+            own=self._own(path),
             state=state,
-            fields=fields,
+            fields=known,
             forced=forced,
             again=forced,
             novel=frozenset([told]) if feedback and told else frozenset(),
@@ -149,6 +168,32 @@ class Reader:
     def _settled(self, path: Path) -> list[int]:
         settled = set(path.settled())
         return [gate.pk for gate in self.gates if gate.checkpoint in settled]
+
+    def _sent(self, path: Path) -> int:
+        """How many executions lie before the newest place on the path to which somebody moved the run."""
+        places = [number for number, place in enumerate(path) if place.kind in MOVED]
+        return len(self._on(Path(path.places[: places[-1]]))) if places else 0
+
+    def _own(self, path: Path) -> frozenset[str]:
+        """The effects that a person said this fork does itself."""
+        settled = set(path.settled())
+        said = [gate for gate in self.gates if gate.checkpoint in settled and gate.run_id == self.run.pk]
+        answers = [(gate.step, (gate.outcome.answered or {}).get("choice")) for gate in said]
+        return frozenset(step for step, choice in answers if choice == recovery.DO_AGAIN)
+
+    def draws(self, step: str, state: Mapping[str, Any]) -> bool | None:
+        """Whether a gate's method has something to ask of these values; None where it cannot be called here."""
+        known = registry.agents().get((self.plan.agent, self.plan.version))
+        spec = next((each for each in self.plan.steps if each.name == step), None)
+        if known is None or spec is None or known.spec.step(step).code_hash != spec.code_hash:
+            return None
+        try:
+            config = environment.configured(known.agent, self.config)
+            values = {name: fields.read(known.agent.State, name, state) for name in spec.reads}
+            return getattr(known.agent(RunInfo(0, ""), 1, config), step)(**values) is not None
+        except Exception as error:  # noqa: BLE001 - whatever an agent raises, the impact is only less certain
+            log.info("gate.not_drawn", step=step, error=str(error))
+            return None
 
     def _execution(self, record: Record) -> Execution:
         return Execution(
@@ -207,7 +252,34 @@ class Reader:
             execution=saved.id.hex if saved else "",
             recovery=gate.kind == Gate.Kind.RECOVERY,
             current=gate.run.plan_id == self.run.plan_id,
+            fields=self._shown(gate),
+            reads=self._read(gate),
         )
+
+    def _read(self, gate: Gate) -> Fields | None:
+        """The digests of what the gate's step read, as they were when it asked."""
+        saved = self.stood.get(gate.checkpoint)
+        spec = next((step for step in self.plan.steps if step.name == gate.step), None)
+        if saved is None or spec is None:
+            return None
+        return {name: saved[name] for name in spec.reads if name in saved}
+
+    def _shown(self, gate: Gate) -> Fields | None:
+        """The digests of the fields into which the gate's actions point, as they were when it asked."""
+        saved = self.stood.get(gate.checkpoint)
+        if saved is None:
+            return None
+        names = {patches.tokens(action.pointer)[0] for action in gate.asked.actions if action.pointer}
+        return {name: saved[name] for name in names if name in saved}
+
+    @cached_property
+    def stood(self) -> dict[UUID, Fields]:
+        """The field digests of the states at which gates stood, of those that still verify."""
+        found: dict[UUID, Fields] = {}
+        for gate in self.gates:
+            with suppress(NotVerified):
+                found[gate.checkpoint] = store.load_checkpoint(gate.checkpoint).fields
+        return found
 
     def _asked_over(self, gate: Gate, saved: Record | None) -> bytes | None:
         """The input digest of the gate's step when it asked; None where the step is no gate of this plan."""
@@ -216,14 +288,15 @@ class Reader:
         spec = next((step for step in self.plan.steps if step.name == gate.step and step.kind == "gate"), None)
         if spec is None or gate.status != Gate.Status.OPEN:
             return None
-        return input_digest(spec, store.load_checkpoint(gate.checkpoint).fields, self.config)
+        stood = self.stood.get(gate.checkpoint)
+        return None if stood is None else input_digest(spec, stood, self.config)
 
     def _grants(self, outcome: Outcome, saved: Record | None) -> list[GrantFact]:
         used = {row.grant_id: row.pk for row in self.rows if row.grant_id}
         found = []
         for grant in outcome.grants.all():
-            fields = self._covered(outcome, grant.effect, saved)
-            found.append(GrantFact(effect=grant.effect, used_by=used.get(grant.pk, 0), fields=fields))
+            covered = self._covered(outcome, grant.effect, saved)
+            found.append(GrantFact(effect=grant.effect, used_by=used.get(grant.pk, 0), fields=covered))
         return found
 
     def _covered(self, outcome: Outcome, effect: str, saved: Record | None) -> Fields | None:
@@ -233,8 +306,8 @@ class Reader:
         if saved is None:
             return None
         shown = {patches.tokens(action.pointer)[0] for action in outcome.proposal.card.actions if action.pointer}
-        fields = store.load_checkpoint(saved.id).fields
-        return {name: fields[name] for name in shown if name in fields} | bound
+        after = store.load_checkpoint(saved.id).fields
+        return {name: after[name] for name in shown if name in after} | bound
 
 
 def _plan_at(run: Run, seq: int) -> Plan:

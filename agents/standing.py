@@ -27,7 +27,7 @@ def passed(slice: Slice, spec: StepSpec, card: Card | None, took: float) -> bool
         return None
     if card is None:
         twin = reuse.twin_of(slice, spec)
-        return None if twin is None else slice.executed(spec, {}, None, took=took, kind="reused")
+        return None if twin is None else slice.executed(spec, {}, spec.on_pass or None, took=took, kind="reused")
     gate = _same(slice, spec, card)
     if gate is None or not stands(gate.outcome):
         return None

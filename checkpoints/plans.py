@@ -40,6 +40,7 @@ class StepSpec:
     edits: tuple[str, ...] = ()
     on_reject: str = ""
     on_expire: str = ""
+    on_pass: str = ""  # where a gate goes on that has nothing to ask
     policy: str = ""
     feedback: str = ""
     timeout: float | None = None
@@ -87,10 +88,14 @@ class PlanSpec:
         names = [step.name for step in self.steps]
         return (*names, "")[names.index(name) + 1]
 
+    def passed(self, name: str) -> str:
+        """Where the run goes on after a gate that has nothing to ask."""
+        return self.step(name).on_pass or self.next_after(name)
+
     def successors(self, name: str) -> set[str]:
         """Where the run may go after `name` without anybody's word; "" for the end."""
         step = self.step(name)
-        return {self.next_after(name), *step.jumps, *filter(None, [step.catch, step.on_expire]), *[""] * step.ends}
+        return {self.next_after(name), *step.jumps, *filter(None, [step.catch, step.on_expire, step.on_pass]), *[""] * step.ends}
 
     def reachable(self, name: str) -> set[str]:
         """The steps that may still run once the run stands before `name`, `name` included; empty for the end."""

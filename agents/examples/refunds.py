@@ -122,7 +122,7 @@ class Refunds(Agent):
         self.note(_seen(order) if order else f"There is no order {facts.order_number or 'number in the mail'}.")
         return {"order": order}
 
-    @gate(policy="refunds", edits=["facts"])
+    @gate(policy="refunds", edits=["facts"], on_pass="propose")
     def ask_facts(self, ticket: Ticket, facts: Facts, order: Order | None) -> Card | None:
         """Ask a person for what the mail does not say."""
         if order:
@@ -140,10 +140,8 @@ class Refunds(Agent):
         )
 
     @step(reads_world=True)
-    def look_up_again(self, facts: Facts, order: Order | None) -> Any:
+    def look_up_again(self, facts: Facts) -> Any:
         """Look for the order that a person named; ask again while there is none."""
-        if order:
-            return None
         found = _look_up(facts.order_number)
         if found is None:
             self.note(f"There is no order {facts.order_number or 'without a number'}, so a person is asked again.")

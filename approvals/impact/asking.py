@@ -12,7 +12,7 @@ from checkpoints.plans import StepSpec
 from .facts import AGREED, REJECTED, GateFact
 from .records import LANDED, agreed, may_match
 from .result import Verdict
-from .values import Reading, Steps
+from .values import Known, Reading, Steps
 from .walk import Walk, told_at
 
 WILL, MAY, STANDS = Verdict.WILL, Verdict.MAY, Verdict.STANDS
@@ -31,11 +31,22 @@ def gate(walk: Walk, spec: StepSpec, *, forced: bool) -> str | None:
     if passed:
         walk.name(spec, STANDS, "same")
         walk.landed(spec, reading)
-        return walk.flow.plan.next_after(spec.name)
-    surely = bool(drawn) or spec.asks
+        return walk.flow.plan.passed(spec.name)
+    said = None if drawn or spec.asks else _draws(walk, spec)
+    if said is False and not forced:
+        walk.name(spec, WILL, _why(walk, spec))
+        walk.landed(spec, reading)
+        return walk.flow.plan.passed(spec.name)
+    surely = bool(drawn) or spec.asks or bool(said)
     if forced:
         return _asks(walk, spec, "forced") if surely else _may(walk, spec, frozenset({spec.name}))
     return _again(walk, spec, reading, asked, surely=surely)
+
+
+def _draws(walk: Walk, spec: StepSpec) -> bool | None:
+    """Whether the gate's own method has something to ask of what is known here."""
+    known = {name: each.value for name in spec.reads if isinstance(each := walk.state.fields.get(name), Known)}
+    return walk.records.history.draws(spec.name, known)
 
 
 def _again(walk: Walk, spec: StepSpec, reading: Reading, asked: list[GateFact], *, surely: bool) -> str | None:
@@ -59,7 +70,13 @@ def _again(walk: Walk, spec: StepSpec, reading: Reading, asked: list[GateFact], 
 def _of_unknown(walk: Walk, spec: StepSpec, reading: Reading, *, forced: bool) -> str | None:
     """A gate whose input is not known asks certainly where nothing recorded could stand for it."""
     asked = [] if forced or reading.novel else walk.records.asked(spec.name)
-    earlier = [each for each in asked if agreed(each) and _same(walk, spec, each) is not False]
+    earlier = [
+        each
+        for each in asked
+        if agreed(each)
+        and _same(walk, spec, each) is not False
+        and (each.reads is None or reading.matches(each.reads))
+    ]
     passes = any(may_match(each, reading) for each in walk.records.passes(spec))
     if spec.asks and not earlier and not passes:
         return _asks(walk, spec, "forced" if forced else "novel" if reading.novel else _why(walk, spec))

@@ -111,6 +111,7 @@ class GateFact:
     recovery: bool = False  # it asked how to go on after a fault
     current: bool = True
     fields: Fields | None = None
+    reads: Fields | None = None  # the digests of what its step read; None where that is not known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,3 +163,5 @@ class History:
     fork: bool = False
     own: frozenset[str] = frozenset()  # as a Target's
     config: Mapping[str, Any] = field(default_factory=dict)
+    # Whether a gate has something to ask of a state, which its method says; None where nobody can call that.
+    draws: Callable[[str, Mapping[str, Any]], bool | None] = lambda step, state: None
