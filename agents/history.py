@@ -6,8 +6,9 @@ rewind is no part of it; a fork's path begins in the run that it was forked from
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
@@ -44,9 +45,13 @@ class Place(NamedTuple):
 
 @dataclass
 class Path:
-    """Root first, head last."""
+    """Root first, head last. Executions are counted as they come: a step must not cost more the longer the run is."""
 
     places: list[Place]
+    counts: Counter[tuple[str, bytes | None]] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.counts = Counter((place.step, place.input_digest) for place in self.places)
 
     @classmethod
     def to(cls, head: UUID) -> Path:
@@ -63,10 +68,11 @@ class Path:
     def add(self, place: Place) -> None:
         """Extend the path by the checkpoint that was just saved on it."""
         self.places.append(place)
+        self.counts[place.step, place.input_digest] += 1
 
     def occurrences(self, step: str, input_digest: bytes) -> int:
         """How often this step was executed with this input."""
-        return sum(1 for place in self.places if place.step == step and place.input_digest == input_digest)
+        return self.counts[step, input_digest]
 
     def executions(self, step: str) -> int:
         """How often this step was executed, on whatever input."""
