@@ -67,6 +67,7 @@ def repair(slice: Slice, spec: StepSpec, output: Output, refused: list[Refusal])
     asks = ring > 0 and back is None
     names = [each.validator for each in refused]
     log.warning("step.refused", step=spec.name, validators=names, ring=ring, attempt=slice.attempt)
+    going = not asks
     with transaction.atomic():
         rows = refusals.keep(slice, spec, refused, ring)
         crash.point("before_repair", spec.name)
@@ -75,11 +76,11 @@ def repair(slice: Slice, spec: StepSpec, output: Output, refused: list[Refusal])
         elif back is None:
             said = [refusals.words_of(row) for row in rows]
             writes = feedback.told(slice.agent, spec.feedback, said)
-            return slice.save("repair", spec, writes, spec.name, counts=False)
+            going = slice.save("repair", spec, writes, spec.name, counts=False)
         else:
             _move(slice, spec, back)
     crash.point("after_repair", spec.name)
-    return not asks
+    return going
 
 
 def back_to(slice: Slice, spec: StepSpec, ring: int) -> Back | None:

@@ -1,0 +1,279 @@
+"""Random agents: real classes in real modules, made from a seed, for what has to hold of any agent.
+
+A step's output follows from what it reads, by `mix`, mostly in a small range: so different inputs often give the same
+output, and a ripple ends early. Effects are written down in `WORLD`, which is all the world there is; what looks
+outside reads `WORLD.weather`. Loops are bounded by counters that only ever grow.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import sys
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from agents import Agent
+
+HEADER = '''"""Made by tests.factories.random_agents; seed {seed}."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from agents import Action, Agent, Append, Card, Done, Jump, Splice, effect, gate, step
+from tests.factories.random_agents import WORLD, Box, mix
+
+
+class Made(Agent):
+    """Seed {seed}."""
+
+    name = "{name}"
+
+    class State(BaseModel):
+        """Anything."""
+
+{fields}
+'''
+
+
+class Box(BaseModel):
+    """What a gate shows and lets people edit."""
+
+    n: int = 0
+
+
+@dataclass
+class World:
+    """All that effects do, and what is looked at from outside."""
+
+    weather: int = 0
+    done: list[tuple[str, str]] = field(default_factory=list)  # (step, key)
+    undone: list[tuple[str, str]] = field(default_factory=list)
+
+    def do(self, step: str, key: str) -> None:
+        """An effect."""
+        self.done.append((step, key))
+
+    def undo(self, step: str, key: str) -> None:
+        """A compensation."""
+        self.undone.append((step, key))
+
+
+WORLD = World()
+
+
+def mix(*values: Any) -> int:
+    """A number that follows from the values."""
+    return zlib.crc32(repr([each.n if isinstance(each, Box) else each for each in values]).encode())
+
+
+@dataclass(frozen=True)
+class Knobs:
+    """How often a step is what; the rest are plain. `width`: how many of the recent outputs a step may read."""
+
+    steps: tuple[int, int] = (10, 30)
+    effects: float = 0.25
+    guarded: float = 0.5
+    irreversible: float = 0.3
+    gates: float = 0.12
+    passing: float = 0.4  # of the gates that allow nothing: those that may have nothing to ask
+    jumps: float = 0.12
+    loops: float = 0.08
+    ends: float = 0.03
+    world: float = 0.08
+    lists: float = 0.15
+    keyed: float = 0.3  # effects whose result has the key in it
+    width: int = 8
+    range: tuple[int, ...] = (2, 3, 5, 1000)
+
+
+@dataclass
+class Sketch:
+    """One step, before it is written down."""
+
+    name: str
+    kind: str
+    reads: list[str] = field(default_factory=list)
+    allows: list[str] = field(default_factory=list)
+
+
+class Maker:
+    """Writes the source of one agent."""
+
+    def __init__(self, seed: int, knobs: Knobs) -> None:
+        self.rng = random.Random(f"agent {seed}")
+        self.seed, self.knobs = seed, knobs
+        count = self.rng.randint(*knobs.steps)
+        self.inputs = [f"x{n}" for n in range(3)]
+        self.plain = [f"f{n}" for n in range(max(3, count // 2))]
+        self.lists = ["l0", "l1"]
+        self.boxes = ["b0", "b1"]
+        self.more: dict[str, str] = {}
+        self.sketches = [Sketch(f"s{n}", self._kind(n)) for n in range(count)]
+        self._allow()
+
+    def source(self, name: str) -> str:
+        """The module's text."""
+        bodies = [self._body(number, sketch) for number, sketch in enumerate(self.sketches)]
+        fields = [f"{each}: int = {self.rng.randrange(5)}" for each in [*self.inputs, *self.plain]]
+        fields += [f"{each}: list[int] = []" for each in self.lists]
+        fields += [f"{each}: Box = Box()" for each in self.boxes]
+        fields += ["feedback: list[dict[str, Any]] = []"]
+        fields += [f"{each}: {kind}" for each, kind in self.more.items()]
+        lines = "\n".join(f"        {line}" for line in fields)
+        return HEADER.format(seed=self.seed, name=name, fields=lines) + "\n" + "\n".join(bodies)
+
+    def _kind(self, number: int) -> str:
+        if number == 0:
+            return "step"
+        roll = self.rng.random()
+        if roll < self.knobs.gates:
+            return "gate"
+        return "effect" if roll < self.knobs.gates + self.knobs.effects else "step"
+
+    def _allow(self) -> None:
+        """Every guarded effect is allowed by a gate before it, where there is one."""
+        for number, sketch in enumerate(self.sketches):
+            gates = [each for each in self.sketches[:number] if each.kind == "gate"]
+            if sketch.kind == "effect" and gates and self.rng.random() < self.knobs.guarded:
+                self.rng.choice(gates[-2:]).allows.append(sketch.name)
+
+    def _reads(self, number: int, most: int = 4) -> list[str]:
+        known = [*self.inputs, *self.plain, *self.boxes]
+        if self.rng.random() < self.knobs.lists:
+            known += self.lists
+        if self.rng.random() < 0.1:
+            known += ["feedback"]
+        recent = list(self.more)[-self.knobs.width :]
+        return self.rng.sample([*known, *recent], self.rng.randint(1, most))
+
+    def _body(self, number: int, sketch: Sketch) -> str:
+        if sketch.kind == "gate":
+            return self._gate(number, sketch)
+        if sketch.kind == "effect":
+            return self._effect(number, sketch)
+        return self._step(number, sketch)
+
+    def _step(self, number: int, sketch: Sketch) -> str:
+        looks = self.rng.random() < self.knobs.world
+        reads = self._reads(number)
+        value = f"v % {self.rng.choice(self.knobs.range)}"
+        what = self._written(number, reads, value)
+        lines = [f"v = mix({', '.join([repr(sketch.name), *reads, *['WORLD.weather'] * looks])})"]
+        roll = self.rng.random()
+        later = [each.name for each in self.sketches[number + 2 :]]
+        if roll < self.knobs.loops and number:
+            counter = f"c{number}"
+            self.more[counter] = "int = 0"
+            reads.append(counter)
+            back = self.sketches[self.rng.randrange(max(0, number - 5), number + 1)].name
+            lines.append(f"if {counter} < {self.rng.randint(1, 2)}:")
+            lines.append(f'    return Jump("{back}", {{"{counter}": {counter} + 1}})')
+        elif roll < self.knobs.loops + self.knobs.jumps and later:
+            lines.append(f"if v % {self.rng.randint(2, 4)} == 0:")
+            lines.append(f'    return Jump("{self.rng.choice(later[:6])}", {what})')
+        elif roll < self.knobs.loops + self.knobs.jumps + self.knobs.ends:
+            lines += [f"if v % {self.rng.randint(3, 9)} == 0:", f"    return Done({what})"]
+        lines.append(f"return {what}")
+        return _method("step(reads_world=True)" if looks else "step", sketch.name, self._signature(reads), lines)
+
+    def _written(self, number: int, reads: list[str], value: str) -> str:
+        roll = self.rng.random()
+        if roll < self.knobs.lists:
+            grown = self.rng.choice(self.lists)
+            if roll < self.knobs.lists / 2 or grown in reads:
+                return f'{{"{grown}": Append([{value}])}}'
+            return f'{{"{grown}": Splice(0, 0, [{value}])}}'
+        if roll < self.knobs.lists + 0.1:
+            return f'{{"{self.rng.choice(self.boxes)}": Box(n={value})}}'
+        first, second = self.rng.sample(self.plain, 2)
+        return f'{{"{first}": {value}, "{second}": v % 2}}' if self.rng.random() < 0.25 else f'{{"{first}": {value}}}'
+
+    def _effect(self, number: int, sketch: Sketch) -> str:
+        reads = self._reads(number, 3)
+        guarded = any(sketch.name in each.allows for each in self.sketches)
+        undoable = self.rng.random() >= self.knobs.irreversible
+        receipt = f"r{number}"
+        keyed = self.rng.random() < self.knobs.keyed
+        self.more[receipt] = 'str = ""'
+        said = f'undo="undo_{sketch.name}"' if undoable else "irreversible=True"
+        given = "key" if keyed else f'str(mix("{sketch.name}", {", ".join(reads)}) % 5)'
+        lines = [f'WORLD.do("{sketch.name}", key)', f'return {{"{receipt}": {given}}}']
+        signature = f"{self._signature(reads)}, *, key: str"
+        text = _method(f"effect({said}, guarded={guarded})", sketch.name, signature, lines)
+        if undoable:
+            undo = [f'WORLD.undo("{sketch.name}", key)']
+            text += "\n" + _method("", f"undo_{sketch.name}", f"{receipt}: str, *, key: str", undo)
+        return text
+
+    def _gate(self, number: int, sketch: Sketch) -> str:
+        box = self.rng.choice(self.boxes)
+        reads = [box, *(each for each in self._reads(number, 3) if each != box)]
+        said = [f"allows={sketch.allows!r}"] * bool(sketch.allows)
+        said += [f'edits=["{box}"]'] * (self.rng.random() < 0.7)
+        before = [each.name for each in self.sketches[:number] if each.kind == "step"]
+        said += [f'on_reject="{self.rng.choice(before[-4:])}"'] * bool(before)
+        named = f', effect="{sketch.allows[0]}"' if sketch.allows and self.rng.random() < 0.6 else ""
+        card = f'return Card(title="{sketch.name}", actions=[Action(id="a", pointer="/{box}"{named})])'
+        lines = [card]
+        if not sketch.allows and self.rng.random() < self.knobs.passing:
+            lines = [f'if mix("{sketch.name}", {", ".join(reads)}) % 2:', "    return None", card]
+        return _method(f"gate({', '.join(said)})", sketch.name, self._signature(reads), lines)
+
+    def _signature(self, reads: list[str]) -> str:
+        kinds = dict.fromkeys(self.lists, "list[int]") | dict.fromkeys(self.boxes, "Box")
+        kinds |= {"feedback": "list[dict[str, Any]]"} | {name: "str" for name in self.more if name[0] == "r"}
+        return ", ".join(f"{name}: {kinds.get(name, 'int')}" for name in reads)
+
+
+def _method(decorator: str, name: str, signature: str, lines: list[str]) -> str:
+    head = [f"    @{decorator}"] if decorator else []
+    body = [f"        {line}" for line in lines]
+    return "\n".join([*head, f"    def {name}(self, {signature}) -> Any:", f'        """{name}."""', *body, ""])
+
+
+def load(folder: Path, seed: int, knobs: Knobs | None = None, *, name: str = "") -> type[Agent]:
+    """Write the module of a seed into `folder`, import it, and return its agent."""
+    name = name or f"made-{seed}"
+    module_name = f"random_agent_{name.replace('-', '_')}"
+    path = folder / f"{module_name}.py"
+    path.write_text(Maker(seed, knobs or Knobs()).source(name))
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module
+    spec.loader.exec_module(module)
+    made: type[Agent] = module.Made
+    return made
+
+
+def forget(agent: type[Agent]) -> None:
+    """Let go of a module that `load` imported."""
+    sys.modules.pop(agent.__module__, None)
+
+
+def random_input(rng: random.Random) -> dict[str, Any]:
+    """What a run of any of these agents may start with."""
+    return {f"x{n}": rng.randrange(5) for n in range(3)}
+
+
+def random_value(rng: random.Random, old: Any) -> Any:
+    """Another value of the same kind."""
+    makers: dict[type, Callable[[], Any]] = {
+        int: lambda: rng.randrange(5),
+        list: lambda: [rng.randrange(5) for _ in range(rng.randrange(4))],
+        dict: lambda: {"n": rng.randrange(5)},
+        str: lambda: str(rng.randrange(5)),
+    }
+    while (made := makers[type(old)]()) == old:
+        pass
+    return made

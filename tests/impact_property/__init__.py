@@ -1,0 +1,1 @@
+"""What the impact says, held against what then happens: random agents, random histories, random rewinds and edits."""

@@ -1,0 +1,119 @@
+"""Holding a foretold impact to what happened. Each complaint is a sentence; none means that every word came true."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from agents.models import Effect
+from approvals.impact import Impact
+from approvals.impact.result import Row, Verdict
+from approvals.models import Gate
+from checkpoints.models import Checkpoint, Run
+
+RAN, STOOD = "ran", "stood"
+SURE = {Verdict.WILL: RAN, Verdict.STANDS: STOOD}
+OPEN = ("done", "intended", "unknown")
+
+
+@dataclass(frozen=True)
+class Before:
+    """The effects as they were when the impact was foretold."""
+
+    seq: int
+    effects: dict[int, str]
+
+    @classmethod
+    def of(cls, run: Run) -> Before:
+        """As they are now."""
+        rows = Effect.objects.filter(run=run, undoes__isnull=True)
+        return cls(run.seq, dict(rows.values_list("pk", "status")))
+
+
+@dataclass(frozen=True)
+class Horizon:
+    """What happened until somebody was asked: (step, ran or stood) in order, and the gate."""
+
+    happened: list[tuple[str, str]]
+    asked: str
+    recovery: bool
+    ended: bool
+
+    @classmethod
+    def of(cls, run: Run, before: Before, gate: Gate | None) -> Horizon:
+        """As things stand now. The first new checkpoint is the move itself."""
+        rows = Checkpoint.objects.filter(run=run, seq__gt=before.seq + 1, kind__in=("step", "gate", "reused"))
+        happened = [
+            (step, RAN if kind == "step" else STOOD) for kind, step in rows.order_by("seq").values_list("kind", "step")
+        ]
+        return cls(happened, gate.step if gate else "", bool(gate and gate.kind == "recovery"), gate is None)
+
+
+def complaints(impact: Impact, before: Before, horizon: Horizon, run: Run) -> Iterator[str]:
+    """What was foretold and did not come true, and what happened and was not foretold."""
+    steps = [row for row in impact.ahead if not left_behind(row)]
+    yield from _of_steps(steps, horizon)
+    yield from _of_the_end(impact, steps, horizon)
+    yield from _of_effects(impact, before, run)
+
+
+def left_behind(row: Row) -> bool:
+    """Whether the row is an effect off the path, not a step to come."""
+    return row.verdict in (Verdict.UNDONE, Verdict.MAY_UNDONE, Verdict.CANNOT)
+
+
+def _of_steps(steps: list[Row], horizon: Horizon) -> Iterator[str]:
+    sure = []
+    for row in steps:
+        if row.verdict not in SURE or row.asks:
+            break
+        sure.append((row.step, SURE[row.verdict]))
+    if horizon.happened[: len(sure)] != sure:
+        yield f"foretold {sure} first, but {horizon.happened[: len(sure)]}"
+    happened = Counter(horizon.happened)
+    named = Counter((row.step, SURE[row.verdict]) for row in steps if row.verdict in SURE and not row.asks)
+    loose = {row.step for row in steps if row.verdict is Verdict.MAY}
+    for (step, how), count in named.items():
+        if happened[step, how] < count and not _stopped_before(steps, horizon):
+            yield f"{step} {how} {happened[step, how]} times, foretold {count}"
+    for (step, how), count in happened.items():
+        if step not in loose and count > named[step, how]:
+            yield f"{step} {how} {count} times, which was not named: foretold {named[step, how]}"
+
+
+def _stopped_before(steps: list[Row], horizon: Horizon) -> bool:
+    """Whether somebody was asked where the impact says that they may be: then what follows is another decision."""
+    return any(row.asks and row.verdict is Verdict.MAY and row.step == horizon.asked for row in steps)
+
+
+def _of_the_end(impact: Impact, steps: list[Row], horizon: Horizon) -> Iterator[str]:
+    asking = {row.step for row in steps if row.asks}
+    if horizon.recovery:
+        yield f"a recovery gate at {horizon.asked}"
+    if horizon.asked and horizon.asked not in asking:
+        yield f"{horizon.asked} asked, which was not named: {sorted(asking)}"
+    if impact.asks and horizon.ended:
+        yield f"{impact.asks} was to ask, and nobody was asked"
+    if impact.ends and not horizon.ended:
+        yield f"the run was to end, and {horizon.asked} asked"
+
+
+def _of_effects(impact: Impact, before: Before, run: Run) -> Iterator[str]:
+    """Their fates at the end of the run, when everything that was left behind is settled."""
+    rows = {row.effect: row for row in impact.ahead if row.effect and left_behind(row)}
+    standing = {row.effect for row in impact.stands if row.effect}
+    for effect in Effect.objects.filter(run=run, undoes__isnull=True).order_by("pk"):
+        was = before.effects.get(effect.pk)
+        if was is None:
+            continue
+        row = rows.get(effect.pk)
+        what = f"effect {effect.pk} of {effect.step}, {was} before and {effect.status} now"
+        if row is None and effect.status != was and not (was == "kept" and effect.status == "done"):
+            yield f"{what}, was not named"
+        elif row is not None and row.verdict is Verdict.UNDONE and effect.status != "undone":
+            yield f"{what}, was to be undone"
+        elif row is not None and row.verdict is Verdict.CANNOT and effect.status not in ("done", "kept"):
+            yield f"{what}, was to stay as it is"
+        if effect.pk in standing and (was not in ("done", "kept") or effect.status not in ("done", "kept")):
+            yield f"{what}, was to stand"

@@ -1,0 +1,67 @@
+"""Every will, stands, undone and cannot comes true, every may goes one way or the other, nothing else happens.
+
+`IMPACT_SEEDS=5000:9000 pytest -n2 tests/impact_property` tries other seeds than those of every day.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import User
+
+from checkpoints import verify
+from tests.factories import ann, make_team
+from tests.factories.random_agents import Knobs
+
+from .holding import Before, Horizon, complaints
+from .living import Life, born
+
+FIRST, _, LAST = os.environ.get("IMPACT_SEEDS", "0:96").partition(":")
+AT_ONCE = 6
+KINDS = (
+    Knobs(),
+    Knobs(steps=(3, 8), effects=0.35, gates=0.2),
+    Knobs(steps=(10, 20), jumps=0.0, loops=0.0, ends=0.0, gates=0.05, range=(2, 1000)),
+    Knobs(steps=(5, 12), effects=0.5, loops=0.25, guarded=0.3, irreversible=0.1, range=(2, 3)),
+)
+
+
+@pytest.fixture(scope="module")
+def user() -> User:
+    return ann(make_team())
+
+
+@pytest.mark.parametrize("first", range(int(FIRST), int(LAST), AT_ONCE))
+def test_what_the_impact_says_comes_true(first: int, user: User, tmp_path: Path) -> None:
+    found = [
+        f"seed {seed}: {complaint}"
+        for seed in range(first, min(first + AT_ONCE, int(LAST)))
+        for complaint in tried(tmp_path, seed, user)
+    ]
+    assert found == []
+
+
+def tried(folder: Path, seed: int, user: User) -> list[str]:
+    """One life, one move, and what was said of it that did not come true."""
+    with born(folder, seed, user, KINDS[seed % len(KINDS)]) as life:
+        life.live()
+        for _ in range(life.rng.choice([0, 0, 1, 2])):
+            life.random_move().made(life.run, user)
+            life.live()
+        return moved(life, user)
+
+
+def moved(life: Life, user: User) -> list[str]:
+    """Foretell a move, make it, let the run go on."""
+    move = life.random_move()
+    impact = move.foretold(life.run)
+    before = Before.of(life.run)
+    move.made(life.run, user, seen=impact.digest())
+    gate = life.go_to_a_gate()
+    horizon = Horizon.of(life.run, before, gate)
+    life.go_to_the_end()
+    found = list(complaints(impact, before, horizon, life.run))
+    found += [str(problem) for problem in verify.verify_run(life.run)]
+    return [f"{move}: {complaint}" for complaint in found]

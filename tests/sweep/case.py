@@ -1,0 +1,144 @@
+"""One run with its people, in which one crash is asked for; whatever it breaks is recovered as in real life.
+
+Until the crash has happened every turn is a forked process that may crash; after it, turns are taken in this one.
+Nothing waits: leases and backoffs of the case's own run are aged.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import subprocess
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db.models.functions import Now
+
+from agents import recovery, rewinds, runner
+from agents.examples.refunds import Refunds
+from agents.models import Effect
+from agents.start import start_run
+from approvals.models import Gate
+from checkpoints import actors
+from checkpoints.models import Checkpoint, Run
+from tests.refunds.test_mail import MAILS
+
+from .outside import Outside
+
+MOST_TURNS = 60
+
+
+class Case:
+    """`wish` is what HOLDPOINT_CRASH says up to the hit; "" for a run that nothing disturbs."""
+
+    def __init__(self, hand: subprocess.Popen[str], outside: Outside, user: User, folder: Path, wish: str = "") -> None:
+        self.hand, self.outside, self.user = hand, outside, user
+        self.counted = folder / f"hits-{secrets.token_hex(4)}"
+        self.wish = wish
+        self.passed: Counter[str] = Counter()
+        self.asked: list[str] = []
+        self.run = Run()
+
+    @property
+    def armed(self) -> bool:
+        """Whether the crash is still to come."""
+        hit = int(self.wish.split(":")[2]) if self.wish else 0
+        return bool(self.wish) and (not self.counted.exists() or self.counted.stat().st_size < hit)
+
+    def start(self, agent: str, mail: str) -> None:
+        """Start a run over the bundled mail of that number, and let it go on."""
+        [input] = Refunds.inputs_from(next(MAILS.glob(f"{mail}-*.eml")))
+        self.run = start_run(agent, input, by=actors.SYSTEM, team=self.user.groups.get())
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Take turns until the run has ended, or asks for a review. Questions after a fault are answered truthfully."""
+        for _ in range(MOST_TURNS):
+            self.run.refresh_from_db()
+            if self.run.status not in Run.LIVE:
+                return
+            if self.run.status == Run.Status.WAITING:
+                gate = Gate.objects.open().get(run=self.run)
+                if gate.kind == Gate.Kind.REVIEW:
+                    return
+                self._answer(gate)
+            self._turn()
+        raise AssertionError(f"{self.run} is {self.run.status} at {self.run.next_step}, asked {self.asked[-3:]}")
+
+    def decide(self, verdict: str = "approve", **said: Any) -> None:
+        """Answer the review at which the run waits, and let it go on."""
+        gate = Gate.objects.open().get(run=self.run)
+        seen = bytes(gate.standing().digest)
+        gate.decide(by=self.user, verdict=verdict, seen=seen, key=secrets.token_hex(8), **said)
+        self.go_on()
+
+    def approve(self, amount: str) -> None:
+        """Agree to another amount than was proposed."""
+        standing = Gate.objects.open().get(run=self.run).standing().card.action("refund")
+        assert standing is not None
+        self.decide("edit", arguments={"refund": {**standing.arguments, "amount": amount}})
+
+    def rewind(self, step: str, feedback: str = "") -> None:
+        """A person sends the run back to where `step` was to come first, and it goes on."""
+        self._moved("rewind", to=self._before(step), feedback=feedback)
+
+    def edit(self, step: str, pointer: str, value: Any) -> None:
+        """A person changes the state in which `step` was to come first, and it goes on."""
+        self._moved("edit", at=self._before(step), patch=[{"op": "replace", "path": pointer, "value": value}])
+
+    def _before(self, step: str) -> int:
+        found = Checkpoint.objects.filter(run=self.run, next_step=step).order_by("seq").values_list("seq", flat=True)
+        return int(found[0])
+
+    def _moved(self, do: str, **how: Any) -> None:
+        """Whoever loses the answer looks whether the run was moved, and asks again where it was not."""
+        before = self.run.seq
+        if self.wish == "" or self.armed:
+            self._child(do=do, by=self.user.pk, how=how)
+            self.run.refresh_from_db()
+        if self.run.seq == before:
+            act: Callable[..., Any] = rewinds.rewind if do == "rewind" else rewinds.edit
+            act(self.run, by=self.user, **how)
+        self.go_on()
+
+    def _turn(self) -> None:
+        """One worker's turn; whoever had the run before is dead, or lets go of it."""
+        mine = Run.objects.filter(pk=self.run.pk)
+        mine.filter(status=Run.Status.RUNNING).update(lease_until=Now())
+        mine.filter(status=Run.Status.QUEUED).update(wake_at=None)
+        if self.wish == "" or self.armed:
+            self._child(do="advance")
+        else:
+            runner.advance(self.run.pk)
+
+    def _child(self, **asked: Any) -> None:
+        assert self.hand.stdin is not None
+        assert self.hand.stdout is not None
+        wish = f"{self.wish}:{self.counted}" if self.wish else ""
+        self.hand.stdin.write(json.dumps({"run": self.run.pk, "wish": wish, **asked}) + "\n")
+        self.hand.stdin.flush()
+        self.passed.update(json.loads(self.hand.stdout.readline())["passed"])
+
+    def _answer(self, gate: Gate) -> None:
+        """Say what somebody says who has looked at the provider and into the mailbox."""
+        question = gate.asked.question
+        assert question is not None
+        offered = {choice["id"] for choice in question["choices"]}
+        self.asked.append(f"{gate.title}: {gate.asked.summary}")
+        if recovery.UNDO_AGAIN in offered:
+            answer: dict[str, Any] = {"choice": recovery.UNDO_AGAIN}
+        elif recovery.HAPPENED in offered or recovery.WAS_DONE in offered:
+            aside = recovery.WAS_DONE in offered
+            row = Effect.objects.filter(run=self.run, step=gate.step, undoes=None, status="unknown").latest("pk")
+            result = self.outside.result_of(row)
+            yes, no = (
+                (recovery.WAS_DONE, recovery.WAS_NOT_DONE) if aside else (recovery.HAPPENED, recovery.NOT_HAPPENED)
+            )
+            answer = {"choice": no} if result is None else {"choice": yes, "value": result}
+        else:
+            answer = {"choice": recovery.RETRY}
+        seen = bytes(gate.standing().digest)
+        gate.decide(by=self.user, verdict="answer", seen=seen, key=secrets.token_hex(8), answer=answer)
