@@ -21,6 +21,7 @@ from checkpoints.ops import DROP, Append, Splice
 from checkpoints.store import Header, Snapshot
 from checkpoints.values import decode
 from checkpoints.verify import verify_run
+from tests.approvals.racing import meet_lock
 
 from .making import STEP, begin, make_plan, make_run, make_team
 from .test_claims import at_once
@@ -132,6 +133,26 @@ def test_of_many_forks_with_one_key_at_once_all_get_the_one_that_was_made() -> N
     assert Checkpoint.objects.filter(parent=start.id, kind="fork").count() == 1
     assert Hold.objects.filter(checkpoint=start.id).count() == 1
     assert Event.objects.filter(run_id=got[0], kind="run.forked").count() == 1
+
+
+def test_a_call_that_meets_one_with_its_key_not_committed_yet_answers_with_that_ones_run() -> None:
+    start, key = origin(), secrets.token_hex(8)
+    made: list[Run] = []
+    late = meet_lock(
+        lambda: made.append(store.fork(start.id, by=SYSTEM, key=key, writes={"n": 5})),
+        lambda: store.fork(start.id, by=SYSTEM, key=key, writes={"n": 6}),
+    )
+    assert late == made[0]
+    assert store.load(late).state["n"] == 5
+    assert Run.objects.filter(forked_from=start.id).count() == 1
+    plan, team, other = make_plan(), make_team(), secrets.token_hex(8)
+
+    def begin_with_key() -> Run:
+        return store.start(plan=plan, team=team, title="A run", values={}, first_step="one", by=SYSTEM, key=other)
+
+    late = meet_lock(lambda: made.append(begin_with_key()), begin_with_key)
+    assert late == made[1]
+    assert Run.objects.filter(team=team).count() == 1
 
 
 def test_many_forks_at_once_share_the_chunks_that_they_all_write() -> None:
