@@ -10,7 +10,7 @@ import httpx
 import pytest
 from django.core import mail as outbox
 
-from agents import EffectUnknown, registry
+from agents import EffectUnknown, registry, rewinds
 from agents.base import RunInfo
 from agents.examples import refunds_payments
 from agents.examples.refunds import Refunds
@@ -93,6 +93,25 @@ def test_what_the_run_itself_paid_is_no_news_to_it(world: World) -> None:
     assert world.refunds("20402") == [("147.90", "succeeded")]
     assert agent.refunded(order) == before == "0.00 EUR"
     assert Refunds(RunInfo(run.pk + 1, ""), 1).refunded(order) == "147.90 EUR"
+
+
+@pytest.mark.parametrize("others", [False, True])
+def test_a_finished_run_sent_back_asks_again_only_where_others_were_paid(others: bool, world: World) -> None:
+    """Its own refund, counted as a change of the world, would have asked people what they had answered already."""
+    mail, order = ("11", "20440") if others else ("14", "20391")
+    run = make_refund_run(mail)
+    decide(open_gate(run), ann(run.team), preconditions=[CONDITION])
+    assert advance_to_rest(run).status == "completed"
+    paid = world.refunds(order)
+    assert len(paid) == 1
+    if others:
+        world.refund("somebody else", f"ch_{order}", "1.00", "USD").raise_for_status()
+    rewinds.rewind(run, to=2, by=ann(run.team))  # the mail was read; the order is looked up again
+    advance_to_rest(run)
+    assert run.status == ("waiting" if others else "completed")
+    assert world.refunds(order)[: len(paid)] == paid
+    assert len(world.refunds(order)) == len(paid) + others
+    assert len(outbox.outbox) == 1
 
 
 def test_a_provider_that_cannot_be_asked_opens_no_gate_and_pays_nothing(world: World) -> None:
