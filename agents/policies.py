@@ -31,8 +31,7 @@ def catch(slice: Slice, spec: StepSpec, error: str) -> bool:
     """Go on with the step that catches this one's failure; says whether the slice goes on. Raises Fenced."""
     log.warning("step.caught", step=spec.name, by=spec.catch)
     writes = appended(slice.agent, spec.feedback, text=error, by=spec.name, at=slice.claim.clock())
-    note = f"It failed, and {spec.catch} takes over."
-    return slice.save("recovery", spec, writes, spec.catch, counts=False, notes=[note])
+    return slice.save("recovery", spec, writes, spec.catch, counts=False)
 
 
 def looping(slice: Slice, spec: StepSpec) -> bool:

@@ -38,6 +38,7 @@ RECOVERED = {
     "": Mark("ran", "edited", "play", "recovered"),
 }
 ASIDE = Mark("ran", "repair", "ask", "stepped aside to ask")
+CAUGHT = Mark("failed", "failed", "right", "failed, and caught")
 REOPENED = Mark("ran", "held", "hold", "asked again")
 REUSED = Mark("reused", "reused", "same", "reused")
 STOOD = Mark("reused", "reused", "same", "its answer stands")

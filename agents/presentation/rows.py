@@ -125,8 +125,10 @@ def _tell_gate(row: Row, saved: Saved, around: Around) -> None:
 def _tell_recovery(row: Row, saved: Saved, around: Around) -> None:
     gate = around.gate
     if gate is None and saved.next_step and saved.next_step != saved.step:
-        row.mark = marks.ASIDE  # it makes room for a question about an effect that was left behind
-        row.remarks.append(Remark(f"before it goes on with {saved.next_step}"))
+        caught = any(step.name == saved.step and step.kind == "step" for step in around.story.plan)
+        # Else it makes room for a question about an effect that was left behind.
+        row.mark = marks.CAUGHT if caught else marks.ASIDE
+        row.remarks.append(Remark(f"{'it goes' if caught else 'before it goes'} on with {saved.next_step}"))
         return
     _close(row, gate, marks.RECOVERED.get(gate.answer if gate else "", marks.RECOVERED[""]))
 

@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 from agents import policies
+from agents.presentation.timeline import build
+from agents.views.story import scene_of
 from checkpoints import store
 from checkpoints.models import Checkpoint, Run
 from tests.agents.driving import advance, advance_to_rest, answer, failures, make_run, open_gate, state, trail
+from tests.factories import ann
 
 from .killing import Hand, go_on
 
@@ -126,6 +129,16 @@ def test_a_worker_killed_when_its_guard_asks_asks_once(place: str, ledger: Path,
     hand.kill(run, place)
     go_on(run)
     assert (run.status, run.gates.count(), state(run)["times"]) == ("waiting", 1, 3)
+
+
+def test_a_catch_is_told_on_the_timeline_with_the_failure_that_it_caught() -> None:
+    run = advance(make_run("catcher", mode="hopeless"))
+    row = next(row for row in build(scene_of(run, ann(run.team)).story).rows if row.name == "clever")
+    assert (row.mark.word, [remark.text for remark in row.remarks]) == (
+        "failed, and caught",
+        ["it goes on with simple"],
+    )
+    assert [failure.error for failure in row.failures] == ["StepFailed: nothing to be done"]
 
 
 def test_the_checkpoint_of_a_catch_says_who_takes_over() -> None:

@@ -22,6 +22,8 @@ from tests.agents.driving import (
     state,
     trail,
 )
+from tests.factories import ann
+from tests.pages.clients import form_of, post, signed_in
 
 
 @pytest.fixture
@@ -221,3 +223,13 @@ def test_a_page_may_read_the_whole_of_what_was_said(ledger: Path) -> None:
     run = advance(make_run("drafter", ledger=str(ledger), mode="even", floor=2))
     row = Failure.objects.get(run=run, validator="even")
     assert bytes(row.traceback).decode() == "1 is odd\nmake it even"
+
+
+def test_the_gates_page_shows_what_was_refused_and_takes_it_by_its_form(ledger: Path) -> None:
+    run = advance(make_run("builder", ledger=str(ledger), floor=1000))
+    gate, reviewer = open_gate(run), ann(run.team)
+    page = signed_in(reviewer).get(f"/gates/{gate.pk}/").content.decode()
+    for words in ("fits: 3 is less than 1000", "Take what build returned as it is", "What build returned", ">product<"):
+        assert words in page
+    assert post(reviewer, gate, form_of(gate, "answer", answer="accept")).status_code == 303
+    assert (advance(run).status, state(run)["product"]) == ("completed", 3)
