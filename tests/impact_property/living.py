@@ -13,6 +13,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 
 from agents import Agent, impacts, registry, rewinds
+from agents.errors import RewindRefused
 from agents.start import start_run
 from approvals.impact import Impact
 from approvals.models import Gate
@@ -23,6 +24,7 @@ from tests.agents.driving import advance, advance_to_rest, decide, open_gate
 from tests.factories.random_agents import WORLD, Knobs, forget, load, random_input, random_value
 
 MOST_ANSWERS = 80
+MOST_TRIES = 20
 
 
 @dataclass(frozen=True)
@@ -40,13 +42,21 @@ class Move:
             return impacts.of_rewind(run, self.seq, self.feedback)
         return impacts.of_edit(run, self.seq, self.patch, self.feedback)
 
-    def made(self, run: Run, by: User, seen: str = "") -> None:
-        """Do it."""
+    def may_be_made(self, run: Run, by: User, seen: str = "") -> bool:
+        """Do it; False where it is refused because of an effect on the way that is not done any more."""
+        try:
+            self._make(run, by, seen)
+        except RewindRefused as refused:
+            assert "was undone since" in str(refused), refused
+            return False
+        run.refresh_from_db()
+        return True
+
+    def _make(self, run: Run, by: User, seen: str) -> None:
         if self.kind == "rewind":
             rewinds.rewind(run, to=self.seq, by=by, feedback=self.feedback, confirm=True, seen=seen)
         else:
             rewinds.edit(run, at=self.seq, patch=self.patch, by=by, feedback=self.feedback, seen=seen)
-        run.refresh_from_db()
 
 
 class Life:
@@ -85,6 +95,13 @@ class Life:
             decide(self.run, by=self.user)
             advance_to_rest(self.run)
         raise AssertionError(f"{self.run} still asks after {MOST_ANSWERS} answers")
+
+    def move(self) -> None:
+        """Somebody moves the run, in a way that is not refused."""
+        for _ in range(MOST_TRIES):
+            if self.random_move().may_be_made(self.run, self.user):
+                return
+        raise AssertionError(f"{self.run} could not be moved in {MOST_TRIES} ways")
 
     def random_move(self) -> Move:
         """A rewind to any of the run's checkpoints, or an edit of one, on whatever branch."""

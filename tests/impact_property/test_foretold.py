@@ -16,7 +16,7 @@ from tests.factories import ann, make_team
 from tests.factories.random_agents import Knobs
 
 from .holding import Before, Horizon, complaints
-from .living import Life, born
+from .living import MOST_TRIES, Life, born
 
 FIRST, _, LAST = os.environ.get("IMPACT_SEEDS", "0:96").partition(":")
 AT_ONCE = 6
@@ -48,17 +48,21 @@ def tried(folder: Path, seed: int, user: User) -> list[str]:
     with born(folder, seed, user, KINDS[seed % len(KINDS)]) as life:
         life.live()
         for _ in range(life.rng.choice([0, 0, 1, 2])):
-            life.random_move().made(life.run, user)
+            life.move()
             life.live()
         return moved(life, user)
 
 
 def moved(life: Life, user: User) -> list[str]:
     """Foretell a move, make it, let the run go on."""
-    move = life.random_move()
-    impact = move.foretold(life.run)
     before = Before.of(life.run)
-    move.made(life.run, user, seen=impact.digest())
+    for _ in range(MOST_TRIES):
+        move = life.random_move()
+        impact = move.foretold(life.run)
+        if move.may_be_made(life.run, user, seen=impact.digest()):
+            break
+    else:
+        return ["could not be moved"]
     gate = life.go_to_a_gate()
     horizon = Horizon.of(life.run, before, gate)
     life.go_to_the_end()
