@@ -59,7 +59,7 @@ class Walk:
     shaky: dict[int, Steps] = field(default_factory=dict)  # effects that may be undone before they could be adopted
     chances: list[Chance] = field(default_factory=list)
     judged: set[str] = field(default_factory=set)  # steps whose output may be refused
-    losses: list[tuple[int, Steps]] = field(default_factory=list)  # (place on the path, steps that may go back there)
+    losses: list[tuple[slice, Steps]] = field(default_factory=list)  # (stretch of the path, steps that may go back)
     asks: str = ""
     ahead: frozenset[str] | None = None
     ahead_on: Steps = NOTHING
@@ -226,7 +226,7 @@ class Walk:
         self.judged |= {spec.name} if wanted else set()
         places = {each.step: at for at, each in enumerate(self.path) if at >= self.target.sent and each.step in wanted}
         if places:
-            self.losses.append((min(places.values()), frozenset({spec.name})))
+            self.losses.append((slice(min(places.values()), len(self.path)), frozenset({spec.name})))
         return set(places)
 
     def _may_ask(self, spec: StepSpec) -> bool:
@@ -247,8 +247,8 @@ class Walk:
     def finished(self) -> list[Row]:
         """The rows, with what a repair may take back named as uncertain."""
         rows = list(self.rows)
-        for first, on in self.losses:
-            for entry in self.path[first:]:
+        for stretch, on in self.losses:
+            for entry in self.path[stretch]:
                 if entry.row >= 0:
                     rows[entry.row] = self._shaken(rows[entry.row], on)
         return rows + self._taken_back(rows)

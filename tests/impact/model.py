@@ -104,6 +104,7 @@ class Run:
     fork: bool = False
     status: str = "queued"
     ending: str = ""
+    refused: dict[str, int] = field(default_factory=dict)  # step -> its outputs refused since one was accepted
 
 
 class Engine:
@@ -134,7 +135,7 @@ class Engine:
             if gate.run == run_id and gate.kind == "open":
                 gate.kind = "withdrawn"
         state, fields = self._written(at, writes)
-        run.status, run.ending = "queued", ""
+        run.status, run.ending, run.refused = "queued", "", {}
         self._put(run, to, kind, at.next_step, at.next_step, state, fields)
         if kind == "rewind":
             self._order_again(run, self.plan.step(at.next_step))
@@ -157,7 +158,7 @@ class Engine:
         run, spec = self.runs[gate.run], self.plan.step(gate.step)
         head = self.points[run.head]
         gate.kind, gate.choice, gate.patch = kind, choice, dict(patch or {})
-        run.status = "queued"
+        run.status, run.refused = "queued", {}
         if gate.recovery:
             self._answer(run, gate, spec, head)
             return
@@ -245,8 +246,49 @@ class Engine:
                 self.trace.append(("reused", spec.name))
                 return
         writes, goto = self._call(spec, head)
-        self._land(run, "step", spec, writes, self._goes(spec, goto))
         self.trace.append(("ran", spec.name))
+        if not (spec.validators and self._refuses(spec, writes) and self._repaired(run, spec)):
+            self._land(run, "step", spec, writes, self._goes(spec, goto))
+            run.refused.pop(spec.name, None)
+
+    def _refuses(self, spec: StepSpec, writes: Mapping[str, Any]) -> bool:
+        self.clock += 1
+        return digests.of_value([spec.name, sorted(writes), self.clock])[0] % 2 == 0
+
+    def _repaired(self, run: Run, spec: StepSpec) -> bool:
+        """Send the run back for a better output; False where the rings are used up, and the output is taken."""
+        ring = run.refused.get(spec.name, 0) // spec.tries
+        producer = self._producer(run, spec, ring) if 0 < ring <= spec.rings else None
+        if ring and producer is None:
+            return False
+        run.refused[spec.name] = run.refused.get(spec.name, 0) + 1
+        to = run.head if producer is None else producer.parent
+        at = self.points[to]
+        words = {spec.feedback: [*at.state.get(spec.feedback, []), self._now()]} if spec.feedback else {}
+        state, fields = self._written(at, words)
+        self._put(run, to, "repair", spec.name, spec.name if producer is None else producer.step, state, fields)
+        return True
+
+    def _producer(self, run: Run, spec: StepSpec, ring: int) -> Point | None:
+        places = self.path(run)
+        reading, found = {len(places): spec}, set[int]()
+        for _ in range(ring):
+            makers = {self._maker(places, at, name) for at, reader in reading.items() for name in reader.reads}
+            new = {at for at in makers if at is not None} - found
+            if not new:
+                return None
+            found |= new
+            reading = {at: self.plan.step(places[at].step) for at in new}
+        return places[min(found)]
+
+    def _maker(self, places: list[Point], at: int, name: str) -> int | None:
+        for index in range(at - 1, 0, -1):
+            place = places[index]
+            if place.kind in SENT:
+                return None
+            if place.digest is not None and name in place.writes:
+                return index if self.plan.step(place.step).kind == "step" and place.kind in EXECUTED else None
+        return None
 
     def _gate(self, run: Run, spec: StepSpec, head: Point) -> None:
         asks = self._call(spec, head)
@@ -386,7 +428,7 @@ class Engine:
     def _forced(self, run: Run, step: str) -> bool:
         for point in reversed(self.path(run)):
             if not (point.kind in ("recovery", "reopen") and point.step == step):
-                return point.kind == "rewind"
+                return point.kind in ("rewind", "repair")
         return False
 
     def _put(

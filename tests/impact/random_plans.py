@@ -43,6 +43,9 @@ def make_plan(dice: Random) -> PlanSpec:
             given["ends"] = chance(dice, 0.1)
         if kind == "step":
             given["reads_world"] = chance(dice, 0.15)
+            if chance(dice, 0.2):
+                given |= {"validators": ("judge",), "rings": dice.randint(0, 2), "tries": dice.randint(1, 2)}
+                given["feedback"] = dice.choice(["", "feedback"])
         if kind == "effect":
             given["irreversible"] = chance(dice, 0.25)
             given["undo"] = "" if given["irreversible"] else "undo"
@@ -87,7 +90,7 @@ def make_method(step: StepSpec, salt: int, *, fickle: bool) -> Method:
 
 def written(name: str, seed: int) -> Any:
     if name != LIST:
-        return seed % 3
+        return seed % 2
     return [Append([seed % 2]), [seed % 2], Splice(0, 0, [seed % 2])][seed % 3]
 
 
@@ -108,7 +111,7 @@ def answer(engine: Engine, dice: Random, gate: Gate, *, agree: bool = False) -> 
     if roll < 0.5 or (agree and not spec.edits):
         engine.decide(gate, "approved")
     elif roll < 0.7 or agree:
-        patch = {name: dice.randint(0, 2) for name in spec.edits}
+        patch = {name: dice.randint(0, 1) for name in spec.edits}
         engine.decide(gate, "edited" if patch else "approved", patch=patch)
     elif roll < 0.75:
         engine.decide(gate, "expired")
@@ -134,5 +137,5 @@ def shake(engine: Engine, dice: Random, run: int) -> tuple[str, str, dict[str, A
     own = [point for point in engine.points.values() if point.run == run and point.next_step]
     at = dice.choice(own)
     kind = dice.choice(["rewind", "edit", "edit", "fork"])
-    writes = {name: dice.randint(0, 2) for name in dice.sample(FIELDS, dice.randint(0, 2))} if kind != "rewind" else {}
+    writes = {name: dice.randint(0, 1) for name in dice.sample(FIELDS, dice.randint(0, 2))} if kind != "rewind" else {}
     return kind, at.id, writes
