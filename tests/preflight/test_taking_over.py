@@ -118,6 +118,16 @@ def test_sent_back_to_before_the_upcast_it_is_brought_up_again(deploy: Deploy) -
     assert state(run)["reply"] == "Dear customer, about order A-1 look again"
 
 
+def test_the_step_that_it_is_sent_back_to_runs_though_an_upcast_lies_between(deploy: Deploy) -> None:
+    """Its record, of the same code on the same input, was once taken: what stood before the step was the upcast."""
+    run = waiting(deploy)
+    deploy("two_alike")
+    advance_to_rest(swept(run))
+    decide(run, "reject", then="back", back_to="find", comment="look again")
+    advance_to_rest(run)
+    assert trail(run)[5:] == [("rewind", "review"), ("upcast", "find"), ("step", "find"), ("step", "propose")]
+
+
 def test_an_approval_that_was_not_applied_yet_is_applied_and_then_asked_again_for_the_new_version(
     deploy: Deploy,
 ) -> None:
