@@ -176,7 +176,7 @@ def completed(card: Card, *, step: StepSpec, plan: PlanSpec, state: Mapping[str,
         back_to=tuple(card.back_to) or earlier,
         on_reject=card.on_reject or ("" if recovery else step.on_reject),
         on_expire=card.on_expire or step.on_expire,
-        question=card.question and {**card.question, "rejects": not recovery},
+        question=card.question if recovery or not card.question else {**card.question, "rejects": True},
     )
     faults = [*_identifier_faults(whole), *_allow_faults(whole, step), *_question_faults(whole)]
     faults += [*_quote_faults(whole, state), *_chart_faults(whole, state)]

@@ -183,7 +183,7 @@ class JobShop(Agent):
         began = time.monotonic()
         now = jobshop_schedules.situation(instance, plan, downtime, feedback)
         found = jobshop_solver.solved(now, seconds=self.config.seconds, workers=self.config.workers)
-        proof = "and nothing ends sooner" if found.proven else f"and nothing can end before {found.bound:,}"
+        proof = "and nothing could end sooner" if found.proven else f"and nothing can end before {found.bound:,}"
         how = f"The global plan sets {jobshop_words.count(len(now.free), 'operation')} anew, {proof}."
         made = jobshop_schedules.repair(now, found.starts, seconds=time.monotonic() - began, how=how)
         self.note(f"{how} It ends at {jobshop_words.number(made.makespan)}.")
@@ -216,7 +216,7 @@ class JobShop(Agent):
         )
         return Card(
             title=f"Machine {downtime.machine} is down: choose how {source.name} goes on",
-            summary=jobshop_words.summary(downtime, plan, local_repair, global_plan),
+            summary=jobshop_words.summary(downtime, plan, local_repair, global_plan, kept=sorted(heeded.kept)),
             resource=f"{source.name}, {jobshop_words.count(instance.size, 'operation')}",
             risk="medium",
             reasons=jobshop_words.reasons(
@@ -259,7 +259,7 @@ class JobShop(Agent):
         """Publish the chosen schedule on the shop floor's board."""
         schedule = local_repair if chosen == "local" else global_plan
         published = jobshop_floor.publish(source.name, schedule, key)
-        self.note(f"Published as {published.file}; the schedule ends at {jobshop_words.number(schedule.makespan)}.")
+        self.note(f"Published under the key {key[:8]}; the schedule ends at {jobshop_words.number(schedule.makespan)}.")
         return {"published": published}
 
     def on_the_board(self, *, key: str) -> dict[str, Any] | None:

@@ -41,11 +41,12 @@ def label(name: str, repair: Repair) -> str:
     return f"{name}: ends at {number(repair.makespan)}, {count(repair.moved, 'operation')} moved"
 
 
-def summary(downtime: Downtime, plan: Schedule, local: Repair, whole: Repair) -> str:
-    """The agent's account of the two."""
+def summary(downtime: Downtime, plan: Schedule, local: Repair, whole: Repair, *, kept: Sequence[int]) -> str:
+    """The agent's account of the two. `kept`: the jobs that were not to be moved."""
+    asked = f" Kept as asked: {'job' if len(kept) == 1 else 'jobs'} {', '.join(map(str, kept))}." if kept else ""
     return (
         f"Machine {downtime.machine} stops at {number(downtime.since)} and is back at {number(downtime.until)}. "
-        f"The plan ended at {number(plan.makespan)}. {local.how} {whole.how}"
+        f"The plan ended at {number(plan.makespan)}. {local.how} {whole.how}{asked}"
     )
 
 

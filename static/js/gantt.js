@@ -7,7 +7,7 @@ class Gantt extends HTMLElement {
     this.addEventListener("click", (event) => this.keep(this.job(event)));
     const now = this.querySelector('line[data-kind="now"]');
     const room = this.scrollWidth - this.clientWidth;
-    if (now && room > 0) this.scrollLeft = (parseFloat(now.getAttribute("x1")) / 100) * this.scrollWidth - this.clientWidth / 4;
+    if (now && room > 0) this.scrollLeft = (parseFloat(now.getAttribute("x1")) / 100) * this.scrollWidth - this.clientWidth * 0.4;
   }
 
   job(event) {
