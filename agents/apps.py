@@ -11,8 +11,11 @@ class AgentsConfig(AppConfig):
         """Listen for the doorbell, and offer the agents' own code as the truth about an edit and about resuming."""
         from checkpoints.signals import run_needs_attention
 
-        from . import doorbell, preflights, validation
+        from approvals.impact import sources
+
+        from . import doorbell, impacts, preflights, validation
 
         run_needs_attention.connect(doorbell.on_attention, dispatch_uid="agents.doorbell")
         validation.register()
         preflights.register()
+        sources.register(impacts.history_of)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from .views import decisions, gates, inbox
+from .views import decisions, gates, impacts, inbox
 
 urlpatterns = [
     path("", inbox.page, name="inbox"),
@@ -13,5 +13,6 @@ urlpatterns = [
     path("gates/<int:gate_id>/status/", gates.status, name="gate_status"),
     path("gates/<int:gate_id>/preview/", gates.preview, name="gate_preview"),
     path("gates/<int:gate_id>/values/", gates.value, name="gate_value"),
+    path("gates/<int:gate_id>/impacts/", impacts.create, name="gate_impacts"),
     path("gates/<int:gate_id>/decisions/", decisions.create, name="decisions"),
 ]

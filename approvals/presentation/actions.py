@@ -95,6 +95,7 @@ class Typed:
     posted: Mapping[str, str] = field(default_factory=dict)
     arguments: Mapping[str, Any] = field(default_factory=dict)
     errors: Sequence[Problem] = ()
+    patch: Sequence[Mapping[str, Any]] = ()  # on the gate's state, where what was typed is a valid edit
 
 
 def prefix(action: Action) -> str:

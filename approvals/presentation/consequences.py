@@ -1,21 +1,24 @@
-"""What each choice at a gate would do. Pure, over the plan, the path so far and the card.
+"""What a choice would do, as a page shows it: an impact in words and as a drawing.
 
-Always in one order: run, keep, undo, cannot undo, people. A count first, then names. Nothing is promised that
-the plan does not say: an effect that has run is named as staying done, never as taken back.
+Always in one order: run, keep, undo, cannot undo, people. A count first, then names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from approvals.cards import Card
-from checkpoints.plans import PlanSpec, StepSpec
+from approvals.impact import result as foretold
+from approvals.impact.result import names
+
+from .times import lasting
 
 DRAWN_BEFORE, DRAWN_AFTER = 8, 6  # nodes of a track
+KEPT_NAMES = 6  # of what is kept, told one by one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,130 +50,132 @@ class Impact:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Situation:
-    """What is known when a gate is shown. `done`: names of the steps on the path, in order, without the gate."""
+class People:
+    """Who agreed so far, and how many have to."""
 
-    plan: PlanSpec
-    gate_step: str
-    card: Card
-    done: Sequence[str] = ()
-    agreed: int = 0  # people who agreed to what stands now
+    agreed: int = 0
     quorum: int = 1
-    agreed_names: Sequence[str] = field(default_factory=tuple)
-
-    def ahead(self) -> list[StepSpec]:
-        """The steps from the gate to the next gate, or to the end."""
-        names = [step.name for step in self.plan.steps]
-        if self.gate_step not in names:
-            return []
-        found = []
-        for step in self.plan.steps[names.index(self.gate_step) + 1 :]:
-            found.append(step)
-            if step.kind == "gate":
-                break
-        return found
-
-    def effects_done(self) -> list[StepSpec]:
-        known = {step.name: step for step in self.plan.steps}
-        return [known[name] for name in self.done if name in known and known[name].kind == "effect"]
+    names: Sequence[str] = field(default_factory=tuple)
 
 
-def approve(now: Situation, *, edited: bool = False) -> Impact:
+def drawn(
+    told: foretold.Impact, heading: str, *, step: str = "", people: Row | None = None, later: bool = False
+) -> Impact:
+    """An impact as a page shows it: run, reuse, undo, cannot undo, people.
+
+    `step` ends the heading; `people` is the last row; `later`: nothing runs before others have agreed.
+    """
+    rows = [
+        _run(told, later=later),
+        _may(told),
+        _keep(told),
+        _undo("Undo", told.undone),
+        _undo("May undo", told.may_undone),
+        _oneway(told),
+        people,
+    ]
+    return Impact(heading=heading, step=step, rows=tuple(row for row in rows if row), marks=_marks(told, later=later))
+
+
+def approve(told: foretold.Impact, now: People, *, edited: bool = False) -> Impact:
     """Approve as proposed, or with the reader's edit."""
-    ahead = now.ahead()
-    run = [step for step in ahead if step.kind != "gate"]
-    asks = next((step for step in ahead if step.kind == "gate"), None)
     left = now.quorum - (1 if edited else now.agreed + 1)
-    rows = [
-        Row(
-            effect="run",
-            title=f"Run {len(run)}" if left <= 0 else f"Run {len(run)}, later",
-            names=names(run),
-            said=f"then {asks.name} asks again" if asks else "",
-        ),
-        keep(now.done, said="nothing runs again"),
-        oneway(step for step in run if step.irreversible or irreversible(now.card, step.name)),
-        people(now, left=left, edited=edited),
-    ]
-    return Impact(
-        heading="If you approve with your edit" if edited else "If you approve as proposed",
-        rows=tuple(row for row in rows if row),
-        marks=("reused",) * len(now.done) + ("held",) + ("run" if left <= 0 else "ahead",) * len(ahead),
-    )
+    heading = "If you approve with your edit" if edited else "If you approve as proposed"
+    return drawn(told, heading, people=_agreeing(now, left=left, edited=edited), later=left > 0)
 
 
-def stop(now: Situation) -> Impact:
+def answer(told: foretold.Impact, now: People) -> Impact:
+    """One answer to a question."""
+    left = now.quorum - (now.agreed + 1)
+    return drawn(told, "If you answer so", people=_agreeing(now, left=left, edited=False), later=left > 0)
+
+
+def stop(told: foretold.Impact) -> Impact:
     """Reject, and the run ends."""
-    rows = [
-        Row(effect="run", title="Run 0", said="the run ends as rejected"),
-        stays(now.effects_done()),
-        Row(effect="people", title="Closes now", said="one rejection is enough"),
-    ]
+    closes = Row(effect="people", title="Closes now", said="one rejection is enough")
+    made = drawn(told, "If you stop the run", people=closes)
+    first = Row(effect="run", title="Run 0", said="the run ends as rejected")
+    done = [row for row in told.kept if row.kind == "effect"]
+    stays = Row(effect="oneway", title=f"Stays done {len(done)}", names=names(done), said="this does not take it back")
+    rest = [row for row in made.rows if row.effect in ("undo", "oneway", "people")]
     return Impact(
-        heading="If you stop the run",
-        rows=tuple(row for row in rows if row),
-        marks=("reused",) * len(now.done) + ("held",) + ("ahead",) * len(now.ahead()),
+        heading=made.heading, rows=(first, *([stays] if done else []), *rest), marks=(*made.marks, *["ahead"] * 2)
     )
 
 
-def back(now: Situation, step: str) -> Impact:
+def back(told: foretold.Impact, step: str) -> Impact:
     """Reject, and the run goes back to `step` with feedback."""
-    at = last_of(now.done, step)
-    again = list(now.done[at:]) if at is not None else [step]
-    kept = now.done[:at] if at is not None else now.done
-    redone = [each for each in now.effects_done() if each.name in again]
-    rows = [
-        Row(effect="run", title=f"Run {len(again)}", names=tuple(again), said="then ask again"),
-        keep(kept, said=""),
-        stays(redone),
-        Row(effect="people", title="Closes now", said="one rejection is enough; the agent reads your feedback"),
-    ]
-    return Impact(
-        heading="If you send it back to",
-        step=step,
-        rows=tuple(row for row in rows if row),
-        marks=("reused",) * len(kept) + ("run",) * len(again) + ("held",) + ("ahead",) * len(now.ahead()),
+    closes = Row(effect="people", title="Closes now", said="one rejection is enough; the agent reads your feedback")
+    return drawn(told, "If you send it back to", step=step, people=closes)
+
+
+def _run(told: foretold.Impact, *, later: bool) -> Row:
+    """What certainly runs, how long that took last, and who is asked then."""
+    took = sum((row.took for row in told.will if row.took), timedelta())
+    about = f"about {lasting(took)}" if took >= timedelta(seconds=1) else ""
+    then = f"then {told.asks} asks" if told.asks else "then the run ends" if told.ends and told.will else ""
+    nothing = "the run ends" if told.ends and not told.will else ""
+    said = ", ".join(filter(None, [about, then, nothing]))
+    return Row(
+        effect="run", title=f"Run {len(told.will)}{', later' if later else ''}", names=names(told.will), said=said
     )
 
 
-def last_of(done: Sequence[str], step: str) -> int | None:
-    """Where `step` ran last on the path."""
-    return max((at for at, name in enumerate(done) if name == step), default=None)
-
-
-def names(steps: Iterable[StepSpec]) -> tuple[str, ...]:
-    return tuple(step.name for step in steps)
-
-
-def irreversible(card: Card, effect: str) -> bool:
-    return any(action.irreversible and action.effect == effect for action in card.actions)
-
-
-def keep(done: Sequence[str], *, said: str) -> Row | None:
-    return Row(effect="reuse", title=f"Keep {len(done)}", said=said or ", ".join(done)) if done else None
-
-
-def oneway(steps: Iterable[StepSpec]) -> Row | None:
-    found = names(steps)
-    return Row(effect="oneway", title="Cannot undo", names=found, said="once done") if found else None
-
-
-def stays(done: Sequence[StepSpec]) -> Row | None:
-    """Effects that ran before this gate: nothing here takes them back."""
-    if not done:
+def _may(told: foretold.Impact) -> Row | None:
+    """What may run, or ask, and on whose output that depends."""
+    rows = [*told.may, *(row for row in told.asking if row.verdict is foretold.Verdict.MAY)]
+    if not rows:
         return None
-    return Row(effect="oneway", title=f"Stays done {len(done)}", names=names(done), said="this does not take it back")
+    return Row(effect="run", title=f"May run {len(names(rows))}", names=names(rows), said=_depends(rows))
 
 
-def people(now: Situation, *, left: int, edited: bool) -> Row:
-    if edited and now.agreed_names:
-        who = " and ".join(now.agreed_names)
+def _keep(told: foretold.Impact) -> Row | None:
+    if not told.stands:
+        return None
+    stands = names(told.stands)
+    said = ", ".join(stands) if len(stands) <= KEPT_NAMES else f"up to {stands[-1]}"
+    return Row(effect="reuse", title=f"Keep {len(told.stands)}", said=f"{said}; nothing of it runs again")
+
+
+def _undo(title: str, rows: Sequence[foretold.Row]) -> Row | None:
+    if not rows:
+        return None
+    may = [row for row in rows if row.verdict is foretold.Verdict.MAY_UNDONE]
+    said = f"unless the run comes to it again with the same input; {_depends(rows)}".rstrip("; ") if may else ""
+    return Row(effect="undo", title=f"{title} {len(rows)}", names=names(rows), said=said)
+
+
+def _oneway(told: foretold.Impact) -> Row | None:
+    """What was done and stays done, and what runs now and is final then."""
+    left = names(told.cannot)
+    found = tuple(dict.fromkeys([*left, *names(told.final)]))
+    if not found:
+        return None
+    said = "once done" if not left else "done before, and stays done" if not told.final else "done before, or once done"
+    return Row(effect="oneway", title="Cannot undo", names=found, said=said)
+
+
+def _depends(rows: Sequence[foretold.Row]) -> str:
+    on = tuple(dict.fromkeys(name for row in rows for name in row.on))
+    return f"depends on {', '.join(on)}" if on else ""
+
+
+def _agreeing(now: People, *, left: int, edited: bool) -> Row:
+    if edited and now.names:
+        who = " and ".join(now.names)
         return Row(effect="people", title="Ask again", said=f"{who} agreed to what it was, so that no longer counts")
-    agreed = now.quorum - max(left, 0)
-    title = f"{agreed} of {now.quorum}"
+    title = f"{now.quorum - max(left, 0)} of {now.quorum}"
     if left <= 0:
         return Row(effect="people", title=title, said="agreed, runs at once")
     return Row(effect="people", title=title, said=f"then {left} more must agree before anything runs")
+
+
+def _marks(told: foretold.Impact, *, later: bool) -> tuple[str, ...]:
+    """The track: what is kept, the hold line, and what comes, each effect that is undone by its own mark."""
+    verdict = foretold.Verdict
+    words = {verdict.WILL: "ahead" if later else "run", verdict.STANDS: "reused", verdict.UNDONE: "undone"}
+    ahead = [words.get(row.verdict, "ahead") for row in told.ahead]
+    return (*["reused"] * len(told.kept), "held", *ahead)
 
 
 def draw(marks: Sequence[str], *, label: str) -> SafeString:

@@ -19,7 +19,7 @@ from checkpoints.models import Checkpoint
 from checkpoints.plans import PlanSpec, spec_of
 from checkpoints.snapshots import Snapshot
 
-from . import actions, agreement, consequences, gantt, outcomes, preconditions, quotes, unseen, untrusted
+from . import actions, agreement, consequences, foretold, gantt, outcomes, preconditions, quotes, unseen, untrusted
 from .actions import Typed
 
 STEPS = 24  # shown in the compact list
@@ -188,26 +188,29 @@ class GatePage:
         return found[::-1]
 
     @cached_property
-    def situation(self) -> consequences.Situation:
-        done = [step.name for step in self.steps if step.kind == Checkpoint.Kind.STEP]
-        return consequences.Situation(
-            plan=self.plan, gate_step=self.gate.step, card=self.card, done=done,
-            agreed=self.agreement.agreed, quorum=self.agreement.quorum, agreed_names=self.agreement.names,
-        )  # fmt: skip
+    def future(self) -> foretold.Foretold:
+        return foretold.Foretold(self.gate, self.card, self.snapshot, self.proposal.state_patch)
+
+    @cached_property
+    def people(self) -> consequences.People:
+        agreed = self.agreement
+        return consequences.People(agreed=agreed.agreed, quorum=agreed.quorum, names=tuple(agreed.names))
 
     @cached_property
     def impacts(self) -> dict[str, consequences.Impact]:
+        approved = self.future.approve()
+        edited = self.future.with_patch([dict(each) for each in self.typed.patch]) if self.typed.patch else approved
         return {
-            "approve": consequences.approve(self.situation),
-            "edit": consequences.approve(self.situation, edited=True),
-            "stop": consequences.stop(self.situation),
+            "approve": consequences.approve(approved, self.people),
+            "edit": consequences.approve(edited, self.people, edited=True),
+            "stop": consequences.stop(self.future.stop()),
         }
 
     @cached_property
     def backs(self) -> list[tuple[str, consequences.Impact]]:
         """The steps the run can be sent back to, the nearest first, each with what that does."""
         nearest = list(reversed(self.card.back_to))
-        return [(step, consequences.back(self.situation, step)) for step in nearest]
+        return [(step, consequences.back(self.future.back(step), step)) for step in nearest]
 
     @property
     def chosen_back(self) -> str:
@@ -288,6 +291,17 @@ class GatePage:
     @property
     def last_steps(self) -> list[Step]:
         return self.steps[-STEPS:]
+
+    @cached_property
+    def asked(self) -> list[tuple[actions.Answer, consequences.Impact | None]]:
+        """Each answer with what it does."""
+        return [(each, self._answered(each.id)) for each in self.answers]
+
+    def _answered(self, choice: str) -> consequences.Impact | None:
+        if self.gate.kind != Gate.Kind.RECOVERY:
+            return self.impacts["approve"]
+        told = self.future.answer(choice)
+        return None if told is None else consequences.answer(told, self.people)
 
     @cached_property
     def answers(self) -> list[actions.Answer]:

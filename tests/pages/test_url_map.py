@@ -22,7 +22,11 @@ from tests.pages.clients import form_of, signed_in
 ELSEWHERE = re.compile(r"accounts/|admin/|healthz|readyz|api/|static/")
 # Lists of what is the reader's own: an outsider gets an empty one.
 LISTS = frozenset({"inbox", "inbox_list", "runs"})
-WRITES = frozenset({"decisions", "run-cancellations"})  # POSTed to; everything else is only looked at
+# POSTed to; everything else is only looked at.
+MOVES = {"run-cancellations", "run-rewinds", "run-edits", "run-forks", "run-settlements"}
+MAY_MOVE = "checkpoints.rewind_run"
+FORMS = frozenset({"checkpoint-edit", "checkpoint-fork"})  # shown to those who may write
+WRITES = frozenset({"decisions", "gate_impacts", "run-impacts", *MOVES})
 
 
 def patterns(found: list[Any], before: str = "") -> Iterator[tuple[str, URLPattern]]:
@@ -95,6 +99,8 @@ def test_a_reader_may_not_write(route: str) -> None:
 
 @pytest.mark.parametrize("route", LOOKED_AT)
 def test_what_it_shows_is_kept_by_no_cache(route: str) -> None:
-    answer = signed_in(make_user("Rita Reader", gate().team)).get(address(route))
+    team = gate().team
+    reader = make_user("Bob", team, may=(MAY_MOVE,)) if OURS[route] in FORMS else make_user("Rita Reader", team)
+    answer = signed_in(reader).get(address(route))
     assert answer.status_code == 200
     assert "no-store" in answer["Cache-Control"]

@@ -1,0 +1,90 @@
+"""What each choice at an open gate would do: the gate as it stands, put into the facts that an impact is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+from approvals import binding
+from approvals.cards import Card
+from approvals.impact import Impact, choices, impact
+from approvals.impact.choices import Saved
+from approvals.impact.facts import GateFact, GrantFact, History, Target
+from approvals.impact.sources import history_of
+from approvals.models import Gate
+from checkpoints import patch, store
+from checkpoints.ops import DROP
+from checkpoints.patch import Op
+from checkpoints.store import Snapshot
+
+
+class Foretold:
+    """The impacts of one gate; the history is read once, when the first is asked for."""
+
+    def __init__(self, gate: Gate, card: Card, snapshot: Snapshot, standing: Sequence[Op]) -> None:
+        self.gate, self.card, self.snapshot, self.standing = gate, card, snapshot, list(standing)
+
+    @cached_property
+    def history(self) -> History:
+        return history_of(self.gate.run)
+
+    @cached_property
+    def fact(self) -> GateFact:
+        found = next((each for each in self.history.gates if each.id == self.gate.pk), None)
+        return found or GateFact(
+            id=self.gate.pk, run=self.gate.run_id, seq=self.snapshot.seq, step=self.gate.step, input_digest=None
+        )
+
+    @cached_property
+    def saved(self) -> Saved:
+        """The state that the gate shows."""
+        return Saved(self.snapshot.state, self.snapshot.fields)
+
+    def approve(self) -> Impact:
+        """People agree to what stands, with any edit in it."""
+        return self.with_patch(self.standing)
+
+    def with_patch(self, operations: Sequence[Op]) -> Impact:
+        """People agree to the gate's state after a JSON Patch. Raises ValueRefused."""
+        state = patch.apply(list(operations), self.snapshot.state)
+        writes = {
+            name: state.get(name, DROP)
+            for name in {*state, *self.snapshot.state}
+            if name not in self.snapshot.state or state.get(name) is not self.snapshot.state[name]
+        }
+        now = self.saved.with_writes(writes)
+        decision = "edited" if operations else "approved"
+        return self._told(choices.approving(self.history, self.fact, now, grants=self._grants(now), decision=decision))
+
+    def stop(self) -> Impact:
+        """Reject, and the run ends."""
+        return self._told(choices.stopping(self.history, self.fact, self.saved))
+
+    def back(self, step: str) -> Impact:
+        """Reject, and the run goes back to `step`."""
+        start = choices.last_start(self.history, step)
+        before = None
+        if start is not None and start.parent:
+            snapshot = store.load_checkpoint(UUID(hex=start.parent))
+            before = Saved(snapshot.state, snapshot.fields)
+        return self._told(choices.going_back(self.history, self.fact, step, self.saved, before=before))
+
+    def answer(self, choice: str) -> Impact | None:
+        """One answer to a question; None for one of which nothing is known."""
+        target = choices.answering(self.history, self.fact, choice, self.saved)
+        return None if target is None else self._told(target)
+
+    def _told(self, target: Target) -> Impact:
+        return impact(self.history, target)
+
+    def _grants(self, now: Saved) -> list[GrantFact]:
+        """The rights that an agreement would give, with what it covers."""
+        allowed = binding.pairs(self.card.actions, self.card.allows)
+        shown = {patch.tokens(action.pointer)[0] for action in self.card.actions if action.pointer}
+        return [GrantFact(effect=effect, fields=self._covered(effect, shown, now)) for _, effect in allowed]
+
+    def _covered(self, effect: str, shown: set[str], now: Saved) -> dict[str, Any]:
+        bound = binding.bound_names(self.history.plan, gate_step=self.gate.step, effect=effect)
+        return {name: now.fields[name] for name in {*shown, *bound} if name in now.fields}
