@@ -163,10 +163,8 @@ class Changes:
         self.ops.append([verb, name, *place, *mark, len(lines)])
         if not lines and not delete:
             return
-        if start == len(old):
-            self.parts[name] = parts.append(series, lines)
-        else:
-            self.parts[name] = parts.splice(series, old, start, delete, lines)
+        at_end = start == len(old)
+        self.parts[name] = parts.append(series, lines) if at_end else parts.splice(series, old, start, delete, lines)
         self.edits.append(_Edit(name, lines, old, start, delete))
         self._take(lines, [line.text for line in lines])
 
