@@ -82,14 +82,13 @@ def way(plan: Versioned, known: Mapping[tuple[str, str], Registered]) -> Way | N
     """How runs of this plan go on; None where its own version is known, or where no upcasters lead to one that is."""
     if (plan.agent, plan.version) in known:
         return None
-    mine = {version: each for (name, version), each in known.items() if name == plan.agent}
-    steps = {(each.since, each.to): each for agent in mine.values() for each in upcasters_of(agent.agent)}
-    chains = _chains(plan.version, list(steps.values()))
-    reached = [version for version in mine if version in chains]
-    if not reached:
-        return None
-    newest = max(reached, key=natural)
-    return Way(plan.version, mine[newest], tuple(chains[newest]))
+    found = _ways(plan, known)
+    return found[max(found, key=natural)] if found else None
+
+
+def way_to(version: str, plan: Versioned, known: Mapping[tuple[str, str], Registered]) -> Way | None:
+    """How a state of this plan becomes one of that version, wherever its runs stay; None where none leads there."""
+    return _ways(plan, known).get(version)
 
 
 def apply(way: Way, state: Mapping[str, Any]) -> dict[str, Any]:
@@ -144,6 +143,18 @@ def natural(version: str) -> list[tuple[int, str]]:
 def _said(method: Any) -> Method | None:
     said = getattr(method, MARK, None) or getattr(getattr(method, "__func__", None), MARK, None)
     return said if isinstance(said, Method) and said.kind == "upcast" else None
+
+
+def _ways(plan: Versioned, known: Mapping[tuple[str, str], Registered]) -> dict[str, Way]:
+    """The way to every other registered version that upcasters lead to."""
+    mine = {version: each for (name, version), each in known.items() if name == plan.agent}
+    steps = {(each.since, each.to): each for agent in mine.values() for each in upcasters_of(agent.agent)}
+    chains = _chains(plan.version, list(steps.values()))
+    return {
+        version: Way(plan.version, mine[version], tuple(chain))
+        for version, chain in chains.items()
+        if version in mine and chain
+    }
 
 
 def _chains(since: str, upcasters: list[Upcaster]) -> dict[str, list[Upcaster]]:

@@ -16,10 +16,11 @@ from checkpoints.ops import DROP
 from checkpoints.patch import Op
 from checkpoints.store import Snapshot
 
-from . import environment, fields, leaving, registry
+from . import environment, fields, leaving, registry, upcasting
 from .environment import Environment
-from .errors import InputRefused, RewindRefused, UnknownAgent
+from .errors import InputRefused, RewindRefused, UnknownAgent, UpcastFailed
 from .history import Path
+from .upcasting import Way
 
 
 @dataclass(frozen=True)
@@ -67,19 +68,24 @@ def plan_row_of(run: Run, seq: int) -> Plan:
     return Checkpoint.objects.select_related("plan").get(run=run, seq=seq).plan
 
 
-def edited(run: Run, target: Snapshot, operations: Sequence[Op], *, plan_id: int = 0) -> dict[str, Any]:
+def edited(
+    run: Run, target: Snapshot, operations: Sequence[Op], *, plan_id: int = 0, way: Way | None = None
+) -> dict[str, Any]:
     """The fields that a JSON Patch changes, as they will be saved; checked by its own plan unless another is given.
 
-    Raises RewindRefused with every error at once.
+    With a `way`, the patched state is brought up to that version. Raises RewindRefused with every error at once.
     """
     known = registry.plans().get(plan_id or target.plan_id)
     if known is None:
         raise RewindRefused("This server does not have the agent's version, so it cannot check an edit of its state.")
     try:
         state = patches.apply(list(operations), target.state)
+        state = state if way is None else upcasting.apply(way, state)
         whole = fields.normalised(known.agent.State, state)
     except ValueRefused as error:
         raise RewindRefused("The edit does not fit.", [{"pointer": error.pointer, "message": error.reason}]) from error
+    except UpcastFailed as error:
+        raise RewindRefused(str(error), error.errors) from error
     except ValidationError as error:
         raise RewindRefused("The edited state is none that the agent takes.", fields.errors_of(error)) from error
     made = {name: whole[name] for name in state if name in whole}
@@ -103,10 +109,12 @@ def wanted(
     recorded = plan_row_of(run, at)
     plan = _version(recorded, version)
     steps = registry.plans()[plan.pk].spec.steps if plan.pk in registry.plans() else ()
-    if plan.pk != recorded.pk and target.next_step not in {step.name for step in steps}:
-        raise RewindRefused(f"{plan} has no step {target.next_step}, with which the fork would go on.")
-    writes = edited(run, target, patch, plan_id=plan.pk) if patch or plan.pk != recorded.pk else {}
-    return Wanted(plan, target.next_step, writes, _environment(run, plan, config))
+    way = upcasting.way_to(plan.version, recorded, registry.agents()) if plan.pk != recorded.pk else None
+    next_step = target.next_step if way is None else way.step(target.next_step)
+    if plan.pk != recorded.pk and next_step not in {step.name for step in steps}:
+        raise RewindRefused(f"{plan} has no step {next_step}, with which the fork would go on.")
+    writes = edited(run, target, patch, plan_id=plan.pk, way=way) if patch or plan.pk != recorded.pk else {}
+    return Wanted(plan, next_step, writes, _environment(run, plan, config))
 
 
 def _version(recorded: Plan, version: str) -> Plan:

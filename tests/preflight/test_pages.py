@@ -16,7 +16,7 @@ from checkpoints import artifacts
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Run
 from tests.agents.driving import advance_to_rest, make_run, open_gate
-from tests.factories import MEMBER, ann, bob, make_gate, make_team
+from tests.factories import ann, bob, make_gate, make_team
 from tests.pages.clients import form_of, post, signed_in
 
 from .conftest import Deploy
@@ -25,7 +25,7 @@ from .conftest import Deploy
 def waiting(deploy: Deploy, module: str = "one", **input: Any) -> Gate:
     """The gate at which a run stands; ann of its team may decide it and cancel the run."""
     deploy(module)
-    team = make_team(may=(*MEMBER, "checkpoints.rewind_run"))
+    team = make_team()
     return open_gate(advance_to_rest(make_run("porter", team=team, **({"order": "A-1"} | input))))
 
 
@@ -113,7 +113,7 @@ def test_a_reader_who_may_not_decide_sees_it_too(deploy: Deploy) -> None:
 
 
 def test_where_nobody_knows_the_code_it_is_amber_and_can_be_decided() -> None:
-    gate = make_gate(team=make_team(may=MEMBER))
+    gate = make_gate(team=make_team())
     client = signed_in(ann(gate.team))
     page = client.get(f"/gates/{gate.pk}/")
     assert 'data-colour="amber" open' in page.content.decode()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents import registry, runner
+from agents import forks, registry, runner
 from agents.sweeper import Sweeper
 from approvals.errors import CannotResume
 from approvals.models import Gate
@@ -15,6 +15,7 @@ from checkpoints.models import Checkpoint, Event, Run
 from checkpoints.values import decode
 from checkpoints.verify import verify_run
 from tests.agents.driving import advance, advance_to_rest, decide, make_run, open_gate, state, trail
+from tests.factories import ann
 
 from .conftest import Deploy
 from .porter import SENT
@@ -256,3 +257,13 @@ def test_a_decision_that_comes_first_is_not_lost(deploy: Deploy, monkeypatch: py
     advance(run)
     assert trail(run)[3:] == [("gate", "review"), ("upcast", "send"), ("reopen", "send")]
     assert not Gate.objects.filter(run=run, status="withdrawn").exists()
+
+
+def test_a_fork_into_another_version_is_brought_up_too(deploy: Deploy) -> None:
+    run = waiting(deploy)
+    deploy("one", "two")
+    made = forks.fork(run, at=2, by=ann(run.team), version="2")
+    assert (made.plan.version, made.next_step) == ("2", "draft")
+    assert state(made) == {"order": "A-1", "found": "order A-1", "reply": "", "feedback": [], "sent": ""}
+    advance_to_rest(made)
+    assert state(made)["reply"] == "Dear customer, about order A-1"
