@@ -1,4 +1,4 @@
-"""`python -m benchmarks [store|latency|memory ...]`: each section in a process and on servers of its own."""
+"""`python -m benchmarks [SECTION ...]`: each section in a process and on servers of its own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ import platform
 import subprocess
 import sys
 
-SECTIONS = ("store", "latency", "memory")
+# Section -> module.
+SECTIONS = {
+    "store": "store",
+    "runtime": "runtime",
+    "latency": "latency",
+    "memory": "memory",
+    "rewinds": "graphs",
+}
 
 
 def main(asked: list[str]) -> int:
@@ -22,7 +29,7 @@ def main(asked: list[str]) -> int:
     failed = []
     for section in asked or SECTIONS:
         print(f"\n== {section}", flush=True)
-        if subprocess.run([sys.executable, "-m", f"benchmarks.{section}"]).returncode:
+        if subprocess.run([sys.executable, "-m", f"benchmarks.{SECTIONS[section]}"]).returncode:
             failed.append(section)
     if failed:
         print(f"\nfailed: {', '.join(failed)}")
