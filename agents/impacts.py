@@ -108,6 +108,7 @@ class Reader:
         """The state of checkpoint `seq` with `writes` over it, as the place from which the run would go on."""
         saved = wishes.target_of(self.run, seq)
         wishes.check_goes_on(saved)
+        wishes.check_stands(self.run, saved)
         path = Path.to(saved.id)
         changed = {name: value for name, value in (writes or {}).items() if not isinstance(value, Drop)}
         gone = (writes or {}).keys() - changed.keys()

@@ -1,4 +1,4 @@
-"""The HTTP API under /api/: what the pages show, as JSON, for scripts. It reads and never writes.
+"""The HTTP API under /api/: what the pages show, as JSON, for scripts; and what may be ordered of a run.
 
 Who sees what is the pages' own rule, called here and not written again: a run is its team's, a gate is its team's
 and its reviewers', and what somebody may not see is answered as what is not there. Each noun has a module with

@@ -16,7 +16,8 @@ View = Callable[..., HttpResponse]
 def guarded(view: View) -> View:
     """Kept by no cache; HEAD is a GET whose body the server drops; what Django or ninja refuse is a problem document.
 
-    Exempt from Django's check of forms: nothing here writes, and a refusal of that check would be a page.
+    Exempt from Django's check of forms, whose refusal would be a page: the session's authentication makes the same
+    check of all that writes, and its refusal is a problem document.
     """
 
     @wraps(view)
@@ -30,7 +31,8 @@ def guarded(view: View) -> View:
         finally:
             request.method = asked
         if isinstance(response, HttpResponseNotAllowed):
-            response = problems.not_allowed(request, {"GET", "HEAD"})
+            allowed = set(response["Allow"].split(", "))
+            response = problems.not_allowed(request, allowed | ({"HEAD"} if "GET" in allowed else set()))
         response["Cache-Control"] = "no-store"
         return response
 

@@ -7,19 +7,23 @@ from typing import Any
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 from ninja import NinjaAPI
-from ninja.errors import AuthenticationError, ValidationError
+from ninja.errors import AuthenticationError, HttpError, ValidationError
 from ninja.openapi.schema import REF_TEMPLATE, OpenAPISchema
 from ninja.security import django_auth
 
+from agents.errors import RewindRefused
 from checkpoints.errors import NotVerified
 
-from . import checkpoints, events, gates, preflights, problems, runs
+from . import checkpoints, comparisons, events, gates, orders, preflights, problems, runs
+from .parsing import ExactParser
 
 DESCRIPTION = """\
-What Holdpoint's pages show, as JSON: runs, their checkpoints, gates, and what happened. It reads and never writes.
+What Holdpoint's pages show, as JSON: runs, their checkpoints, gates, and what happened; and what may be ordered of a
+run: to rewind it, to edit its state, to fork it, to undo what it left behind. Gates are decided on their pages.
 
-Sign in on the pages and send the session's cookie. You see what you see there: the runs of your teams, and the gates
-of your teams or that you review. Anything else answers 404, as if it were not there. Lists go on by cursor.
+Sign in on the pages and send the session's cookie, and with what writes the session's CSRF token as X-CSRFToken. You
+see what you see there: the runs of your teams, and the gates of your teams or that you review. Anything else answers
+404, as if it were not there. Lists go on by cursor.
 """
 
 
@@ -33,8 +37,9 @@ class Interface(NinjaAPI):
         own = problems.Problem.model_json_schema(ref_template=REF_TEMPLATE)
         document["components"]["schemas"] |= own.pop("$defs", {}) | {"Problem": own}
         for operations in document["paths"].values():
-            for operation in operations.values():
-                operation["responses"] |= {str(status): _refusal(told) for status, told in problems.ANSWERED.items()}
+            for method, operation in operations.items():
+                told = problems.ANSWERED | (problems.ORDERED if method == "post" else {})
+                operation["responses"] |= {str(status): _refusal(words) for status, words in told.items()}
                 for parameter in operation["parameters"]:
                     _exemplify(parameter)
         return document
@@ -59,10 +64,13 @@ api = Interface(
     docs_url=None,  # ninja's page would load its scripts from elsewhere
     docs_decorator=require_safe,
     auth=django_auth,
+    parser=ExactParser(),
 )
 api.add_router("/runs", runs.router)
 api.add_router("/runs", checkpoints.router)
+api.add_router("/runs", comparisons.router)
 api.add_router("/runs", preflights.runs)
+api.add_router("/runs", orders.router)
 api.add_router("/gates", gates.router)
 api.add_router("/gates", preflights.gates)
 api.add_router("/events", events.router)
@@ -88,3 +96,13 @@ def not_verified(request: HttpRequest, error: NotVerified) -> HttpResponse:
     return problems.problem(
         request, 409, f"What is stored does not match its digest ({error}). Tell whoever runs Holdpoint: `verify`."
     )
+
+
+@api.exception_handler(HttpError)
+def unread(request: HttpRequest, error: HttpError) -> HttpResponse:
+    return problems.unread(request, error)
+
+
+@api.exception_handler(RewindRefused)
+def not_done(request: HttpRequest, error: RewindRefused) -> HttpResponse:
+    return problems.not_done(request, error, orders.impact_of(error))

@@ -8,16 +8,28 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Schema
+from ninja.errors import HttpError
 from pydantic import Field
+
+from agents.errors import NeedsConfirmation, RewindRefused
+from agents.views.orders import status_of
+from checkpoints.errors import ValueRefused
 
 MEDIA_TYPE = "application/problem+json"
 # What a client may meet at every address, beside what it asked for.
 ANSWERED = {
     401: "Nobody is signed in.",
     404: "There is no such thing, or none that you may see.",
-    405: "The address is only read.",
+    405: "The address takes another method.",
     409: "What is stored does not match its digest, and is not shown.",
     422: "A parameter is not what it has to be.",
+}
+# The same where something is ordered.
+ORDERED = {
+    400: "The body is no JSON, or ambiguous.",
+    403: "The CSRF token is missing or wrong, or you may only look at this run.",
+    409: "The run is not as it was when you looked, or what is stored does not match its digest. Nothing was done.",
+    422: "A member of the body is not what it has to be, or has to be confirmed. Nothing was done.",
 }
 # Where to look for what was not found, by the pages' own words for it.
 LISTED = {
@@ -48,13 +60,24 @@ class Problem(Schema):
     errors: list[Fault] = Field(
         default=[], description="The parameters that were refused; for status 422.", examples=[[]]
     )
-
-
-def problem(request: HttpRequest, status: int, detail: str, errors: Sequence[Fault] = ()) -> HttpResponse:
-    """The answer to a request that came to nothing."""
-    told = Problem(
-        title=HTTPStatus(status).phrase, status=status, detail=detail, instance=request.path, errors=list(errors)
+    impact: dict[str, Any] | None = Field(
+        default=None,
+        description="For status 409, where the order would do something else by now: what. As POST …/impacts gives it.",
+        examples=[None],
     )
+
+
+def problem(
+    request: HttpRequest,
+    status: int,
+    detail: str,
+    errors: Sequence[Fault] = (),
+    *,
+    impact: dict[str, Any] | None = None,
+) -> HttpResponse:
+    """The answer to a request that came to nothing."""
+    title = HTTPStatus(status).phrase
+    told = Problem(title=title, status=status, detail=detail, instance=request.path, errors=list(errors), impact=impact)
     return HttpResponse(told.model_dump_json(), status=status, content_type=MEDIA_TYPE)
 
 
@@ -86,3 +109,19 @@ def refused(request: HttpRequest, errors: Iterable[dict[str, Any]]) -> HttpRespo
     """422, from pydantic's errors."""
     faults = [Fault(parameter=str(error["loc"][-1]), detail=error["msg"]) for error in errors]
     return problem(request, 422, "Correct the parameters named in errors and ask again.", faults)
+
+
+def unread(request: HttpRequest, error: HttpError) -> HttpResponse:
+    """400 for a body that cannot be read, 403 where the session's token does not come with what writes."""
+    if error.status_code == 403:
+        return problem(request, 403, "Send the session's CSRF token, the cookie csrftoken, as the header X-CSRFToken.")
+    why = error.__cause__.reason if isinstance(error.__cause__, ValueRefused) else "cannot be read"
+    return problem(request, error.status_code, f"The body {why}. Send one JSON object.")
+
+
+def not_done(request: HttpRequest, error: RewindRefused, impact: dict[str, Any] | None) -> HttpResponse:
+    """403 for those who may only look, 422 for what the body asks, 409 where the run is the reason."""
+    faults = [Fault(parameter=each["pointer"] or "/", detail=each["message"]) for each in error.errors]
+    if isinstance(error, NeedsConfirmation):
+        faults = [Fault(parameter="confirm", detail="has to be true, to do once more what cannot be undone")]
+    return problem(request, status_of(error), str(error), faults, impact=impact)

@@ -70,8 +70,6 @@ class Fate:
             yield Remark(f"done anew, generation {done.generation}")
         if done.again and done.status == "done":
             yield Remark("to be done anew: a person sent the run back to it")
-        elif done.unsettled and done.status == "done":
-            yield Remark("a step that comes to the same input again takes its result over")
         if done.error:
             yield Remark(quote=done.error)
         yield from self._of_undos()

@@ -20,6 +20,7 @@ from agents.presentation.words import duration
 from approvals.models import Gate, Outcome
 from checkpoints import histories, patch, store
 from checkpoints.errors import NotVerified, OtherLineage
+from checkpoints.histories import Comparison
 from checkpoints.models import Checkpoint, Run
 from checkpoints.plans import spec_of
 from checkpoints.records import Record
@@ -69,9 +70,12 @@ def page(request: HttpRequest, run_id: int) -> HttpResponse:
     run = run_or_404(request, run_id)
     asked = {letter: request.GET.get(letter, "").strip() for letter in "ab"}
     context: dict[str, Any] = {"run": run, "asked": asked}
-    if all(asked.values()):
-        a, b = (named(request, run, text) for text in asked.values())
-        context |= compared(a, b)
+    if not all(asked.values()):
+        return render(request, "runs/comparison.html", context)
+    try:
+        context |= compared(*(named(request, run, text) for text in asked.values()))
+    except Http404:
+        return render(request, "runs/comparison.html", context | {"missing": True}, status=404)
     return render(request, "runs/comparison.html", context)
 
 
@@ -90,17 +94,21 @@ def named(request: HttpRequest, run: Run, text: str) -> Checkpoint:
 
 def compared(a: Checkpoint, b: Checkpoint) -> dict[str, Any]:
     """For runs/comparison.html. 404 where the two are of different lineages."""
-    try:
-        parting = histories.compare(a.id, b.id)
-    except OtherLineage as other:
-        raise Http404("No such checkpoint in this lineage") from other
-    ways = ((a, parting.to_a), (b, parting.to_b))
-    sides = [side(letter, *way) for letter, way in zip("AB", ways, strict=True)]
-    context = {"sides": sides, "ancestor": parting.ancestor, "apart": lapse(a.at, b.at)}
+    found = parting(a, b)
+    sides = [side("A", a, found.to_a), side("B", b, found.to_b)]
+    context = {"sides": sides, "ancestor": found.ancestor, "apart": lapse(a.at, b.at)}
     try:
         return context | states(a, b)
     except NotVerified as refused:
         return context | {"refused": refused}
+
+
+def parting(a: Checkpoint, b: Checkpoint) -> Comparison:
+    """Where the two parted, and what led to each. 404 where they are of different lineages."""
+    try:
+        return histories.compare(a.id, b.id)
+    except OtherLineage as other:
+        raise Http404("No such checkpoint") from other
 
 
 def side(letter: str, checkpoint: Checkpoint, way: Sequence[Record]) -> Side:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
@@ -45,14 +46,26 @@ def create(request: HttpRequest, run_id: int) -> HttpResponse:
     typed, (config, wrong) = typed_of(run, order), config_of(run, order)
     if typed.faults or wrong:
         return refused(request, run, order)
+    key = key_of(reader, order.key)
     try:
-        made = forks.fork(
+        made = made_before(run, key) or forks.fork(
             run, at=order.at, by=reader, patch=typed.patch, config=config, version=order.version, title=order.title,
-            seen=order.seen, key=f"fork:{reader.pk}:{order.key}" if order.key else None,
+            seen=order.seen, key=key,
         )  # fmt: skip
     except RewindRefused as refusal:
         return refused(request, run, order, refusal)
     return redirect("run", made.pk)
+
+
+def key_of(reader: User, key: str) -> str | None:
+    """The key as it is kept: each person's are their own. None where none was given."""
+    return f"fork:{reader.pk}:{key}" if key else None
+
+
+def made_before(run: Run, key: str | None) -> Run | None:
+    """The fork that was made with this key. What it has done since is no reason to refuse the same order again."""
+    kin = Run.objects.filter(lineage=run.lineage, forked_from__isnull=False, key=key)
+    return kin.first() if key else None
 
 
 def refused(request: HttpRequest, run: Run, order: Order, refusal: RewindRefused | None = None) -> HttpResponse:

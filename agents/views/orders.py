@@ -13,10 +13,10 @@ from django.http import HttpRequest
 from agents import impacts
 from agents.errors import ImpactChanged, NeedsConfirmation, RewindNotAllowed, RewindRefused
 from agents.presentation import orders
-from agents.presentation.drawn import drawn
 from agents.presentation.orders import Way
 from approvals.impact import Impact
 from approvals.impact.result import names
+from approvals.presentation.consequences import drawn
 from checkpoints.models import Checkpoint, Run
 from checkpoints.permissions import may
 from checkpoints.plans import PlanSpec, spec_of
@@ -38,7 +38,7 @@ class Shown:
     @property
     def drawn(self) -> Any:
         """For approvals/impact.html."""
-        return drawn(self.impact, self.heading)
+        return drawn(self.impact, self.heading, at_gate=False)
 
     @property
     def digest(self) -> str:

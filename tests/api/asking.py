@@ -32,6 +32,16 @@ def paths() -> list[str]:
     return list(document()["paths"])
 
 
+def operations() -> list[tuple[str, str, dict[str, Any]]]:
+    """Every (path, method, operation) that the document describes."""
+    return [(path, method, told) for path, of in document()["paths"].items() for method, told in of.items()]
+
+
+def looked_at() -> list[str]:
+    """The addresses that are only read."""
+    return [path for path, method, _ in operations() if method == "get"]
+
+
 @cache
 def gate() -> Gate:
     """The one gate that the generated tests ask for; its run is that of the other addresses."""
@@ -43,7 +53,8 @@ def address(path: str, of: Gate | None = None) -> str:
     asked = of or gate()
     values = {"gate_id": asked.pk, "run_id": asked.run_id, "seq": 1}
     filled = re.sub(r"{(\w+)}", lambda match: str(values[match[1]]), path)
-    return filled + ("?to=1" if path.endswith("/diff") else "")
+    query = {"/diff": "?to=1", "/comparisons": "?a=1&b=1"}
+    return filled + next((asked for ending, asked in query.items() if path.endswith(ending)), "")
 
 
 def ask(user: User, path: str, **query: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 from django.test import Client
@@ -13,7 +14,7 @@ from agents.api.problems import ANSWERED
 from tests.factories import MEMBER, ann, eve, make_gate, make_team, make_user
 
 from ..pages.clients import signed_in
-from .asking import address, ask, document, gate, paths
+from .asking import address, ask, document, gate, operations, paths
 
 ADDRESSES = (
     "/api/runs",
@@ -22,10 +23,18 @@ ADDRESSES = (
     "/api/runs/{run_id}/checkpoints",
     "/api/runs/{run_id}/checkpoints/{seq}",
     "/api/runs/{run_id}/checkpoints/{seq}/diff",
+    "/api/runs/{run_id}/comparisons",
     "/api/gates",
     "/api/gates/{gate_id}",
     "/api/gates/{gate_id}/preflight",
     "/api/events",
+)
+ORDERS = (
+    "/api/runs/{run_id}/impacts",
+    "/api/runs/{run_id}/rewinds",
+    "/api/runs/{run_id}/edits",
+    "/api/runs/{run_id}/forks",
+    "/api/runs/{run_id}/settlements",
 )
 OF_A_TEAM = [path for path in ADDRESSES if "{" in path]
 LISTS = [path for path in ADDRESSES if "{" not in path]
@@ -43,13 +52,14 @@ def refusal(answer: Any, status: int) -> dict[str, Any]:
 
 
 def test_the_description_has_every_address_and_every_address_is_tested_here() -> None:
-    assert sorted(paths()) == sorted(ADDRESSES)
+    assert sorted(paths()) == sorted(ADDRESSES + ORDERS)
+    assert {path for path, method, _ in operations() if method == "post"} == set(ORDERS)
     inside = next(each for each in get_resolver().url_patterns if str(each.pattern) == "api/")
     assert isinstance(inside, URLResolver)
     ninja = inside.url_patterns[0]
     assert isinstance(ninja, URLResolver)
     served = {"/api/" + re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", str(each.pattern)) for each in ninja.url_patterns}
-    assert served - {"/api/", "/api/openapi.json"} == set(ADDRESSES)
+    assert served - {"/api/", "/api/openapi.json"} == {*ADDRESSES, *ORDERS}
 
 
 @pytest.mark.parametrize("path", ADDRESSES)
@@ -134,10 +144,59 @@ def test_a_parameter_that_is_junk_is_named(path: str) -> None:
     parameters = document()["paths"][path]["get"]["parameters"]
     reader = signed_in(ann(gate().team))
     for name in (each["name"] for each in parameters if each["in"] == "query"):
-        told = refusal(reader.get(address(path).partition("?")[0], {"to": 1, name: "junk?"}), 422)
+        plain, _, query = address(path).partition("?")
+        told = refusal(reader.get(plain, dict(parse_qsl(query)) | {name: "junk?"}), 422)
         assert [fault["parameter"] for fault in told["errors"]] == [name]
         assert all(fault["detail"] for fault in told["errors"])
 
 
 def test_the_refusals_that_are_described_are_those_that_are_tested_here() -> None:
     assert {401, 404, 405, 409, 422} == set(ANSWERED)
+
+
+class TestOrders:
+    """What is POSTed: the trio, and the session's token."""
+
+    BODIES: dict[str, Any] = {
+        "impacts": {"kind": "rewind", "at": 1},
+        "rewinds": {"to": 1},
+        "edits": {"at": 1, "patch": [{"op": "replace", "path": "/mailed", "value": True}]},
+        "forks": {"at": 1},
+        "settlements": {},
+    }
+
+    def post(self, client: Client, path: str) -> Any:
+        body = self.BODIES[path.rpartition("/")[2]]
+        return client.post(address(path), body, content_type="application/json")
+
+    @pytest.mark.parametrize("path", ORDERS)
+    def test_nobody_orders_without_signing_in(self, path: str) -> None:
+        refusal(self.post(Client(), path), 401)
+
+    @pytest.mark.parametrize("path", ORDERS)
+    def test_an_outsider_is_told_that_nothing_is_there(self, path: str) -> None:
+        assert "none that you may see" in refusal(self.post(signed_in(eve()), path), 404)["detail"]
+
+    @pytest.mark.parametrize("path", ORDERS)
+    def test_a_reader_may_not_order(self, path: str) -> None:
+        client = signed_in(make_user("Rita Reader", gate().team))
+        assert "may not" in refusal(self.post(client, path), 403)["detail"]
+
+    @pytest.mark.parametrize("path", ORDERS)
+    def test_an_order_without_the_sessions_token_is_refused(self, path: str) -> None:
+        client = Client(enforce_csrf_checks=True)
+        client.cookies = signed_in(ann(gate().team)).cookies
+        assert "X-CSRFToken" in refusal(self.post(client, path), 403)["detail"]
+
+    @pytest.mark.parametrize("path", ORDERS)
+    @pytest.mark.parametrize("method", ["get", "head", "put", "patch", "delete", "options"])
+    def test_it_refuses_the_wrong_method_and_says_which_is_right(self, path: str, method: str) -> None:
+        answer = getattr(signed_in(ann(gate().team)), method)(address(path))
+        assert (answer.status_code, answer["Allow"]) == (405, "POST")
+
+    @pytest.mark.parametrize("path", [path for path in ORDERS if not path.endswith("settlements")])
+    @pytest.mark.parametrize("body", ["", "{", "[]", '{"at": 1, "at": 2}', '{"to": NaN}', "\x00"])
+    def test_a_body_that_is_no_json_object_or_ambiguous_is_refused(self, path: str, body: str) -> None:
+        answer = signed_in(ann(gate().team)).post(address(path), body, content_type="application/json")
+        assert answer.status_code in (400, 422)
+        refusal(answer, answer.status_code)

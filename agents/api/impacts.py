@@ -1,0 +1,56 @@
+"""What an order would do, as JSON."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from ninja import Schema
+from pydantic import Field
+
+from approvals.impact import Impact, Verdict
+
+DIGEST = "9c1d0e2f3a4b5c6d7e8f90a1b2c3d4e59c1d0e2f3a4b5c6d7e8f90a1b2c3d4e5"
+VERDICTS: dict[str, Any] = {"enum": [str(verdict) for verdict in Verdict]}
+
+
+class Consequence(Schema):
+    """What becomes of one step, or of one effect that the run leaves behind."""
+
+    step: str = Field(description="Its name.", examples=["pay"])
+    kind: str = Field(description="step, effect or gate.", examples=["effect"])
+    verdict: str = Field(
+        description="will: it runs, or asks. may: it runs or not. stands: what is recorded is taken. undone: it is "
+        "taken back. may_undone: it is, unless a step takes it over. cannot: it stays, and nothing takes it back.",
+        examples=["undone"],
+        json_schema_extra=VERDICTS,
+    )
+    on: list[str] = Field(description="The steps on whose output it depends, where it is not certain.", examples=[[]])
+    why: str = Field(description="One word for the reason.", examples=["left"])
+    asks: bool = Field(description="Whether a person is asked here.", examples=[False])
+    effect: int = Field(description="The number of the effect that stands or is left behind; 0: none.", examples=[12])
+    irreversible: bool = Field(description="Whether it cannot be undone once it has run.", examples=[False])
+    again: bool = Field(
+        description="Whether the run is sent back to it, so that it is done once more.", examples=[False]
+    )
+    kept: bool = Field(description="Whether it lies before the point from which the run goes on.", examples=[False])
+    took: float | None = Field(
+        description="Seconds that it took when it ran last; null: it never ran.", examples=[0.072]
+    )
+    title: str = Field(description="What it was, for people: data, never markup.", examples=[""])
+
+
+class ImpactAnswer(Schema):
+    """What an order would do, if nothing fails. Send `digest` back with the order as `seen`."""
+
+    digest: str = Field(description="In hex; two impacts that say the same share it.", examples=[DIGEST])
+    asks: str = Field(description="The step that certainly asks a person; the rows end there.", examples=["review"])
+    ends: bool = Field(description="Whether the run ends without asking anybody.", examples=[False])
+    counts: dict[str, int] = Field(
+        description="How many rows there are of each verdict.",
+        examples=[{"will": 2, "may": 0, "stands": 4, "undone": 1, "may_undone": 0, "cannot": 0}],
+    )
+    rows: list[Consequence] = Field(description="A row for each step that is named, in the order in which they come.")
+
+    @classmethod
+    def of(cls, found: Impact) -> Self:
+        return cls(**found.to_json())
