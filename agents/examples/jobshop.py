@@ -38,6 +38,7 @@ from .jobshop_state import (
     Chosen,
     Decision,
     Downtime,
+    Effort,
     Feedback,
     Instance,
     Published,
@@ -55,23 +56,7 @@ class JobShop(Agent):
     team = "Planning"
     libraries = ("ortools",)
 
-    class Config(BaseModel):
-        """How hard to plan."""
-
-        model_config = ConfigDict(extra="forbid")
-
-        rule: str = "most work remaining"  # one of jobshop_planning.RULES
-        radius: int = Field(default=6, ge=0, le=100)  # rings around what was hit
-        swaps: int = Field(default=2_000, ge=0, le=1_000_000)  # that are tried
-        seconds: float = Field(default=5.0, gt=0, le=240)  # that the solver has
-        workers: int = Field(default=2, ge=1, le=64)  # its threads
-
-        @field_validator("rule")
-        @classmethod
-        def is_known(cls, rule: str) -> str:
-            if rule not in jobshop_planning.RULES:
-                raise ValueError(f"the rules are: {', '.join(jobshop_planning.RULES)}")
-            return rule
+    Config = Effort
 
     class State(BaseModel):
         """What is saved after every step."""

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-from . import jobshop_reading
+from . import jobshop_planning, jobshop_reading
 from .jobshop_shop import Plant
 
 MOST_TEXT = 400_000  # characters of an instance's file
@@ -141,3 +141,20 @@ class Published(Noun):
 
 
 Chosen = Literal["", "local", "global"]
+
+
+class Effort(Noun):
+    """How hard to plan: the agent's configuration."""
+
+    rule: str = "most work remaining"  # one of jobshop_planning.RULES
+    radius: int = Field(default=6, ge=0, le=100)  # rings around what was hit
+    swaps: int = Field(default=2_000, ge=0, le=1_000_000)  # that are tried
+    seconds: float = Field(default=5.0, gt=0, le=240)  # that the solver has
+    workers: int = Field(default=2, ge=1, le=64)  # its threads
+
+    @field_validator("rule")
+    @classmethod
+    def is_known(cls, rule: str) -> str:
+        if rule not in jobshop_planning.RULES:
+            raise ValueError(f"the rules are: {', '.join(jobshop_planning.RULES)}")
+        return rule
