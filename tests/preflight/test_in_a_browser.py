@@ -1,0 +1,57 @@
+"""Red and amber as a person meets them: in both themes, narrow and wide, and without a script."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from playwright.sync_api import Browser, expect
+
+from tests.agents.driving import advance_to_rest, make_run, open_gate
+from tests.conftest import sign_in
+from tests.factories import ann, make_gate, make_team
+from tests.harness import services
+from tests.pages.test_in_a_browser import check
+
+from .conftest import Deploy
+
+StartWeb = Callable[..., tuple[services.Service, str]]
+
+
+def test_red_and_amber_have_no_fault_that_axe_can_find(deploy: Deploy, start_web: StartWeb, browser: Browser) -> None:
+    team = make_team()
+    person = ann(team)
+    deploy("one")
+    gate = open_gate(advance_to_rest(make_run("porter", team=team, order="A-1")))
+    unknown = make_gate(team=team)
+    _, base = start_web({"HOLDPOINT_AGENTS": "tests.preflight.porter.two_bare"})
+    faults: list[str] = []
+    for scheme in ("light", "dark"):
+        for width in (390, 1440):
+            options: dict[str, Any] = {"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
+            context = browser.new_context(base_url=base, **options)
+            sign_in(context, person, base)
+            page = context.new_page()
+            for address in (f"/gates/{gate.pk}/", f"/runs/{gate.run_id}/", f"/gates/{unknown.pk}/"):
+                faults += check(page, address)
+                assert page.locator(".preflight[open]").is_visible()
+            context.close()
+    assert faults == []
+
+
+def test_without_a_script_the_reasons_are_there_and_a_choice_is_not(
+    deploy: Deploy, start_web: StartWeb, browser: Browser
+) -> None:
+    team = make_team()
+    deploy("one")
+    gate = open_gate(advance_to_rest(make_run("porter", team=team, order="A-1")))
+    _, base = start_web({"HOLDPOINT_AGENTS": "tests.preflight.porter.two_bare"})
+    context = browser.new_context(base_url=base, java_script_enabled=False)
+    sign_in(context, ann(team), base)
+    page = context.new_page()
+    page.goto(f"/gates/{gate.pk}/")
+    assert page.get_by_text("Write an upcaster from 1 to 2").is_visible()
+    assert page.locator("[name=verdict]").count() == 0
+    page.get_by_role("link", name="cancel it on its page").click()
+    expect(page.locator("#cancel")).to_be_visible()
+    context.close()
