@@ -14,6 +14,7 @@ from agents import AgentError, registry, rewinds
 from agents.errors import ConfigRefused, InputRefused
 from agents.examples import jobshop_floor, jobshop_planning, jobshop_solver, jobshop_taillard
 from agents.examples.jobshop import JobShop
+from agents.examples.jobshop_state import Schedule
 from agents.start import start_run
 from approvals.errors import Invalid
 from checkpoints import actors
@@ -182,7 +183,7 @@ def test_a_global_plan_that_breaks_a_rule_never_reaches_the_person(monkeypatch: 
 
 def test_a_published_schedule_is_read_back_and_published_once(floor: Path) -> None:
     run = make_waiting_run()
-    saved = jobshop_floor.Schedule.model_validate({**state(run)["plan"]})
+    saved = Schedule.model_validate(state(run)["plan"])
     key = "a" * 64
     assert jobshop_floor.published(key) is None
     assert jobshop_floor.publish("three", saved, key) == jobshop_floor.publish("three", saved, key)
