@@ -56,7 +56,7 @@ def check_stands(run: Run, target: Snapshot) -> None:
     if found is None:
         return
     row, place = found
-    before = Checkpoint.objects.filter(pk=place.parent).values_list("seq", flat=True).first()
+    before = Checkpoint.objects.filter(pk=place.parent or place.id).values_list("seq", flat=True).first()
     raise RewindRefused(
         f"The state of checkpoint {target.seq} says that {row.step} is done, and that was undone since; "
         f"go back to checkpoint {before} or an earlier one, from where it is done anew."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -16,7 +17,8 @@ from agents.presentation import orders
 from agents.presentation.orders import Way
 from approvals.impact import Impact
 from approvals.impact.result import names
-from approvals.presentation.consequences import drawn
+from approvals.models import Decision, Gate
+from approvals.presentation import consequences
 from checkpoints.models import Checkpoint, Run
 from checkpoints.permissions import may
 from checkpoints.plans import PlanSpec, spec_of
@@ -34,11 +36,12 @@ class Shown:
     impact: Impact
     heading: str
     commit: str
+    people: consequences.Row | None = None
 
     @property
-    def drawn(self) -> Any:
+    def drawn(self) -> consequences.Impact:
         """For approvals/impact.html."""
-        return drawn(self.impact, self.heading, at_gate=False)
+        return consequences.drawn(self.impact, self.heading, people=self.people, at_gate=False)
 
     @property
     def digest(self) -> str:
@@ -111,17 +114,28 @@ def ways_at(run: Run, checkpoint: Checkpoint) -> list[Way]:
 
 def _option(run: Run, way: Way, chosen: bool, why: str) -> Option:
     heading = f"If you rewind to checkpoint {way.to}"
-    shown, refused = attempt(lambda: impacts.of_rewind(run, way.to, why), "Rewind", heading)
+    look = partial(impacts.of_rewind, run, way.to, why)
+    shown, refused = attempt(look, "Rewind", heading, people=closing(run))
     return Option(way, chosen, shown, sentence(refused))
 
 
-def attempt(look: Callable[[], Impact], verb: str, heading: str) -> tuple[Shown | None, RewindRefused | None]:
+def closing(run: Run) -> consequences.Row | None:
+    """The open gates that a rewind or an edit withdraws."""
+    gates = list(Gate.objects.open().filter(run=run).order_by("pk").values_list("pk", flat=True))
+    said = Decision.objects.filter(gate__in=gates, counts=True).exclude(verdict="reject").select_related("user")
+    agreed = [one.user.get_full_name() or one.user.get_username() for one in said.order_by("pk")]
+    return orders.closing(gates, agreed)
+
+
+def attempt(
+    look: Callable[[], Impact], verb: str, heading: str, *, people: consequences.Row | None = None
+) -> tuple[Shown | None, RewindRefused | None]:
     """What it would do, or why it cannot be done."""
     try:
         impact = look()
     except RewindRefused as refused:
         return None, refused
-    return Shown(impact, heading, orders.commit(verb, impact)), None
+    return Shown(impact, heading, orders.commit(verb, impact), people), None
 
 
 def status_of(refusal: RewindRefused) -> int:

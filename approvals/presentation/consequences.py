@@ -59,11 +59,18 @@ class People:
 
 
 def drawn(
-    told: foretold.Impact, heading: str, *, step: str = "", people: Row | None = None, later: bool = False
+    told: foretold.Impact,
+    heading: str,
+    *,
+    step: str = "",
+    people: Row | None = None,
+    later: bool = False,
+    at_gate: bool = True,
 ) -> Impact:
     """An impact as a page shows it: run, reuse, undo, cannot undo, people.
 
-    `step` ends the heading; `people` is the last row; `later`: nothing runs before others have agreed.
+    `step` ends the heading; `people` is the last row; `later`: nothing runs before others have agreed. Where the
+    run does not stand `at_gate`, the hold line is drawn where it will.
     """
     rows = [
         _run(told, later=later),
@@ -74,7 +81,8 @@ def drawn(
         _oneway(told),
         people,
     ]
-    return Impact(heading=heading, step=step, rows=tuple(row for row in rows if row), marks=_marks(told, later=later))
+    marks = _marks(told, later=later, at_gate=at_gate)
+    return Impact(heading=heading, step=step, rows=tuple(row for row in rows if row), marks=marks)
 
 
 def approve(told: foretold.Impact, now: People, *, edited: bool = False) -> Impact:
@@ -170,18 +178,24 @@ def _agreeing(now: People, *, left: int, edited: bool) -> Row:
     return Row(effect="people", title=title, said=f"then {left} more must agree before anything runs")
 
 
-def _marks(told: foretold.Impact, *, later: bool) -> tuple[str, ...]:
+def _marks(told: foretold.Impact, *, later: bool, at_gate: bool) -> tuple[str, ...]:
     """The track: what is kept, the hold line, and what comes, each effect that is undone by its own mark."""
     verdict = foretold.Verdict
     words = {verdict.WILL: "ahead" if later else "run", verdict.STANDS: "reused", verdict.UNDONE: "undone"}
-    ahead = [words.get(row.verdict, "ahead") for row in told.ahead]
-    return (*["reused"] * len(told.kept), "held", *ahead)
+    kept = ["reused"] * len(told.kept)
+    if at_gate:
+        return (*kept, "held", *(words.get(row.verdict, "ahead") for row in told.ahead))
+    asks = [row.asks and row.verdict is verdict.WILL for row in told.ahead]
+    return (
+        *kept,
+        *("held" if held else words.get(row.verdict, "ahead") for row, held in zip(told.ahead, asks, strict=True)),
+    )
 
 
 def draw(marks: Sequence[str], *, label: str) -> SafeString:
     """The track: what is done, the hold line, what comes. Each mark is repeated as a word beside it."""
-    held = marks.index("held") if "held" in marks else len(marks)
-    shown = [*marks[:held][-DRAWN_BEFORE:], "held", *marks[held + 1 :][:DRAWN_AFTER]]
+    held = marks.index("held") if "held" in marks else min(DRAWN_BEFORE, len(marks))
+    shown = [*marks[:held][-DRAWN_BEFORE:], *marks[held : held + 1 + DRAWN_AFTER]]
     gap = 322 / max(len(shown) - 1, 1)
     at = [round(9 + gap * number, 1) for number in range(len(shown))]
     lines = [

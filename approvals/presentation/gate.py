@@ -209,7 +209,8 @@ class GatePage:
     @cached_property
     def backs(self) -> list[tuple[str, consequences.Impact]]:
         """The steps the run can be sent back to, the nearest first, each with what that does."""
-        nearest = list(reversed(self.card.back_to))
+        ran = {step.name for step in self.steps} | {self.card.on_reject}
+        nearest = [step for step in reversed(self.card.back_to) if step in ran]
         return [(step, consequences.back(self.future.back(step), step)) for step in nearest]
 
     @property
@@ -243,8 +244,9 @@ class GatePage:
         final = [row for row in self.impacts["approve"].rows if row.effect == "oneway"]
         if final:
             return f"{', '.join(final[0].names)} cannot be undone"
-        effects = [step for step in self.plan.steps if step.name in self.card.allows]
-        return "can be undone" if any(each.undo for each in [*self.card.actions, *effects]) else ""
+        undone_by = [action.undo for action in self.card.actions]
+        undone_by += [step.undo for step in self.plan.steps if step.name in self.card.allows]
+        return "can be undone" if any(undone_by) else ""
 
     @property
     def commit(self) -> str:

@@ -95,7 +95,7 @@ def test_without_a_script_a_checkpoint_is_chosen_and_the_run_cancelled(new_page:
     page.locator("#timeline a[data-pick]").nth(1).click()
     assert page.locator("#cp-title").inner_text() == "Checkpoint 2, after find_order"
     page.get_by_text("Cancel the run…").click()
-    page.get_by_label("Why").fill("Sent twice.")
+    page.locator("#cancel-reason").fill("Sent twice.")
     page.get_by_role("button", name=f"Cancel R-{run.pk}").click()
     assert "Cancelled by Bob Lindqvist" in page.locator("#run-head").inner_text()
     assert Run.objects.get(pk=run.pk).status == "cancelled"
