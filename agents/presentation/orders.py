@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from approvals.impact import Impact, Row
 from approvals.impact.result import names
+from approvals.presentation import consequences
 
 from .asked import listed
 
@@ -55,3 +56,13 @@ def commit(verb: str, impact: Impact) -> str:
 
 def _effects(rows: Sequence[Row]) -> str:
     return rows[0].title or rows[0].step if len(rows) == 1 else f"{len(rows)} effects"
+
+
+def closing(gates: Sequence[int], agreed: Sequence[str]) -> consequences.Row | None:
+    """The gates that a move of the head withdraws, and whose word lapses with them; None where none is open."""
+    if not gates:
+        return None
+    what = "gate" if len(gates) == 1 else "gates"
+    lapses = f"; what {listed(list(agreed))} agreed to lapses" if agreed else "; it is no rejection"
+    numbers = listed([str(gate) for gate in gates])
+    return consequences.Row(effect="people", title="Closes", said=f"{what} {numbers}{lapses}")

@@ -76,7 +76,7 @@ def edit_context(run: Run, order: Order) -> dict[str, Any]:
     if typed.patch and not faults:
         heading = f"If you change {_fields(typed)} at checkpoint {checkpoint.seq}"
         look = partial(impacts.of_edit, run, order.at, typed.patch, order.why)
-        shown, refused = orders.attempt(look, VERB, heading)
+        shown, refused = orders.attempt(look, VERB, heading, people=orders.closing(run))
         faults += refused.errors if refused else []
     context |= {"shown": shown, "refused": orders.sentence(refused), "why": order.why}
     return context | state_context(checkpoint, state, order, typed, faults)

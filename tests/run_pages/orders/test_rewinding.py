@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from agents.models import Effect
 from checkpoints.models import Checkpoint, Event, EventText, Run
-from tests.agents.driving import advance_to_rest, decide, state
-from tests.factories import READER, make_user
+from tests.agents.driving import advance_to_rest, decide, make_run, open_gate, state
+from tests.factories import READER, make_policy, make_user, mira
 from tests.factories.people import permissions
 from tests.pages.clients import signed_in
 from tests.rewinds.moving import after, before, edit
@@ -149,3 +149,13 @@ def test_a_way_that_is_refused_says_so_before_it_is_ordered(ledger: str) -> None
     page = page_of(client, f"/runs/{run.pk}/?at={at}")
     assert "and that was undone since" in said(page)
     assert f"seen.{at}" not in hidden(page)
+
+
+def test_the_gate_that_closes_and_the_approval_that_lapses_are_named(ledger: str) -> None:
+    run = advance_to_rest(make_run("booking", ledger=ledger))
+    make_policy(run.team, name="default", quorum=2, version=7)
+    run = advance_to_rest(make_run("booking", ledger=ledger, team=run.team))
+    gate = open_gate(run)
+    decide(run, by=mira(run.team))
+    text = said(page_of(member(run), f"/runs/{run.pk}/?at={after(run, 'plan')}"))
+    assert f"Closes gate {gate.pk}; what Mira Sandoval agreed to lapses" in text
