@@ -215,13 +215,10 @@ class Slice:
         *,
         next_step: str,
         by: Actor,
-        notes: Sequence[str] = (),
     ) -> None:
         """The same for whatever `kind` of checkpoint. Raises Fenced."""
         header = Header(kind=kind, step=spec.name, next_step=next_step)
-        self.snapshot = store.move_head(
-            target, dict(writes), claim=self.claim, header=header, notes=tuple(notes), actor=by
-        )
+        self.snapshot = store.move_head(target, dict(writes), claim=self.claim, header=header, actor=by)
         for cached in ("path", "executions", "recorded"):
             self.__dict__.pop(cached, None)
         self.attempt = 1

@@ -372,3 +372,10 @@ def test_a_recovery_that_finds_the_world_changed_does_not_do_again_what_is_done(
     decide(run, preconditions=["awake"])
     assert advance(run).status == "completed"
     assert (world.paid(), state(run)["told"]) == (["done"], True)
+
+
+def test_a_card_cannot_have_a_method_called_that_its_gate_does_not_name(world: World) -> None:
+    run = advance(world.run(observes="cancel"))
+    assert (open_gate(run).kind, open_gate(run).step) == ("recovery", "review")
+    assert "observes 'cancel', which the gate does not name" in failures(run)[0].error
+    assert not (world.folder / "cancelled").exists()

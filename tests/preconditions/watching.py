@@ -34,10 +34,11 @@ class Watcher(Agent):
     name = "watcher"
 
     class State(BaseModel):
-        """`required` and `ends` steer the test: what the card insists on, and how the payments end."""
+        """What the card insists on and observes, and how the payments end, steers the test."""
 
         world: str
         required: bool = False
+        observes: str = "balance"
         ends: list[str] = []
         proposal: Proposal | None = None
         payment: str = ""
@@ -72,9 +73,9 @@ class Watcher(Agent):
         return place.read_text() if place.exists() else "calm"
 
     @gate(allows=["pay", "tell"], edits=["proposal"], on_reject="propose", observes=["balance", "mood"])
-    def review(self, proposal: Proposal, required: bool) -> Card:
+    def review(self, proposal: Proposal, required: bool, observes: str) -> Card:
         """Ask for the payment, only if the balance is what it is."""
-        still = Precondition(**{**STILL.to_json(), "required": required})
+        still = Precondition(**{**STILL.to_json(), "required": required, "observes": observes})
         return Card(
             title=f"Pay {proposal.amount}",
             actions=[Action(id="pay", effect="pay", pointer="/proposal")],
@@ -95,8 +96,9 @@ class Watcher(Agent):
             raise EffectFailed(end, retry=end == "unsent")
         return {"payment": key}
 
-    def cancel(self, payment: str) -> None:
+    def cancel(self, world: str) -> None:
         """Take it back."""
+        (Path(world) / "cancelled").touch()
 
     @effect(irreversible=True)
     def tell(self, world: str, *, key: str) -> dict[str, Any]:
