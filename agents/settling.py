@@ -130,7 +130,7 @@ def _row(slice: Slice, row: Effect) -> Effect:
         generation=generation,
         token=slice.claim.token,
     )
-    data = {"effect": undo.pk, "step": undo.step, "key": undo.key, "attempts": 1}
+    data = {"effect": undo.pk, "step": undo.step, "key": undo.key, "attempts": 1, "undoes": row.pk}
     ledger.record("effect.intended", subject=undo.subject, run=slice.run, by=slice.by, data=data)
     return undo
 

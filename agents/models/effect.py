@@ -124,4 +124,5 @@ class Effect(models.Model):
                 raise Fenced(f"The effect {self.key[:8]} was settled by somebody else.")
             self.refresh_from_db()
             data = {"effect": self.pk, "step": self.step, "key": self.key, "attempts": self.attempts}
+            data |= {"undoes": self.undoes_id} if self.undoes_id else {}
             ledger.record(f"effect.{to}", subject=self.subject, run=self.run, by=by, data=data)

@@ -48,6 +48,14 @@ VERDICTS = {
     "reject": "rejected {step}",
     "answer": "answered {step}",
 }
+# The same kinds of an undo, which is an effect itself.
+OF_AN_UNDO = {
+    "effect.intended": "is about to take {step} back in the outside world",
+    "effect.done": "called the undo of {step}",
+    "effect.failed": "did not take {step} back; that is certain",
+    "effect.unknown": "cannot tell whether {step} was taken back",
+    "effect.abandoned": "was told to take {step} back again",
+}
 # What only says that the machinery turned; it is told on the page of all events.
 ROUTINE = ("checkpoint.saved", "run.running", "run.queued", "run.waiting")
 
@@ -68,6 +76,8 @@ def tell(*, at: datetime, kind: str, who: str, data: Mapping[str, Any], text: st
     words = WORDS.get(kind, "")
     if kind == "gate.opened" and data.get("kind") == "recovery":
         words = "asks how to go on at {step}"
+    if data.get("undoes"):
+        words = OF_AN_UNDO.get(kind, words)
     if kind == "gate.decided":
         words = VERDICTS.get(str(data.get("kind")), "decided {step}")
     return Happening(at, kind, who, words.format_map(_Blank(data)), text)
