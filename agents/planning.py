@@ -138,9 +138,13 @@ def _reads(agent: type[Agent], where: str, method: Callable[..., Any], said: Dec
 
 
 def _code_hash(agent: type[Agent], method: Callable[..., Any], said: Declaration) -> str:
-    """Over the step's source, its declared helpers and what judges it: a stricter validator makes another step."""
-    judges = [getattr(agent, name) for name in said.validators]
-    sources = [source_of(each) for each in (method, *said.uses, *judges)]
+    """Over the step's source, its declared helpers, what judges it and what it observes.
+
+    A stricter validator makes another step, and so does an observation that looks at something else: an approval
+    that binds what was observed must not be held against that.
+    """
+    called = [getattr(agent, name) for name in (*said.validators, *said.observes)]
+    sources = [source_of(each) for each in (method, *said.uses, *called)]
     return hashlib.sha256("\0".join(sources).encode()).hexdigest()
 
 

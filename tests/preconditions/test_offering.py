@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from agents import observation
+from agents.planning import plan_of
 from approvals import binding, preconditions
 from approvals.binding import Approved, Target
 from approvals.cards import Card
@@ -17,6 +19,7 @@ from checkpoints import digests
 from tests.factories import make_card, make_gate, make_question
 
 from .making import make_observing_gate, make_precondition
+from .watching import Watcher
 
 TARGET = Target(run=7, agent="refunds", version="1", plan="aa", step="review", checkpoint="bb")
 OFFERED = make_precondition(effects=["pay"])
@@ -152,3 +155,15 @@ def test_what_was_observed_is_part_of_what_is_seen() -> None:
     body = {**other.standing().content, "run": gate.run_id, "agent": gate.standing().content["agent"]}
     body |= {name: gate.standing().content[name] for name in ("plan", "checkpoint")}
     assert binding.seen(body) != bytes(gate.standing().digest)
+
+
+def test_an_observation_that_looks_at_something_else_makes_another_plan() -> None:
+    """An approval would have been held against an observation that nobody saw the result of."""
+
+    class Other(Watcher):
+        @observation
+        def mood(self, world: str) -> str:
+            return f"never {world}"
+
+    assert plan_of(Other).step("review").code_hash != plan_of(Watcher).step("review").code_hash
+    assert plan_of(Other).step("pay").code_hash == plan_of(Watcher).step("pay").code_hash
