@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import secrets
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from agents.errors import AgentError
 from agents.registry import Registered
@@ -15,9 +16,10 @@ from agents.registry import Registered
 from . import aims, compare, record, walk
 from .aims import MOMENTS, UNSAVED, Target
 from .answers import Answers
-from .children import Ended, done_in_child, run_in_child
+from .children import done_in_child, run_in_child
 from .compare import Difference
 from .record import Record
+from .tidying import Fates, tidy
 from .walk import Aim, Walked
 from .witness import Seen, Witness
 
@@ -45,6 +47,15 @@ class Undisturbed:
     unsteady: list[Difference]
 
 
+class Ending(NamedTuple):
+    """What a process says that took a run to its end: the way, the end, and what became of it afterwards."""
+
+    walked: Walked
+    record: Record
+    fates: Fates
+    problem: str
+
+
 @dataclass
 class Exercise:
     """`scratch` is a folder for what witnesses write."""
@@ -54,8 +65,11 @@ class Exercise:
     team: int
     answers: Answers
     scratch: Path
+    config: walk.Config = field(default_factory=dict)
     key: str = field(default_factory=lambda: f"drill-{secrets.token_hex(6)}")
-    runs: list[int] = field(default_factory=list)
+    count: int = 0
+    fates: Fates = field(default_factory=Counter)  # what became of all that the runs did
+    left: list[str] = field(default_factory=list)  # what could not be taken back, and why
 
     def undisturbed(self) -> Undisturbed:
         """Run it twice to its end. Raises AgentError where it does not get there."""
@@ -76,36 +90,43 @@ class Exercise:
                 yield self._killed(undisturbed, target, moment, aim)
 
     def _undisturbed(self) -> tuple[Record, list[walk.Turn]]:
-        run = self._begin("undisturbed")
+        key = self._next_key()
 
-        def work() -> tuple[Walked, Record]:
-            return walk.walk(run, self.answers), record.of(run, self.drilled)
+        def work() -> Ending:
+            run = self._begin("undisturbed", key)
+            return self._ending(run, walk.walk(run, self.answers))
 
-        walked, found = done_in_child(self.drilled, work)
-        if walked.stuck or walked.asked:
-            why = walked.stuck or f"{walked.asked[0]} failed, and a person was asked how to go on"
-            raise AgentError(f"Undisturbed, the run {run} does not come to its end: {why}")
-        return found, walked.turns
+        end = self._recorded(done_in_child(self.drilled, work))
+        if end.walked.stuck or end.walked.asked:
+            why = end.walked.stuck or f"{end.walked.asked[0]} failed, and a person was asked how to go on"
+            raise AgentError(f"Undisturbed, the run {end.record.run} does not come to its end: {why}")
+        return end.record, end.walked.turns
 
     def _killed(self, undisturbed: Undisturbed, target: Target, moment: str, aim: Aim) -> Kill:
-        run = self._begin(f"{target.step}, killed {moment}")
-        dying, recovering = (Witness(self.drilled, self.scratch / f"{run}-{number}") for number in (1, 2))
-        ended: Ended[Walked] = run_in_child(self.drilled, lambda: walk.walk(run, self.answers, aim=aim), witness=dying)
-        if ended.code != -signal.SIGKILL:
-            return Kill(target, moment, run, MISSED, (Difference(target.step, "took another way before the kill"),))
-        seen = dying.seen()
+        key = self._next_key()
+        dying, recovering = (Witness(self.drilled, self.scratch / f"{key}-{number}") for number in (1, 2))
 
-        def work() -> tuple[Walked, Record]:
-            return walk.walk(run, self.answers, seen=seen), record.of(run, self.drilled)
+        def until_killed() -> Walked:
+            run = self._begin(f"{target.step}, killed {moment}", key)
+            return walk.walk(run, self.answers, aim=aim)
 
-        walked, found = done_in_child(self.drilled, work, witness=recovering)
-        differences = compare.differences(undisturbed.record, found, self.drilled.spec, allowed=undisturbed.natural)
+        def recovered() -> Ending:
+            run = walk.begun(key)
+            return self._ending(run, walk.walk(run, self.answers, seen=dying.seen()))
+
+        code = run_in_child(self.drilled, until_killed, witness=dying).code
+        end = self._recorded(done_in_child(self.drilled, recovered, witness=recovering))
+        if code != -signal.SIGKILL:
+            missed = Difference(target.step, "took another way before the kill")
+            return Kill(target, moment, end.record.run, MISSED, (missed,))
+        plan = self.drilled.spec
+        differences = compare.differences(undisturbed.record, end.record, plan, allowed=undisturbed.natural)
         if target.what == "effect" and moment == UNSAVED:
-            differences += self._sent_again(target.step, seen, recovering.seen(), found)
-        if walked.stuck:
-            differences.insert(0, Difference(target.step, walked.stuck))
-        word = DIFFERS if differences else ASKS if walked.asked else SAME
-        return Kill(target, moment, run, word, tuple(differences))
+            differences += self._sent_again(target.step, dying.seen(), recovering.seen(), end.record)
+        if end.walked.stuck:
+            differences.insert(0, Difference(target.step, end.walked.stuck))
+        word = DIFFERS if differences else ASKS if end.walked.asked else SAME
+        return Kill(target, moment, end.record.run, word, tuple(differences))
 
     @staticmethod
     def _sent_again(step: str, before: Seen, after: Seen, found: Record) -> list[Difference]:
@@ -114,10 +135,20 @@ class Exercise:
             return []
         return compare.other_answer(step, before[step][-1], after[step][0])
 
-    def _begin(self, label: str) -> int:
-        key = f"{self.key}-{len(self.runs)}"
-        run = done_in_child(
-            self.drilled, lambda: walk.begin(self.drilled, self.input, team=self.team, label=label, key=key)
-        )
-        self.runs.append(run)
-        return run
+    def _next_key(self) -> str:
+        self.count += 1
+        return f"{self.key}-{self.count}"
+
+    def _begin(self, label: str, key: str) -> int:
+        return walk.begin(self.drilled, self.input, team=self.team, label=label, key=key, config=self.config)
+
+    def _ending(self, run: int, walked: Walked) -> Ending:
+        """Read how the run ended, and take back what it did."""
+        found = record.of(run, self.drilled)
+        fates, problem = tidy(run, self.answers)
+        return Ending(walked, found, fates, problem)
+
+    def _recorded(self, end: Ending) -> Ending:
+        self.fates += end.fates
+        self.left += [end.problem] if end.problem else []
+        return end

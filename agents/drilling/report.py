@@ -12,6 +12,7 @@ from checkpoints.plans import PlanSpec
 from .aims import MOMENTS
 from .compare import Difference
 from .exercise import ASKS, DIFFERS, MISSED, Kill, Undisturbed
+from .tidying import Fates
 
 WHAT = {"step": "step", "effect": "effect", "asks": "gate, asking", "decided": "gate, decided"}
 
@@ -23,11 +24,12 @@ def warning(plan: PlanSpec) -> list[str]:
     effects = [step for step in plan.steps if step.kind == "effect"]
     lines = [
         f"A drill runs {plan.agent} {plan.version} some {3 * len(plan.steps) + 2} times in the database {where}.",
-        'The runs stay there, titled "Drill: …".',
+        'The runs stay there, titled "Drill: …" and cancelled.',
     ]
     if not effects:
         return [*lines, "It has no effects."]
-    lines.append("Each run really performs its effects, on whatever this process is configured for:")
+    lines.append("Each run really performs its effects, on whatever this process is configured for, and then")
+    lines.append("takes back what can be undone, where somebody named with --as may rewind runs:")
     return [*lines, *(f"  {step.name:<20} {_fate(step)}" for step in effects)]
 
 
@@ -66,6 +68,15 @@ def findings(kills: Sequence[Kill], undisturbed: Undisturbed) -> list[str]:
         places = ", ".join(undisturbed.natural)
         lines.append(f"Not compared, because undisturbed runs differ there too: {places}.")
     return lines
+
+
+def aftermath(fates: Fates, left: Sequence[str]) -> list[str]:
+    """What became of all that the runs did."""
+    back = [f"{step} {count} times" for (step, status), count in sorted(fates.items()) if status == "undone"]
+    stays = [f"{step} {count} times" for (step, status), count in sorted(fates.items()) if status in ("done", "kept")]
+    lines = [f"Done and taken back: {', '.join(back)}."] if back else []
+    lines += [f"Done, and left as it is: {', '.join(stays)}."] if stays else []
+    return lines + list(left)
 
 
 def culprits(kills: Sequence[Kill], unsteady: Sequence[Difference]) -> list[str]:

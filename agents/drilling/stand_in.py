@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import cast
 
 from agents import registry
@@ -19,7 +18,7 @@ def of(known: Registered) -> Registered:
     version = known.spec.version[: LONGEST - len(MARK)] + MARK
     body = {"version": version, "__module__": known.agent.__module__, "__doc__": known.agent.__doc__}
     agent = cast(type[Agent], AgentType(known.agent.__name__, (known.agent,), body))
-    return Registered(agent, replace(plan_of(agent), version=version))
+    return Registered(agent, plan_of(agent))
 
 
 def know_only(drilled: Registered) -> None:

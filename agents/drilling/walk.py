@@ -10,17 +10,17 @@ from django.contrib.auth.models import Group
 from django.db.models.functions import Now
 
 from agents import runner
-from agents.registry import Registered, register
-from agents.start import checked
+from agents.registry import Registered
+from agents.start import checked, start_run
 from agents.text import one_line
 from approvals.models import Gate
-from checkpoints import store
 from checkpoints.actors import Actor
 from checkpoints.models import Run
 
 from .answers import Answers, Stuck
 from .witness import Seen
 
+Config = dict[str, Any]
 DRILL = Actor("system", "Drill")
 MOST_TURNS = 2_000
 MOST_STANDSTILLS = 25  # turns in which nothing moved: a step that fails over and over
@@ -52,20 +52,18 @@ class Walked:
     stuck: str = ""
 
 
-def begin(drilled: Registered, input: dict[str, Any], *, team: int, label: str, key: str) -> int:
-    """Start a run of the drill's own; its id."""
-    state = checked(drilled.agent.State, input)
-    title = one_line(f"Drill: {drilled.agent.title(state)} ({label})", 200)
-    run = store.start(
-        plan=register(drilled),
-        team=Group.objects.get(pk=team),
-        title=title,
-        values=state.model_dump(mode="json", by_alias=False),
-        first_step=drilled.spec.steps[0].name,
-        by=DRILL,
-        key=key,
+def begin(drilled: Registered, input: dict[str, Any], *, team: int, label: str, key: str, config: Config) -> int:
+    """Start a run of the drill's own; its id. Raises AgentError."""
+    title = one_line(f"Drill: {drilled.agent.title(checked(drilled.agent.State, input))} ({label})", 200)
+    run = start_run(
+        drilled.spec.agent, input, by=DRILL, team=Group.objects.get(pk=team), title=title, key=key, config=config
     )
     return run.pk
+
+
+def begun(key: str) -> int:
+    """The id of the run that `begin` made under this key."""
+    return Run.objects.values_list("pk", flat=True).get(key=key)
 
 
 def walk(run_id: int, answers: Answers, *, seen: Seen | None = None, aim: Aim | None = None) -> Walked:

@@ -9,7 +9,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from agents import registry
+from agents import environment, registry
 from agents.drilling import report, stand_in
 from agents.drilling.aims import MOMENTS
 from agents.drilling.answers import Answers
@@ -18,6 +18,8 @@ from agents.drilling.exercise import Exercise
 from agents.errors import AgentError, InputRefused
 from agents.registry import Registered
 from agents.start import checked
+from checkpoints.errors import ValueRefused
+from checkpoints.values import parse
 
 from .run_agent import Command as RunAgent
 from .run_agent import team_named
@@ -36,6 +38,7 @@ class Command(BaseCommand):
         """The agent's name and its one input; see --help."""
         parser.add_argument("name", help="the agent's name")
         parser.add_argument("--input", required=True, help="JSON, or a file")
+        parser.add_argument("--config", default="{}", help="JSON: what differs from the agent's own configuration")
         parser.add_argument("--answer", default="approve", help="approve, reject, or a JSON file of answers by gate")
         parser.add_argument(
             "--as", dest="people", action="append", default=[], help="the username of whoever answers gates; repeatable"
@@ -52,7 +55,7 @@ class Command(BaseCommand):
         except InputRefused as error:
             lines = [f"  {each['pointer'] or '/'}: {each['message']}" for each in error.errors]
             raise CommandError("The input was refused:\n" + "\n".join(lines)) from error
-        except AgentError as error:
+        except (AgentError, ValueRefused) as error:
             raise CommandError(str(error)) from error
 
     def consent(self, known: Registered, *, yes: bool) -> None:
@@ -68,13 +71,14 @@ class Command(BaseCommand):
         if others:
             raise CommandError(f"A drill takes one input; there are {len(others) + 1} in {options['input']}.")
         checked(known.agent.State, input)
+        config = parse(options["config"])
+        environment.current(known.agent, config)
         drilled = stand_in.of(known)
         answers = Answers.read(options["answer"])
         wanted = options["team"] or known.agent.team
         people, team = done_in_child(drilled, lambda: _cast(options["people"], wanted))
         with tempfile.TemporaryDirectory(prefix="drill-") as scratch:
-            exercise = Exercise(drilled, input, team, answers.of(people), Path(scratch))
-            self.exercise(exercise)
+            self.exercise(Exercise(drilled, input, team, answers.of(people), Path(scratch), config))
 
     def exercise(self, exercise: Exercise) -> None:
         """Print as it goes. Raises CommandError where a step is not restartable."""
@@ -83,7 +87,8 @@ class Command(BaseCommand):
         self.stdout.write(f"{len(undisturbed.targets)} steps; killing {count} workers.\n")
         self.stdout.flush()
         kills = list(exercise.kills(undisturbed))
-        for line in [*report.table(kills), "", *report.findings(kills, undisturbed)]:
+        found = [*report.findings(kills, undisturbed), *report.aftermath(exercise.fates, exercise.left)]
+        for line in [*report.table(kills), "", *found]:
             self.stdout.write(line)
         names = report.culprits(kills, undisturbed.unsteady)
         if names or undisturbed.unsteady:
