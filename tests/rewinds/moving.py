@@ -26,6 +26,7 @@ def after(run: Run, step: str, *, last: bool = True) -> int:
 def before(run: Run, step: str) -> int:
     """The number of the checkpoint that `step` last started from."""
     parent = Checkpoint.objects.get(run=run, seq=after(run, step)).parent
+    assert parent is not None
     return int(Checkpoint.objects.values_list("seq", flat=True).get(pk=parent))
 
 
