@@ -13,10 +13,10 @@ def retimed(planned: Sequence[int], starts: Sequence[int]) -> set[int]:
 
 
 def resequenced(plant: Plant, planned: Sequence[int], starts: Sequence[int]) -> set[int]:
-    """The fewest operations that have to be taken out and put elsewhere to get from the old orders to the new ones.
+    """The operations that have to be taken out and put elsewhere to get from the old orders to the new ones.
 
-    On each machine those are all but a longest run that kept its order; of several such runs, one with the most
-    operations that also kept their time.
+    On each machine those that kept their time also kept their order, and are left where they are; of the others as
+    few as can be are taken out, which leaves the longest run that kept its order.
     """
     before = plant.in_order(range(len(plant)), planned)
     after = plant.in_order(range(len(plant)), starts)
@@ -30,13 +30,13 @@ def resequenced(plant: Plant, planned: Sequence[int], starts: Sequence[int]) -> 
 
 
 def _heaviest_rise(values: Sequence[int], favoured: Sequence[bool]) -> set[int]:
-    """The places of a longest increasing subsequence, and among those of one with the most favoured places."""
-    weights: list[tuple[int, int]] = []
+    """The places of an increasing subsequence with the most favoured places, and among those of a longest one."""
+    weights: list[tuple[int, int]] = []  # (favoured places, places) of the best that ends at each
     back: list[int] = []
     for at, value in enumerate(values):
         earlier = [(weights[other], other) for other in range(at) if values[other] < value]
-        (length, favour), came = max(earlier, default=((0, 0), -1))
-        weights.append((length + 1, favour + favoured[at]))
+        (favour, length), came = max(earlier, default=((0, 0), -1))
+        weights.append((favour + favoured[at], length + 1))
         back.append(came)
     found: set[int] = set()
     at = max(range(len(values)), key=lambda at: weights[at], default=-1)

@@ -49,7 +49,6 @@ def repair(found: Situation, starts: Sequence[int], *, seconds: float, how: str)
         makespan=found.makespan(starts),
         retimed=len(later),
         resequenced=len(elsewhere),
-        moved=len(later | elsewhere),
         ms=round(seconds * 1000),
         how=how,
     )

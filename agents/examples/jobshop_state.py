@@ -108,8 +108,7 @@ class Repair(Schedule):
     """A schedule after a breakdown, and what it took."""
 
     retimed: int  # operations that start at another time than planned
-    resequenced: int  # the fewest that had to change places
-    moved: int  # operations that did either
+    resequenced: int  # of them, those that had to change places
     ms: int
     how: str  # one sentence
 

@@ -24,7 +24,7 @@ def figures(repair: Repair, plan: Schedule) -> Figures:
     return [
         ("Ends at", number(repair.makespan)),
         ("Against the plan", against(repair, plan)),
-        ("Operations moved", f"{number(repair.moved)} of {number(of)}"),
+        ("Operations moved", f"{number(repair.retimed)} of {number(of)}"),
         ("of them in another order", number(repair.resequenced)),
         ("Found in", f"{number(repair.ms)} ms"),
     ]
@@ -38,7 +38,7 @@ def against(repair: Repair, plan: Schedule) -> str:
 
 def label(name: str, repair: Repair) -> str:
     """A choice's words: what it is, when it ends, what it moves."""
-    return f"{name}: ends at {number(repair.makespan)}, {count(repair.moved, 'operation')} moved"
+    return f"{name}: ends at {number(repair.makespan)}, {count(repair.retimed, 'operation')} moved"
 
 
 def summary(downtime: Downtime, plan: Schedule, local: Repair, whole: Repair, *, kept: Sequence[int]) -> str:

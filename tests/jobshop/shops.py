@@ -28,10 +28,11 @@ def instances(draw: st.DrawFn) -> Instance:
 
 @st.composite
 def situations(draw: st.DrawFn) -> Situation:
-    """A planned shop in which a machine breaks down at some time, before, during or after the work."""
+    """A planned shop, tight or with gaps, in which a machine breaks down before, during or after the work."""
     instance = draw(instances())
     plant = instance.plant
-    starts = planned(plant, draw(st.sampled_from(sorted(jobshop_planning.RULES))))
+    gaps = draw(st.integers(1, 2))
+    starts = [start * gaps for start in planned(plant, draw(st.sampled_from(sorted(jobshop_planning.RULES))))]
     ends = [start + plant.duration[op] for op, start in enumerate(starts)]
     since = draw(st.integers(0, max(ends) + 3))
     down = Down(draw(st.integers(0, plant.machines - 1)), since, since + draw(st.integers(1, 12)))
