@@ -9,9 +9,8 @@ class AgentsConfig(AppConfig):
 
     def ready(self) -> None:
         """Listen for the doorbell, and offer the agents' own code as the truth about an edit and about resuming."""
-        from checkpoints.signals import run_needs_attention
-
         from approvals.impact import sources
+        from checkpoints.signals import run_needs_attention
 
         from . import doorbell, impacts, preflights, validation
 

@@ -340,7 +340,8 @@ def gate(
     One annotated `-> Card` always asks, and is held to it: what comes after it is then foretold no further than that.
 
     `allows`: the effects that a yes permits; `edits`: the fields that a reviewer may change; `on_reject`: the step
-    it goes back to unless the reviewer says another; `on_expire`: the step to go on with when nobody answered, `on_pass`: the one when there is nothing to ask;
+    it goes back to unless the reviewer says another; `on_expire`: the step to go on with when nobody answered,
+    `on_pass`: the one when there is nothing to ask;
     `observes`: the observations that its card may make preconditions of.
     """
     said = Declaration(
