@@ -16,8 +16,8 @@ from uuid import UUID
 import structlog
 
 from approvals import binding
-from approvals.impact import Impact, impact
-from approvals.impact.facts import EffectFact, Execution, Fields, GateFact, GrantFact, History, Target, Writes
+from approvals.impact import Impact, choices, impact
+from approvals.impact.facts import ABSENT, EffectFact, Execution, Fields, GateFact, GrantFact, History, Target, Writes
 from approvals.models import Gate, Outcome
 from checkpoints import digests, records, store
 from checkpoints import patch as patches
@@ -91,6 +91,7 @@ class Reader:
             forced=bool(head.places) and head.forced(self.run.next_step),
             ending=bool(self.run.ending),
             fork=self.run.forked_from is not None,
+            branched=bool(head.places) and head.branched(self.run.pk, self.run.seq),
             own=self._own(head),
             config=self.config,
             draws=self.draws,
@@ -116,6 +117,7 @@ class Reader:
         known = {name: digest for name, digest in saved.fields.items() if name not in gone}
         known |= {name: digests.of_field(value) for name, value in changed.items()}
         told = next((step.feedback for step in self.plan.steps if step.feedback), "")
+        novel, unknown = choices.words_in(self.plan, told if feedback else "", said_at="")
         executed = self._on(path)
         return Target(
             run=self.run.pk,
@@ -124,12 +126,14 @@ class Reader:
             gates=self._settled(path),
             sent=len(executed),
             fork=self.run.forked_from is not None,
+            branched=path.branched(self.run.pk, self.run.seq),
             own=self._own(path),
             state=state,
             fields=known,
             forced=forced,
             again=forced,
-            novel=frozenset([told]) if feedback and told else frozenset(),
+            novel=novel,
+            unknown=unknown,
             config=self.config,
         )
 
@@ -232,9 +236,10 @@ class Reader:
             occurrence=row.occurrence,
             generation=row.generation,
             status=row.status,
-            irreversible=row.irreversible or row.taken_from_id is not None,
+            irreversible=row.irreversible,
             undo=spec.undo if spec else "",
             again=row.again,
+            taken=row.taken_from_id is not None,
             returned=returned,
             reads=read,
         )
@@ -272,7 +277,7 @@ class Reader:
         if saved is None:
             return None
         names = {patches.tokens(action.pointer)[0] for action in gate.asked.actions if action.pointer}
-        return {name: saved[name] for name in names if name in saved}
+        return {name: saved.get(name, ABSENT) for name in names}
 
     @cached_property
     def stood(self) -> dict[UUID, Fields]:
@@ -303,13 +308,15 @@ class Reader:
 
     def _covered(self, outcome: Outcome, effect: str, saved: Record | None) -> Fields | None:
         """The digests of the fields that the approval covers for an effect, as they were when it was given."""
-        bound = {name: bytes.fromhex(each) for name, each in decode(bytes(outcome.bound)).get(effect, {}).items()
-                 if each != binding.GONE}  # fmt: skip
+        bound = {
+            name: ABSENT if each == binding.GONE else bytes.fromhex(each)
+            for name, each in decode(bytes(outcome.bound)).get(effect, {}).items()
+        }
         if saved is None:
             return None
         shown = {patches.tokens(action.pointer)[0] for action in outcome.proposal.card.actions if action.pointer}
         after = store.load_checkpoint(saved.id).fields
-        return {name: after[name] for name in shown if name in after} | bound
+        return {name: after.get(name, ABSENT) for name in shown} | bound
 
 
 def _plan_at(run: Run, seq: int) -> Plan:

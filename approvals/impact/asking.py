@@ -10,7 +10,7 @@ from checkpoints.errors import CheckpointError, ValueRefused
 from checkpoints.plans import StepSpec
 
 from .facts import AGREED, REJECTED, GateFact
-from .records import LANDED, agreed, may_match
+from .records import LANDED, agreed, matching, may_match
 from .result import Verdict
 from .values import Known, Reading, Steps
 from .walk import Walk, told_at
@@ -28,19 +28,24 @@ def gate(walk: Walk, spec: StepSpec, *, forced: bool) -> str | None:
     drawn = [each for each in asked if each.code_hash == bytes.fromhex(spec.code_hash)]
     if passed and drawn:
         return _may(walk, spec, frozenset({spec.name}))
-    if passed:
-        walk.name(spec, STANDS, "same")
-        walk.landed(spec, reading)
-        return walk.flow.plan.passed(spec.name)
-    said = None if drawn or spec.asks else _draws(walk, spec)
-    if said is False and not forced:
-        walk.name(spec, WILL, _why(walk, spec))
-        walk.landed(spec, reading)
-        return walk.flow.plan.passed(spec.name)
+    said = False if passed else None if drawn or spec.asks else _draws(walk, spec)
+    if said is False and (passed or not forced):
+        return _passes(walk, spec, reading, forced=forced)
     surely = bool(drawn) or spec.asks or bool(said)
     if forced:
         return _asks(walk, spec, "forced") if surely else _may(walk, spec, frozenset({spec.name}))
     return _again(walk, spec, reading, asked, surely=surely)
+
+
+def _passes(walk: Walk, spec: StepSpec, reading: Reading, *, forced: bool) -> str:
+    """It has nothing to ask, as it had nothing before where that is recorded."""
+    at = walk.occurrence(reading)
+    found = [] if forced else matching(walk.records.every(spec), reading, walk.counts)
+    twins = [each for each in found if at is None or each.occurrence == at]
+    verdict = WILL if not twins else STANDS if at is not None and walk.branched else MAY
+    walk.name(spec, verdict, "same" if twins else "forced" if forced else _why(walk, spec))
+    walk.landed(spec, reading)
+    return walk.flow.plan.passed(spec.name)
 
 
 def _draws(walk: Walk, spec: StepSpec) -> bool | None:
@@ -73,9 +78,7 @@ def _of_unknown(walk: Walk, spec: StepSpec, reading: Reading, *, forced: bool) -
     earlier = [
         each
         for each in asked
-        if agreed(each)
-        and _same(walk, spec, each) is not False
-        and (each.reads is None or reading.matches(each.reads))
+        if agreed(each) and _same(walk, spec, each) is not False and (each.reads is None or reading.matches(each.reads))
     ]
     passes = any(may_match(each, reading) for each in walk.records.passes(spec))
     if spec.asks and not earlier and not passes:
@@ -87,16 +90,16 @@ def _why(walk: Walk, spec: StepSpec) -> str:
     return "input" if walk.records.ran_before(spec.name) else "new"
 
 
-def _asks(walk: Walk, spec: StepSpec, why: str) -> None:
+def _asks(walk: Walk, spec: StepSpec, why: str) -> str | None:
     walk.name(spec, WILL, why, asks=True)
-    walk.stop(spec)
+    return walk.stop(spec)
 
 
-def _may(walk: Walk, spec: StepSpec, on: Steps) -> None:
+def _may(walk: Walk, spec: StepSpec, on: Steps) -> str | None:
     walk.name(spec, MAY, "reads", on, asks=True)
     on = on | {spec.name}
     walk.state.blur(told_at(spec), on)
-    walk.over(walk.flow.plan.successors(spec.name), on)
+    return walk.over(walk.flow.plan.successors(spec.name), on)
 
 
 def _same(walk: Walk, spec: StepSpec, gate: GateFact) -> bool | None:

@@ -14,7 +14,7 @@ from checkpoints import digests
 from checkpoints.ops import DROP, apply
 from checkpoints.plans import PlanSpec, StepSpec, input_digest
 
-from .facts import EffectFact, Execution, Fields, GateFact, GrantFact, History, Target, Writes
+from .facts import ABSENT, EffectFact, Execution, Fields, GateFact, GrantFact, History, Target, Writes
 from .records import EXECUTED, IN_DOUBT, LANDED, NOW
 from .values import Steps
 from .walk import DECISION
@@ -77,10 +77,10 @@ def last_start(history: History, step: str) -> Execution | None:
 def going_back(history: History, gate: GateFact, step: str, now: Saved, *, before: Saved | None) -> Target:
     """The run is sent back to `step`. `before` is the state from which that last started, None where it never ran."""
     spec, start = _spec(history, gate), last_start(history, step)
-    novel, unknown = _words(history.plan, spec, gate.step)
+    novel, unknown = words_in(history.plan, spec.feedback, said_at=gate.step)
     if start is None or before is None:
         made = _landed(history, gate, now, step)
-        return replace(made, decision="rejected", novel=novel, unknown=made.unknown | unknown)
+        return replace(made, decision="rejected", novel=novel, unknown={**made.unknown, **unknown})
     path = list(history.head_path[: history.head_path.index(start)])
     seqs = {fact.id: fact.seq for fact in history.gates}
     return replace(
@@ -89,6 +89,7 @@ def going_back(history: History, gate: GateFact, step: str, now: Saved, *, befor
         path=path,
         gates=[id for id in history.head_gates if seqs.get(id, 0) < start.seq],
         sent=len(path),
+        branched=True,
         forced=True,
         again=True,
         novel=novel,
@@ -126,7 +127,7 @@ def answering(history: History, gate: GateFact, choice: str, now: Saved) -> Targ
 
 def now_covered(spec: StepSpec, now: Saved) -> Fields:
     """What a permission covers that is given for exactly what the effect would do on this state."""
-    return {name: now.fields.get(name, b"") for name in spec.reads}
+    return {name: now.fields.get(name, ABSENT) for name in spec.reads}
 
 
 def _as_done(history: History, here: Target, gate: GateFact, spec: StepSpec, now: Saved, choice: str) -> Target:
@@ -146,13 +147,14 @@ def _as_done(history: History, here: Target, gate: GateFact, spec: StepSpec, now
         after = spec.name  # where a refused output goes is not known here: as if it were tried again
         path = path[:-1]
     unknown = {name: frozenset({spec.name}) for name in spec.writes}
-    return replace(here, path=path, next_step=after, unknown=here.unknown | unknown, settled=settled)
+    return replace(here, path=path, next_step=after, unknown={**here.unknown, **unknown}, settled=settled)
 
 
 def _at_head(history: History, gate: GateFact, now: Saved) -> Target:
     return Target(
         run=history.run, next_step=gate.step, path=history.head_path, gates=history.head_gates, state=now.state,
-        fields=now.fields, sent=history.sent, fork=history.fork, own=history.own, config=history.config,
+        fields=now.fields, sent=history.sent, fork=history.fork, branched=history.branched, own=history.own,
+        config=history.config,
         deciding=gate.id,
     )  # fmt: skip
 
@@ -214,13 +216,16 @@ def _told(history: History, gate: GateFact) -> dict[str, Steps]:
     return {DECISION: frozenset({gate.step})} if schema is None or DECISION in schema else {}
 
 
-def _words(plan: PlanSpec, spec: StepSpec, gate: str) -> tuple[frozenset[str], dict[str, Steps]]:
-    """(fields that feedback makes novel, fields of which nothing is known): items that keep no time may come twice."""
-    if not spec.feedback:
+def words_in(plan: PlanSpec, field: str, *, said_at: str) -> tuple[frozenset[str], dict[str, Steps]]:
+    """(novel fields, unknown fields) where a person's words go into the list `field`; "" for nowhere.
+
+    Items that keep no time may come twice, so that nothing is known of them; `said_at` is the step that it depends on.
+    """
+    if not field:
         return frozenset(), {}
-    if keeps_time(plan, spec.feedback):
-        return frozenset({spec.feedback}), {}
-    return frozenset(), {spec.feedback: frozenset({gate})}
+    if keeps_time(plan, field):
+        return frozenset({field}), {}
+    return frozenset(), {field: frozenset({said_at} - {""})}
 
 
 def keeps_time(plan: PlanSpec, field: str) -> bool:

@@ -17,6 +17,8 @@ from checkpoints.plans import PlanSpec
 AGREED = ("approved", "edited", "answered")  # outcomes that let a run go on
 OPEN, REJECTED = "open", "rejected"
 
+ABSENT = b""  # stands for the digest of a field that is not there
+
 Writes = Mapping[str, Write]
 Fields = Mapping[str, bytes]  # field -> digest
 
@@ -131,6 +133,9 @@ class Target:
     gates: Sequence[int] = ()
     sent: int = 0  # how much of the path lies before the point to which a person last moved the run, or changed it
     fork: bool = False  # the run was forked from another, or would be
+    branched: bool | None = (
+        None  # it has checkpoints beside the path, without which nothing is looked up; None: unknown
+    )
     own: frozenset[str] = frozenset()  # effects that a person said this fork does itself
     forced: bool = False  # `next_step` runs whatever is recorded
     again: bool = False  # a person sends it back to `next_step`: an effect that was done there is done again
@@ -161,7 +166,8 @@ class History:
     forced: bool = False  # a person or a repair sent the run to where its head stands
     ending: bool = False  # the run ends as soon as what it left behind is settled
     fork: bool = False
-    own: frozenset[str] = frozenset()  # as a Target's
+    branched: bool | None = None  # these two as a Target's
+    own: frozenset[str] = frozenset()
     config: Mapping[str, Any] = field(default_factory=dict)
     # Whether a gate has something to ask of a state, which its method says; None where nobody can call that.
     draws: Callable[[str, Mapping[str, Any]], bool | None] = lambda step, state: None

@@ -119,19 +119,20 @@ def _perform(walk: Walk, spec: StepSpec, reading: Reading, why: str) -> str | No
     return walk.gave(spec, frozenset({spec.name}))
 
 
-def _take_over(walk: Walk, spec: StepSpec, reading: Reading, row: EffectFact) -> None:
+def _take_over(walk: Walk, spec: StepSpec, reading: Reading, row: EffectFact) -> str | None:
     """Another run has done this: whoever answers says whether it is done once more."""
     here = frozenset({spec.name})
     walk.name(spec, MAY, "takeover", here, effect=row, asks=True)
     walk.state.blur(spec.writes, here)
     walk.asks, walk.ahead, walk.ahead_on = spec.name, walk.flow.ways[spec.name], here
+    return None
 
 
-def _anywhere(walk: Walk, spec: StepSpec, on: Steps) -> None:
+def _anywhere(walk: Walk, spec: StepSpec, on: Steps) -> str | None:
     """It may be performed, or a person asked: all that may follow either way is named."""
     walk.state.blur(spec.writes, on)
     walk.settle(spec, on)
-    walk.over(walk.flow.ways[spec.name], on)
+    return walk.over(walk.flow.ways[spec.name], on)
 
 
 def permit(walk: Walk, spec: StepSpec) -> Permit:

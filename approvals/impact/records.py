@@ -57,17 +57,16 @@ class Records:
 
     def twins(self, step: StepSpec) -> list[Execution]:
         """The executions of this very code of a step that may be reused, oldest first."""
+        return [each for each in self.every(step) if each.kind in EXECUTED]
+
+    def every(self, step: StepSpec) -> list[Execution]:
+        """The executions of this very code of a step, whatever came of them."""
         code = bytes.fromhex(step.code_hash)
-        return [each for each in self._executions[step.name] if each.kind in EXECUTED and each.code_hash == code]
+        return [each for each in self._executions[step.name] if each.code_hash == code]
 
     def passes(self, step: StepSpec) -> list[Execution]:
         """The executions of this very code of a gate that had nothing to ask."""
-        code = bytes.fromhex(step.code_hash)
-        return [
-            each
-            for each in self._executions[step.name]
-            if each.kind == "gate" and each.code_hash == code and each.id not in self.ended_at
-        ]
+        return [each for each in self.every(step) if each.kind == "gate" and each.id not in self.ended_at]
 
     def asked(self, step: str) -> list[GateFact]:
         """The times at which this run asked at a gate, newest first; not those that are open."""

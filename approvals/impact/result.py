@@ -108,7 +108,7 @@ class Impact:
     @property
     def may(self) -> tuple[Row, ...]:
         """The steps that may run; a gate that may ask is in `asking`."""
-        return tuple(row for row in self.rows if row.verdict is Verdict.MAY and row.kind != "gate")
+        return tuple(row for row in self.rows if row.verdict is Verdict.MAY and not (row.kind == "gate" and row.asks))
 
     @property
     def stands(self) -> tuple[Row, ...]:

@@ -15,7 +15,7 @@ from checkpoints import digests
 from checkpoints.ops import DROP, Append, Splice, Write, apply
 from checkpoints.plans import StepSpec, input_digest
 
-from .facts import Fields
+from .facts import ABSENT, Fields
 
 Steps = frozenset[str]
 NOTHING: Steps = frozenset()
@@ -40,7 +40,6 @@ class Unknown(NamedTuple):
 
 Field = Known | Novel | Unknown
 NOVEL = Novel()
-ABSENT = b""  # stands for the digest of a field that is not there
 
 
 @dataclass(frozen=True)

@@ -101,6 +101,8 @@ class Walk:
         """Whether something was certainly executed beside the path, without which nothing is looked up."""
         if self.target.fork or not self.target.run:
             return True
+        if self.target.branched is not None:
+            return self.target.branched
         on_path = {each.id for each in self.target.path}
         return any(each.run == self.target.run and each.id not in on_path for each in self.records.history.executions)
 
@@ -171,7 +173,7 @@ class Walk:
         self._may_adopt(met.between, on)
         return met.step
 
-    def over(self, starts: Iterable[str], on: Steps) -> None:
+    def over(self, starts: Iterable[str], on: Steps) -> str | None:
         """Nothing is certain from here: name all that may come, up to the gates that would ask."""
         self.ahead, self.ahead_on = frozenset(starts), on
         sure = [name for name in self.flow.order if self._surely_asks(self.flow.steps[name])]
@@ -183,12 +185,14 @@ class Walk:
             self.name(spec, Verdict.MAY, "flow", on, asks=spec.kind == "gate" or self._may_ask(spec))
             if spec.kind == "step":
                 self._back_to(spec)
+        return None
 
-    def stop(self, gate: StepSpec) -> None:
+    def stop(self, gate: StepSpec) -> str | None:
         """A person is certainly asked at `gate`: what follows is another decision."""
         self.asks = gate.name
         self.ahead, self.ahead_on = frozenset(self.flow.plan.successors(gate.name)), frozenset({gate.name})
         self.state.blur(told_at(gate), self.ahead_on)
+        return None
 
     def due(self, about_to: StepSpec) -> list[EffectFact]:
         """What is settled before an effect is performed, without what depends on it."""

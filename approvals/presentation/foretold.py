@@ -11,7 +11,7 @@ from approvals import binding
 from approvals.cards import Card
 from approvals.impact import Impact, choices, impact
 from approvals.impact.choices import Saved
-from approvals.impact.facts import GateFact, GrantFact, History, Target
+from approvals.impact.facts import ABSENT, GateFact, GrantFact, History, Target
 from approvals.impact.sources import history_of
 from approvals.models import Gate
 from checkpoints import patch, store
@@ -87,4 +87,4 @@ class Foretold:
 
     def _covered(self, effect: str, shown: set[str], now: Saved) -> dict[str, Any]:
         bound = binding.bound_names(self.history.plan, gate_step=self.gate.step, effect=effect)
-        return {name: now.fields[name] for name in {*shown, *bound} if name in now.fields}
+        return {name: now.fields.get(name, ABSENT) for name in {*shown, *bound}}

@@ -298,8 +298,10 @@ class Engine:
         shown = {name: head.fields[name] for name in (*spec.edits, *spec.reads) if name in head.fields}
         body = digests.of_value([spec.name, {name: value.hex() for name, value in sorted(shown.items())}])
         if not asks and not reopened:
-            self._land(run, "gate", spec, {}, self.plan.next_after(spec.name))
-            self.trace.append(("reused", spec.name))
+            key = (spec.name, digest, bytes.fromhex(spec.code_hash), self._times(run, spec.name, digest))
+            twins = [p for p in self.points.values() if (p.step, p.digest, p.code, p.occurrence) == key]
+            self._land(run, "reused" if free and twins else "gate", spec, {}, self.plan.passed(spec.name))
+            self.trace.append(("reused" if free and twins else "ran", spec.name))
             return
         if not asks:
             self._ask(run, spec, head, digest, b"", {}, recovery=True)
@@ -569,7 +571,8 @@ class Engine:
         return History(
             run=run_id, plan=self.plan, executions=[self.execution(p) for p in self.points.values() if p.digest],
             effects=effects, gates=facts, head_path=path, head_gates=gates,
-            fork=run.fork, own=frozenset(self._own(run)), next_step=points[-1].next_step, ending=bool(run.ending),
+            fork=run.fork, branched=self._branched(run), own=frozenset(self._own(run)),
+            next_step=points[-1].next_step, ending=bool(run.ending),
             forced=self._forced(run, points[-1].next_step),
             sent=sum(point.digest is not None for point in points[:sent]),
         )  # fmt: skip
@@ -594,8 +597,16 @@ class Engine:
         made = Target(
             run=run_id, next_step=at.next_step, path=path, state=state, fields=fields, gates=mine, sent=len(path),
             fork=run.fork if run else True, own=frozenset(self._own_at(run_id, to)),
+            branched=self._beside(run, to) if run else True,
         )  # fmt: skip
         return replace(made, forced=True, again=True) if kind == "rewind" else made
+
+    def _beside(self, run: Run, to: str) -> bool:
+        places, at = [], to
+        while at:
+            places.append(self.points[at])
+            at = self.points[at].parent
+        return places[-1].run != run.id or len(places) < run.seq
 
     def _own_at(self, run_id: int, to: str) -> set[str]:
         if run_id not in self.runs:

@@ -45,7 +45,8 @@ class Horizon:
         """As things stand now. The first new checkpoint is the move itself."""
         rows = Checkpoint.objects.filter(run=run, seq__gt=before.seq + 1, kind__in=("step", "gate", "reused"))
         happened = [
-            (step, RAN if kind == "step" else STOOD) for kind, step in rows.order_by("seq").values_list("kind", "step")
+            (step, STOOD if kind == "reused" else RAN)
+            for kind, step in rows.order_by("seq").values_list("kind", "step")
         ]
         return cls(happened, gate.step if gate else "", bool(gate and gate.kind == "recovery"), gate is None)
 
