@@ -63,6 +63,6 @@ def closing(gates: Sequence[int], agreed: Sequence[str]) -> consequences.Row | N
     if not gates:
         return None
     what = "gate" if len(gates) == 1 else "gates"
-    lapses = f"; what {listed(list(agreed))} agreed to lapses" if agreed else "; it is no rejection"
+    lapses = f"; what {listed(list(agreed))} agreed to lapses" if agreed else ", which is no rejection"
     numbers = listed([str(gate) for gate in gates])
     return consequences.Row(effect="people", title="Closes", said=f"{what} {numbers}{lapses}")
