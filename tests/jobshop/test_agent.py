@@ -12,7 +12,7 @@ import pytest
 
 from agents import AgentError, registry, rewinds
 from agents.errors import ConfigRefused, InputRefused
-from agents.examples import jobshop_floor, jobshop_planning, jobshop_solver, jobshop_taillard
+from agents.examples import jobshop_floor, jobshop_planning, jobshop_reading, jobshop_solver, jobshop_taillard
 from agents.examples.jobshop import JobShop
 from agents.examples.jobshop_state import Schedule
 from agents.start import start_run
@@ -77,11 +77,13 @@ def test_a_run_plans_breaks_mends_in_two_ways_and_asks() -> None:
 def test_the_schedule_that_a_person_chooses_and_no_other_goes_to_the_board(
     choice: str, field: str, floor: Path
 ) -> None:
-    run = make_waiting_run()
+    shop = jobshop_reading.Shop(5, jobshop_taillard.generate(840612802, 398197754, jobs=5, machines=5))
+    run = make_waiting_run(source={"name": "five", "text": jobshop_reading.written(shop)}, config={"swaps": 0})
     answer(run, choice)
     assert advance_to_rest(run).status == "completed"
     [sheet] = sheets(floor)
     saved = state(run)
+    assert saved["local_repair"]["operations"] != saved["global_plan"]["operations"]
     assert saved["chosen"] == choice
     assert saved["published"]["key"] == sheet["key"] == effects(run)[0].key
     worked = [(row["from"], row["until"], row["job"]) for lane in sheet["work"].values() for row in lane]
