@@ -4,7 +4,8 @@
 
 - `POST /charges` {amount, currency, card, id?}, `POST /refunds` {charge, amount, currency, reason?, reference?}: both
   want an `Idempotency-Key`. The same key with the same body gives the same answer (`Idempotent-Replayed: true`), with
-  another body 409. Amounts are text with two decimals; a refund in another currency is exchanged at fixed rates. A refusal (4xx) did nothing and is not remembered.
+  another body 409. Amounts are text with two decimals; a refund in another currency is exchanged at fixed rates. A
+  refusal (4xx) did nothing and is not remembered.
 - `GET /charges/<id>` says what was paid, what has been `refunded` of it, and which `refunds` were made, each with the
   `reference` that its maker gave.
 - `POST /refunds/<id>/cancel` takes a refund back, as often as it is asked. `GET /refunds/<id>`,
