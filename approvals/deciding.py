@@ -74,11 +74,6 @@ def decide(gate: Gate, *, by: User, said: Said) -> Decision:
         raise frozen from fault
 
 
-def standing_tally(gate: Gate) -> Tally:
-    """Where the gate stands now, by everybody's authority as it is now."""
-    return _tally(gate, list(gate.decisions.filter(proposal__number=gate.proposal, counts=True).order_by("pk")))
-
-
 def _take(gate_id: int, by: User, said: Said) -> Decision:
     check_key(said)
     request = said.digest()
