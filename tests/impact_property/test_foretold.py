@@ -59,7 +59,10 @@ def moved(life: Life, user: User) -> list[str]:
     for _ in range(MOST_TRIES):
         move = life.random_move()
         impact = move.foretold(life.run)
-        if move.may_be_made(life.run, user, seen=impact.digest()):
+        made = move.may_be_made(life.run, user, seen=impact.digest() if impact else "")
+        if made != (impact is not None):
+            return [f"{move}: refused only where it is {'foretold' if made else 'made'}"]
+        if impact is not None:
             break
     else:
         return ["could not be moved"]

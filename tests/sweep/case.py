@@ -26,6 +26,7 @@ from checkpoints import actors
 from checkpoints.models import Checkpoint, Run
 from tests.refunds.test_mail import MAILS
 
+from .oracle import complaints
 from .outside import Outside
 
 MOST_TURNS = 60
@@ -88,6 +89,12 @@ class Case:
     def edit(self, step: str, pointer: str, value: Any) -> None:
         """A person changes the state in which `step` was to come first, and it goes on."""
         self._moved("edit", at=self._before(step), patch=[{"op": "replace", "path": pointer, "value": value}])
+
+    def has_ended(self, status: str) -> None:
+        """The run is at its end, and all that must hold there holds."""
+        found = list(complaints(self.run, self.outside))
+        assert self.run.status == status, f"{self.run} is {self.run.status}: {self.run.reason}; asked {self.asked}"
+        assert not found, "; ".join(found)
 
     def _before(self, step: str) -> int:
         found = Checkpoint.objects.filter(run=self.run, next_step=step).order_by("seq").values_list("seq", flat=True)

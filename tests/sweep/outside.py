@@ -24,6 +24,18 @@ class Outside:
         made = self.world.http.get("/ledger").json()["refunds"]
         return {each["key"]: each for each in made if each["reference"] == f"holdpoint run {run}"}
 
+    def most_at_once(self, run: int) -> int:
+        """How many refunds of a run stood side by side, at most."""
+        mine = {each["id"] for each in self.refunds_of(run).values()}
+        standing, most = set[str](), 0
+        for entry in self.world.http.get("/ledger").json()["entries"]:
+            if entry["kind"] == "refund" and entry["id"] in mine:
+                standing.add(entry["id"])
+            elif entry["kind"] == "cancel":
+                standing.discard(entry["id"])
+            most = max(most, len(standing))
+        return most
+
     def mails_by_id(self) -> Counter[str]:
         """How often each Message-ID was sent."""
         texts = [path.read_text(errors="replace") for path in self.mails.glob("*")]
