@@ -5,7 +5,7 @@ The gate's page asks for them through a registration, since `approvals` may not 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -45,8 +45,22 @@ def history_of(run: Run, plan: Plan | None = None) -> History:
 
 def of_rewind(run: Run, to: int, feedback: str = "") -> Impact:
     """What rewinding to checkpoint `to` would do. Raises as rewinds.rewind does for a checkpoint that is not there."""
-    reader = Reader(run, _plan_at(run, to))
-    return impact(reader.history(), reader.target(to, forced=True, feedback=feedback))
+    return rewinding(run, feedback)(to)
+
+
+def rewinding(run: Run, feedback: str = "") -> Callable[[int], Impact]:
+    """`of_rewind` for some checkpoints of one run: what is recorded is read once for all of them."""
+    read: dict[int, tuple[Reader, History]] = {}
+
+    def look(to: int) -> Impact:
+        plan = _plan_at(run, to)
+        if plan.pk not in read:
+            reader = Reader(run, plan)
+            read[plan.pk] = (reader, reader.history())
+        reader, history = read[plan.pk]
+        return impact(history, reader.target(to, forced=True, feedback=feedback))
+
+    return look
 
 
 def of_edit(run: Run, at: int, patch: Sequence[Op], feedback: str = "") -> Impact:

@@ -75,7 +75,7 @@ def build(story: Story) -> Timeline:
             for shape, word in marks.LEGEND.items()
             if shape in shapes
         ],
-        branches=sum(bool(node.left) for _, node in pairs),
+        branches=sum(bool(node.left) and not node.left.startswith("refused-") for _, node in pairs),
         forks=sum(node.kind == "fork" for _, node in pairs),
     )
 

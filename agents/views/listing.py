@@ -66,5 +66,6 @@ def row_of(run: Run) -> dict[str, Any]:
         wake_at=run.wake_at,
         reason=run.reason,
         frozen=frozen_of(run),
+        ending=run.ending,
     )
     return {"run": run, "gate": gate, "status": head.status(standing, asked or None), "starter": starter(run)}

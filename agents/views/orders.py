@@ -94,7 +94,8 @@ def options(run: Run, checkpoint: Checkpoint, *, to: int = 0, why: str = "") -> 
     """The ways to rewind at a checkpoint, one of them chosen."""
     found = ways_at(run, checkpoint)
     chosen = to if to in [way.to for way in found] else found[-1].to if found else 0
-    return [_option(run, way, way.to == chosen, why) for way in found]
+    look, people = impacts.rewinding(run, why), closing(run)
+    return [_option(way, way.to == chosen, look, people) for way in found]
 
 
 def ways_at(run: Run, checkpoint: Checkpoint) -> list[Way]:
@@ -112,10 +113,9 @@ def ways_at(run: Run, checkpoint: Checkpoint) -> list[Way]:
     )
 
 
-def _option(run: Run, way: Way, chosen: bool, why: str) -> Option:
+def _option(way: Way, chosen: bool, look: Callable[[int], Impact], people: consequences.Row | None) -> Option:
     heading = f"If you rewind to checkpoint {way.to}"
-    look = partial(impacts.of_rewind, run, way.to, why)
-    shown, refused = attempt(look, "Rewind", heading, people=closing(run))
+    shown, refused = attempt(partial(look, way.to), "Rewind", heading, people=people)
     return Option(way, chosen, shown, sentence(refused))
 
 

@@ -83,12 +83,18 @@ def standing(run: Run) -> Standing:
         wake_at=run.wake_at,
         reason=run.reason,
         changed_at=run.finished_at or (last.at if last else None),
-        ended_by=last.actor_name if last and run.status not in Run.LIVE else "",
+        ended_by=ended_by(run, last),
         frozen=frozen_of(run),
         origin=origin_of(run),
         ending=run.ending,
         halting=run.halt and run.status == Run.Status.RUNNING,
     )
+
+
+def ended_by(run: Run, last: Event | None) -> str:
+    """Who ended the run; nobody where its agent did, or settled its effects first and then did as it was told."""
+    by_person = last is not None and run.status not in Run.LIVE and not last.actor.startswith("agent:")
+    return last.actor_name if last and by_person else ""
 
 
 def origin_of(run: Run) -> str:

@@ -92,6 +92,7 @@ def test_a_refused_output_has_a_row_of_its_own_from_which_the_repair_comes_back(
     assert told(story)[:5] == [
         "1 input: given", "2 read_mail: ran", "- propose: refused @1", "3 repair: back to propose", "4 propose: ran",
     ]  # fmt: skip
+    assert timeline.build(story).summary == ""
     row = timeline.build(story).rows[2]
     assert row.remarks == [
         Remark("by in_budget:", "Over the budget by 12."),
