@@ -52,7 +52,7 @@ class Declaration:
     edits: tuple[str, ...] = ()
     on_reject: str = ""
     on_expire: str = ""
-    on_pass: str = ""
+    on_skip: str = ""
     feedback: str | None = None  # None: `feedback` where the state has such a list
 
 
@@ -326,7 +326,7 @@ def gate(
     edits: Sequence[str] = (),
     on_reject: Any = "",
     on_expire: Any = "",
-    on_pass: Any = "",
+    on_skip: Any = "",
     feedback: str | None = None,
     observes: Sequence[Any] = (),
     uses: Sequence[Callable[..., Any]] = (),
@@ -341,7 +341,7 @@ def gate(
 
     `allows`: the effects that a yes permits; `edits`: the fields that a reviewer may change; `on_reject`: the step
     it goes back to unless the reviewer says another; `on_expire`: the step to go on with when nobody answered,
-    `on_pass`: the one when there is nothing to ask;
+    `on_skip`: the one when there is nothing to ask;
     `observes`: the observations that its card may make preconditions of.
     """
     said = Declaration(
@@ -359,7 +359,7 @@ def gate(
         edits=tuple(edits),
         on_reject=_name(on_reject),
         on_expire=_name(on_expire),
-        on_pass=_name(on_pass),
+        on_skip=_name(on_skip),
         feedback=feedback,
     )
     return _marked(said)

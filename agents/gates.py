@@ -37,7 +37,7 @@ def ask(slice: Slice, spec: StepSpec) -> bool:
             return going
         if asked is None:
             _may_pass(slice, spec)
-            return slice.executed(spec, {}, spec.on_pass or None, took=returned.took, notes=returned.notes)
+            return slice.executed(spec, {}, spec.on_skip or None, took=returned.took, notes=returned.notes)
         _open(slice, spec, asked)
     except Fenced:
         raise

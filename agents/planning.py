@@ -104,7 +104,7 @@ def _spec(agent: type[Agent], name: str, method: Callable[..., Any], said: Decla
         edits=said.edits,
         on_reject=said.on_reject,
         on_expire=said.on_expire,
-        on_pass=said.on_pass,
+        on_skip=said.on_skip,
         policy=said.policy,
         feedback=_feedback(agent, where, said),
         timeout=float(said.timeout),
@@ -226,7 +226,7 @@ def _check_flow(agent: type[Agent], specs: tuple[StepSpec, ...]) -> None:
         for allowed in spec.allows:
             if allowed not in by_name or by_name[allowed].kind != "effect":
                 raise AgentError(f"{where} allows {allowed}, which is no effect of the agent.")
-        for word, target in (("on_reject", spec.on_reject), ("on_expire", spec.on_expire), ("on_pass", spec.on_pass)):
+        for word, target in (("on_reject", spec.on_reject), ("on_expire", spec.on_expire), ("on_skip", spec.on_skip)):
             if target and target not in by_name:
                 raise AgentError(f"{where} names the unknown step {target} in {word}.")
         if spec.on_reject and by_name[spec.on_reject].kind == "gate":

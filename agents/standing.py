@@ -14,7 +14,7 @@ from approvals.models import Gate, Outcome
 from checkpoints.plans import StepSpec
 from checkpoints.values import canonical
 
-from . import agreed, reuse, unsettled
+from . import agreed, reuse
 from .slices import Slice
 
 NOT_COMPARED = ("checkpoint", "reopened")  # of what a gate shows: where it stood, not what it asks
@@ -27,7 +27,7 @@ def passed(slice: Slice, spec: StepSpec, card: Card | None, took: float) -> bool
         return None
     if card is None:
         twin = reuse.twin_of(slice, spec)
-        return None if twin is None else slice.executed(spec, {}, spec.on_pass or None, took=took, kind="reused")
+        return None if twin is None else slice.executed(spec, {}, spec.on_skip or None, took=took, kind="reused")
     gate = _same(slice, spec, card)
     if gate is None or not stands(gate.outcome):
         return None
@@ -42,7 +42,7 @@ def stands(outcome: Outcome) -> bool:
         return False
     grants = outcome.grants.select_related("effect_row")
     rows = [getattr(grant, "effect_row", None) for grant in grants]
-    return all(row is not None and row.status in unsettled.LANDED and not row.again for row in rows)
+    return all(row is not None and row.adoptable for row in rows)
 
 
 def _same(slice: Slice, spec: StepSpec, card: Card) -> Gate | None:

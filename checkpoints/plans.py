@@ -40,7 +40,7 @@ class StepSpec:
     edits: tuple[str, ...] = ()
     on_reject: str = ""
     on_expire: str = ""
-    on_pass: str = ""  # where a gate goes on that has nothing to ask
+    on_skip: str = ""  # where a gate goes on that has nothing to ask
     policy: str = ""
     feedback: str = ""
     timeout: float | None = None
@@ -90,12 +90,12 @@ class PlanSpec:
 
     def passed(self, name: str) -> str:
         """Where the run goes on after a gate that has nothing to ask."""
-        return self.step(name).on_pass or self.next_after(name)
+        return self.step(name).on_skip or self.next_after(name)
 
     def successors(self, name: str) -> set[str]:
         """Where the run may go after `name` without anybody's word; "" for the end."""
         step = self.step(name)
-        return {self.next_after(name), *step.jumps, *filter(None, [step.catch, step.on_expire, step.on_pass]), *[""] * step.ends}
+        return {self.next_after(name), *step.jumps, *filter(None, [step.catch, step.on_expire, step.on_skip]), *[""] * step.ends}
 
     def reachable(self, name: str) -> set[str]:
         """The steps that may still run once the run stands before `name`, `name` included; empty for the end."""

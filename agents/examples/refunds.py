@@ -44,6 +44,7 @@ from agents import (
     observation,
     step,
     undo,
+    upcast,
 )
 
 from . import refunds_mail, refunds_orders, refunds_payments, refunds_risk, refunds_rules, refunds_words
@@ -56,7 +57,7 @@ class Refunds(Agent):
     """Answer a refund request: read the mail, find the order, propose, ask, pay, reply."""
 
     name = "refunds"
-    version = "1"
+    version = "2"
     team = "Support"
 
     class State(BaseModel):
@@ -85,6 +86,12 @@ class Refunds(Agent):
                 if proposal.reply.to != _address(facts, order):
                     raise ValueError("the reply goes to the address that wrote")
             return proposal
+
+    @classmethod
+    @upcast("1")
+    def from_version_1(cls, state: dict[str, Any]) -> dict[str, Any]:
+        """Version 1 saved the same; it offered no precondition, and never asked what became of a payment."""
+        return state
 
     @classmethod
     def title(cls, state: State) -> str:
@@ -122,7 +129,7 @@ class Refunds(Agent):
         self.note(_seen(order) if order else f"There is no order {facts.order_number or 'number in the mail'}.")
         return {"order": order}
 
-    @gate(policy="refunds", edits=["facts"], on_pass="propose")
+    @gate(policy="refunds", edits=["facts"], on_skip="propose")
     def ask_facts(self, ticket: Ticket, facts: Facts, order: Order | None) -> Card | None:
         """Ask a person for what the mail does not say."""
         if order:
