@@ -19,7 +19,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
-from agents import Agent, AgentError, Card, Chart, Quote, StepFailed, effect, gate, step, undo, validator
+from agents import Agent, AgentError, Card, StepFailed, effect, gate, step, undo, validator
 
 from . import (
     jobshop_check,
@@ -195,10 +195,7 @@ class JobShop(Agent):
         """Ask which of the two goes to the shop floor."""
         now = jobshop_schedules.situation(instance, plan, downtime, feedback)
         heeded = jobshop_feedback.heeded(feedback, len(instance.jobs))
-        two = (
-            ("local", "Local repair", "/local_repair", local_repair),
-            ("global", "Global plan", "/global_plan", global_plan),
-        )
+        charts, question = jobshop_words.two(plan, local_repair, global_plan)
         return Card(
             title=f"Machine {downtime.machine} is down: choose how {source.name} goes on",
             summary=jobshop_words.summary(downtime, plan, local_repair, global_plan, kept=sorted(heeded.kept)),
@@ -212,21 +209,9 @@ class JobShop(Agent):
                 broken=jobshop_schedules.displaced(now),
                 unread=heeded.unread,
             ),
-            charts=[
-                Chart(title=title, pointer=pointer, figures=jobshop_words.figures(repair, plan))
-                for _, title, pointer, repair in two
-            ],
-            question={
-                "text": "Which schedule goes to the shop floor?",
-                "choices": [
-                    {"id": id, "label": jobshop_words.label(title, repair), "grants": True}
-                    for id, title, _, repair in two
-                ],
-            },
-            quotes=[
-                Quote(label=each.by or "Somebody", role=_role(each), pointer=f"/feedback/{number}/text")
-                for number, each in enumerate(feedback)
-            ],
+            charts=charts,
+            question=question,
+            quotes=jobshop_words.quoted(feedback),
         )
 
     @step
@@ -257,10 +242,6 @@ class JobShop(Agent):
         """Take the schedule off the board."""
         if published:
             jobshop_floor.withdraw(published.key)
-
-
-def _role(said: Feedback) -> str:
-    return "validator, refused it" if said.by in jobshop_feedback.VALIDATORS else "sent it back"
 
 
 def _is_visible(file: Path) -> bool:

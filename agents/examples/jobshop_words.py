@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .jobshop_state import Downtime, Repair, Schedule
+from approvals.cards import Chart, Choice, Question, Quote
+
+from .jobshop_feedback import VALIDATORS
+from .jobshop_state import Downtime, Feedback, Repair, Schedule
 
 Figures = list[tuple[str, str]]
 
@@ -36,6 +39,17 @@ def against(repair: Repair, plan: Schedule) -> str:
     return "as planned" if not late else f"{number(abs(late))} {'later' if late > 0 else 'sooner'}"
 
 
+def two(plan: Schedule, local: Repair, whole: Repair) -> tuple[list[Chart], Question]:
+    """The charts of the two schedules, and the question which of them it is to be."""
+    each = (
+        ("local", "Local repair", "/local_repair", local),
+        ("global", "Global plan", "/global_plan", whole),
+    )
+    charts = [Chart(title=title, pointer=pointer, figures=figures(repair, plan)) for _, title, pointer, repair in each]
+    choices: list[Choice] = [{"id": id, "label": label(title, repair), "grants": True} for id, title, _, repair in each]
+    return charts, {"text": "Which schedule goes to the shop floor?", "choices": choices}
+
+
 def label(name: str, repair: Repair) -> str:
     """A choice's words: what it is, when it ends, what it moves."""
     return f"{name}: ends at {number(repair.makespan)}, {count(repair.retimed, 'operation')} moved"
@@ -63,3 +77,15 @@ def reasons(
     if unread:
         found.append(f"No rule of the agent reads what {' and '.join(dict.fromkeys(unread))} wrote")
     return found
+
+
+def quoted(feedback: Sequence[Feedback]) -> list[Quote]:
+    """What was said, as the gate shows it."""
+    return [
+        Quote(
+            label=said.by or "Somebody",
+            role="validator, refused it" if said.by in VALIDATORS else "sent it back",
+            pointer=f"/feedback/{number}/text",
+        )
+        for number, said in enumerate(feedback)
+    ]
