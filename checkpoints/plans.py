@@ -95,7 +95,8 @@ class PlanSpec:
     def successors(self, name: str) -> set[str]:
         """Where the run may go after `name` without anybody's word; "" for the end."""
         step = self.step(name)
-        return {self.next_after(name), *step.jumps, *filter(None, [step.catch, step.on_expire, step.on_skip]), *[""] * step.ends}
+        elsewhere = filter(None, [step.catch, step.on_expire, step.on_skip])
+        return {self.next_after(name), *step.jumps, *elsewhere, *[""] * step.ends}
 
     def reachable(self, name: str) -> set[str]:
         """The steps that may still run once the run stands before `name`, `name` included; empty for the end."""
