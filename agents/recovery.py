@@ -11,6 +11,7 @@ from approvals.cards import Action, Card, Choice
 from approvals.models import Gate
 from approvals.opening import open_gate
 from approvals.schemas import resolved
+from checkpoints.actors import SYSTEM
 from checkpoints.plans import StepSpec
 
 from . import crash
@@ -111,6 +112,13 @@ def not_undone(slice: Slice, spec: StepSpec, effect: Effect, error: str) -> None
     )
     reasons = [f"{spec.name} still stands in the outside world"]
     _ask_aside(slice, spec, f"{spec.name} is not undone:", error, text, choices, reasons=reasons)
+
+
+def answered_elsewhere(row: Effect, reason: str) -> None:
+    """Withdraw what is asked about an effect, because its worker has told; in the caller's transaction."""
+    asking = Gate.objects.open().filter(run=row.run, step=row.step, kind=Gate.Kind.RECOVERY)
+    for gate in list(asking.select_for_update().order_by("pk")):
+        gate.withdraw(by=SYSTEM, reason=reason)
 
 
 def take_over(slice: Slice, spec: StepSpec, origin: Effect) -> None:

@@ -36,6 +36,8 @@ def finish(slice: Slice) -> bool:
     if not settle(slice, unsettled.due(slice.unsettled(), slice.plan)):
         return False
     ending, reason = slice.run.ending, slice.run.ending_reason
+    if ending == NOW and not slice.snapshot.next_step:
+        ending = str(Run.Status.COMPLETED)  # its last step landed while the run settled
     with transaction.atomic():
         slice.hold_token()
         slice.run.ending = slice.run.ending_reason = ""
@@ -150,6 +152,7 @@ def _send(slice: Slice, spec: StepSpec, row: Effect, undo: Effect) -> bool:
     with transaction.atomic():
         undo.done(None, by=slice.by)
         row.undone(by=slice.by)
+        recovery.answered_elsewhere(row, "The worker reported that it was undone.")
     return True
 
 

@@ -14,7 +14,7 @@ from ninja.security import django_auth
 from agents.errors import RewindRefused
 from checkpoints.errors import NotVerified
 
-from . import checkpoints, comparisons, events, gates, orders, preflights, problems, runs
+from . import checkpoints, choices, comparisons, events, gates, orders, preflights, problems, runs
 from .parsing import ExactParser
 
 DESCRIPTION = """\
@@ -73,6 +73,7 @@ api.add_router("/runs", preflights.runs)
 api.add_router("/runs", orders.router)
 api.add_router("/gates", gates.router)
 api.add_router("/gates", preflights.gates)
+api.add_router("/gates", choices.router)
 api.add_router("/events", events.router)
 
 

@@ -58,6 +58,11 @@ class Foretold:
         decision = "edited" if operations else "approved"
         return self._told(choices.approving(self.history, self.fact, now, grants=self._grants(now), decision=decision))
 
+    def answered(self, *, grants: bool) -> Impact:
+        """One answer among verdicts, which lets the gate's effects run or does not."""
+        given = self._grants(self.saved) if grants else []
+        return self._told(choices.approving(self.history, self.fact, self.saved, grants=given, decision="answered"))
+
     def stop(self) -> Impact:
         """Reject, and the run ends."""
         return self._told(choices.stopping(self.history, self.fact, self.saved))

@@ -297,12 +297,11 @@ class GatePage:
     @cached_property
     def asked(self) -> list[tuple[actions.Answer, consequences.Impact | None]]:
         """Each answer with what it does."""
-        return [(each, self._answered(each.id)) for each in self.answers]
+        return [(each, self._answered(each)) for each in self.answers]
 
-    def _answered(self, choice: str) -> consequences.Impact | None:
-        if self.gate.kind != Gate.Kind.RECOVERY:
-            return self.impacts["approve"]
-        told = self.future.answer(choice)
+    def _answered(self, answer: actions.Answer) -> consequences.Impact | None:
+        recovers = self.gate.kind == Gate.Kind.RECOVERY
+        told = self.future.answer(answer.id) if recovers else self.future.answered(grants=answer.grants)
         return None if told is None else consequences.answer(told, self.people)
 
     @cached_property

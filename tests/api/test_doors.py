@@ -26,6 +26,7 @@ ADDRESSES = (
     "/api/runs/{run_id}/comparisons",
     "/api/gates",
     "/api/gates/{gate_id}",
+    "/api/gates/{gate_id}/impacts",
     "/api/gates/{gate_id}/preflight",
     "/api/events",
 )

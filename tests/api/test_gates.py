@@ -134,3 +134,11 @@ def test_what_does_not_match_its_digest_is_not_shown() -> None:
     Checkpoint.objects.filter(run=spoiled.run).update(state_digest=b"\0" * 32)
     for gate in (swapped, spoiled):
         assert "does not match" in refusal(signed_in(ann(team)).get(f"/api/gates/{gate.pk}"), 409)["detail"]
+
+
+def test_each_choice_that_stands_open_is_foretold() -> None:
+    gate = make_gate()
+    told = ask(ann(gate.team), f"/api/gates/{gate.pk}/impacts")["items"]
+    assert [each["choice"] for each in told][:2] == ["approve", "stop"]
+    assert {row["step"]: row["verdict"] for row in told[0]["impact"]["rows"]}["pay"] == "will"
+    assert told[1]["impact"]["ends"] is True
