@@ -51,7 +51,7 @@ def _cancelled(run: Run, *, by: Actor, reason: str) -> bool:
 
 def _end_later(run: Run, by: Actor, reason: str) -> bool:
     """Queue a live run to settle what it has left behind and to end as cancelled; False where it has nothing to."""
-    run.refresh_from_db()
+    run.refresh_from_db(from_queryset=Run.objects.select_for_update())
     if run.status not in Run.LIVE or run.head is None or not unsettled.of_run(run.pk, Path.to(run.head)):
         return False
     claims.release(claims.take_over(run, by), status=Run.Status.QUEUED, reason=reason, by=by)

@@ -48,8 +48,12 @@ log = structlog.get_logger()
 def perform(slice: Slice, spec: StepSpec) -> bool:
     """Take the effect one step on from whatever its rows say; says whether the slice goes on."""
     row = newest(slice, spec)
-    if row is not None and not row.again and row.status in unsettled.LANDED:
+    if row is not None and row.adoptable:
         return adopt(slice, spec, row)
+    if row is not None and row.left_open and not row.again:
+        with transaction.atomic():
+            row.doubted(by=slice.by)
+            slice.hold_token()
     if row is not None and not row.again and row.status in unsettled.IN_DOUBT:
         return _resume(slice, spec, row)
     origin = takeovers.origin_of(slice, spec) if row is None else None

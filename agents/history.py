@@ -27,7 +27,7 @@ SELECT id, parent, run_id, kind, step, input_digest, occurrence FROM path ORDER 
 SETTLED = ("gate", "recovery")  # kinds of the checkpoints that hold an outcome
 EXECUTED = ("step", "reused")  # kinds of the checkpoints in which a step's output landed
 FORCING = ("rewind", "repair")  # kinds after which the next step runs whatever is recorded
-MOVED = ("rewind", "edit", "repair")  # kinds that may leave behind what was under way, even where nothing had landed
+MOVED = ("rewind", "edit", "repair", "upcast")  # kinds that may leave behind what was under way, though nothing landed
 ASIDE = ("recovery", "reopen", "upcast")  # kinds that change nothing about where the run was sent
 
 

@@ -39,15 +39,19 @@ def gone(run: Run, path: Path) -> tuple[Effect, Place] | None:
 
 
 def _taken_back(row: Effect) -> bool:
-    going = any(undo.status in unsettled.IN_DOUBT for undo in row.undos.all())
-    return row.status == Effect.Status.UNDONE or (going and row.status != Effect.Status.KEPT)
+    return row.status == Effect.Status.UNDONE or (row.going and row.status != Effect.Status.KEPT)
 
 
 def take_up(run: Run, path: Path, *, by: Actor) -> None:
-    """Effects that had been left as they are stand again where the run goes back to them."""
-    kept = Effect.objects.filter(run=run, undoes__isnull=True, status=Effect.Status.KEPT)
-    for row in kept.select_related("run"):
-        if path.holds(row.step, bytes(row.input_digest), row.occurrence):
+    """Effects that had been left as they are, or were to be done again, stand where the run goes back to after them.
+
+    The newest of each alone: one that another took the place of is not on the path.
+    """
+    rows = Effect.objects.filter(run=run, undoes__isnull=True).order_by("pk").select_related("run")
+    newest = {(row.step, bytes(row.input_digest), row.occurrence): row for row in rows}
+    for execution, row in newest.items():
+        off = row.status == Effect.Status.KEPT and not row.left_open
+        if (off or (row.again and row.status == Effect.Status.DONE)) and path.holds(*execution):
             row.adopted(by=by)
 
 
@@ -55,5 +59,4 @@ def done_at(run_id: int, step: str, input_digest: bytes, occurrence: int) -> Eff
     """The effect that an execution of `step` would adopt."""
     rows = Effect.objects.filter(run_id=run_id, undoes__isnull=True, step=step, input_digest=input_digest)
     row = rows.filter(occurrence=occurrence).order_by("-generation").first()
-    adoptable = row is not None and row.status in (Effect.Status.DONE, Effect.Status.KEPT) and not row.again
-    return row if adoptable else None
+    return row if row is not None and row.adoptable else None

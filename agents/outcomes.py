@@ -11,6 +11,7 @@ from approvals.models import Gate, Outcome
 from checkpoints import store
 from checkpoints.actors import SYSTEM, Actor
 from checkpoints.errors import ValueRefused
+from checkpoints.models import Run
 from checkpoints.plans import StepSpec
 
 from . import agreed, crash, effects, leaving, outputs, recovery, repairs, settling, steps, takeovers
@@ -108,13 +109,13 @@ def _feedback(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> dic
 
 
 def _recover(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
-    effect = effects.newest(slice, spec) if spec.kind == "effect" else None
-    if effect is not None and effect.status == Effect.Status.DONE and not effect.again:
-        return _retry(slice, spec, outcome)  # a late report settled it: the step adopts the result
     answer = outcome.answered or {}
     choice = answer.get("choice")
-    if choice in recovery.ABOUT_LEFT:
+    if choice in recovery.ABOUT_LEFT:  # first: the same effect may be one that the run would adopt from here
         return _left(slice, spec, gate, outcome, answer)
+    effect = effects.newest(slice, spec) if spec.kind == "effect" else None
+    if effect is not None and effect.status == Effect.Status.DONE and not effect.again:
+        return _aside(slice, spec, outcome)  # a late report settled it: the step, where it is to come, adopts it
     if choice == recovery.HAPPENED and effect is not None:
         return _happened(slice, spec, effect, outcome, answer.get("value"))
     if choice == recovery.ACCEPT:
@@ -188,7 +189,14 @@ def _stop(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
     leave = any(each["id"] in recovery.ABOUT_LEFT for each in choices)  # settling is what nobody answered about
     if leave:
         reason = f"{spec.name} is not settled; {_why_ended(outcome)}"
-    return slice.save("recovery", spec, {}, spec.name, counts=False, end="failed", reason=reason, by=by, leave=leave)
+    end = "failed"
+    if slice.run.ending == "cancelled":  # that withdrew the question, and is how the run ends
+        end, reason = slice.run.ending, slice.run.ending_reason
+    with transaction.atomic():
+        if leave:  # nothing is settled any more, so the run is not on its way to another end
+            slice.hold_token()
+            Run.objects.filter(pk=slice.run.pk).update(ending="", ending_reason="")
+        return slice.save("recovery", spec, {}, spec.name, counts=False, end=end, reason=reason, by=by, leave=leave)
 
 
 def _why_ended(outcome: Outcome) -> str:

@@ -100,9 +100,10 @@ def settle_now(run: Run, *, by: User) -> Run:
     def settle(claim: Claim) -> None:
         if not unsettled.of_run(run.pk, Path.to(_head(claim))):
             raise RewindRefused("The run has left nothing behind that could be undone.")
-        ended = run.status if run.status not in Run.LIVE else ""
+        ended = run.status if run.status not in Run.LIVE else run.ending
+        reason = run.reason if run.status not in Run.LIVE else run.ending_reason
         claims.release(claim, status=Run.Status.QUEUED, reason=run.reason, by=actors.of_user(by))
-        _end_in(run, ended or NOW, run.reason if ended else "")
+        _end_in(run, ended or NOW, reason)
         ledger.record("run.settling", subject=f"run:{run.pk}", run=run, by=actors.of_user(by))
 
     return taken(run, by, settle)
@@ -121,7 +122,7 @@ def taken(run: Run, by: User, change: Callable[[Claim], None]) -> Run:
         try:
             with transaction.atomic():
                 gates = list(Gate.objects.open().filter(run=run).select_for_update().order_by("pk"))
-                run.refresh_from_db()
+                run.refresh_from_db(from_queryset=Run.objects.select_for_update())
                 change(claims.take_over(run, actors.of_user(by)))
                 if Gate.objects.open().filter(run=run).exclude(pk__in=[gate.pk for gate in gates]).exists():
                     raise _GateOpened

@@ -15,6 +15,7 @@ import structlog
 from django.conf import settings
 from django.db import Error, InterfaceError, OperationalError, connection, transaction
 
+from approvals.models import Gate
 from checkpoints import claims, ledger, store
 from checkpoints.actors import SYSTEM
 from checkpoints.claims import Claim
@@ -94,7 +95,7 @@ def _work(claim: Claim, beat: Beat) -> None:
         run.plan = known.row
     slice = Slice(claim, run, known, store.load(run), beat, run.attempts)
     gate = gates.at_head(slice)
-    if run.ending and (gate is None or gate.kind == gate.Kind.REVIEW) and not settling.finish(slice):
+    if run.ending and _settles_first(run, gate) and not settling.finish(slice):
         return
     if gate is not None and gate.status == gate.Status.OPEN:
         if gates.wait_for(slice, gate):
@@ -110,6 +111,16 @@ def _work(claim: Claim, beat: Beat) -> None:
             _hand_over(slice)
             return
         going = turn(slice)
+
+
+def _settles_first(run: Run, gate: Gate | None) -> bool:
+    """Whether what the run left behind comes before its gate: not before an answer, which a question would push aside.
+
+    A run that is about to end needs no answer to what it asked.
+    """
+    if gate is None or gate.kind != Gate.Kind.REVIEW:
+        return gate is None
+    return gate.status == Gate.Status.OPEN or run.ending != settling.NOW
 
 
 def _hand_over(slice: Slice) -> None:

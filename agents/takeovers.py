@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from django.db import transaction
 
 from approvals.models import Outcome
@@ -10,6 +12,7 @@ from checkpoints.models import Run
 from checkpoints.plans import StepSpec
 
 from . import effects, outputs, recovery
+from .history import EXECUTED
 from .models import Effect
 from .slices import Slice
 
@@ -22,7 +25,7 @@ def origin_of(slice: Slice, spec: StepSpec) -> Effect | None:
     others = Run.objects.filter(lineage=slice.snapshot.lineage).exclude(pk=slice.run.pk)
     rows = Effect.objects.filter(run__in=others, undoes__isnull=True, taken_from__isnull=True, step=spec.name)
     same = rows.filter(input_digest=digest, occurrence=slice.path.occurrences(spec.name, digest))
-    return same.filter(status__in=(Effect.Status.DONE, Effect.Status.KEPT)).order_by("-pk").first()
+    return next((row for row in same.order_by("-pk") if row.adoptable), None)
 
 
 def take(slice: Slice, spec: StepSpec, *, by: Actor) -> bool:
@@ -53,6 +56,8 @@ def take(slice: Slice, spec: StepSpec, *, by: Actor) -> bool:
 
 
 def _answered(slice: Slice, spec: StepSpec) -> bool:
-    asked = Outcome.objects.filter(gate__run_id=slice.run.pk, gate__step=spec.name, gate__kind="recovery")
-    on_path = asked.filter(gate__checkpoint__in=slice.path.settled())
-    return any((outcome.answered or {}).get("choice") == recovery.DO_AGAIN for outcome in on_path)
+    """Whether a person said so since the step last ran: what they said of one execution is no word about the next."""
+    since = takewhile(lambda each: each.step != spec.name or each.kind not in EXECUTED, reversed(slice.path.places))
+    stood = [each.parent for each in since if each.kind == "recovery" and each.step == spec.name and each.parent]
+    asked = Outcome.objects.filter(gate__run_id=slice.run.pk, gate__kind="recovery", gate__checkpoint__in=stood)
+    return any((outcome.answered or {}).get("choice") == recovery.DO_AGAIN for outcome in asked)

@@ -22,8 +22,9 @@ LANDED = (Status.DONE, Status.KEPT)  # what a later execution may adopt
 
 def of_run(run_id: int, path: Path) -> list[Effect]:
     """The run's unsettled effects, oldest first."""
-    rows = Effect.objects.filter(run_id=run_id, undoes__isnull=True, status__in=OPEN).select_related("run")
-    return [row for row in rows.order_by("pk") if abandoned(row, path)]
+    rows = Effect.objects.filter(run_id=run_id, undoes__isnull=True, status__in=OPEN)
+    found = rows.select_related("run").prefetch_related("undos").order_by("pk")
+    return [row for row in found if abandoned(row, path)]
 
 
 def abandoned(row: Effect, path: Path) -> bool:
@@ -42,10 +43,11 @@ def awaited(row: Effect, path: Path) -> bool:
 def due(rows: Sequence[Effect], plan: PlanSpec, *, about_to: str = "") -> list[Effect]:
     """Those to settle before the effect step `about_to` is performed, or the run ends; newest first.
 
-    What a step ahead may still adopt waits. What became of an earlier attempt at the same step never does.
+    What a step ahead may still adopt waits. What became of an earlier attempt at the same step never does, nor does
+    an undo that was begun.
     """
     later = _later(plan, about_to) if about_to else set()
-    chosen = [row for row in rows if row.again or row.step not in later or _in_doubt(row, about_to)]
+    chosen = [row for row in rows if row.again or row.going or row.step not in later or _in_doubt(row, about_to)]
     return _newest_first(_with_dependents(chosen, rows, plan))
 
 

@@ -121,7 +121,7 @@ def _caught_up(slice: Slice) -> bool:
     name = slice.snapshot.next_step
     spec = slice.plan.step(name) if name else None
     row = effects.newest(slice, spec) if spec and spec.kind == "effect" else None
-    if spec is None or row is None or row.again or row.status not in unsettled.LANDED:
+    if spec is None or row is None or not row.adoptable:
         return True
     return effects.adopt(slice, spec, row)
 

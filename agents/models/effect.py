@@ -23,7 +23,7 @@ class Effect(models.Model):
     class Status(models.TextChoices):
         # intended -> done | failed | unknown; unknown -> done | failed | abandoned | intended (same key, retried)
         # failed -> intended (same key, not sent); done -> undone | kept; kept -> done (adopted again), undone
-        # unknown -> kept (a person leaves it open)
+        # unknown -> kept (a person leaves it open); kept -> unknown (the run comes to what was left open)
         INTENDED = "intended", "Intended"
         DONE = "done", "Done"
         FAILED = "failed", "Failed: provably not done"
@@ -95,10 +95,16 @@ class Effect(models.Model):
         """It is off the path and stays as it is. Raises Fenced where its state changed meanwhile."""
         self._settle((self.Status.DONE, self.Status.UNKNOWN), self.Status.KEPT, by)
 
+    def doubted(self, *, by: Actor) -> None:
+        """The run comes to what a person had left open. Raises Fenced where its state changed meanwhile."""
+        self._move((self.Status.KEPT,), self.Status.UNKNOWN, by, settled_at=None)
+
     def adopted(self, *, by: Actor) -> None:
-        """An execution on the path took its result over. Raises Fenced where its state changed meanwhile."""
+        """It stands on the path, whoever ordered it again before. Raises Fenced where its state changed meanwhile."""
         if self.status == self.Status.KEPT:
-            self._move((self.Status.KEPT,), self.Status.DONE, by)
+            self._move((self.Status.KEPT,), self.Status.DONE, by, again=False)
+        elif self.again:
+            type(self).objects.filter(pk=self.pk).update(again=False)
         Hold.objects.free(subject=self.subject, by=by)
 
     def order_again(self) -> bool:
@@ -106,6 +112,22 @@ class Effect(models.Model):
         done = type(self).objects.filter(pk=self.pk, status__in=(self.Status.DONE, self.Status.KEPT))
         self.again = bool(done.update(again=True, status=self.Status.DONE))
         return self.again
+
+    @property
+    def left_open(self) -> bool:
+        """Whether a person let it be although nobody knows whether it happened: it has no result."""
+        return self.status == self.Status.KEPT and bytes(self.result) == b"null"
+
+    @property
+    def going(self) -> bool:
+        """Whether it may have been taken back: an undo of it was begun, and nobody knows how that ended."""
+        return any(undo.status in (self.Status.INTENDED, self.Status.UNKNOWN) for undo in self.undos.all())
+
+    @property
+    def adoptable(self) -> bool:
+        """Whether an execution may take its result over: it is done, nobody ordered it again, no undo is under way."""
+        done = self.status in (self.Status.DONE, self.Status.KEPT)
+        return done and not self.again and not self.left_open and not self.going
 
     @property
     def subject(self) -> str:

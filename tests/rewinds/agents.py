@@ -252,3 +252,44 @@ class Asker(Waiter):
     def send(self, ledger: str, gate: str, end: str, *, key: str) -> dict[str, Any]:
         """Send, and wait for the answer."""
         return Waiter.send(self, ledger, gate, end, key=key)
+
+
+class Trip(Agent):
+    """A trip that buys a ticket, or goes without one; `flag` and `undo_flag` are files that let the world fail once."""
+
+    name = "trip"
+
+    class State(BaseModel):
+        """`mode` is "skip" for a trip without a ticket."""
+
+        ledger: str
+        mode: str = ""
+        flag: str = ""
+        undo_flag: str = ""
+        ticket: str = ""
+        packed: bool = False
+
+    @step
+    def choose(self, mode: str) -> Any:
+        """Buy, or go."""
+        return Done() if mode == "skip" else Jump("buy")
+
+    @effect(undo="sell", guarded=False)
+    def buy(self, ledger: str, flag: str, *, key: str) -> dict[str, Any]:
+        """Buy a ticket."""
+        write_line(ledger, "buy", key[:8])
+        if fails_now(flag):
+            raise EffectUnknown("the line was cut")
+        return {"ticket": key[:8]}
+
+    @undo
+    def sell(self, ledger: str, undo_flag: str, ticket: str) -> None:
+        """Sell it."""
+        if fails_now(undo_flag):
+            raise EffectFailed("refused: 422")
+        write_line(ledger, "sell", ticket)
+
+    @step
+    def pack(self, ticket: str) -> dict[str, Any]:
+        """Read what was bought."""
+        return {"packed": bool(ticket)}

@@ -28,13 +28,13 @@ def test_removing_one_payment_of_a_loop_undoes_it_and_pays_nobody_else(ledger: s
     run = advance_to_rest(make_run("payments", ledger=ledger, people=["A", "B", "B", "C"]))
     assert lines(ledger) == ["pay A", "pay B", "pay B", "pay C"]
     edit(run, 1, people=["B", "B", "C"])
-    assert Hold.objects.standing().filter(kind="effect").count() == 4
+    assert Hold.objects.standing().filter(run=run, kind="effect").count() == 4
     assert advance_to_rest(run).status == "completed"
     (cancelled,) = Path(ledger).read_text().splitlines()[4:]
     assert cancelled.startswith("cancel A-")
     assert fates(run) == [("pay", "undone"), ("pay", "done"), ("pay", "done"), ("pay", "done"), ("undo of pay", "done")]
     assert [each[0] for each in state(run)["receipts"]] == ["B", "B", "C"]
-    assert not Hold.objects.standing().filter(kind="effect").exists()
+    assert not Hold.objects.standing().filter(run=run, kind="effect").exists()
 
 
 def test_adding_a_payment_before_the_others_pays_it_alone(ledger: str) -> None:
