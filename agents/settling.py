@@ -38,8 +38,6 @@ def finish(slice: Slice) -> bool:
     ending, reason = slice.run.ending, slice.run.ending_reason
     if ending == NOW and not slice.snapshot.next_step:
         ending = str(Run.Status.COMPLETED)  # its last step landed while the run settled
-    if ending == NOW and not slice.snapshot.next_step:
-        ending = str(Run.Status.COMPLETED)  # its last step landed while the run settled
     with transaction.atomic():
         slice.hold_token()
         slice.run.ending = slice.run.ending_reason = ""
