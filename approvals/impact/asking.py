@@ -40,7 +40,7 @@ def gate(walk: Walk, spec: StepSpec, *, forced: bool) -> str | None:
 def _passes(walk: Walk, spec: StepSpec, reading: Reading, *, forced: bool) -> str:
     """It has nothing to ask, as it had nothing before where that is recorded."""
     at = walk.occurrence(reading)
-    found = [] if forced else matching(walk.records.every(spec), reading, walk.counts)
+    found = [] if forced or walk.unbranched else matching(walk.records.every(spec), reading, walk.counts)
     twins = [each for each in found if at is None or each.occurrence == at]
     verdict = WILL if not twins else STANDS if at is not None and walk.branched else MAY
     walk.name(spec, verdict, "same" if twins else "forced" if forced else _why(walk, spec))
@@ -57,7 +57,8 @@ def _draws(walk: Walk, spec: StepSpec) -> bool | None:
 def _again(walk: Walk, spec: StepSpec, reading: Reading, asked: list[GateFact], *, surely: bool) -> str | None:
     """The newest gate that people closed and that showed the same decides: where it still holds, nobody is asked."""
     perhaps, holds = False, None
-    closed = [each for each in asked if each.execution and each.kind in (*AGREED, REJECTED)]
+    known = [] if walk.unbranched else asked
+    closed = [each for each in known if each.execution and each.kind in (*AGREED, REJECTED)]
     for each in closed:
         same = _same(walk, spec, each)
         holds = _holds(walk, each)
@@ -74,7 +75,7 @@ def _again(walk: Walk, spec: StepSpec, reading: Reading, asked: list[GateFact], 
 
 def _of_unknown(walk: Walk, spec: StepSpec, reading: Reading, *, forced: bool) -> str | None:
     """A gate whose input is not known asks certainly where nothing recorded could stand for it."""
-    asked = [] if forced or reading.novel else walk.records.asked(spec.name)
+    asked = [] if forced or reading.novel or walk.unbranched else walk.records.asked(spec.name)
     earlier = [
         each
         for each in asked

@@ -19,7 +19,7 @@ def step(walk: Walk, spec: StepSpec, *, forced: bool) -> str | None:
     reading = walk.state.reading(spec)
     if forced or spec.reads_world:
         return _runs(walk, spec, reading, "forced" if forced else "world")
-    found = matching(walk.records.twins(spec), reading, walk.counts)
+    found = [] if walk.unbranched else matching(walk.records.twins(spec), reading, walk.counts)
     at = walk.occurrence(reading)
     if at is not None:
         twin = next((each for each in reversed(found) if each.occurrence == at), None)

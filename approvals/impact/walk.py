@@ -106,6 +106,11 @@ class Walk:
         on_path = {each.id for each in self.target.path}
         return any(each.run == self.target.run and each.id not in on_path for each in self.records.history.executions)
 
+    @property
+    def unbranched(self) -> bool:
+        """Whether certainly nothing lies beside the path: then the engine looks nothing up. A repair makes a branch."""
+        return self.target.branched is False and not self.branched and not self.judged
+
     def occurrence(self, reading: Reading) -> int | None:
         """How often the step was executed with this input before; None where either is not known."""
         if reading.digest is None or reading.step in self.blurred:
@@ -141,6 +146,11 @@ class Walk:
         )  # fmt: skip
         self.rows.append(row)
 
+    def _perhaps(self, spec: StepSpec, why: str, on: Steps, *, asks: bool = False) -> None:
+        """Name a step that may come, unless that is said already."""
+        if not any(row.step == spec.name and row.verdict is Verdict.MAY and row.asks >= asks for row in self.rows):
+            self.name(spec, Verdict.MAY, why, on, asks=asks)
+
     def in_order(self, steps: Iterable[str]) -> tuple[str, ...]:
         """Names in the order of the plan."""
         wanted = set(steps)
@@ -166,7 +176,7 @@ class Walk:
         if met is None or any(self._may_ask(self.flow.steps[name]) for name in met.between):
             return self.over(starts, on)
         for name in self.in_order(met.between):
-            self.name(self.flow.steps[name], Verdict.MAY, "repair" if name in back else "flow", on)
+            self._perhaps(self.flow.steps[name], "repair" if name in back else "flow", on)
             self._back_to(self.flow.steps[name])
         self._wrote([self.flow.steps[name] for name in met.between], on)
         self.blurred |= met.between
@@ -182,7 +192,7 @@ class Walk:
         found = through | {name for name in sure if name in ways}
         for name in self.in_order(found):
             spec = self.flow.steps[name]
-            self.name(spec, Verdict.MAY, "flow", on, asks=spec.kind == "gate" or self._may_ask(spec))
+            self._perhaps(spec, "flow", on, asks=spec.kind == "gate" or self._may_ask(spec))
             if spec.kind == "step":
                 self._back_to(spec)
         return None
