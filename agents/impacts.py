@@ -168,7 +168,8 @@ class Reader:
     @cached_property
     def rows(self) -> list[Effect]:
         lineage = Run.objects.filter(lineage=self.run.lineage or self.run.pk)
-        return list(Effect.objects.filter(run__in=lineage, undoes__isnull=True).order_by("pk"))
+        found = Effect.objects.filter(run__in=lineage, undoes__isnull=True).prefetch_related("undos")
+        return list(found.order_by("pk"))
 
     @cached_property
     def gates(self) -> list[Gate]:
@@ -252,7 +253,7 @@ class Reader:
             status=row.status,
             irreversible=row.irreversible,
             undo=spec.undo if spec else "",
-            again=row.again,
+            again=row.again or (row.going and row.status == Effect.Status.DONE),  # what an undo was begun of goes first
             taken=row.taken_from_id is not None,
             returned=returned,
             reads=read,

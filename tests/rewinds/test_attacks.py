@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.db.models.functions import Now
 
-from agents import cancelling, crash, forks, registry, rewinds
+from agents import cancelling, crash, forks, impacts, registry, rewinds
 from agents.models import Effect
 from checkpoints.models import Run
 from tests.agents.driving import advance_to_rest, answer, decide, make_run, open_gate, state
@@ -99,6 +99,7 @@ def test_an_effect_whose_undo_nobody_saw_end_is_not_adopted(ledger: str, monkeyp
         advance_to_rest(run)
     monkeypatch.delenv("HOLDPOINT_CRASH")
     assert lines(ledger, words=1) == ["buy", "sell"]
+    assert "stands" not in [row.verdict for row in impacts.of_rewind(run, 1).rows if row.step == "buy"]
     rewind(run, 1)
     advance_to_rest(run)
     assert open_gate(run).title.startswith("buy is not undone:")
