@@ -1,0 +1,59 @@
+"""A gate of a run that left effects behind says what becomes of them for each choice, also while an edit is typed."""
+
+from __future__ import annotations
+
+import re
+
+from django.test import Client
+
+from approvals.models import Gate
+from checkpoints.models import Run
+from tests.agents.driving import advance_to_rest, decide, make_run, open_gate
+from tests.factories import ann
+from tests.pages.clients import form_of, signed_in
+
+from .moving import edit
+
+
+def asked_again(ledger: str) -> tuple[Run, Gate, Client]:
+    """A finished booking whose size was changed: it asks for another offer."""
+    run = advance_to_rest(make_run("booking", ledger=ledger))
+    decide(run)
+    advance_to_rest(run)
+    edit(run, 1, size=2)
+    advance_to_rest(run)
+    return run, open_gate(run), signed_in(ann(run.team))
+
+
+def rows(html: str, choice: str) -> list[str]:
+    """The rows of a choice's impact in a page, each as its title and names."""
+    found = re.search(rf'data-for="{choice}"[^>]*><div class="impact">.*?</dl>', html, re.DOTALL)
+    assert found is not None
+    titles = re.findall(r"<dt>.*?<span>(.*?)</span></dt><dd>(.*?)</dd>", found[0], re.DOTALL)
+    return [re.sub(r"<[^>]+>", "", f"{title}: {said}") for title, said in titles]
+
+
+def foretold(client: Client, gate: Gate, form: dict[str, str]) -> list[str]:
+    """What the edit in the form would do."""
+    return rows(client.post(f"/gates/{gate.pk}/impacts/", form).content.decode(), "edit")
+
+
+def test_approving_says_what_is_undone_first_and_what_cannot_be(ledger: str) -> None:
+    _, gate, client = asked_again(ledger)
+    told = rows(client.get(f"/gates/{gate.pk}/").content.decode(), "approve")
+    assert "Undo 2: pay, book" in told
+    assert any(row.startswith("Cannot undo: tell") for row in told)
+    assert any(row.startswith("Run 2: book, pay") for row in told)
+    assert "May run 1: tell; depends on pay" in told
+
+
+def test_what_is_typed_is_foretold_before_it_is_sent(ledger: str) -> None:
+    run, gate, client = asked_again(ledger)
+    form = form_of(gate) | {"verdict": "edit"}
+    name = re.findall(r'name="(args\.[^"]+)"', client.get(f"/gates/{gate.pk}/").content.decode())[0]
+    told = foretold(client, gate, form | {name: "10"})
+    assert not any(row.startswith("Undo") for row in told), "as it was at first: all that was done stands"
+    assert any(row.startswith("Keep") and "pay" in row for row in told)
+    assert "Undo 2: pay, book" in foretold(client, gate, form | {name: "junk"})
+    gate.refresh_from_db()
+    assert (gate.status, gate.proposal, Run.objects.get(pk=run.pk).status) == ("open", 1, "waiting")
