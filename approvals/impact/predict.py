@@ -8,6 +8,7 @@ from . import asking, performing, steps
 from .facts import History, Target
 from .leaving import left
 from .records import Records
+from .repairing import finished
 from .result import Impact, Verdict
 from .walk import Walk
 
@@ -22,7 +23,7 @@ def impact(history: History, target: Target) -> Impact:
     while at:
         at, forced = _visit(walk, at, forced=forced), False
     ends = at == "" and walk.ahead is None
-    return Impact(rows=(*walk.finished(), *left(walk)), asks=walk.asks, ends=ends)
+    return Impact(rows=(*finished(walk), *left(walk)), asks=walk.asks, ends=ends)
 
 
 def _visit(walk: Walk, name: str, *, forced: bool) -> str | None:

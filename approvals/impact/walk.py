@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from checkpoints.plans import StepSpec
@@ -257,40 +257,6 @@ class Walk:
 
     def _surely_asks(self, spec: StepSpec) -> bool:
         return spec.kind == "gate" and spec.asks and not self.records.asked(spec.name)
-
-    def finished(self) -> list[Row]:
-        """The rows, with what a repair may take back named as uncertain."""
-        rows = list(self.rows)
-        for stretch, on in self.losses:
-            for entry in self.path[stretch]:
-                if entry.row >= 0:
-                    rows[entry.row] = self._shaken(rows[entry.row], on)
-        return rows + self._taken_back(rows)
-
-    def _shaken(self, row: Row, on: Steps) -> Row:
-        """What stood, where the run may go back to before it."""
-        if row.verdict is not Verdict.STANDS:
-            return row
-        lost = Verdict.MAY
-        if row.effect:
-            known = any(each.id == row.effect and undoable(each) for each in self.records.own)
-            lost = Verdict.MAY_UNDONE if known else Verdict.CANNOT
-        asks = row.kind == "gate" and lost is Verdict.MAY
-        return replace(row, verdict=lost, on=self.in_order(on), why="repair", asks=asks)
-
-    def _taken_back(self, rows: list[Row]) -> list[Row]:
-        """The effects that run, or may, and that a repair after them may leave behind again."""
-        named = {row.step: row for row in rows if row.verdict in (Verdict.WILL, Verdict.MAY) and row.kind == "effect"}
-        found: dict[str, set[str]] = {}
-        for judged in self.judged:
-            between = self.flow.reach(self.flow.suspects(judged), avoiding=[judged])
-            for name in between & named.keys():
-                found.setdefault(name, set()).add(judged)
-        return [
-            replace(named[name], verdict=Verdict.MAY_UNDONE, on=self.in_order(on), why="repair", effect=0, asks=False)
-            for name, on in found.items()
-            if self.flow.steps[name].undo
-        ]
 
 
 def undoable(row: EffectFact) -> bool:

@@ -1,0 +1,51 @@
+"""What a repair may take back: a step whose output is refused goes back to whatever made what it reads.
+
+What stood there may run again then, and an effect in between is left behind once more, to be adopted or undone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .result import Row, Verdict
+from .values import Steps
+from .walk import Walk, undoable
+
+
+def finished(walk: Walk) -> list[Row]:
+    """The rows of a walk that is over, with what a repair may take back named as uncertain."""
+    rows = list(walk.rows)
+    for stretch, on in walk.losses:
+        for entry in walk.path[stretch]:
+            if entry.row >= 0:
+                rows[entry.row] = _shaken(walk, rows[entry.row], on)
+    return rows + _taken_back(walk, rows)
+
+
+def _shaken(walk: Walk, row: Row, on: Steps) -> Row:
+    """What stood, where the run may go back to before it."""
+    if row.verdict is not Verdict.STANDS:
+        return row
+    lost = Verdict.MAY
+    if row.effect:
+        known = any(each.id == row.effect and undoable(each) for each in walk.records.own)
+        lost = Verdict.MAY_UNDONE if known else Verdict.CANNOT
+    asks = row.kind == "gate" and lost is Verdict.MAY
+    return replace(row, verdict=lost, on=walk.in_order(on), why="repair", asks=asks)
+
+
+def _taken_back(walk: Walk, rows: list[Row]) -> list[Row]:
+    """The effects that run, or may, and that a repair after them may leave behind again."""
+    named = {row.step: row for row in rows if row.verdict in (Verdict.WILL, Verdict.MAY) and row.kind == "effect"}
+    found: dict[str, set[str]] = {}
+    for judged in walk.judged:
+        between = walk.flow.reach(walk.flow.suspects(judged), avoiding=[judged])
+        for name in between & named.keys():
+            found.setdefault(name, set()).add(judged)
+    return [
+        replace(
+            named[name], verdict=Verdict.MAY_UNDONE, on=walk.in_order(found[name]), why="repair", effect=0, asks=False
+        )
+        for name in walk.flow.order
+        if name in found and walk.flow.steps[name].undo
+    ]
