@@ -15,7 +15,6 @@ from collections.abc import Callable
 import structlog
 from django.db import transaction
 
-from approvals.models import Gate
 from checkpoints import actors, claims, digests, ledger
 from checkpoints.errors import Fenced
 from checkpoints.plans import StepSpec
@@ -258,9 +257,7 @@ def _reported(row: Effect, settle: Callable[[], None], reason: str) -> None:
     try:
         with transaction.atomic():
             settle()
-            asking = Gate.objects.open().filter(run=row.run, step=row.step, kind=Gate.Kind.RECOVERY)
-            for gate in list(asking.select_for_update().order_by("pk")):
-                gate.withdraw(by=actors.SYSTEM, reason=reason)
+            recovery.answered_elsewhere(row, reason)
     except Fenced:
         log.info("effect.reported_late", run=row.run_id, step=row.step, key=row.key)
 
