@@ -172,4 +172,4 @@ def test_two_branches_are_compared_with_steps_effects_and_states(ledger: str) ->
 def test_a_place_that_is_not_there_is_not_found(ledger: str) -> None:
     run = booked(ledger)
     for place in ("99", f"{run.pk + 10_000}.1"):
-        refusal(member(run).get(f"/api/runs/{run.pk}/comparisons", {"a": 1, "b": place}), 404)
+        refusal(member(run).get(f"/api/runs/{run.pk}/comparisons", {"a": "1", "b": place}), 404)

@@ -56,7 +56,8 @@ def make_failure(base: int, step: str, attempt: int = 1) -> Failed:
 
 def make_effect(base: int, step: str, status: str = "done", **more: Any) -> Done:
     """One row of the effect ledger."""
-    return Done(step, f"c{base}", status=status, **({"irreversible": False, "key": "ab" * 32} | more))
+    facts: dict[str, Any] = {"irreversible": False, "key": "ab" * 32, "status": status}
+    return Done(step, f"c{base}", **(facts | more))
 
 
 def make_fork(origin: int, run: int = 31) -> Forked:

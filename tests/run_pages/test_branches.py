@@ -24,8 +24,9 @@ def row_of(story: Story, seq: int) -> Row:
 
 def make_refusal(base: int, step: str = "propose", *, seq: int = 0, **more: Any) -> Failed:
     """One validator's words about what `step` returned."""
-    said = {"validator": "in_budget", "seq": seq or base, "id": base} | more
-    return Failed(f"c{base}", step, said.pop("attempt", 1), "cut", "Over the budget by 12.", NOON, **said)
+    said: dict[str, Any] = {"validator": "in_budget", "seq": seq or base, "id": base, "attempt": 1}
+    told = {"error": "cut", "traceback": "Over the budget by 12.", "at": NOON}
+    return Failed(f"c{base}", step, **(said | told | more))
 
 
 def test_a_rewind_says_where_to_by_whom_and_why() -> None:

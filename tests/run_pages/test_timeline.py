@@ -8,7 +8,8 @@ import pytest
 
 from agents.presentation import timeline
 from agents.presentation.facts import Said, Story
-from agents.presentation.rows import Remark, Row
+from agents.presentation.remarks import Remark
+from agents.presentation.rows import Row
 from tests.run_pages.stories import (
     NOON,
     OPENING,

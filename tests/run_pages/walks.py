@@ -45,9 +45,11 @@ class Walk:
         self, step: str, writes: Mapping[str, Write], then: str, *, kind: str = "step", took: float = 0.4, **how: Any
     ) -> Snapshot:
         """One step, in `took` seconds. `how` is passed on to the store: status, reason, notes."""
-        ran = {"input_digest": INPUT, "code_hash": CODE} if kind in ("step", "gate", "reused") else {}
-        place = {"occurrence": how.pop("occurrence", 0), "attempt": how.pop("attempt", 1)}
-        header = Header(kind, step, then, took_us=int(took * 1_000_000), **place, **ran)
+        ran = kind in ("step", "gate", "reused")
+        header = Header(
+            kind, step, then, took_us=int(took * 1_000_000), attempt=how.pop("attempt", 1),
+            occurrence=how.pop("occurrence", 0), input_digest=INPUT if ran else None, code_hash=CODE if ran else None,
+        )  # fmt: skip
         actor = actors.of_agent(self.run.plan.agent)
         self.at = store.save(self.at, dict(writes), claim=self.claim, header=header, actor=actor, **how)
         return self.at
