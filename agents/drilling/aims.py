@@ -16,6 +16,7 @@ from .walk import Aim, Turn
 BEFORE, UNSAVED, SAVED = MOMENTS = ("before it", "before its save", "after its save")
 POINTS = {
     "step": ("before_step", "before_save", "after_commit"),
+    "passed": ("before_step", "before_save", "after_commit"),
     "effect": ("before_step", "after_effect", "after_commit"),
     "asks": ("before_step", "before_gate", "after_gate"),
     "decided": ("before_outcome", "before_save", "after_commit"),
@@ -23,7 +24,7 @@ POINTS = {
 
 
 class Target(NamedTuple):
-    """One step of the undisturbed run, and what it is: step, effect, asks (a gate) or decided (its outcome)."""
+    """One step of the undisturbed run, and what it is: step, effect, or a gate that passed, asks, or was decided."""
 
     step: str
     what: str
@@ -36,7 +37,7 @@ def targets(plan: PlanSpec, turns: Sequence[Turn], executions: Sequence[Executio
     for turn in turns:
         landed = [each for each in executions if turn.before < each.seq <= turn.after]
         for number, each in enumerate(landed):
-            what = "decided" if each.asked else plan.step(each.step).kind.replace("gate", "step")
+            what = "decided" if each.asked else plan.step(each.step).kind.replace("gate", "passed")
             hit = 1 + sum(1 for earlier in landed[:number] if earlier.step == each.step)
             found.append(_target(turn, each.step, what, hit))
         asked = next((each for each in executions if turn.asks and each.asked and each.seq == turn.after + 1), None)

@@ -14,7 +14,13 @@ from .compare import Difference
 from .exercise import ASKS, DIFFERS, MISSED, Kill, Undisturbed
 from .tidying import Fates
 
-WHAT = {"step": "step", "effect": "effect", "asks": "gate, asking", "decided": "gate, decided"}
+WHAT = {
+    "step": "step",
+    "effect": "effect",
+    "passed": "gate, passed",
+    "asks": "gate, asking",
+    "decided": "gate, decided",
+}
 
 
 def warning(plan: PlanSpec) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from agents import registry
+from agents import fields, registry
 from agents.base import Agent, AgentType
 from agents.planning import plan_of
 from agents.registry import Registered
@@ -21,9 +21,16 @@ def of(known: Registered) -> Registered:
     return Registered(agent, plan_of(agent))
 
 
+def warm(known: Registered) -> None:
+    """Build in this process what its children would each build anew."""
+    for name in known.agent.State.model_fields:
+        fields.adapter(known.agent.State, name)
+        fields.item_adapter(known.agent.State, name)
+
+
 def know_only(drilled: Registered) -> None:
     """Forget every other agent: this process claims runs of this plan alone."""
-    registry.forget()
-    known = registry.agents()
+    registry.plans.cache_clear()
+    known = registry.agents()  # read before the fork: reading it again would cost every child as much as a run
     known.clear()
     known[drilled.spec.agent, drilled.spec.version] = drilled

@@ -57,8 +57,10 @@ def forked(asked: dict[str, Any], passed: Path) -> int:
 def serve() -> None:
     """Do one line after the other, until there are no more."""
     from agents import doorbell, registry
+    from agents.drilling import stand_in
 
-    registry.agents()
+    for known in registry.agents().values():
+        stand_in.warm(known)
     doorbell.silence()
     with tempfile.TemporaryDirectory() as folder:
         passed = Path(folder) / "passed"

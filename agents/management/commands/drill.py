@@ -74,6 +74,7 @@ class Command(BaseCommand):
         config = parse(options["config"])
         environment.current(known.agent, config)
         drilled = stand_in.of(known)
+        stand_in.warm(drilled)
         answers = Answers.read(options["answer"])
         wanted = options["team"] or known.agent.team
         people, team = done_in_child(drilled, lambda: _cast(options["people"], wanted))
