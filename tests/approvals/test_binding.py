@@ -9,7 +9,7 @@ import pytest
 
 from approvals import binding
 from approvals.binding import Approved, Target
-from approvals.cards import Action, Card, Quote
+from approvals.cards import Action, Card, Chart, Quote
 from approvals.preconditions import Precondition
 from checkpoints import digests
 from checkpoints.plans import PlanSpec, StepSpec
@@ -111,6 +111,7 @@ CARDS: dict[str, Any] = {
     "actions": [],
     "quotes": [Quote(label="Marit Ellery", pointer="/order/note")],
     "preconditions": [CONDITION],
+    "charts": [Chart(title="The plan", pointer="/plan")],
     "allows": ["pay"],
     "back_to": ["propose"],
     "on_reject": "propose",
