@@ -51,14 +51,18 @@ class Move:
     reason: str  # for the gates that this withdraws
     words: str = ""
     confirm: bool = False
+    newest: int = 0
 
 
-def rewind(run: Run, *, to: int, by: User, feedback: str = "", confirm: bool = False, seen: str = "") -> Run:
+def rewind(
+    run: Run, *, to: int, by: User, feedback: str = "", confirm: bool = False, seen: str = "", newest: int = 0
+) -> Run:
     """Go back to checkpoint `to`, and run the step after it again, whatever is recorded.
 
     `feedback` is read by the agent where its state has a list for it. `confirm`: an effect that cannot be undone may
-    be done once more. `seen` is the hex digest of the impact that was shown; "" where none was. Raises a
-    RewindRefused: RewindNotAllowed, ImpactChanged, NeedsConfirmation.
+    be done once more. `seen` is the hex digest of the impact that was shown; "" where none was. `newest` is the
+    number of the newest checkpoint that was there to be seen, by which the same order given twice is done once;
+    0: whichever. Raises a RewindRefused: RewindNotAllowed, ImpactChanged, NeedsConfirmation.
     """
     check_may(run, by)
     target = target_of(run, to)
@@ -70,11 +74,14 @@ def rewind(run: Run, *, to: int, by: User, feedback: str = "", confirm: bool = F
         reason=f"The run was rewound to checkpoint {to}.",
         words=feedback,
         confirm=confirm,
+        newest=newest,
     )
     return _move(run, move, by, seen, lambda: impacts.of_rewind(run, to, feedback))
 
 
-def edit(run: Run, *, at: int, patch: Sequence[Op], by: User, feedback: str = "", seen: str = "") -> Run:
+def edit(
+    run: Run, *, at: int, patch: Sequence[Op], by: User, feedback: str = "", seen: str = "", newest: int = 0
+) -> Run:
     """Change the state of checkpoint `at` by a JSON Patch, and go on from there; only what reads the change runs.
 
     Raises as `rewind` does; `errors` of a RewindRefused name what the agent's state does not take.
@@ -89,6 +96,7 @@ def edit(run: Run, *, at: int, patch: Sequence[Op], by: User, feedback: str = ""
         writes=writes,
         reason=f"The state of checkpoint {at} was edited.",
         words=feedback,
+        newest=newest,
     )
     return _move(run, move, by, seen, lambda: impacts.of_edit(run, at, patch, feedback))
 
@@ -145,7 +153,8 @@ def halted(run: Run, by: User) -> None:
 def _move(run: Run, move: Move, by: User, seen: str, impact: Callable[[], Any]) -> Run:
     def go(claim: Claim) -> None:
         check_stands(run, move.target)
-        if seen and (now := impact()).digest() != seen:
+        elsewhere = move.newest not in (0, claim.seq)
+        if (seen or elsewhere) and ((now := impact()).digest() != seen or elsewhere):
             raise ImpactChanged(now)
         crash.point("before_rewind", move.target.next_step)
         _send_back(run, move)

@@ -1,8 +1,8 @@
 """Ordering something of a run: a rewind, an edit, a fork, settling; and asking first what an order would do.
 
 Each order may name the digest of the impact that its sender has seen. Where the run would do something else by now,
-nothing is done and the answer is 409 with the impact as it is. So a rewind or an edit that is sent twice with the
-same `seen` happens once.
+nothing is done and the answer is 409 with the impact as it is. It may also name the newest checkpoint that there was,
+so that a rewind or an edit that is sent twice is done once.
 """
 
 from __future__ import annotations
@@ -36,6 +36,13 @@ SEEN = Field(
     max_length=64,
     examples=[""],
 )
+NEWEST = Field(
+    0,
+    description="The run's `seq` when you looked: where it has saved a checkpoint since, nothing is done and the "
+    "answer is 409. So an order that is sent twice is done once. 0: whatever there is.",
+    ge=0,
+    examples=[0],
+)
 PATCH = Field(description="The edit of the state: a JSON Patch (RFC 6902).", examples=[[OP]])
 FEEDBACK = Field(
     "",
@@ -56,6 +63,7 @@ class Rewind(Schema):
         examples=[False],
     )
     seen: str = SEEN
+    newest: int = NEWEST
 
 
 class Edit(Schema):
@@ -65,6 +73,7 @@ class Edit(Schema):
     patch: list[dict[str, Any]] = PATCH
     feedback: str = FEEDBACK
     seen: str = SEEN
+    newest: int = NEWEST
 
 
 class Fork(Schema):
@@ -132,19 +141,22 @@ def impact(request: HttpRequest, run_id: RunId, wish: Wish) -> HttpResponse:
 def rewind(request: HttpRequest, run_id: RunId, order: Rewind) -> HttpResponse:
     """Move the run's head to an earlier checkpoint, as a new one; whoever works on the run stops or is fenced."""
     run = run_to_order(request, run_id, order.to)
-    return done(
-        rewinds.rewind(
-            run, to=order.to, by=reader_of(request), feedback=order.feedback, confirm=order.confirm, seen=order.seen
-        )
-    )
+    moved = rewinds.rewind(
+        run, to=order.to, by=reader_of(request), feedback=order.feedback, confirm=order.confirm, seen=order.seen,
+        newest=order.newest,
+    )  # fmt: skip
+    return done(moved)
 
 
 @router.post("/{int:run_id}/edits", response=RunSummary, operation_id="edit_run", summary="Edit a run's state")
 def edit(request: HttpRequest, run_id: RunId, order: Edit) -> HttpResponse:
     """Save an edited state as a new checkpoint and go on from it."""
     run = run_to_order(request, run_id, order.at)
-    by = reader_of(request)
-    return done(rewinds.edit(run, at=order.at, patch=order.patch, by=by, feedback=order.feedback, seen=order.seen))
+    moved = rewinds.edit(
+        run, at=order.at, patch=order.patch, by=reader_of(request), feedback=order.feedback, seen=order.seen,
+        newest=order.newest,
+    )  # fmt: skip
+    return done(moved)
 
 
 @router.post("/{int:run_id}/forks", response={201: RunSummary}, operation_id="fork_run", summary="Fork a run")

@@ -85,6 +85,17 @@ def test_what_was_seen_and_is_no_longer_true_answers_with_what_is(ledger: str) -
     assert post(client, run, "rewinds", {"to": 1, "seen": told["impact"]["digest"]}).status_code == 200
 
 
+def test_a_rewind_and_an_edit_that_are_sent_twice_are_done_once(ledger: str) -> None:
+    """The impact alone did not tell them apart: from where a rewind has led, the same rewind does the same."""
+    run = booked(ledger)
+    client = member(run)
+    for noun, body in (("rewinds", {"to": 1}), ("edits", {"at": 1, "patch": SIZE})):
+        newest = Run.objects.get(pk=run.pk).seq
+        assert post(client, run, noun, body | {"newest": newest}).status_code == 200
+        assert "moved on since" in refusal(post(client, run, noun, body | {"newest": newest}), 409)["detail"]
+        assert Run.objects.get(pk=run.pk).seq == newest + 1
+
+
 def test_an_edit_keeps_the_type_of_its_numbers_and_names_what_does_not_fit(ledger: str) -> None:
     run = booked(ledger)
     client = member(run)
