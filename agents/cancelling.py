@@ -52,6 +52,8 @@ def _cancelled(run: Run, *, by: Actor, reason: str) -> bool:
 def _end_later(run: Run, by: Actor, reason: str) -> bool:
     """Queue a live run to settle what it has left behind and to end as cancelled; False where it has nothing to."""
     run.refresh_from_db(from_queryset=Run.objects.select_for_update())
+    if registry.plans().get(run.plan_id) is None and registry.way_of(run.plan) is None:
+        return False  # nobody has the code that could undo anything: what is held stays held
     if run.status not in Run.LIVE or run.head is None or not unsettled.of_run(run.pk, Path.to(run.head)):
         return False
     claims.release(claims.take_over(run, by), status=Run.Status.QUEUED, reason=reason, by=by)

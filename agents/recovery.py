@@ -123,12 +123,15 @@ def answered_elsewhere(row: Effect, reason: str) -> None:
 
 def take_over(slice: Slice, spec: StepSpec, origin: Effect) -> None:
     """Ask a fork whether it takes over what the run that it came from has done. Raises Fenced."""
+    known = origin.adoptable
+    take: list[Choice] = [{"id": TAKE, "label": "Take over its result; nothing is done", "needs_value": False}]
     choices: list[Choice] = [
-        {"id": TAKE, "label": "Take over its result; nothing is done", "needs_value": False},
+        *(take if known else []),
         {"id": DO_AGAIN, "label": f"Do {spec.name} once more, for this run", "needs_value": False},
         {"id": STOP, "label": "Stop the run", "needs_value": False},
     ]
-    text = f"R-{origin.run_id} has done {spec.name} with the same input, under its key {origin.key}."
+    has = "has done" if known else "may have done, nobody knows yet,"
+    text = f"R-{origin.run_id} {has} {spec.name} with the same input, under its key {origin.key}."
     reasons = [f"Done once more, {spec.name} happens twice: once for R-{origin.run_id} and once for this run"]
     title = f"{spec.name} was done by R-{origin.run_id}:"
     _ask(slice, spec, title, "", text, choices, risk="high", reasons=reasons)

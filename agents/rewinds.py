@@ -30,6 +30,7 @@ from . import crash, doorbell, environment, impacts, leaving, registry, unsettle
 from .errors import ImpactChanged, NeedsConfirmation, RewindNotAllowed, RewindRefused
 from .feedback import appended
 from .history import Path
+from .models import Effect
 from .settling import NOW
 from .wishes import check_goes_on, check_stands, edited, plan_row_of, target_of
 
@@ -129,6 +130,8 @@ def taken(run: Run, by: User, change: Callable[[Claim], None]) -> Run:
     while True:
         try:
             with transaction.atomic():
+                # Before the gates and the run, as a worker that settles locks them.
+                list(Effect.objects.select_for_update().filter(run=run).order_by("pk").values_list("pk"))
                 gates = list(Gate.objects.open().filter(run=run).select_for_update().order_by("pk"))
                 run.refresh_from_db(from_queryset=Run.objects.select_for_update())
                 change(claims.take_over(run, actors.of_user(by)))

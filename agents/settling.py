@@ -63,12 +63,17 @@ def _settled(slice: Slice, row: Effect) -> bool:
         return False
     if row.status != Status.DONE:
         return True
-    if row.irreversible or row.taken_from_id is not None or not spec.undo:
+    if row.irreversible or row.taken_from_id is not None or not spec.undo or _shared(row):
         with transaction.atomic():
             slice.hold_token()
             row.kept(by=slice.by)
         return True
     return _undo(slice, spec, row)
+
+
+def _shared(row: Effect) -> bool:
+    """Whether a fork stands on this effect: it took the result over, so that undoing it would pull that away."""
+    return Effect.objects.filter(taken_from=row, status__in=unsettled.LANDED).exists()
 
 
 def _known(slice: Slice, spec: StepSpec, row: Effect) -> bool:
@@ -145,9 +150,7 @@ def _send(slice: Slice, spec: StepSpec, row: Effect, undo: Effect) -> bool:
     try:
         call_method(slice, spec.undo, left_by(row), key=undo.key)
     except steps.RAISED as error:
-        return _not_undone(
-            slice, spec, row, undo, meaning.of(error, doubt), error
-        )
+        return _not_undone(slice, spec, row, undo, meaning.of(error, doubt), error)
     crash.point("after_undo", spec.name)
     with transaction.atomic():
         undo.done(None, by=slice.by)

@@ -11,27 +11,27 @@ from checkpoints.actors import Actor
 from checkpoints.models import Run
 from checkpoints.plans import StepSpec
 
-from . import effects, outputs, recovery
+from . import effects, outputs, recovery, unsettled
 from .history import EXECUTED
 from .models import Effect
 from .slices import Slice
 
 
 def origin_of(slice: Slice, spec: StepSpec) -> Effect | None:
-    """The effect of another run of the lineage that this execution may take over; None where a person has answered."""
+    """What another run of the lineage did in this execution's place, or may have; None where a person has answered."""
     if slice.run.forked_from is None or _answered(slice, spec):
         return None
     digest = slice.input_digest(spec)
     others = Run.objects.filter(lineage=slice.snapshot.lineage).exclude(pk=slice.run.pk)
     rows = Effect.objects.filter(run__in=others, undoes__isnull=True, taken_from__isnull=True, step=spec.name)
     same = rows.filter(input_digest=digest, occurrence=slice.path.occurrences(spec.name, digest))
-    return next((row for row in same.order_by("-pk") if row.adoptable), None)
+    return next((row for row in same.order_by("-pk") if row.adoptable or row.status in unsettled.IN_DOUBT), None)
 
 
 def take(slice: Slice, spec: StepSpec, *, by: Actor) -> bool:
     """Write the other run's result as this one's; says whether the slice goes on. Raises Fenced."""
     origin = origin_of(slice, spec)
-    if origin is None:  # undone meanwhile: the step itself finds out what there is to do
+    if origin is None or not origin.adoptable:  # undone meanwhile: the step itself finds out what there is to do
         return slice.save("recovery", spec, {}, spec.name, counts=False, by=by, slice_over=False)
     digest = slice.input_digest(spec)
     output = outputs.unpacked(origin.returned)

@@ -1,4 +1,4 @@
-"""Agents for the tests of rewinds: what they do to the world outside is a line in a file, whose path is in the state."""
+"""Agents for the tests of rewinds: what they do outside is a line in a file, whose path is in the state."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from pathlib import Path
 
 import pytest
 
@@ -91,3 +92,29 @@ def test_a_fork_is_refused_with_a_sentence(ledger: str) -> None:
         forks.fork(run, at=1, by=by, patch=[{"op": "replace", "path": "/a", "value": "many"}])
     assert refused.value.errors[0]["pointer"] == "/a"
     assert before(run, "twice") == 1
+
+
+def test_what_a_fork_stands_on_is_not_pulled_away_by_the_run_that_it_came_from(ledger: str) -> None:
+    """The origin undid the payment that its fork had taken over, and the fork went on saying that it was made."""
+    from .moving import edit
+
+    run = advance_to_rest(make_run("payments", ledger=ledger, people=["A"]))
+    fork = forks.fork(run, at=1, by=ann(run.team))
+    advance_to_rest(fork)
+    answer(fork, "take")
+    advance_to_rest(fork)
+    edit(run, 1, people=[])
+    assert advance_to_rest(run).status == "completed"
+    assert (lines(ledger), fates(run), fates(fork)) == (["pay A"], [("pay", "kept")], [("pay", "done")])
+
+
+def test_a_fork_asks_also_where_nobody_knows_whether_the_other_run_has_done_it(ledger: str, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    run = make_run("asker", ledger=ledger, gate=str(gate))
+    gate.touch()
+    advance_to_rest(run)
+    Effect.objects.filter(run=run).update(status="unknown")
+    fork = forks.fork(run, at=1, by=ann(run.team))
+    advance_to_rest(fork)
+    assert [each["id"] for each in open_gate(fork).standing().card.question["choices"]] == ["do_again", "stop"]  # type: ignore[index]
+    assert lines(ledger, words=1) == ["send"]
