@@ -49,6 +49,11 @@ class Shown:
         return self.impact.digest()
 
     @property
+    def grave(self) -> bool:
+        """Whether it changes the world outside: something is undone, or done once more."""
+        return bool(self.impact.undone or self.impact.may_undone or self.impact.repeated)
+
+    @property
     def repeated(self) -> tuple[str, ...]:
         """The effects that cannot be undone and would be done once more."""
         return names(self.impact.repeated)
