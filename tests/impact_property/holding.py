@@ -57,6 +57,8 @@ def complaints(impact: Impact, before: Before, horizon: Horizon, run: Run) -> It
     yield from _of_steps(steps, horizon)
     yield from _of_the_end(impact, steps, horizon)
     yield from _of_effects(impact, before, run)
+    if run.status == Run.Status.FAILED:
+        yield f"the run failed: {run.reason}"
 
 
 def left_behind(row: Row) -> bool:
@@ -90,10 +92,9 @@ def _stopped_before(steps: list[Row], horizon: Horizon) -> bool:
 
 def _of_the_end(impact: Impact, steps: list[Row], horizon: Horizon) -> Iterator[str]:
     asking = {row.step for row in steps if row.asks}
-    if horizon.recovery:
-        yield f"a recovery gate at {horizon.asked}"
     if horizon.asked and horizon.asked not in asking:
-        yield f"{horizon.asked} asked, which was not named: {sorted(asking)}"
+        how = "asked what to do" if horizon.recovery else "asked"
+        yield f"{horizon.asked} {how}, which was not named: {sorted(asking)}"
     if impact.asks and horizon.ended:
         yield f"{impact.asks} was to ask, and nobody was asked"
     if impact.ends and not horizon.ended:

@@ -1,21 +1,17 @@
-"""The life of one run of a random agent: it goes on, people answer, and now and then somebody moves it."""
+"""The life of one run of a random agent: it goes on, people answer, and now and then somebody moves or forks it."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from django.conf import settings
-from django.contrib.auth.models import User
 
-from agents import Agent, impacts, registry, rewinds
+from agents import Agent, recovery, registry
 from agents.errors import RewindRefused
 from agents.start import start_run
-from approvals.impact import Impact
 from approvals.models import Gate
 from checkpoints import actors, store
 from checkpoints.models import Checkpoint, Run
@@ -23,72 +19,27 @@ from checkpoints.patch import Op
 from tests.agents.driving import advance, advance_to_rest, decide, open_gate
 from tests.factories.random_agents import WORLD, Knobs, forget, load, random_input, random_value
 
+from .moves import Edit, Fork, Move, People, Rewind, Word, refused
+
 MOST_ANSWERS = 80
 MOST_TRIES = 20
-
-
-@dataclass(frozen=True)
-class Move:
-    """What somebody does to the run: a rewind to `seq`, or an edit there."""
-
-    kind: str
-    seq: int
-    patch: list[Op] = field(default_factory=list)
-    feedback: str = ""
-
-    def foretold(self, run: Run) -> Impact | None:
-        """What it would do; None where it is refused, which making it has to be as well."""
-        try:
-            return self._foretell(run)
-        except RewindRefused as refused:
-            if "was undone since" not in str(refused):
-                raise
-            return None
-
-    def _foretell(self, run: Run) -> Impact:
-        if self.kind == "rewind":
-            return impacts.of_rewind(run, self.seq, self.feedback)
-        return impacts.of_edit(run, self.seq, self.patch, self.feedback)
-
-    def may_be_made(self, run: Run, by: User, seen: str = "") -> bool:
-        """Do it; False where it is refused because of an effect on the way that is not done any more."""
-        try:
-            self._make(run, by, seen)
-        except RewindRefused as refused:
-            if "was undone since" not in str(refused):
-                raise
-            return False
-        run.refresh_from_db()
-        return True
-
-    def _make(self, run: Run, by: User, seen: str) -> None:
-        if self.kind == "rewind":
-            rewinds.rewind(run, to=self.seq, by=by, feedback=self.feedback, confirm=True, seen=seen)
-        else:
-            rewinds.edit(run, at=self.seq, patch=self.patch, by=by, feedback=self.feedback, seen=seen)
 
 
 class Life:
     """One run, its people and its dice."""
 
-    def __init__(self, agent: type[Agent], rng: random.Random, user: User) -> None:
-        self.rng, self.user = rng, user
+    def __init__(self, agent: type[Agent], rng: random.Random, people: People) -> None:
+        self.rng, self.people = rng, people
         WORLD.weather = rng.randrange(3)
-        team = user.groups.get()
+        team = people.mover.groups.get()
         self.run = start_run(agent.name, random_input(rng), by=actors.SYSTEM, team=team)
 
     def live(self) -> None:
         """Go on to the end with all sorts of answers; now and then only to some gate, or to the middle of a slice."""
-        patience = self.rng.choice([1, 3, MOST_ANSWERS, MOST_ANSWERS])
         if self.rng.random() < 0.15:
             self._some_turns()
             return
-        advance_to_rest(self.run)
-        for _ in range(patience):
-            if self.run.status != Run.Status.WAITING:
-                return
-            self._answer()
-            advance_to_rest(self.run)
+        self._go_on(self.rng.choice([1, 3, MOST_ANSWERS, MOST_ANSWERS]), self._say_something)
 
     def go_to_a_gate(self) -> Gate | None:
         """Go on as far as the run goes by itself; the gate at which it then stands."""
@@ -97,34 +48,74 @@ class Life:
 
     def go_to_the_end(self) -> None:
         """Approve whatever asks, until the run has ended."""
-        advance_to_rest(self.run)
-        for _ in range(MOST_ANSWERS):
-            if self.run.status != Run.Status.WAITING:
-                return
-            decide(self.run, by=self.user)
-            advance_to_rest(self.run)
-        raise AssertionError(f"{self.run} still asks after {MOST_ANSWERS} answers")
+        self._go_on(MOST_ANSWERS, lambda: self._make(Word("approve")))
+        if self.run.status == Run.Status.WAITING:
+            raise AssertionError(f"{self.run} still asks after {MOST_ANSWERS} answers")
 
     def move(self) -> None:
-        """Somebody moves the run, in a way that is not refused."""
+        """Somebody moves or forks the run, in a way that is not refused; a fork is what is looked at from then on."""
         for _ in range(MOST_TRIES):
-            if self.random_move().may_be_made(self.run, self.user):
+            if self.made(self.random_move()):
                 return
         raise AssertionError(f"{self.run} could not be moved in {MOST_TRIES} ways")
 
+    def made(self, move: Move, seen: str = "") -> bool:
+        """Make the move; False where it is refused because of an effect on the way that is not done any more."""
+        try:
+            self._make(move, seen)
+        except RewindRefused as error:
+            return not refused(error)
+        return True
+
     def random_move(self) -> Move:
-        """A rewind to any of the run's checkpoints, or an edit of one, on whatever branch."""
+        """A word where the run waits for one, or a move to any of its checkpoints, on whatever branch."""
+        if self.run.status == Run.Status.WAITING and open_gate(self.run).kind == "review" and self.rng.random() < 0.5:
+            return self.random_word(self.rng.random())
         places = list(Checkpoint.objects.filter(run=self.run).exclude(next_step="").values_list("seq", "id"))
         seq, id = self.rng.choice(places)
         feedback = self.rng.choice(["", "", "Look again"])
-        if self.rng.random() < 0.5:
-            return Move("rewind", seq, feedback=feedback)
+        roll = self.rng.random()
+        if roll < 0.4:
+            return Rewind(seq, feedback)
         state = store.load_checkpoint(id).state
         names = self.rng.sample(sorted(name for name in state if name != "feedback"), self.rng.randint(1, 2))
         patch: list[Op] = [
             {"op": "replace", "path": f"/{name}", "value": random_value(self.rng, state[name])} for name in names
         ]
-        return Move("edit", seq, patch, feedback)
+        if roll < 0.8:
+            return Edit(seq, patch, feedback)
+        return Fork(seq, self.rng.choice([patch, []]))
+
+    def random_word(self, roll: float) -> Word:
+        """What a reviewer may say; a `roll` below 0.4 is no plain yes."""
+        card = open_gate(self.run).standing().card
+        if roll < 0.05:
+            return Word("reject")
+        if roll < 0.2 and card.back_to:
+            return Word("reject", back_to=card.on_reject or self.rng.choice(card.back_to))
+        if roll < 0.4 and any(action.edits for action in card.actions):
+            value = self.rng.randrange(5)
+            return Word("edit", {"a": {"n": value + (card.actions[0].arguments == {"n": value})}})
+        return Word("approve")
+
+    def _make(self, move: Move, seen: str = "") -> None:
+        self.run = move.make(self.run, self.people, seen)
+        self.run.refresh_from_db()
+
+    def _go_on(self, patience: int, review: Callable[[], None]) -> None:
+        advance_to_rest(self.run)
+        for _ in range(patience):
+            if self.run.status != Run.Status.WAITING:
+                return
+            if open_gate(self.run).kind == "recovery":
+                choice = self.rng.choice([recovery.TAKE, recovery.TAKE, recovery.DO_AGAIN])
+                decide(self.run, "answer", by=self.people.reviewer, answer={"choice": choice})
+            else:
+                review()
+            advance_to_rest(self.run)
+
+    def _say_something(self) -> None:
+        self._make(self.random_word(max(0.05, self.rng.random())))
 
     def _some_turns(self) -> None:
         """A few steps, a turn each: the run stands queued in the middle."""
@@ -135,31 +126,16 @@ class Life:
         finally:
             settings.HOLDPOINT_TIME_SLICE = before
 
-    def _answer(self) -> None:
-        gate = open_gate(self.run)
-        roll = self.rng.random()
-        card = gate.asked
-        if roll < 0.15 and card.back_to:
-            back_to = card.on_reject or self.rng.choice(card.back_to)
-            decide(self.run, "reject", by=self.user, then="back", back_to=back_to, comment="no")
-        elif roll < 0.4 and any(action.edits for action in card.actions):
-            arguments: dict[str, Any] = {"a": {"n": self.rng.randrange(5)}}
-            if arguments["a"] == card.actions[0].arguments:
-                arguments["a"]["n"] += 1
-            decide(self.run, "edit", by=self.user, arguments=arguments)
-        else:
-            decide(self.run, by=self.user)
-
 
 @contextmanager
-def born(folder: Path, seed: int, user: User, knobs: Knobs) -> Iterator[Life]:
+def born(folder: Path, seed: int, people: People, knobs: Knobs) -> Iterator[Life]:
     """A run of the seed's agent, which alone is registered meanwhile."""
     agent = load(folder, seed, knobs)
     before = settings.HOLDPOINT_AGENTS
     settings.HOLDPOINT_AGENTS = [agent.__module__]
     registry.forget()
     try:
-        yield Life(agent, random.Random(f"life {seed}"), user)
+        yield Life(agent, random.Random(f"life {seed}"), people)
     finally:
         settings.HOLDPOINT_AGENTS = before
         registry.forget()

@@ -1,0 +1,118 @@
+"""What people do to a run: a rewind, an edit, a fork, a word at a gate. Each can be foretold, and made."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from django.contrib.auth.models import User
+
+from agents import forks, impacts, rewinds
+from agents.errors import RewindRefused
+from approvals.impact import Impact
+from approvals.presentation.foretold import Foretold
+from checkpoints import store
+from checkpoints.models import Run
+from checkpoints.patch import Op
+from tests.agents.driving import open_gate
+
+UNDONE_SINCE = "was undone since"  # what a move is refused for whose target says of an effect that it is done
+
+
+@dataclass(frozen=True)
+class People:
+    """Who moves runs, and who decides gates: whoever forks a run has started one, and may not decide it."""
+
+    mover: User
+    reviewer: User
+
+
+class Move(Protocol):
+    """One choice."""
+
+    def foretell(self, run: Run) -> Impact:
+        """What it would do. Raises RewindRefused."""
+
+    def make(self, run: Run, people: People, seen: str) -> Run:
+        """Do it; the run that goes on. Raises RewindRefused."""
+
+
+@dataclass(frozen=True)
+class Rewind:
+    """Back to a checkpoint, and on from there."""
+
+    seq: int
+    feedback: str
+
+    def foretell(self, run: Run) -> Impact:
+        return impacts.of_rewind(run, self.seq, self.feedback)
+
+    def make(self, run: Run, people: People, seen: str) -> Run:
+        return rewinds.rewind(run, to=self.seq, by=people.mover, feedback=self.feedback, confirm=True, seen=seen)
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Another state at a checkpoint."""
+
+    seq: int
+    patch: list[Op]
+    feedback: str
+
+    def foretell(self, run: Run) -> Impact:
+        return impacts.of_edit(run, self.seq, self.patch, self.feedback)
+
+    def make(self, run: Run, people: People, seen: str) -> Run:
+        return rewinds.edit(run, at=self.seq, patch=self.patch, by=people.mover, feedback=self.feedback, seen=seen)
+
+
+@dataclass(frozen=True)
+class Fork:
+    """Another run from a checkpoint, perhaps with another state."""
+
+    seq: int
+    patch: list[Op]
+
+    def foretell(self, run: Run) -> Impact:
+        return impacts.of_fork(run, self.seq, self.patch)
+
+    def make(self, run: Run, people: People, seen: str) -> Run:
+        return forks.fork(run, at=self.seq, by=people.mover, patch=self.patch, seen=seen)
+
+
+@dataclass(frozen=True)
+class Word:
+    """What a reviewer says at the review at which the run waits."""
+
+    verdict: str  # approve, edit or reject
+    arguments: dict[str, Any] = field(default_factory=dict)
+    back_to: str = ""  # empty: a rejection ends the run
+
+    def foretell(self, run: Run) -> Impact:
+        gate = open_gate(run)
+        standing = gate.standing()
+        foretold = Foretold(gate, standing.card, store.load_checkpoint(gate.checkpoint), standing.state_patch)
+        if self.verdict == "approve":
+            return foretold.approve()
+        if self.verdict == "edit":
+            [(id, value)] = self.arguments.items()
+            action = standing.card.action(id)
+            assert action is not None
+            return foretold.with_patch([{"op": "replace", "path": action.pointer, "value": value}])
+        return foretold.back(self.back_to) if self.back_to else foretold.stop()
+
+    def make(self, run: Run, people: People, seen: str) -> Run:
+        gate = open_gate(run)
+        said: dict[str, Any] = {"then": "back" if self.back_to else "stop", "back_to": self.back_to, "comment": "no"}
+        said = {"arguments": self.arguments} if self.verdict == "edit" else said if self.verdict == "reject" else {}
+        digest = bytes(gate.standing().digest)
+        gate.decide(by=people.reviewer, verdict=self.verdict, seen=digest, key=secrets.token_hex(8), **said)
+        return run
+
+
+def refused(error: RewindRefused) -> bool:
+    """Whether a move is refused as it may be. Raises it again where not."""
+    if UNDONE_SINCE not in str(error):
+        raise error
+    return True
