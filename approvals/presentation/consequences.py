@@ -13,7 +13,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from approvals.impact import result as foretold
-from approvals.impact.result import names
+from approvals.impact.result import Verdict, names
 
 from .times import lasting
 
@@ -29,6 +29,7 @@ class Row:
     title: str
     names: tuple[str, ...] = ()
     said: str = ""
+    before: str = ""  # a word before the names
 
     @property
     def icon(self) -> str:
@@ -70,12 +71,13 @@ def drawn(
     """An impact as a page shows it: run, reuse, undo, cannot undo, people.
 
     `step` ends the heading; `people` is the last row; `later`: nothing runs before others have agreed. Where the
-    run does not stand `at_gate`, the hold line is drawn where it will.
+    run does not go on from `at_gate`, the hold line is drawn where it will stand next.
     """
     rows = [
         _run(told, later=later),
-        _may(told),
-        _keep(told),
+        _may("May run", told.may),
+        _may("May ask", [row for row in told.asking if row.verdict is Verdict.MAY and row.kind == "gate"]),
+        _keep(told, at_gate=at_gate),
         _undo("Undo", told.undone),
         _undo("May undo", told.may_undone),
         _oneway(told),
@@ -114,41 +116,50 @@ def stop(told: foretold.Impact) -> Impact:
 def back(told: foretold.Impact, step: str) -> Impact:
     """Reject, and the run goes back to `step` with feedback."""
     closes = Row(effect="people", title="Closes now", said="one rejection is enough; the agent reads your feedback")
-    return drawn(told, "If you send it back to", step=step, people=closes)
+    return drawn(told, "If you send it back to", step=step, people=closes, at_gate=False)
 
 
 def _run(told: foretold.Impact, *, later: bool) -> Row:
     """What certainly runs, how long that took last, and who is asked then."""
-    took = sum((row.took for row in told.will if row.took), timedelta())
-    about = f"about {lasting(took)}" if took >= timedelta(seconds=1) else ""
     then = f"then {told.asks} asks" if told.asks else "then the run ends" if told.ends and told.will else ""
     nothing = "the run ends" if told.ends and not told.will else ""
-    said = ", ".join(filter(None, [about, then, nothing]))
+    said = ", ".join(filter(None, [_about(told.will), then, nothing]))
     return Row(
         effect="run", title=f"Run {len(told.will)}{', later' if later else ''}", names=names(told.will), said=said
     )
 
 
-def _may(told: foretold.Impact) -> Row | None:
+def _may(title: str, rows: Sequence[foretold.Row]) -> Row | None:
     """What may run, or ask, and on whose output that depends."""
-    rows = [*told.may, *(row for row in told.asking if row.verdict is foretold.Verdict.MAY)]
     if not rows:
         return None
-    return Row(effect="run", title=f"May run {len(names(rows))}", names=names(rows), said=_depends(rows))
+    said = ", ".join(filter(None, [_depends(rows), _about(rows)]))
+    return Row(effect="run", title=f"{title} {len(names(rows))}", names=names(rows), said=said)
 
 
-def _keep(told: foretold.Impact) -> Row | None:
+def _about(rows: Sequence[foretold.Row]) -> str:
+    """How long these steps took when they ran last."""
+    took = sum((row.took for row in rows if row.took), timedelta())
+    return f"about {lasting(took)}" if took >= timedelta(seconds=1) else ""
+
+
+def _keep(told: foretold.Impact, *, at_gate: bool) -> Row | None:
+    """What stands: at a gate all that was done so far, else step by step."""
     if not told.stands:
         return None
+    title = f"Keep {len(told.stands)}"
+    if at_gate and len(told.stands) == len(told.kept):
+        return Row(effect="reuse", title=title, said="nothing runs again")
     stands = names(told.stands)
-    said = ", ".join(stands) if len(stands) <= KEPT_NAMES else f"up to {stands[-1]}"
-    return Row(effect="reuse", title=f"Keep {len(told.stands)}", said=f"{said}; nothing of it runs again")
+    if len(stands) > KEPT_NAMES:
+        return Row(effect="reuse", title=title, names=stands[-1:], before="up to")
+    return Row(effect="reuse", title=title, names=stands)
 
 
 def _undo(title: str, rows: Sequence[foretold.Row]) -> Row | None:
     if not rows:
         return None
-    may = [row for row in rows if row.verdict is foretold.Verdict.MAY_UNDONE]
+    may = [row for row in rows if row.verdict is Verdict.MAY_UNDONE]
     said = f"unless the run comes to it again with the same input; {_depends(rows)}".rstrip("; ") if may else ""
     return Row(effect="undo", title=f"{title} {len(rows)}", names=names(rows), said=said)
 
@@ -180,16 +191,17 @@ def _agreeing(now: People, *, left: int, edited: bool) -> Row:
 
 def _marks(told: foretold.Impact, *, later: bool, at_gate: bool) -> tuple[str, ...]:
     """The track: what is kept, the hold line, and what comes, each effect that is undone by its own mark."""
-    verdict = foretold.Verdict
-    words = {verdict.WILL: "ahead" if later else "run", verdict.STANDS: "reused", verdict.UNDONE: "undone"}
+    words = {Verdict.WILL: "ahead" if later else "run", Verdict.STANDS: "reused", Verdict.UNDONE: "undone"}
     kept = ["reused"] * len(told.kept)
+    ahead = [words.get(row.verdict, "ahead") for row in told.ahead]
     if at_gate:
-        return (*kept, "held", *(words.get(row.verdict, "ahead") for row in told.ahead))
-    asks = [row.asks and row.verdict is verdict.WILL for row in told.ahead]
-    return (
-        *kept,
-        *("held" if held else words.get(row.verdict, "ahead") for row, held in zip(told.ahead, asks, strict=True)),
-    )
+        return (*kept, "held", *ahead)
+    asks = [number for number, row in enumerate(told.ahead) if row.asks and row.verdict is Verdict.WILL]
+    asks = asks or [number for number, row in enumerate(told.ahead) if row.asks]
+    if asks:
+        after = ahead[asks[0] + 1 :] or ["ahead"] * 2
+        ahead = [*ahead[: asks[0]], "held", *after]
+    return (*kept, *ahead)
 
 
 def draw(marks: Sequence[str], *, label: str) -> SafeString:
