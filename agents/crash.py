@@ -104,14 +104,22 @@ def _cut() -> None:
     """Lose the connection. Raises OperationalError, here or from the COMMIT of the transaction that is open."""
     if not connection.in_atomic_block:
         _lose()
-    commit = connection.commit
+    commit, rollback = connection.commit, connection.rollback
+
+    def forget() -> None:
+        del connection.commit, connection.rollback
 
     def committed_unheard() -> None:
-        del connection.commit
+        forget()
         commit()
         _lose()
 
+    def rolled_back() -> None:
+        forget()
+        rollback()
+
     connection.commit = committed_unheard  # type: ignore[method-assign]
+    connection.rollback = rolled_back  # type: ignore[method-assign]
 
 
 def _lose() -> None:

@@ -20,7 +20,7 @@ from .holding import Before, Horizon, complaints
 from .living import MOST_TRIES, Life, born
 from .moves import Move, People, refused
 
-FIRST, _, LAST = os.environ.get("IMPACT_SEEDS", "0:96").partition(":")
+FIRST, _, LAST = os.environ.get("IMPACT_SEEDS", "0:72").partition(":")
 AT_ONCE = 6
 KINDS = (
     Knobs(),

@@ -1,0 +1,112 @@
+"""A crash point does what the environment asks of it, at the step and the hit that it names, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import Group
+from django.db import OperationalError, connection, transaction
+
+from agents import crash
+from tests.factories import unique
+
+Wish = Callable[[str], None]
+
+
+@pytest.fixture
+def wish(monkeypatch: pytest.MonkeyPatch) -> Iterator[Wish]:
+    """Return wish(text): what HOLDPOINT_CRASH says from now on; the hits are counted anew."""
+    crash._hits.clear()
+    yield lambda text: monkeypatch.setenv("HOLDPOINT_CRASH", text)
+    connection.close()
+
+
+def test_a_point_is_passed_without_a_wish(wish: Wish) -> None:
+    crash.point("after_save", "pay")
+    wish("")
+    crash.point("after_save", "pay")
+
+
+def test_a_wish_names_a_point_and_a_hit(wish: Wish) -> None:
+    wish("after_save:fail:2")
+    crash.point("before_save", "pay")
+    crash.point("after_save", "pay")
+    with pytest.raises(RuntimeError, match="a crash that was asked for"):
+        crash.point("after_save", "reply")
+    crash.point("after_save", "pay")
+
+
+def test_hits_of_other_steps_do_not_count_where_a_step_is_named(wish: Wish) -> None:
+    wish("after_save@pay:raise:2")
+    for step in ("pay", "reply", "propose"):
+        crash.point("after_save", step)
+    with pytest.raises(crash.Crashed):
+        crash.point("after_save", "pay")
+
+
+def test_hits_counted_in_a_file_are_counted_over_processes_and_crash_once(wish: Wish, tmp_path: Path) -> None:
+    wish(f"after_save:fail:2:{tmp_path / 'hits'}")
+    crash.point("after_save")
+    crash._hits.clear()  # as in another process
+    with pytest.raises(RuntimeError):
+        crash.point("after_save")
+    crash.point("after_save")
+    assert (tmp_path / "hits").stat().st_size == 3
+
+
+def test_listeners_hear_of_every_point_before_it_crashes(wish: Wish, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[tuple[str, str, object]] = []
+    monkeypatch.setattr(crash, "_listeners", [])
+    crash.listen(lambda *said: heard.append(said))
+    wish("after_effect:fail")
+    crash.point("before_step", "pay")
+    with pytest.raises(RuntimeError):
+        crash.point("after_effect", "pay", {"paid": True})
+    assert heard == [("before_step", "pay", None), ("after_effect", "pay", {"paid": True})]
+
+
+def test_a_cut_after_a_statement_leaves_it_done_and_the_connection_lost(wish: Wish) -> None:
+    name = unique("cut")
+    wish("after_save:cut")
+    Group.objects.create(name=name)
+    with pytest.raises(OperationalError, match="closed the connection"):
+        crash.point("after_save")
+    with pytest.raises(OperationalError):
+        Group.objects.count()
+    connection.close()
+    assert Group.objects.filter(name=name).exists()
+
+
+def test_a_cut_in_a_transaction_loses_the_answer_to_its_commit(wish: Wish) -> None:
+    first, second, told = unique("cut"), unique("cut"), list[str]()
+    wish("after_save:cut")
+
+    def change() -> None:
+        with transaction.atomic():
+            Group.objects.create(name=first)
+            transaction.on_commit(lambda: told.append("committed"))
+            crash.point("after_save")
+            Group.objects.create(name=second)
+
+    with pytest.raises(OperationalError, match="closed the connection"):
+        change()
+    assert Group.objects.filter(name__in=[first, second]).count() == 2
+    assert told == []  # nobody here knows that it was committed
+    with transaction.atomic():  # the next one is none of its business
+        Group.objects.create(name=unique("cut"))
+
+
+def test_a_transaction_that_is_rolled_back_is_not_cut_and_neither_is_the_next(wish: Wish) -> None:
+    wish("after_save:cut")
+
+    def change() -> None:
+        with transaction.atomic():
+            crash.point("after_save")
+            raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        change()
+    with transaction.atomic():
+        Group.objects.create(name=unique("cut"))
