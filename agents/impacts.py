@@ -21,7 +21,7 @@ from approvals.impact.facts import ABSENT, EffectFact, Execution, Fields, GateFa
 from approvals.models import Gate, Outcome
 from checkpoints import digests, records, store
 from checkpoints import patch as patches
-from checkpoints.errors import NotVerified
+from checkpoints.errors import NoSuchCheckpoint, NotVerified
 from checkpoints.models import Checkpoint, Plan, Run
 from checkpoints.ops import Drop
 from checkpoints.patch import Op
@@ -162,8 +162,14 @@ class Reader:
 
     @cached_property
     def writes(self) -> dict[UUID, Writes]:
-        """What every execution wrote, read at once when the first is asked for."""
-        return dict(records.writes_of([each.id for each in self.records]))
+        """What every execution wrote, read at once when the first is asked for; empty where one cannot be read."""
+        with suppress(NotVerified, NoSuchCheckpoint):
+            return dict(records.writes_of([each.id for each in self.records]))
+        return {}
+
+    def _written(self, id: UUID) -> Writes:
+        """What one execution wrote. Raises NotVerified and NoSuchCheckpoint, of this one alone."""
+        return self.writes[id] if id in self.writes else records.writes_of([id])[id]
 
     @cached_property
     def rows(self) -> list[Effect]:
@@ -229,7 +235,7 @@ class Reader:
             occurrence=record.occurrence,
             next_step=record.next_step,
             took=timedelta(microseconds=record.took_us),
-            writes=lambda: self.writes[record.id],
+            writes=lambda: self._written(record.id),
         )
 
     def _effect(self, row: Effect) -> EffectFact:

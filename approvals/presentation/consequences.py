@@ -18,6 +18,9 @@ from approvals.impact.result import Verdict, names
 from .times import lasting
 
 DRAWN_BEFORE, DRAWN_AFTER = 8, 6  # nodes of a track
+RADIUS = {"undone": 6}
+# Mark -> (how far right of its node it begins, its path, its tone): an equals sign, an arrow back.
+GLYPHS = {"reused": (-2, "12.8h4m-4 2.4h4", ""), "undone": (2.5, "14h-5m2-2-2 2 2 2", "stop")}
 KEPT_NAMES = 6  # of what is kept, told one by one
 
 
@@ -170,7 +173,9 @@ def _oneway(told: foretold.Impact) -> Row | None:
     found = tuple(dict.fromkeys([*left, *names(told.final)]))
     if not found:
         return None
-    said = "once done" if not left else "done before, and stays done" if not told.final else "done before, or once done"
+    said = "once done" if not left else "done before, and stays done"
+    if left and told.final:
+        said = "what was done stays done, and what runs now is final"
     return Row(effect="oneway", title="Cannot undo", names=found, said=said)
 
 
@@ -190,18 +195,19 @@ def _agreeing(now: People, *, left: int, edited: bool) -> Row:
 
 
 def _marks(told: foretold.Impact, *, later: bool, at_gate: bool) -> tuple[str, ...]:
-    """The track: what is kept, the hold line, and what comes, each effect that is undone by its own mark."""
-    words = {Verdict.WILL: "ahead" if later else "run", Verdict.STANDS: "reused", Verdict.UNDONE: "undone"}
-    kept = ["reused"] * len(told.kept)
-    ahead = [words.get(row.verdict, "ahead") for row in told.ahead]
+    """The track: what is kept, what was left and is undone, the hold line, and what comes."""
+    words = {Verdict.WILL: "ahead" if later else "run", Verdict.STANDS: "reused"}
+    past = [*["reused"] * len(told.kept), *["undone"] * len(told.undone)]
+    coming = [row for row in told.ahead if row.why != "left"]
+    ahead = [words.get(row.verdict, "ahead") for row in coming]
     if at_gate:
-        return (*kept, "held", *ahead)
-    asks = [number for number, row in enumerate(told.ahead) if row.asks and row.verdict is Verdict.WILL]
-    asks = asks or [number for number, row in enumerate(told.ahead) if row.asks]
+        return (*past, "held", *ahead)
+    asks = [number for number, row in enumerate(coming) if row.asks and row.verdict is Verdict.WILL]
+    asks = asks or [number for number, row in enumerate(coming) if row.asks]
     if asks:
         after = ahead[asks[0] + 1 :] or ["ahead"] * 2
         ahead = [*ahead[: asks[0]], "held", *after]
-    return (*kept, *ahead)
+    return (*past, *ahead)
 
 
 def draw(marks: Sequence[str], *, label: str) -> SafeString:
@@ -232,7 +238,10 @@ def node(mark: str, x: float) -> SafeString:
             round(x - 3.5, 1),
             round(x + 3.5, 1),
         )
-    circle = format_html('<circle class="node" data-mark="{}" cx="{}" cy="14" r="5"/>', mark, x)
-    if mark != "reused":
+    circle = format_html('<circle class="node" data-mark="{}" cx="{}" cy="14" r="{}"/>', mark, x, RADIUS.get(mark, 5))
+    glyph = GLYPHS.get(mark)
+    if glyph is None:
         return circle
-    return format_html('{}<path class="glyph" d="M{} 12.8h4m-4 2.4h4" stroke-width="1"/>', circle, round(x - 2, 1))
+    return format_html(
+        '{}<path class="glyph" data-tone="{}" d="M{} {}"/>', circle, glyph[2], round(x + glyph[0], 1), glyph[1]
+    )

@@ -1,0 +1,93 @@
+"""How an impact is told on a page: always in one order, a count first, then names."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any
+
+from approvals.impact import Impact, Row, Verdict
+from approvals.presentation import consequences
+from approvals.presentation.consequences import People
+from approvals.presentation.consequences import Row as Line
+
+WILL, MAY, STANDS, UNDONE = Verdict.WILL, Verdict.MAY, Verdict.STANDS, Verdict.UNDONE
+
+
+def step(name: str, verdict: Verdict, **more: Any) -> Row:
+    return Row(step=name, kind=more.pop("kind", "step"), verdict=verdict, **more)
+
+
+ALL = Impact(
+    rows=(
+        step("read", STANDS, kept=True, why="path"),
+        step("find", STANDS, kept=True, why="path"),
+        step("plan", WILL, took=timedelta(seconds=4)),
+        step("check", MAY, on=("plan",), took=timedelta(seconds=0.2)),
+        step("ask", MAY, kind="gate", on=("plan",), asks=True),
+        step("mail", MAY, kind="effect", on=("plan", "ask"), irreversible=True),
+        step("mail", Verdict.CANNOT, kind="effect", why="left", effect=3, irreversible=True),
+        step("pay", Verdict.MAY_UNDONE, kind="effect", why="left", effect=2, on=("plan",)),
+        step("book", UNDONE, kind="effect", why="left", effect=1),
+    )
+)
+
+
+def lines(drawn: consequences.Impact) -> list[str]:
+    return [f"{line.title}: {spoken(line)}" for line in drawn.rows]
+
+
+def spoken(line: Line) -> str:
+    return "; ".join(filter(None, [f"{line.before} {', '.join(line.names)}".strip(), line.said]))
+
+
+def test_the_order_is_run_keep_undo_cannot_undo_people() -> None:
+    assert lines(consequences.back(ALL, "plan")) == [
+        "Run 1: plan; about 4 s",
+        "May run 2: check, mail; depends on plan, ask",
+        "May ask 1: ask; depends on plan",
+        "Keep 2: read, find",
+        "Undo 1: book",
+        "May undo 1: pay; unless the run comes to it again with the same input; depends on plan",
+        "Cannot undo: mail; what was done stays done, and what runs now is final",
+        "Closes now: one rejection is enough; the agent reads your feedback",
+    ]
+
+
+def test_the_track_puts_what_is_undone_before_the_hold_line_and_what_comes_behind_it() -> None:
+    assert consequences.back(ALL, "plan").marks == ("reused", "reused", "undone", "run", "ahead", "held", "ahead")
+    assert consequences.approve(ALL, People()).marks == ("reused", "reused", "undone", "held", "run", *["ahead"] * 3)
+    track = str(consequences.back(ALL, "plan").track)
+    assert len(re.findall('class="node"', track)) == 6
+    assert 'data-tone="stop"' in track
+
+
+def test_nothing_runs_before_the_others_have_agreed() -> None:
+    told = Impact(rows=(step("pay", WILL, kind="effect"),), ends=True)
+    first = consequences.approve(told, People(agreed=0, quorum=2))
+    assert lines(first) == [
+        "Run 1, later: pay; then the run ends",
+        "1 of 2: then 1 more must agree before anything runs",
+    ]
+    assert first.marks == ("held", "ahead")
+    assert lines(consequences.approve(told, People(agreed=1, quorum=2)))[-1] == "2 of 2: agreed, runs at once"
+    edited = consequences.approve(told, People(agreed=1, quorum=2, names=("Mira",)), edited=True)
+    assert lines(edited)[-1] == "Ask again: Mira agreed to what it was, so that no longer counts"
+
+
+def test_a_run_that_stops_names_what_it_leaves_done() -> None:
+    told = Impact(
+        rows=(step("pay", STANDS, kind="effect", kept=True), step("book", UNDONE, kind="effect", why="left")), ends=True
+    )
+    assert lines(consequences.stop(told)) == [
+        "Run 0: the run ends as rejected",
+        "Stays done 1: pay; this does not take it back",
+        "Undo 1: book",
+        "Closes now: one rejection is enough",
+    ]
+
+
+def test_of_much_that_is_kept_only_the_last_is_named() -> None:
+    many = Impact(rows=tuple(step(f"s{number}", STANDS, kept=True) for number in range(9)))
+    assert lines(consequences.drawn(many, "x", at_gate=False))[1] == "Keep 9: up to s8"
+    assert lines(consequences.drawn(many, "x"))[1] == "Keep 9: nothing runs again"
