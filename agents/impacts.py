@@ -1,4 +1,4 @@
-"""The facts from which an impact is worked out, read from a run and its lineage; see approvals.impact.
+"""What an order to move a run, or to fork it, would do: where it would go on from, over what its lineage recorded.
 
 The gate's page asks for them through a registration, since `approvals` may not import agents.
 """
@@ -6,33 +6,23 @@ The gate's page asks for them through a registration, since `approvals` may not 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
-from functools import cached_property
 from typing import Any
-from uuid import UUID
 
 import structlog
 
-from approvals import binding
 from approvals.impact import Impact, choices, impact
-from approvals.impact.facts import ABSENT, EffectFact, Execution, Fields, GateFact, GrantFact, History, Target, Writes
-from approvals.models import Gate, Outcome
-from checkpoints import digests, records, store
-from checkpoints import patch as patches
-from checkpoints.errors import NoSuchCheckpoint, NotVerified
+from approvals.impact.facts import Execution, History, Target
+from checkpoints import digests
 from checkpoints.models import Checkpoint, Plan, Run
 from checkpoints.ops import Drop
 from checkpoints.patch import Op
-from checkpoints.plans import PlanSpec, input_digest, spec_of
-from checkpoints.records import Record
-from checkpoints.values import decode
+from checkpoints.plans import PlanSpec, spec_of
 
-from . import environment, fields, outputs, recovery, registry, wishes
+from . import environment, fields, recovery, registry, wishes
 from .base import RunInfo
 from .history import Path
-from .models import Effect
+from .lineages import Lineage
 
 MOVED = ("rewind", "edit", "fork", "upcast")  # kinds of checkpoints by which somebody moved a run, or changed it
 log = structlog.get_logger()
@@ -88,6 +78,7 @@ class Reader:
         self.plan: PlanSpec = spec_of(plan)
         recorded = environment.recorded(run).get("config", {})
         self.config = dict(recorded if config is None else config)
+        self.lineage = Lineage(run, self.plan, self.config)
 
     def history(self) -> History:
         """The whole lineage."""
@@ -95,9 +86,9 @@ class Reader:
         return History(
             run=self.run.pk,
             plan=self.plan,
-            executions=list(self.executions.values()),
-            effects=[self._effect(row) for row in self.rows],
-            gates=[self._gate(gate) for gate in self.gates],
+            executions=self.lineage.execution_facts,
+            effects=self.lineage.effect_facts,
+            gates=self.lineage.gate_facts,
             head_path=self._on(head),
             head_gates=self._settled(head),
             next_step=self.run.next_step,
@@ -151,50 +142,12 @@ class Reader:
             config=self.config,
         )
 
-    @cached_property
-    def records(self) -> list[Record]:
-        return records.executions(self.run.lineage or self.run.pk)
-
-    @cached_property
-    def executions(self) -> dict[UUID, Execution]:
-        ordered = sorted(self.records, key=lambda each: each.at)
-        return {each.id: self._execution(each) for each in ordered if each.input_digest and each.code_hash}
-
-    @cached_property
-    def writes(self) -> dict[UUID, Writes]:
-        """What every execution wrote, read at once when the first is asked for; empty where one cannot be read."""
-        with suppress(NotVerified, NoSuchCheckpoint):
-            return dict(records.writes_of([each.id for each in self.records]))
-        return {}
-
-    def _written(self, id: UUID) -> Writes:
-        """What one execution wrote. Raises NotVerified and NoSuchCheckpoint, of this one alone."""
-        return self.writes[id] if id in self.writes else records.writes_of([id])[id]
-
-    @cached_property
-    def rows(self) -> list[Effect]:
-        lineage = Run.objects.filter(lineage=self.run.lineage or self.run.pk)
-        found = Effect.objects.filter(run__in=lineage, undoes__isnull=True).prefetch_related("undos")
-        return list(found.order_by("pk"))
-
-    @cached_property
-    def gates(self) -> list[Gate]:
-        lineage = Run.objects.filter(lineage=self.run.lineage or self.run.pk)
-        found = Gate.objects.filter(run__in=lineage).select_related("outcome", "run").order_by("pk")
-        return list(found.prefetch_related("outcome__grants"))
-
-    @cached_property
-    def seqs(self) -> dict[UUID, int]:
-        """The numbers of the checkpoints at which gates stood."""
-        stood = Checkpoint.objects.filter(pk__in=[gate.checkpoint for gate in self.gates])
-        return dict(stood.values_list("pk", "seq"))
-
     def _on(self, path: Path) -> list[Execution]:
-        return [self.executions[place.id] for place in path if place.id in self.executions]
+        return [self.lineage.executions[place.id] for place in path if place.id in self.lineage.executions]
 
     def _settled(self, path: Path) -> list[int]:
         settled = set(path.settled())
-        return [gate.pk for gate in self.gates if gate.checkpoint in settled]
+        return [gate.pk for gate in self.lineage.gates if gate.checkpoint in settled]
 
     def _sent(self, path: Path) -> int:
         """How many executions lie before the newest place on the path to which somebody moved the run."""
@@ -204,7 +157,7 @@ class Reader:
     def _own(self, path: Path) -> frozenset[str]:
         """The effects that a person said this fork does itself."""
         settled = set(path.settled())
-        said = [gate for gate in self.gates if gate.checkpoint in settled and gate.run_id == self.run.pk]
+        said = [gate for gate in self.lineage.gates if gate.checkpoint in settled and gate.run_id == self.run.pk]
         answers = [(gate.step, (gate.outcome.answered or {}).get("choice")) for gate in said]
         return frozenset(step for step, choice in answers if choice == recovery.DO_AGAIN)
 
@@ -221,123 +174,6 @@ class Reader:
         except Exception as error:  # noqa: BLE001 - whatever an agent raises, the impact is only less certain
             log.info("gate.not_drawn", step=step, error=str(error))
             return None
-
-    def _execution(self, record: Record) -> Execution:
-        return Execution(
-            id=record.id.hex,
-            parent=record.parent.hex if record.parent else "",
-            run=record.run_id,
-            seq=record.seq,
-            step=record.step,
-            kind=record.kind,
-            input_digest=record.input_digest or b"",
-            code_hash=record.code_hash or b"",
-            occurrence=record.occurrence,
-            next_step=record.next_step,
-            took=timedelta(microseconds=record.took_us),
-            writes=lambda: self._written(record.id),
-        )
-
-    def _effect(self, row: Effect) -> EffectFact:
-        spec = next((step for step in self.plan.steps if step.name == row.step), None)
-        reads = spec.reads if spec else ()
-
-        def read() -> Fields:
-            return {name: each for name, each in store.load_checkpoint(row.base).fields.items() if name in reads}
-
-        def returned() -> tuple[Writes, str | None]:
-            output = outputs.unpacked(row.returned)
-            return output.writes, output.goto
-
-        return EffectFact(
-            id=row.pk,
-            run=row.run_id,
-            step=row.step,
-            input_digest=bytes(row.input_digest),
-            occurrence=row.occurrence,
-            generation=row.generation,
-            status=row.status,
-            irreversible=row.irreversible,
-            undo=spec.undo if spec else "",
-            again=row.again or (row.going and row.status == Effect.Status.DONE),  # what an undo was begun of goes first
-            taken=row.taken_from_id is not None,
-            returned=returned,
-            reads=read,
-        )
-
-    def _gate(self, gate: Gate) -> GateFact:
-        outcome: Outcome | None = getattr(gate, "outcome", None)
-        saved = next((each for each in self.records if each.parent == gate.checkpoint and each.kind == "gate"), None)
-        return GateFact(
-            id=gate.pk,
-            run=gate.run_id,
-            seq=self.seqs.get(gate.checkpoint, 0),
-            step=gate.step,
-            input_digest=self._asked_over(gate, saved),
-            code_hash=saved.code_hash or b"" if saved else b"",
-            kind=outcome.kind if outcome else "open",
-            grants=self._grants(outcome, saved) if outcome else (),
-            execution=saved.id.hex if saved else "",
-            recovery=gate.kind == Gate.Kind.RECOVERY,
-            current=gate.run.plan_id == self.run.plan_id,
-            fields=self._shown(gate),
-            reads=self._read(gate),
-        )
-
-    def _read(self, gate: Gate) -> Fields | None:
-        """The digests of what the gate's step read, as they were when it asked."""
-        saved = self.stood.get(gate.checkpoint)
-        spec = next((step for step in self.plan.steps if step.name == gate.step), None)
-        if saved is None or spec is None:
-            return None
-        return {name: saved[name] for name in spec.reads if name in saved}
-
-    def _shown(self, gate: Gate) -> Fields | None:
-        """The digests of the fields into which the gate's actions point, as they were when it asked."""
-        saved = self.stood.get(gate.checkpoint)
-        if saved is None:
-            return None
-        names = {patches.tokens(action.pointer)[0] for action in gate.asked.actions if action.pointer}
-        return {name: saved.get(name, ABSENT) for name in names}
-
-    @cached_property
-    def stood(self) -> dict[UUID, Fields]:
-        """The field digests of the states at which gates stood, of those that still verify."""
-        found: dict[UUID, Fields] = {}
-        for gate in self.gates:
-            with suppress(NotVerified):
-                found[gate.checkpoint] = store.load_checkpoint(gate.checkpoint).fields
-        return found
-
-    def _asked_over(self, gate: Gate, saved: Record | None) -> bytes | None:
-        """The input digest of the gate's step when it asked; None where the step is no gate of this plan."""
-        if saved is not None:
-            return saved.input_digest
-        spec = next((step for step in self.plan.steps if step.name == gate.step and step.kind == "gate"), None)
-        if spec is None or gate.status != Gate.Status.OPEN:
-            return None
-        stood = self.stood.get(gate.checkpoint)
-        return None if stood is None else input_digest(spec, stood, self.config)
-
-    def _grants(self, outcome: Outcome, saved: Record | None) -> list[GrantFact]:
-        used = {row.grant_id: row.pk for row in self.rows if row.grant_id}
-        found = []
-        for grant in outcome.grants.all():
-            covered = self._covered(outcome, grant.effect, saved)
-            found.append(GrantFact(effect=grant.effect, used_by=used.get(grant.pk, 0), fields=covered))
-        return found
-
-    def _covered(self, outcome: Outcome, effect: str, saved: Record | None) -> Fields | None:
-        """The digests of the fields that the approval covers for an effect, as they were when it was given."""
-        bound = {
-            name: ABSENT if each == binding.GONE else bytes.fromhex(each)
-            for name, each in decode(bytes(outcome.bound)).get(effect, {}).items()
-        }
-        if saved is None:
-            return None
-        shown = {patches.tokens(action.pointer)[0] for action in outcome.proposal.card.actions if action.pointer}
-        after = store.load_checkpoint(saved.id).fields
-        return {name: after.get(name, ABSENT) for name in shown} | bound
 
 
 def _plan_at(run: Run, seq: int) -> Plan:

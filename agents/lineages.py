@@ -1,0 +1,201 @@
+"""What one lineage has recorded, as the facts of an impact: its executions, its effects, its gates.
+
+Read once, for as many impacts as are asked of it; what is dear to read is read when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import timedelta
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+from approvals import binding
+from approvals.impact.facts import ABSENT, EffectFact, Execution, Fields, GateFact, GrantFact, Writes
+from approvals.models import Gate, Outcome
+from checkpoints import patch as patches
+from checkpoints import records, store
+from checkpoints.errors import NoSuchCheckpoint, NotVerified
+from checkpoints.models import Checkpoint, Run
+from checkpoints.plans import PlanSpec, input_digest
+from checkpoints.records import Record
+from checkpoints.values import decode
+
+from . import outputs
+from .models import Effect
+
+
+class Lineage:
+    """The run and all that it was forked from, or that was forked from it, in the words of a plan."""
+
+    def __init__(self, run: Run, plan: PlanSpec, config: dict[str, Any]) -> None:
+        self.run, self.plan, self.config = run, plan, config
+
+    @cached_property
+    def execution_facts(self) -> list[Execution]:
+        """By time."""
+        return list(self.executions.values())
+
+    @cached_property
+    def effect_facts(self) -> list[EffectFact]:
+        return [self._effect(row) for row in self.rows]
+
+    @cached_property
+    def gate_facts(self) -> list[GateFact]:
+        return [self._gate(gate) for gate in self.gates]
+
+    @cached_property
+    def records(self) -> list[Record]:
+        return records.executions(self.run.lineage or self.run.pk)
+
+    @cached_property
+    def executions(self) -> dict[UUID, Execution]:
+        ordered = sorted(self.records, key=lambda each: each.at)
+        return {each.id: self._execution(each) for each in ordered if each.input_digest and each.code_hash}
+
+    @cached_property
+    def writes(self) -> dict[UUID, Writes]:
+        """What every execution wrote, read at once when the first is asked for; empty where one cannot be read."""
+        with suppress(NotVerified, NoSuchCheckpoint):
+            return dict(records.writes_of([each.id for each in self.records]))
+        return {}
+
+    def _written(self, id: UUID) -> Writes:
+        """What one execution wrote. Raises NotVerified and NoSuchCheckpoint, of this one alone."""
+        return self.writes[id] if id in self.writes else records.writes_of([id])[id]
+
+    @cached_property
+    def rows(self) -> list[Effect]:
+        lineage = Run.objects.filter(lineage=self.run.lineage or self.run.pk)
+        found = Effect.objects.filter(run__in=lineage, undoes__isnull=True).prefetch_related("undos")
+        return list(found.order_by("pk"))
+
+    @cached_property
+    def gates(self) -> list[Gate]:
+        lineage = Run.objects.filter(lineage=self.run.lineage or self.run.pk)
+        found = Gate.objects.filter(run__in=lineage).select_related("outcome", "run").order_by("pk")
+        return list(found.prefetch_related("outcome__grants"))
+
+    @cached_property
+    def seqs(self) -> dict[UUID, int]:
+        """The numbers of the checkpoints at which gates stood."""
+        stood = Checkpoint.objects.filter(pk__in=[gate.checkpoint for gate in self.gates])
+        return dict(stood.values_list("pk", "seq"))
+
+    def _execution(self, record: Record) -> Execution:
+        return Execution(
+            id=record.id.hex,
+            parent=record.parent.hex if record.parent else "",
+            run=record.run_id,
+            seq=record.seq,
+            step=record.step,
+            kind=record.kind,
+            input_digest=record.input_digest or b"",
+            code_hash=record.code_hash or b"",
+            occurrence=record.occurrence,
+            next_step=record.next_step,
+            took=timedelta(microseconds=record.took_us),
+            writes=lambda: self._written(record.id),
+        )
+
+    def _effect(self, row: Effect) -> EffectFact:
+        spec = next((step for step in self.plan.steps if step.name == row.step), None)
+        reads = spec.reads if spec else ()
+
+        def read() -> Fields:
+            return {name: each for name, each in store.load_checkpoint(row.base).fields.items() if name in reads}
+
+        def returned() -> tuple[Writes, str | None]:
+            output = outputs.unpacked(row.returned)
+            return output.writes, output.goto
+
+        return EffectFact(
+            id=row.pk,
+            run=row.run_id,
+            step=row.step,
+            input_digest=bytes(row.input_digest),
+            occurrence=row.occurrence,
+            generation=row.generation,
+            status=row.status,
+            irreversible=row.irreversible,
+            undo=spec.undo if spec else "",
+            again=row.again or (row.going and row.status == Effect.Status.DONE),  # what an undo was begun of goes first
+            taken=row.taken_from_id is not None,
+            returned=returned,
+            reads=read,
+        )
+
+    def _gate(self, gate: Gate) -> GateFact:
+        outcome: Outcome | None = getattr(gate, "outcome", None)
+        saved = next((each for each in self.records if each.parent == gate.checkpoint and each.kind == "gate"), None)
+        return GateFact(
+            id=gate.pk,
+            run=gate.run_id,
+            seq=self.seqs.get(gate.checkpoint, 0),
+            step=gate.step,
+            input_digest=self._asked_over(gate, saved),
+            code_hash=saved.code_hash or b"" if saved else b"",
+            kind=outcome.kind if outcome else "open",
+            grants=self._grants(outcome, saved) if outcome else (),
+            execution=saved.id.hex if saved else "",
+            recovery=gate.kind == Gate.Kind.RECOVERY,
+            current=gate.run.plan_id == self.run.plan_id,
+            fields=self._shown(gate),
+            reads=self._read(gate),
+        )
+
+    def _read(self, gate: Gate) -> Fields | None:
+        """The digests of what the gate's step read, as they were when it asked."""
+        saved = self.stood.get(gate.checkpoint)
+        spec = next((step for step in self.plan.steps if step.name == gate.step), None)
+        if saved is None or spec is None:
+            return None
+        return {name: saved[name] for name in spec.reads if name in saved}
+
+    def _shown(self, gate: Gate) -> Fields | None:
+        """The digests of the fields into which the gate's actions point, as they were when it asked."""
+        saved = self.stood.get(gate.checkpoint)
+        if saved is None:
+            return None
+        names = {patches.tokens(action.pointer)[0] for action in gate.asked.actions if action.pointer}
+        return {name: saved.get(name, ABSENT) for name in names}
+
+    @cached_property
+    def stood(self) -> dict[UUID, Fields]:
+        """The field digests of the states at which gates stood, of those that still verify."""
+        found: dict[UUID, Fields] = {}
+        for gate in self.gates:
+            with suppress(NotVerified):
+                found[gate.checkpoint] = store.load_checkpoint(gate.checkpoint).fields
+        return found
+
+    def _asked_over(self, gate: Gate, saved: Record | None) -> bytes | None:
+        """The input digest of the gate's step when it asked; None where the step is no gate of this plan."""
+        if saved is not None:
+            return saved.input_digest
+        spec = next((step for step in self.plan.steps if step.name == gate.step and step.kind == "gate"), None)
+        if spec is None or gate.status != Gate.Status.OPEN:
+            return None
+        stood = self.stood.get(gate.checkpoint)
+        return None if stood is None else input_digest(spec, stood, self.config)
+
+    def _grants(self, outcome: Outcome, saved: Record | None) -> list[GrantFact]:
+        used = {row.grant_id: row.pk for row in self.rows if row.grant_id}
+        found = []
+        for grant in outcome.grants.all():
+            covered = self._covered(outcome, grant.effect, saved)
+            found.append(GrantFact(effect=grant.effect, used_by=used.get(grant.pk, 0), fields=covered))
+        return found
+
+    def _covered(self, outcome: Outcome, effect: str, saved: Record | None) -> Fields | None:
+        """The digests of the fields that the approval covers for an effect, as they were when it was given."""
+        bound = {
+            name: ABSENT if each == binding.GONE else bytes.fromhex(each)
+            for name, each in decode(bytes(outcome.bound)).get(effect, {}).items()
+        }
+        if saved is None:
+            return None
+        shown = {patches.tokens(action.pointer)[0] for action in outcome.proposal.card.actions if action.pointer}
+        after = store.load_checkpoint(saved.id).fields
+        return {name: after.get(name, ABSENT) for name in shown} | bound
