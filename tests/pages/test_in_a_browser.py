@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from approvals.models import Gate
@@ -22,21 +21,10 @@ from tests.factories import (
     make_team,
     make_user,
 )
+from tests.pages.looking import check, is_live, watched
 
 NewPage = Callable[..., Page]
 AMOUNT = "[name='args.refund/amount']"
-
-
-def watched(page: Page) -> list[str]:
-    """Everything that the page complains about from now on, the content policy's refusals among it."""
-    said: list[str] = []
-    page.on("console", lambda message: said.append(message.text) if message.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: said.append(str(error)))
-    return said
-
-
-def is_live(page: Page) -> None:
-    expect(page.locator("hp-live")).to_have_attribute("data-live", "on")
 
 
 def fresh(gate: Gate) -> Gate:
@@ -236,28 +224,15 @@ def test_the_pages_have_no_fault_that_axe_can_find_and_break_no_policy(
     decide(closed, bob(team), "reject", then="back", back_to="propose")
     options: dict[str, Any] = {"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
     page, stranger = new_page(ann(team), **options), new_page(**options)
-    said = watched(page) + watched(stranger)
-    faults = check(stranger, "/accounts/login/")
+    said, said_to_stranger = watched(page), watched(stranger)
+    faults = check(stranger, "/accounts/login/", said_to_stranger)
     for address in ("/", "/?queue=decided", *(f"/gates/{each.pk}/" for each in (gate, recovery, closed))):
-        faults += check(page, address)
+        faults += check(page, address, said)
     page.goto(f"/gates/{gate.pk}/")
     page.fill(AMOUNT, "7.00")
     page.locator("label[data-choice=reject]").click()
-    faults += check(page, "")
+    faults += check(page, "", said)
     assert faults == []
-    assert said == []
-
-
-def check(page: Page, address: str) -> list[str]:
-    """The faults of a page: by axe-core, and text that runs out of a narrow page."""
-    if address:
-        page.goto(address)
-    tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-    found = Axe().run(page, options={"runOnly": tags}).response["violations"]
-    wide = page.evaluate("document.documentElement.scrollWidth > innerWidth")
-    return [f"{address}: {fault['id']} {[node['target'] for node in fault['nodes']]}" for fault in found] + (
-        [f"{address}: wider than the window"] if wide else []
-    )
 
 
 def test_the_pinned_amount_and_the_button_follow_what_is_typed(new_page: NewPage) -> None:

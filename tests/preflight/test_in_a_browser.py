@@ -11,7 +11,7 @@ from tests.agents.driving import advance_to_rest, make_run, open_gate
 from tests.conftest import sign_in
 from tests.factories import ann, make_gate, make_team
 from tests.harness import services
-from tests.pages.test_in_a_browser import check
+from tests.pages.looking import check, watched
 
 from .conftest import Deploy
 
@@ -32,8 +32,9 @@ def test_red_and_amber_have_no_fault_that_axe_can_find(deploy: Deploy, start_web
             context = browser.new_context(base_url=base, **options)
             sign_in(context, person, base)
             page = context.new_page()
+            said = watched(page)
             for address in (f"/gates/{gate.pk}/", f"/runs/{gate.run_id}/", f"/gates/{unknown.pk}/"):
-                faults += check(page, address)
+                faults += check(page, address, said)
                 assert page.locator(".preflight[open]").is_visible()
             context.close()
     assert faults == []

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from checkpoints.models import Run
 from tests.factories import bob, make_card, make_team
+from tests.pages.looking import check, watched
 from tests.run_pages.walks import ORDER, PROPOSAL, begin, held, sent_back
 
 NewPage = Callable[..., Page]
@@ -119,8 +119,6 @@ def test_the_pages_are_accessible_and_never_wider_than_the_screen(new_page: NewP
     walk.fail("review")
     page = new_page(reviewer, viewport={"width": width, "height": 900}, color_scheme=scheme)
     run = walk.ask().run
+    said = watched(page)
     for address in (f"/runs/{run.pk}/", f"/runs/{run.pk}/?view=state&at=6", f"/runs/{run.pk}/checkpoints/5/", "/runs/"):
-        page.goto(address)
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), address
-        found = Axe().run(page)
-        assert found.violations_count == 0, f"{address}: {found.generate_report()}"
+        assert check(page, address, said) == []

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from checkpoints.models import Checkpoint, Run
 from tests.agents.driving import advance_to_rest, decide, state
 from tests.factories import ann
+from tests.pages.looking import check, watched
 from tests.rewinds.moving import after, before, edit
 from tests.run_pages.orders.forms import booked
 
@@ -126,6 +126,7 @@ def test_the_pages_are_accessible_and_never_wider_than_the_screen(
     advance_to_rest(run)
     page = new_page(ann(run.team), viewport={"width": width, "height": 900}, color_scheme=scheme)
     root = f"/runs/{run.pk}/"
+    said = watched(page)
     for address in (
         root,
         f"{root}?at={last}",
@@ -134,7 +135,4 @@ def test_the_pages_are_accessible_and_never_wider_than_the_screen(
         f"{root}checkpoints/1/fork/",
         f"{root}comparisons/?a={last}&b={last + 2}",
     ):
-        page.goto(address)
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), address
-        found = Axe().run(page)
-        assert found.violations_count == 0, f"{address}: {found.generate_report()}"
+        assert check(page, address, said) == []

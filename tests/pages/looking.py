@@ -1,0 +1,36 @@
+"""What a real browser says of a page: its own complaints, axe's findings, whether it is live."""
+
+from __future__ import annotations
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+
+
+def watched(page: Page) -> list[str]:
+    """Everything that the page complains about from now on, the content policy's refusals among it."""
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text) if message.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: said.append(str(error)))
+    return said
+
+
+def is_live(page: Page) -> None:
+    expect(page.locator("hp-live")).to_have_attribute("data-live", "on")
+
+
+def check(page: Page, address: str, said: list[str]) -> list[str]:
+    """The faults of a page: what it complained about, what axe-core finds, text that runs out of a narrow page.
+
+    The complaints are read before axe is put into the page. It does not load the style sheets once more, as it would
+    by default: it would write them into the page, which the policy refuses, under addresses that do not exist.
+    """
+    if address:
+        page.goto(address)
+    complaints = [f"{address}: {words}" for words in said]
+    said.clear()
+    found = Axe().run(page, options={"runOnly": TAGS, "preload": False}).response["violations"]
+    wide = page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    faults = [f"{address}: {fault['id']} {[node['target'] for node in fault['nodes']]}" for fault in found]
+    return complaints + faults + ([f"{address}: wider than the window"] if wide else [])
