@@ -57,7 +57,7 @@ def _end_later(run: Run, by: Actor, reason: str) -> bool:
     if run.status not in Run.LIVE or run.head is None or not unsettled.of_run(run.pk, Path.to(run.head)):
         return False
     claims.release(claims.take_over(run, by), status=Run.Status.QUEUED, reason=reason, by=by)
-    Run.objects.filter(pk=run.pk).update(ending=Run.Status.CANCELLED, ending_reason=one_line(reason, 300))
+    run.end_later(Run.Status.CANCELLED, one_line(reason, 300), by=by)
     ledger.record("run.settling", subject=f"run:{run.pk}", run=run, by=by)
     queue = registry.queue_for(run.plan)
     transaction.on_commit(lambda: doorbell.ring(run.pk, queue))

@@ -69,13 +69,13 @@ def perform(slice: Slice, spec: StepSpec) -> bool:
         return reopen(slice, spec, reason)
     except observing.FAILED as error:
         return steps.failed(slice, spec, error)
-    if slice.attempt > spec.retry + 1:
-        return steps.died(slice, spec)
     if policies.looping(slice, spec):
         return False
     # What it takes the place of goes first, so that the two never stand side by side.
     if not settling.settle(slice, unsettled.due(slice.unsettled(), slice.plan, about_to=spec.name)):
         return False
+    if slice.attempt > spec.retry + 1:  # the starts that an undo took are not this effect's
+        return steps.died(slice, spec)
     crash.point("before_step", spec.name)
     if row is not None and unsent:
         return _send(slice, spec, _again(slice, row))
@@ -244,22 +244,36 @@ def _not_done(
 
 def report(row: Effect, result: object) -> None:
     """A worker that was fenced after its effect was done: no checkpoint, but its word settles the row."""
-    _reported(row, lambda: row.done(result, by=actors.SYSTEM), "The worker reported that it happened.")
+    _reported(row, lambda: row.done(result, by=actors.SYSTEM), Status.DONE, "The worker reported that it happened.")
 
 
 def report_failed(row: Effect, error: str) -> None:
     """The same of an effect that provably did not happen."""
-    _reported(row, lambda: row.failed(error, by=actors.SYSTEM), "The worker reported that it did not happen.")
+    told = "The worker reported that it did not happen."
+    _reported(row, lambda: row.failed(error, by=actors.SYSTEM), Status.FAILED, told)
 
 
-def _reported(row: Effect, settle: Callable[[], None], reason: str) -> None:
+def _reported(row: Effect, settle: Callable[[], None], said: str, reason: str) -> None:
     """It answers whoever was asked what became of the effect, so that question is withdrawn."""
     try:
         with transaction.atomic():
             settle()
             recovery.answered_elsewhere(row, reason)
     except Fenced:
-        log.info("effect.reported_late", run=row.run_id, step=row.step, key=row.key)
+        row.refresh_from_db()
+        _contradicted(row, said)
+
+
+def _contradicted(row: Effect, said: str) -> None:
+    """Somebody settled it before its worker came back: kept for people, where the two do not agree."""
+    still = unsettled.IN_DOUBT
+    agrees = (
+        (*unsettled.LANDED, Status.UNDONE, *still) if said == Status.DONE else (Status.FAILED, Status.ABANDONED, *still)
+    )
+    log.info("effect.reported_late", run=row.run_id, step=row.step, key=row.key, said=said, status=row.status)
+    if row.status not in agrees or row.left_open:
+        data = {"effect": row.pk, "step": row.step, "key": row.key, "said": said, "status": row.status}
+        ledger.record("effect.contradicted", subject=row.subject, run=row.run, by=actors.SYSTEM, data=data)
 
 
 def _takes_key(slice: Slice, spec: StepSpec) -> bool:

@@ -16,13 +16,13 @@ from django.db import connection
 
 _PATH = """
 WITH RECURSIVE path AS (
-    SELECT id, parent, run_id, kind, step, input_digest, occurrence, 0 AS up
+    SELECT id, parent, run_id, kind, step, input_digest, occurrence, next_step, 0 AS up
     FROM checkpoints_checkpoint WHERE id = %s
     UNION ALL
-    SELECT c.id, c.parent, c.run_id, c.kind, c.step, c.input_digest, c.occurrence, up + 1
+    SELECT c.id, c.parent, c.run_id, c.kind, c.step, c.input_digest, c.occurrence, c.next_step, up + 1
     FROM path JOIN checkpoints_checkpoint c ON c.id = path.parent
 )
-SELECT id, parent, run_id, kind, step, input_digest, occurrence FROM path ORDER BY up DESC
+SELECT id, parent, run_id, kind, step, input_digest, occurrence, next_step FROM path ORDER BY up DESC
 """
 SETTLED = ("gate", "recovery")  # kinds of the checkpoints that hold an outcome
 EXECUTED = ("step", "reused")  # kinds of the checkpoints in which a step's output landed
@@ -41,6 +41,7 @@ class Place(NamedTuple):
     step: str
     input_digest: bytes | None
     occurrence: int = 0
+    next_step: str = ""
 
 
 @dataclass
@@ -100,9 +101,13 @@ class Path:
         return place is not None and place.kind in FORCING
 
     def sent(self, step: str) -> Place | None:
-        """The checkpoint from which the run came to `step`, before anything went aside there."""
-        for place in reversed(self.places):
-            if not (place.kind in ASIDE and place.step == step):
+        """The checkpoint from which the run came to `step`, before anything went aside there.
+
+        A question about another step, which went on with what was to come anyway, is aside too.
+        """
+        before = [*self.places[:1], *self.places]
+        for earlier, place in zip(reversed(before[:-1]), reversed(self.places), strict=True):
+            if place.kind not in ASIDE or (place.step != step and place.next_step != earlier.next_step):
                 return place
         return None
 

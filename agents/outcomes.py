@@ -11,7 +11,6 @@ from approvals.models import Gate, Outcome
 from checkpoints import store
 from checkpoints.actors import SYSTEM, Actor
 from checkpoints.errors import ValueRefused
-from checkpoints.models import Run
 from checkpoints.plans import StepSpec
 
 from . import agreed, crash, effects, leaving, outputs, recovery, repairs, settling, steps, takeovers
@@ -136,7 +135,8 @@ def _left(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome, answer: di
     by = _who(outcome)
     try:
         with transaction.atomic():
-            settling.answered(slice, spec, answer["choice"], answer.get("value"), by=by)
+            key = (gate.asked.question or {}).get("effect", "")
+            settling.answered(slice, spec, key, answer["choice"], answer.get("value"), by=by)
             return _aside(slice, spec, outcome)
     except (ValueRefused, OutputRefused) as error:
         with transaction.atomic():
@@ -192,10 +192,11 @@ def _stop(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
     end = "failed"
     if slice.run.ending == "cancelled":  # that withdrew the question, and is how the run ends
         end, reason = slice.run.ending, slice.run.ending_reason
+        by = Actor(slice.run.ending_by, slice.run.ending_by_name)
     with transaction.atomic():
         if leave:  # nothing is settled any more, so the run is not on its way to another end
             slice.hold_token()
-            Run.objects.filter(pk=slice.run.pk).update(ending="", ending_reason="")
+            slice.run.end_later("", "", by=by)
         return slice.save("recovery", spec, {}, spec.name, counts=False, end=end, reason=reason, by=by, leave=leave)
 
 

@@ -96,7 +96,7 @@ def abandoned(slice: Slice, spec: StepSpec, effect: Effect) -> None:
         f"Look it up at the provider by its key {effect.key}, then say what it was."
     )
     reasons = [f"{spec.name} may have happened, and is no longer wanted"]
-    _ask_aside(slice, spec, f"Did {spec.name} happen?", effect.error, text, choices, reasons=reasons)
+    _ask_aside(slice, spec, f"Did {spec.name} happen?", effect, effect.error, text, choices, reasons=reasons)
 
 
 def not_undone(slice: Slice, spec: StepSpec, effect: Effect, error: str) -> None:
@@ -111,7 +111,7 @@ def not_undone(slice: Slice, spec: StepSpec, effect: Effect, error: str) -> None
         f"The provider knows it by its key {effect.key}."
     )
     reasons = [f"{spec.name} still stands in the outside world"]
-    _ask_aside(slice, spec, f"{spec.name} is not undone:", error, text, choices, reasons=reasons)
+    _ask_aside(slice, spec, f"{spec.name} is not undone:", effect, error, text, choices, reasons=reasons)
 
 
 def answered_elsewhere(row: Effect, reason: str) -> None:
@@ -162,7 +162,15 @@ def _without(spec: StepSpec) -> list[Choice]:
 
 
 def _ask_aside(
-    slice: Slice, spec: StepSpec, title: str, error: str, text: str, choices: list[Choice], *, reasons: list[str]
+    slice: Slice,
+    spec: StepSpec,
+    title: str,
+    effect: Effect,
+    error: str,
+    text: str,
+    choices: list[Choice],
+    *,
+    reasons: list[str],
 ) -> None:
     """Ask at a checkpoint of its own: another gate may stand at the head, and is asked again afterwards."""
     with transaction.atomic():
@@ -171,7 +179,7 @@ def _ask_aside(
         slice.save("recovery", spec, {}, slice.snapshot.next_step, counts=False, slice_over=False)
         for gate in gates:
             gate.withdraw(by=slice.by, reason=f"{spec.name} has to be settled first; this is asked again afterwards.")
-        _ask(slice, spec, title, error, text, choices, risk="high", reasons=reasons, allows=())
+        _ask(slice, spec, title, error, text, choices, risk="high", reasons=reasons, allows=(), about=effect.key)
 
 
 def _ask(
@@ -186,6 +194,7 @@ def _ask(
     reasons: list[str],
     allows: Sequence[str] | None = None,
     shown: Sequence[Action] = (),
+    about: str = "",
 ) -> None:
     permits = allows is None and spec.guarded
     card = Card(
@@ -198,7 +207,7 @@ def _ask(
         actions=shown or (shown_for(slice, spec) if allows is None else []),
         preconditions=carried(slice, spec) if permits else [],
         allows=[spec.name] if permits else [],
-        question={"text": text, "choices": choices},
+        question={"text": text, "choices": choices} | ({"effect": about} if about else {}),
     )
     crash.point("before_gate", spec.name)
     open_gate(

@@ -36,7 +36,11 @@ def reused(slice: Slice, spec: StepSpec) -> bool | None:
     except (NotVerified, NoSuchCheckpoint, ValueRefused) as error:
         log.warning("step.not_reused", step=spec.name, reason=str(error))
         return None
-    return slice.executed(spec, writes, twin.next_step, took=0.0, notes=[said_of(slice, twin)], kind="reused")
+    try:
+        return slice.executed(spec, writes, twin.next_step, took=0.0, notes=[said_of(slice, twin)], kind="reused")
+    except ValueRefused as error:  # an append or a splice to a list that is another one here
+        log.warning("step.not_reused", step=spec.name, reason=str(error))
+        return None
 
 
 def twin_of(slice: Slice, spec: StepSpec) -> Record | None:

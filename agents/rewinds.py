@@ -112,7 +112,7 @@ def settle_now(run: Run, *, by: User) -> Run:
         ended = run.status if run.status not in Run.LIVE else run.ending
         reason = run.reason if run.status not in Run.LIVE else run.ending_reason
         claims.release(claim, status=Run.Status.QUEUED, reason=run.reason, by=actors.of_user(by))
-        _end_in(run, ended or NOW, reason)
+        run.end_later(ended or NOW, reason, by=actors.of_user(by))
         ledger.record("run.settling", subject=f"run:{run.pk}", run=run, by=actors.of_user(by))
 
     return taken(run, by, settle)
@@ -191,7 +191,6 @@ def _save(run: Run, move: Move, claim: Claim, by: User) -> None:
     saved = store.move_head(
         target, writes, claim=claim, header=header, status=Run.Status.QUEUED, notes=notes, actor=actor
     )
-    Run.objects.filter(pk=run.pk).update(plan_id=target.plan_id)
     for gate in Gate.objects.open().filter(run=run).order_by("pk"):
         gate.withdraw(by=actor, reason=move.reason)
     path = Path.to(saved.id)
@@ -220,7 +219,3 @@ def _head(claim: Claim) -> Any:
     if claim.head is None:
         raise RewindRefused("The run has no checkpoint yet.")
     return claim.head
-
-
-def _end_in(run: Run, ending: str, reason: str) -> None:
-    Run.objects.filter(pk=run.pk).update(ending=ending, ending_reason=reason)

@@ -36,14 +36,14 @@ def finish(slice: Slice) -> bool:
     if not settle(slice, unsettled.due(slice.unsettled(), slice.plan)):
         return False
     ending, reason = slice.run.ending, slice.run.ending_reason
+    by = Actor(slice.run.ending_by, slice.run.ending_by_name)
     if ending == NOW and not slice.snapshot.next_step:
         ending = str(Run.Status.COMPLETED)  # its last step landed while the run settled
     with transaction.atomic():
         slice.hold_token()
-        slice.run.ending = slice.run.ending_reason = ""
-        Run.objects.filter(pk=slice.run.pk).update(ending="", ending_reason="")
+        slice.run.end_later("", "", by=slice.by)
         if ending != NOW:
-            claims.release(slice.claim, status=ending, reason=reason, by=slice.by)
+            claims.release(slice.claim, status=ending, reason=reason, by=by)
     return ending == NOW
 
 
@@ -54,6 +54,7 @@ def settle(slice: Slice, rows: list[Effect]) -> bool:
         slice.check()
         if not _settled(slice, row):
             return False
+        slice.progressed()
     return True
 
 
@@ -167,27 +168,29 @@ def left_by(row: Effect) -> dict[str, Any]:
     return state
 
 
-def answered(slice: Slice, spec: StepSpec, choice: str, value: Any, *, by: Actor) -> None:
-    """Record what a person said of an effect that the run left behind, in the caller's transaction.
+def answered(slice: Slice, spec: StepSpec, key: str, choice: str, value: Any, *, by: Actor) -> None:
+    """Record what a person said of the effect of that key, which the run left behind, in the caller's transaction.
 
     Raises ValueRefused and OutputRefused for a result that does not fit.
     """
-    rows = Effect.objects.filter(run=slice.run, step=spec.name).select_related("run", "undoes__run").order_by("-pk")
-    undo = rows.filter(undoes__isnull=False, status__in=(Status.FAILED, Status.UNKNOWN)).first()
-    row = rows.filter(undoes__isnull=True, status=Status.UNKNOWN).first()
-    if choice == recovery.WAS_DONE and row is not None:
+    row = Effect.objects.select_related("run").get(run=slice.run, key=key)
+    undo = row.undos.select_related("run").order_by("-generation").first()
+    if undo is not None and choice in (recovery.UNDO_AGAIN, recovery.UNDONE, recovery.KEEP):
+        _answered_undo(undo, row, choice, by=by)
+    elif row.status == Status.UNKNOWN and choice == recovery.WAS_DONE:
         row.done(outputs.packed(outputs.told(slice.agent, spec, value)), by=by)
-    elif choice == recovery.WAS_NOT_DONE and row is not None:
+    elif row.status == Status.UNKNOWN and choice == recovery.WAS_NOT_DONE:
         row.failed(f"{by.name or by.id} says that it did not happen", by=by)
-    elif choice == recovery.LEFT_OPEN and row is not None:
+    elif row.status == Status.UNKNOWN and choice == recovery.LEFT_OPEN:
         row.kept(by=by)
-    elif undo is not None and undo.undoes is not None:
-        _answered_undo(undo, undo.undoes, choice, by=by)
 
 
 def _answered_undo(undo: Effect, row: Effect, choice: str, *, by: Actor) -> None:
+    """A late report may have told meanwhile, in which case there is nothing left to say."""
     if undo.status == Status.UNKNOWN:
         (undo.done(None, by=by) if choice == recovery.UNDONE else undo.abandoned(by=by))
+    if row.status != Status.DONE:
+        return
     if choice == recovery.UNDONE:
         row.undone(by=by)
     elif choice == recovery.KEEP:

@@ -127,6 +127,12 @@ class Slice:
             if each.input_digest and each.code_hash
         }
 
+    def progressed(self) -> None:
+        """Count the starts anew: what took them so far is done, and what comes next has had none."""
+        if self.attempt > 1:
+            Run.objects.filter(pk=self.run.pk, token=self.claim.token).update(attempts=1)
+            self.attempt = 1
+
     def unsettled(self) -> list[Effect]:
         """The effects that this run left behind, oldest first."""
         return unsettled.of_run(self.run.pk, self.path) if self.branched or self.path.moved() else []
@@ -171,7 +177,9 @@ class Slice:
         status = end or self._status_after(next_step, slice_over)
         if status in ENDED and not leave and self.unsettled():
             said: dict[str, Any] = {"took": took, "notes": notes, "counts": counts, "by": by, "slice_over": False}
-            return self._end_later(status, reason, lambda: self.save(kind, spec, writes, next_step, **said))
+            return self._end_later(
+                status, reason, by or self.by, lambda: self.save(kind, spec, writes, next_step, **said)
+            )
         header = self._header(kind, spec, next_step, took, counts)
         crash.point("before_save", spec.name)
         began = time.monotonic()
@@ -193,14 +201,17 @@ class Slice:
         transaction.on_commit(lambda: crash.point("after_commit", spec.name))
         return status == Run.Status.RUNNING
 
-    def _end_later(self, status: str, reason: str, save: Callable[[], bool]) -> bool:
+    def _end_later(self, status: str, reason: str, by: Actor, save: Callable[[], bool]) -> bool:
         """Save the last checkpoint, and note in which status the run ends once its effects are settled."""
-        ending = {"ending": status, "ending_reason": one_line(reason, 300)}
-        self.run.ending, self.run.ending_reason = ending["ending"], ending["ending_reason"]
-        with transaction.atomic():
-            going = save()
-            Run.objects.filter(pk=self.run.pk, token=self.claim.token).update(**ending)
-        return going
+        before = self.run.ending
+        try:
+            with transaction.atomic():
+                self.hold_token()
+                self.run.end_later(status, one_line(reason, 300), by=by)
+                return save()
+        except Exception:
+            self.run.ending = before  # nothing was noted, so nothing may act on it
+            raise
 
     def rewind(self, target: Snapshot, spec: StepSpec, writes: Mapping[str, Any], *, back_to: str, by: Actor) -> None:
         """Move the head to `target`'s state, as a new checkpoint that goes on with `back_to`. Raises Fenced."""
@@ -244,6 +255,6 @@ class Slice:
 
     def _moved(self, header: Header, parent: Any) -> None:
         at = (self.snapshot.id, parent, self.run.pk)
-        place = Place(*at, header.kind, header.step, header.input_digest, header.occurrence)
+        place = Place(*at, header.kind, header.step, header.input_digest, header.occurrence, header.next_step)
         self.path.add(place)
         self.attempt = 1

@@ -39,6 +39,7 @@ class Question(TypedDict):
 
     text: str
     choices: list[Choice]
+    effect: NotRequired[str]  # the key of the effect that is asked about
     rejects: NotRequired[bool]  # none of them may be chosen: the run stops, or is sent back. `completed` says so
 
 

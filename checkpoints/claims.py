@@ -62,7 +62,7 @@ _TAKE_OVER = f"""
 WITH moved AS (
   UPDATE checkpoints_run SET status = 'running', token = token + 1, worker = $2, version = version + 1,
     lease_until = clock_timestamp() + $3::float8 * interval '1 second', wake_at = NULL, finished_at = NULL,
-    halt = false, ending = '', ending_reason = '', attempts = 0
+    halt = false, ending = '', ending_reason = '', ending_by = '', ending_by_name = '', attempts = 0
   WHERE id = $1
   RETURNING *
 ), said AS ({_EVENT.format(kind="'run.taken'", actor="$4", name="$5")})

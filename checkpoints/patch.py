@@ -7,7 +7,7 @@ of a table for people. Lists are compared after their common head and tail, posi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from .errors import ValueRefused
@@ -26,6 +26,12 @@ def same(a: Any, b: Any) -> bool:
 def diff(a: Any, b: Any) -> list[Op]:
     """A JSON Patch that turns `a` into `b`."""
     return list(_diff((), a, b))
+
+
+def touched(operations: Iterable[Op]) -> set[str]:
+    """The top-level members that a patch reaches into."""
+    places = [each[word] for each in operations for word in ("path", "from") if word in each]
+    return {tokens(place)[0] for place in places if tokens(place)}
 
 
 def _diff(path: tuple[str | int, ...], a: Any, b: Any) -> Iterator[Op]:

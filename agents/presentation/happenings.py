@@ -38,6 +38,7 @@ WORDS = {
     "effect.undone": "took {step} back in the outside world",
     "effect.kept": "left {step} as it is in the outside world",
     "effect.abandoned": "was told to do {step} again",
+    "effect.contradicted": "heard too late from the worker that did {step}, which says otherwise: {said}",
     "effect.withheld": "did not do {step}: the world is not what it was approved for",
     "step.failed": "failed at {step}, attempt {attempt}",
     "step.refused": "refused what {step} returned: {validator}",

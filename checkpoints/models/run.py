@@ -97,6 +97,8 @@ class Run(models.Model):
     halt = models.BooleanField(default=False)  # a person asks its worker to stop at the next step
     ending = models.CharField(max_length=12, default="", blank=True)  # the status it ends in once effects are settled
     ending_reason = models.CharField(max_length=300, default="", blank=True)
+    ending_by = models.CharField(max_length=120, default="", blank=True)  # an actor, and what people call them
+    ending_by_name = models.CharField(max_length=150, default="", blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     finished_at = models.DateTimeField(null=True)
 
@@ -140,6 +142,16 @@ class Run(models.Model):
             if ended:
                 self._say("run.cancelled", by)
         return bool(ended)
+
+    def end_later(self, ending: str, reason: str, *, by: Actor) -> None:
+        """Note how the run ends once its effects are settled, and by whose word; "" for not at all.
+
+        In the transaction of whoever holds the run's token.
+        """
+        self.ending, self.ending_reason = ending, storable(reason[:300])
+        self.ending_by, self.ending_by_name = by.id, by.name
+        columns = ("ending", "ending_reason", "ending_by", "ending_by_name")
+        Run.objects.filter(pk=self.pk).update(**{name: getattr(self, name) for name in columns})
 
     def _say(self, kind: str, by: Actor) -> None:
         """The event of a change of status, and this instance as the database has it."""

@@ -8,7 +8,21 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agents import Action, Agent, Append, Card, Done, EffectFailed, EffectUnknown, Jump, effect, gate, step, undo
+from agents import (
+    Action,
+    Agent,
+    Append,
+    Card,
+    Done,
+    EffectFailed,
+    EffectUnknown,
+    Jump,
+    Splice,
+    effect,
+    gate,
+    step,
+    undo,
+)
 
 
 def write_line(path: str, *words: object) -> None:
@@ -293,3 +307,66 @@ class Trip(Agent):
     def pack(self, ticket: str) -> dict[str, Any]:
         """Read what was bought."""
         return {"packed": bool(ticket)}
+
+
+class Refunder(Payments):
+    """The same with an undo that is not repeatable: the file `flag` lets it fail once, "cut" or "refused" as it says."""
+
+    name = "refunder"
+
+    class State(Payments.State):
+        """As of payments."""
+
+        flag: str = ""
+
+    @undo
+    def cancel(self, ledger: str, flag: str, receipt: str) -> None:
+        """Take it back, where the world lets it."""
+        said = Path(flag).read_text() if Path(flag).exists() else ""
+        if fails_now(flag):
+            raise EffectUnknown("the line was cut") if said == "cut" else EffectFailed("refused: 422")
+        write_line(ledger, "cancel", receipt)
+
+
+class Once(Agent):
+    """An effect that is tried once, with an undo that may be tried again."""
+
+    name = "once"
+
+    class State(BaseModel):
+        """`flag` is a file that lets the undo fail once."""
+
+        ledger: str
+        what: str = ""
+        flag: str = ""
+        ticket: str = ""
+
+    @effect(undo="sell", guarded=False, retry=0)
+    def buy(self, ledger: str, what: str, *, key: str) -> dict[str, Any]:
+        """Buy a ticket."""
+        write_line(ledger, "buy", what)
+        return {"ticket": key[:8]}
+
+    @undo(idempotent=True)
+    def sell(self, ledger: str, flag: str, ticket: str) -> None:
+        """Sell it."""
+        if fails_now(flag):
+            raise EffectUnknown("the line was cut")
+        write_line(ledger, "sell", ticket)
+
+
+class Trimmer(Agent):
+    """A step that changes a list which it does not read."""
+
+    name = "trimmer"
+
+    class State(BaseModel):
+        """`log` has two items by then."""
+
+        log: list[str] = ["a", "b"]
+        size: int = 1
+
+    @step
+    def trim(self, size: int) -> dict[str, Any]:
+        """Put one item in the place of the second."""
+        return {"log": Splice(1, size, ["t"])}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.agents.driving import advance_to_rest, make_run, state
+from tests.agents.driving import advance_to_rest, make_run, open_gate, state
 
 from .moving import after, before, edit, lines, rewind, since
 
@@ -54,3 +54,14 @@ def test_an_appended_list_is_appended_to_again_and_not_taken_whole(ledger: str) 
     advance_to_rest(run)
     assert lines(ledger)[5:] == ["look"]
     assert state(run)["log"] == ["from a person", "twice", "aside", "judge", "say"]
+
+
+def test_a_recorded_change_of_a_list_that_does_not_fit_the_list_of_now_is_not_taken() -> None:
+    """The runner itself failed of it, again and again."""
+    run = advance_to_rest(make_run("trimmer"))
+    assert state(run)["log"] == ["a", "t"]
+    edit(run, 1, log=[])
+    advance_to_rest(run)
+    gate = open_gate(run)
+    assert (gate.kind, gate.step) == ("recovery", "trim")
+    assert "has 0 items" in gate.standing().card.summary

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from agents import rewinds
+from agents import cancelling, rewinds
 from agents.errors import NeedsConfirmation, RewindRefused
-from checkpoints.models import Hold, Run
+from checkpoints.models import Event, Hold, Run
 from tests.agents.driving import advance, advance_to_rest, answer, decide, make_run, open_gate, state
 from tests.factories import ann
 
-from .moving import after, before, edit, fates, lines, rewind
+from .moving import after, before, edit, fates, lines, rewind, since
 
 
 def booked(ledger: str, **input: Any) -> Run:
@@ -180,3 +180,62 @@ def test_a_run_goes_on_from_where_it_was_sent_and_its_gate_is_withdrawn(ledger: 
     assert open_gate(run).title == "Book for 9?"
     assert after(run, "plan") == 4
     assert advance(run).status == "waiting"
+
+
+def test_the_attempts_that_an_undo_took_are_not_those_of_the_effect_that_takes_its_place(
+    ledger: str, tmp_path: Path
+) -> None:
+    """An effect with no attempts to spare was given up as one that kills its workers."""
+    flag = tmp_path / "cut"
+    run = advance_to_rest(make_run("once", ledger=ledger, what="one", flag=str(flag)))
+    flag.touch()
+    edit(run, 1, what="two")
+    advance_to_rest(run)
+    assert not flag.exists()
+    assert (run.status, lines(ledger, words=1)) == ("completed", ["buy", "sell", "buy"])
+
+
+def test_an_answer_is_about_the_effect_that_was_asked_about(ledger: str, tmp_path: Path) -> None:
+    """What was said of one payment's undo was recorded of another's, whose undo was begun later."""
+    flag = tmp_path / "flag"
+    run = advance_to_rest(make_run("refunder", ledger=ledger, people=["A", "B"], flag=str(flag)))
+    flag.write_text("cut")
+    edit(run, 1, people=["B"])
+    advance_to_rest(run)
+    assert fates(run)[2:] == [("undo of pay", "unknown")]
+    flag.write_text("refused")
+    edit(run, 1, people=[])
+    advance_to_rest(run)
+    assert fates(run)[3:] == [("undo of pay", "failed")]
+    answer(run, "keep")
+    advance_to_rest(run)
+    answer(run, "undone")
+    assert advance_to_rest(run).status == "completed"
+    assert fates(run)[:2] == [("pay", "undone"), ("pay", "kept")]
+
+
+def test_a_question_about_what_was_left_behind_does_not_hide_where_the_run_was_sent(
+    ledger: str, tmp_path: Path
+) -> None:
+    """The step that a person had sent the run back to was reused instead."""
+    flag = tmp_path / "undo"
+    run = booked(ledger, undo_flag=str(flag))
+    flag.touch()
+    rewind(run, before(run, "plan"))
+    rewinds.settle_now(run, by=ann(run.team))
+    advance(run)
+    seq = run.seq
+    answer(run, "keep")
+    advance_to_rest(run)
+    assert ("step", "plan") in since(run, seq)
+
+
+def test_a_run_that_settles_before_it_is_cancelled_was_cancelled_by_whoever_said_so(ledger: str) -> None:
+    run = booked(ledger)
+    edit(run, 1, size=2)
+    advance_to_rest(run)
+    person = ann(run.team)
+    assert cancelling.cancel(run, by=person, reason="no need")
+    run = advance_to_rest(run)
+    assert (run.status, lines(ledger, words=1)[3:]) == ("cancelled", ["refund", "unbook"])
+    assert Event.objects.get(run_id=run.pk, kind="run.cancelled").actor == f"user:{person.pk}"

@@ -17,7 +17,8 @@ from django.db.models.functions import Now
 
 from agents.models import Effect
 from checkpoints.models import Checkpoint, Event, Run
-from tests.agents.driving import advance, advance_to_rest, make_run, open_gate
+from checkpoints.values import decode
+from tests.agents.driving import advance, advance_to_rest, answer, make_run, open_gate
 from tests.harness.session import ROOT
 from tests.harness.waiting import until
 
@@ -97,3 +98,21 @@ def test_a_run_that_moved_on_meanwhile_undoes_what_the_late_word_says_was_done(l
     assert advance_to_rest(run).status == "completed"
     assert lines(ledger, words=1) == ["send", "recall", "send"]
     assert [row.status for row in Effect.objects.filter(run=run, undoes=None).order_by("pk")] == ["undone", "done"]
+
+
+def test_its_late_word_against_what_a_person_said_is_kept_for_people(ledger: str, opening: Path) -> None:
+    run = make_run("asker", ledger=ledger, gate=str(opening))
+    with working(run, ledger) as worker:
+        worker.send_signal(signal.SIGSTOP)
+        lease_over(run)
+        advance(run)
+        answer(run, "not_happened")
+        opening.touch()
+        assert advance_to_rest(run).status == "completed"
+        assert not Event.objects.filter(run_id=run.pk, kind="effect.contradicted").exists()
+        worker.send_signal(signal.SIGCONT)
+        assert worker.wait(30) == 0
+    assert fates(run) == [("send", "failed"), ("send", "done")]
+    event = Event.objects.get(run_id=run.pk, kind="effect.contradicted")
+    data = decode(bytes(event.data))
+    assert (data["said"], data["status"]) == ("done", "failed")
