@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from approvals.models import Gate, Outcome
-from approvals.pointers import tokens
 from checkpoints import patch
+from checkpoints.patch import touched as touched
 
 from . import fields
 from .planning import DECISION
@@ -39,9 +39,3 @@ def told(slice: Slice, gate: Gate, outcome: Outcome, after: dict[str, Any]) -> d
         "answer": outcome.answered,
     }
     return {DECISION: fields.dumped(slice.agent.State, DECISION, said)}
-
-
-def touched(operations: list[dict[str, Any]]) -> set[str]:
-    """The state fields that a JSON Patch reaches into."""
-    places = [each[word] for each in operations for word in ("path", "from") if word in each]
-    return {tokens(place)[0] for place in places if tokens(place)}

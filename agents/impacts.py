@@ -95,6 +95,7 @@ class Reader:
             sent=self._sent(head),
             forced=bool(head.places) and head.forced(self.run.next_step),
             ending=bool(self.run.ending),
+            reopened=head.head.step if head.places and head.head.kind == "reopen" else "",
             fork=self.run.forked_from is not None,
             branched=bool(head.places) and head.branched(self.run.pk, self.run.seq),
             own=self._own(head),

@@ -6,7 +6,7 @@ name, is not known before it is made.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from .walk import DECISION
 
 HAPPENED, NOT_HAPPENED, AGAIN, ACCEPT = "happened", "not_happened", "again", "accept"
 RETRY, SKIP, STOP, TAKE, DO_AGAIN = "retry", "skip", "stop", "take", "do_again"
+CLOSED = ("gate", "reused")  # kinds of the executions of a gate
 # What is said of an effect that was left behind -> the status that it gets by that, where it gets one.
 ASIDE = {
     "was_done": "done", "was_not_done": "failed", "left_open": "kept", "undo_again": "", "undone": "undone",
@@ -51,9 +52,39 @@ class Saved:
 def approving(
     history: History, gate: GateFact, now: Saved, *, grants: Sequence[GrantFact] = (), decision: str = "approved"
 ) -> Target:
-    """People agree. `now` is the gate's state with any edit in it."""
-    next_step = history.plan.next_after(gate.step)
+    """People agree. `now` is the gate's state with any edit in it.
+
+    A gate that was opened again for the sake of an effect goes on with that effect: what was done since stands.
+    """
+    next_step = history.reopened or history.plan.next_after(gate.step)
     return replace(_landed(history, gate, now, next_step), decision=decision, grants=grants)
+
+
+def reached(history: History, gate: GateFact, touched: Set[str]) -> Execution | None:
+    """Where a gate that was opened again last closed, if an edit of the fields `touched` sends the run back to there.
+
+    None where it goes on: nothing that was executed since reads what is edited.
+    """
+    if not history.reopened:
+        return None
+    closed = [at for at, each in enumerate(history.head_path) if each.step == gate.step and each.kind in CLOSED]
+    if not closed:
+        return None
+    since = {each.step for each in history.head_path[closed[-1] + 1 :] if each.kind in EXECUTED}
+    read = {name for step in history.plan.steps if step.name in since for name in step.reads}
+    return history.head_path[closed[-1]] if touched & read else None
+
+
+def asking_anew(
+    history: History, gate: GateFact, start: Execution, now: Saved, *, touched: Set[str], before: Saved, decision: str
+) -> Target:
+    """People agree with an edit that sends the run back to `start`, see `reached`: the gate asks again from `before`.
+
+    That is the state from which it asked then, to which the edit is made; `now` the one that it shows, edited.
+    """
+    writes = {name: now.state.get(name) for name in touched}
+    back = _back(history, gate, start, before.with_writes(writes))
+    return replace(back, next_step=gate.step, decision=decision)
 
 
 def stopping(history: History, gate: GateFact, now: Saved, *, decision: str = "rejected") -> Target:
@@ -81,20 +112,27 @@ def going_back(history: History, gate: GateFact, step: str, now: Saved, *, befor
     if start is None or before is None:
         made = _landed(history, gate, now, step)
         return replace(made, decision="rejected", novel=novel, unknown={**made.unknown, **unknown})
-    path = list(history.head_path[: history.head_path.index(start)])
-    seqs = {fact.id: fact.seq for fact in history.gates}
     return replace(
-        _at_head(history, gate, before),
+        _back(history, gate, start, before),
         next_step=step,
-        path=path,
-        gates=[id for id in history.head_gates if seqs.get(id, 0) < start.seq],
-        sent=len(path),
-        branched=True,
-        forced=True,
         again=True,
         novel=novel,
         unknown=_told(history, gate) | unknown,
         decision="rejected",
+    )
+
+
+def _back(history: History, gate: GateFact, start: Execution, before: Saved) -> Target:
+    """The run is sent back to where `start` started from, by a decision at the head."""
+    path = list(history.head_path[: history.head_path.index(start)])
+    stood = {fact.id: fact.seq for fact in history.gates if fact.run == start.run}
+    return replace(
+        _at_head(history, gate, before),
+        path=path,
+        gates=[id for id in history.head_gates if id in stood and stood[id] < start.seq - 1],
+        sent=len(path),
+        branched=True,
+        forced=True,
     )
 
 

@@ -165,6 +165,7 @@ class History:
     sent: int = 0  # how much of it lies before the newest rewind, edit, fork or upcast
     forced: bool = False  # a person or a repair sent the run to where its head stands
     ending: bool = False  # the run ends as soon as what it left behind is settled
+    reopened: str = ""  # the effect for whose sake the gate at the head was opened again
     fork: bool = False
     branched: bool | None = None  # these two as a Target's
     own: frozenset[str] = frozenset()

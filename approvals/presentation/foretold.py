@@ -11,7 +11,7 @@ from approvals import binding
 from approvals.cards import Card
 from approvals.impact import Impact, choices, impact
 from approvals.impact.choices import Saved
-from approvals.impact.facts import ABSENT, GateFact, GrantFact, History, Target
+from approvals.impact.facts import ABSENT, Execution, GateFact, GrantFact, History, Target
 from approvals.impact.sources import history_of
 from approvals.models import Gate
 from checkpoints import patch, store
@@ -55,8 +55,14 @@ class Foretold:
             if name not in self.snapshot.state or state.get(name) is not self.snapshot.state[name]
         }
         now = self.saved.with_writes(writes)
-        decision = "edited" if operations else "approved"
-        return self._told(choices.approving(self.history, self.fact, now, grants=self._grants(now), decision=decision))
+        touched, decision = patch.touched(operations), "edited" if operations else "approved"
+        start = choices.reached(self.history, self.fact, touched)
+        before = None if start is None else self._before(start)
+        if start is None or before is None:
+            given = self._grants(now)
+            return self._told(choices.approving(self.history, self.fact, now, grants=given, decision=decision))
+        said: dict[str, Any] = {"touched": touched, "before": before, "decision": decision}
+        return self._told(choices.asking_anew(self.history, self.fact, start, now, **said))
 
     def answered(self, *, grants: bool) -> Impact:
         """One answer among verdicts, which lets the gate's effects run or does not."""
@@ -70,16 +76,20 @@ class Foretold:
     def back(self, step: str) -> Impact:
         """Reject, and the run goes back to `step`."""
         start = choices.last_start(self.history, step)
-        before = None
-        if start is not None and start.parent:
-            snapshot = store.load_checkpoint(UUID(hex=start.parent))
-            before = Saved(snapshot.state, snapshot.fields)
+        before = None if start is None else self._before(start)
         return self._told(choices.going_back(self.history, self.fact, step, self.saved, before=before))
 
     def answer(self, choice: str) -> Impact | None:
         """One answer to a question; None for one of which nothing is known."""
         target = choices.answering(self.history, self.fact, choice, self.saved)
         return None if target is None else self._told(target)
+
+    def _before(self, start: Execution) -> Saved | None:
+        """The state from which an execution started."""
+        if not start.parent:
+            return None
+        snapshot = store.load_checkpoint(UUID(hex=start.parent))
+        return Saved(snapshot.state, snapshot.fields)
 
     def _told(self, target: Target) -> Impact:
         return impact(self.history, target)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from approvals.impact import Impact, impact
-from approvals.impact.choices import Saved, approving, going_back, last_start, stopping
+from approvals.impact import Impact, Target, impact
+from approvals.impact.choices import Saved, approving, asking_anew, going_back, last_start, reached, stopping
 from checkpoints.plans import PlanSpec, StepSpec
 
 from .model import Engine, Gate, Method, Point
@@ -80,9 +80,19 @@ def fork(engine: Engine, run: int, before: str, **writes: Any) -> Impact:
 
 def approve(engine: Engine, asking: Gate, **writes: Any) -> Impact:
     """What a yes would do, with an edit."""
+    history, now = engine.history(asking.run), saved(engine, asking).with_writes(writes)
+    return impact(history, agreeing(engine, asking, now, writes, "edited" if writes else "approved"))
+
+
+def agreeing(engine: Engine, asking: Gate, now: Saved, edited: Mapping[str, Any], decision: str) -> Target:
+    """Where a yes leads, `now` with its edit."""
     history, fact = engine.history(asking.run), engine.fact(asking)
-    now = saved(engine, asking).with_writes(writes)
-    return impact(history, approving(history, fact, now, grants=engine.given(asking, writes)))
+    start = reached(history, fact, edited.keys())
+    if start is None:
+        return approving(history, fact, now, grants=engine.given(asking, edited), decision=decision)
+    at = engine.points[start.parent]
+    before = Saved(at.state, at.fields)
+    return asking_anew(history, fact, start, now, touched=edited.keys(), before=before, decision=decision)
 
 
 def stop(engine: Engine, asking: Gate) -> Impact:

@@ -14,8 +14,9 @@ from random import Random
 import pytest
 
 from approvals.impact import Impact, Verdict, impact
-from approvals.impact.choices import Saved, answering, approving, expiring, going_back, last_start, stopping
+from approvals.impact.choices import Saved, answering, expiring, going_back, last_start, stopping
 
+from .making import agreeing
 from .model import Endless, Engine, Gate
 from .random_plans import answer, make_engine, shake, wander
 
@@ -75,8 +76,7 @@ def word(engine: Engine, dice: Random, gate: Gate) -> tuple[Impact, Callable[[],
     if roll < 0.5:
         patch = {name: dice.randint(0, 1) for name in spec.edits} if roll < 0.25 else {}
         kind = "edited" if patch else "approved"
-        given = engine.given(gate, patch)
-        target = approving(history, fact, now.with_writes(patch), grants=given, decision=kind)
+        target = agreeing(engine, gate, now.with_writes(patch), patch, kind)
         return impact(history, target), lambda: engine.decide(gate, kind, patch=patch)
     if roll < 0.6:
         return impact(history, expiring(history, fact, now)), lambda: engine.decide(gate, "expired")

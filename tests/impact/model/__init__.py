@@ -74,6 +74,7 @@ class Engine(Decided):
             fork=run.fork, branched=self._branched(run), own=frozenset(self._own(run)),
             next_step=points[-1].next_step, ending=bool(run.ending),
             forced=self._forced(run, points[-1].next_step),
+            reopened=points[-1].step if points[-1].kind == "reopen" else "",
             sent=sum(point.digest is not None for point in points[:sent]),
         )  # fmt: skip
 

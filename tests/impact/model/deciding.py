@@ -60,7 +60,7 @@ class Decided(Runner):
         if kind in ("approved", "edited"):
             fields = self._written(head, gate.patch | told)[1]
             gate.grants = [Grant(name, self._covered(name, gate, fields)) for name in spec.allows]
-            gate.execution = self._land(run, "gate", spec, gate.patch | told, self.plan.next_after(spec.name)).id
+            self._agreed(run, gate, spec, told)
         elif kind == "rejected" and back_to:
             self._send_back(run, gate, spec, back_to, told)
         elif kind == "expired" and spec.on_expire:
@@ -68,6 +68,18 @@ class Decided(Runner):
         else:
             gate.execution = self._land(run, "gate", spec, told, spec.name).id
             run.ending = "cancelled"
+
+    def _agreed(self, run: Run, gate: Gate, spec: StepSpec, told: dict[str, Any]) -> None:
+        head, path = self.points[run.head], self.path(run)
+        goes = head.step if head.kind == "reopen" else self.plan.next_after(spec.name)
+        closed = [at for at, p in enumerate(path) if p.step == spec.name and p.kind in ("gate", "reused")]
+        since = {p.step for p in path[closed[-1] + 1 :] if p.kind in EXECUTED} if closed else set()
+        gate.execution = self._land(run, "gate", spec, gate.patch | told, goes).id
+        read = {name for step in since for name in self.plan.step(step).reads}
+        if head.kind == "reopen" and closed and read & gate.patch.keys():
+            before = path[closed[-1]].parent
+            state, fields = self._written(self.points[before], gate.patch)
+            self._put(run, before, "rewind", spec.name, spec.name, state, fields)
 
     def _send_back(self, run: Run, gate: Gate, spec: StepSpec, back_to: str, told: dict[str, Any]) -> None:
         words = {spec.feedback: [*self.points[run.head].state.get(spec.feedback, []), self._now()]}
