@@ -135,7 +135,8 @@ def _left(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome, answer: di
     by = _who(outcome)
     try:
         with transaction.atomic():
-            key = (gate.asked.question or {}).get("effect", "")
+            about = gate.asked.question
+            key = about.get("effect", "") if about else ""
             settling.answered(slice, spec, key, answer["choice"], answer.get("value"), by=by)
             return _aside(slice, spec, outcome)
     except (ValueRefused, OutputRefused) as error:

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import transaction
 
-from approvals.cards import Action, Card, Choice
+from approvals.cards import Action, Card, Choice, Question
 from approvals.models import Gate
 from approvals.opening import open_gate
 from approvals.schemas import resolved
@@ -197,6 +197,9 @@ def _ask(
     about: str = "",
 ) -> None:
     permits = allows is None and spec.guarded
+    question: Question = {"text": text, "choices": choices}
+    if about:
+        question["effect"] = about
     card = Card(
         title=one_line(f"{title} {slice.run.title}", 200),
         summary=error,
@@ -207,7 +210,7 @@ def _ask(
         actions=shown or (shown_for(slice, spec) if allows is None else []),
         preconditions=carried(slice, spec) if permits else [],
         allows=[spec.name] if permits else [],
-        question={"text": text, "choices": choices} | ({"effect": about} if about else {}),
+        question=question,
     )
     crash.point("before_gate", spec.name)
     open_gate(

@@ -320,7 +320,7 @@ class Refunder(Payments):
         flag: str = ""
 
     @undo
-    def cancel(self, ledger: str, flag: str, receipt: str) -> None:
+    def cancel(self, ledger: str, flag: str, receipt: str) -> None:  # type: ignore[override]
         """Take it back, where the world lets it."""
         said = Path(flag).read_text() if Path(flag).exists() else ""
         if fails_now(flag):
