@@ -310,7 +310,7 @@ class Trip(Agent):
 
 
 class Refunder(Payments):
-    """The same with an undo that is not repeatable: the file `flag` lets it fail once, "cut" or "refused" as it says."""
+    """The same with an undo that is not repeatable; the file `flag` lets it fail once: "cut" or "refused"."""
 
     name = "refunder"
 
