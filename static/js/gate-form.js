@@ -23,18 +23,18 @@ class GateForm extends HTMLElement {
     for (const field of this.fields()) this.show(field);
   }
 
-  // The fields of the actions; the rest of the form (comment, feedback) is kept in the draft only.
+  // The fields of the actions; the rest of the form (comment, feedback, ticks) is kept in the draft only.
   fields() {
     return [...this.form.elements].filter((field) => field.name?.startsWith("args."));
   }
 
   kept() {
-    const plain = [...this.form.elements].filter((field) => field.matches("textarea, input[type=text]"));
-    return [...new Set([...this.fields(), ...plain])].filter((field) => field.name);
+    const rest = [...this.form.elements].filter((field) => field.matches("textarea, input[type=text], input[type=checkbox]"));
+    return [...new Set([...this.fields(), ...rest])].filter((field) => field.name);
   }
 
   original(field) {
-    return this.originals.get(field.name) ?? field.defaultValue;
+    return ticks(field) ? field.defaultChecked : this.originals.get(field.name) ?? field.defaultValue;
   }
 
   typed(field) {
@@ -46,8 +46,8 @@ class GateForm extends HTMLElement {
       if (edit && edited && !this.rejecting()) edit.checked = true;
       if (edit?.checked && !edited) edit.checked = false;
     }
-    const unsent = this.kept().filter((each) => each.value !== this.original(each));
-    this.draft.keep(Object.fromEntries(unsent.map((each) => [each.name, each.value])));
+    const unsent = this.kept().filter((each) => this.changed(each));
+    this.draft.keep(Object.fromEntries(unsent.map((each) => [each.name, entered(each)])));
     this.say(unsent.length ? "Draft kept in this browser" : "");
   }
 
@@ -56,7 +56,7 @@ class GateForm extends HTMLElement {
   }
 
   changed(field) {
-    return field.value !== this.original(field);
+    return entered(field) !== this.original(field);
   }
 
   show(field) {
@@ -103,7 +103,9 @@ class GateForm extends HTMLElement {
     const refused = document.querySelector("#refusal"); // the server has rendered what was typed
     if (refused) return;
     for (const field of this.kept()) {
-      if (field.name in values) field.value = values[field.name];
+      if (!(field.name in values)) continue;
+      if (ticks(field)) field.checked = values[field.name];
+      else field.value = values[field.name];
     }
     const any = this.kept().some((field) => this.changed(field));
     if (any) {
@@ -141,6 +143,14 @@ class GateForm extends HTMLElement {
     for (const field of this.kept()) field.readOnly = true; // readable and to be copied, never sent
     for (const choice of this.form.querySelectorAll("[type=radio], [type=checkbox]")) choice.disabled = true;
   }
+}
+
+function ticks(field) {
+  return field.type === "checkbox";
+}
+
+function entered(field) {
+  return ticks(field) ? field.checked : field.value;
 }
 
 customElements.define("hp-gate-form", GateForm);

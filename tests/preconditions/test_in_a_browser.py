@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from approvals.models import Gate, Outcome
-from tests.factories import ann, bob, decide
-from tests.pages.looking import check, watched
+from tests.factories import ann, bob, decide, make_policy, make_team
+from tests.pages.looking import check, is_live, watched
 
 from .making import make_observing_gate, make_precondition
 
@@ -65,6 +65,31 @@ def test_decided_by_somebody_else_the_boxes_can_no_longer_be_set(new_page: NewPa
     expect(page.locator("#gate-news")).to_contain_text("Approved by Bob Lindqvist")
     expect(page.get_by_role("group", name="Only if")).to_be_hidden()
     expect(page.locator("[name='only_if.balance']")).to_be_disabled()
+
+
+def test_the_ticks_of_a_half_typed_answer_outlive_the_page_and_what_others_do(new_page: NewPage) -> None:
+    gate = make_observing_gate(BALANCE, MOOD, policy=make_policy(make_team(), quorum=2))
+    page = new_page(ann(gate.team))
+    page.goto(f"/gates/{gate.pk}/")
+    is_live(page)
+    balance, mood = page.locator("[name='only_if.balance']"), page.locator("[name='only_if.mood']")
+    balance.uncheck()
+    mood.check()
+    expect(page.locator("[data-draft]")).to_have_text("Draft kept in this browser")
+    decide(gate, bob(gate.team))
+    expect(page.locator("#gate-agreement")).to_contain_text("Bob Lindqvist")
+    for _ in ("as it was left", "as it was put back"):
+        expect(balance).not_to_be_checked()
+        expect(mood).to_be_checked()
+        page.reload()
+    expect(page.locator("[data-draft]")).to_have_text("Your draft was put back")
+    expect(page.locator("[name=verdict]:checked")).to_have_count(0)
+    balance.check()
+    mood.uncheck()
+    expect(page.locator("[data-draft]")).to_be_hidden()
+    page.reload()
+    expect(balance).to_be_checked()
+    expect(mood).not_to_be_checked()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
