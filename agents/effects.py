@@ -243,8 +243,19 @@ def _not_done(
 
 
 def report(row: Effect, result: object) -> None:
-    """A worker that was fenced after its effect was done: no checkpoint, but its word settles the row."""
-    _reported(row, lambda: row.done(result, by=actors.SYSTEM), Status.DONE, "The worker reported that it happened.")
+    """A worker that was fenced after its effect was done: no checkpoint, but its word settles the row.
+
+    Also where the same key was sent again since and nobody knows how that ended: under one key it happens once.
+    """
+    mine = row.token
+
+    def settle() -> None:
+        row.refresh_from_db(from_queryset=Effect.objects.select_for_update())
+        if row.status == Status.INTENDED and row.token != mine:
+            raise Fenced  # a newer worker is at it, and will tell
+        row.done(result, by=actors.SYSTEM)
+
+    _reported(row, settle, Status.DONE, "The worker reported that it happened.")
 
 
 def report_failed(row: Effect, error: str) -> None:
