@@ -29,7 +29,8 @@ def sent_to(run_id: int, spec: StepSpec, digest: bytes, path: Path) -> Effect | 
 
 def gone(run: Run, path: Path) -> tuple[Effect, Place] | None:
     """The first effect of `path` that was taken back since, or is being, and where it landed; None where all stand."""
-    rows = Effect.objects.filter(run__lineage=run.lineage, undoes__isnull=True).order_by("pk").prefetch_related("undos")
+    kin = Run.objects.of_lineage(run.lineage or run.pk)
+    rows = Effect.objects.filter(run__in=kin, undoes__isnull=True).order_by("pk").prefetch_related("undos")
     newest = {(row.run_id, row.step, bytes(row.input_digest), row.occurrence): row for row in rows}
     for place in path:
         row = newest.get((place.run_id, place.step, place.input_digest or b"", place.occurrence))

@@ -22,7 +22,7 @@ def origin_of(slice: Slice, spec: StepSpec) -> Effect | None:
     if slice.run.forked_from is None or _answered(slice, spec):
         return None
     digest = slice.input_digest(spec)
-    others = Run.objects.filter(lineage=slice.snapshot.lineage).exclude(pk=slice.run.pk)
+    others = Run.objects.of_lineage(slice.snapshot.lineage).exclude(pk=slice.run.pk)
     rows = Effect.objects.filter(run__in=others, undoes__isnull=True, taken_from__isnull=True, step=spec.name)
     same = rows.filter(input_digest=digest, occurrence=slice.path.occurrences(spec.name, digest))
     return next((row for row in same.order_by("-pk") if row.adoptable or row.status in unsettled.IN_DOUBT), None)

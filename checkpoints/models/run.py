@@ -44,6 +44,10 @@ class RunQuerySet(models.QuerySet["Run"]):
         """Runs that have not ended."""
         return self.filter(status__in=Run.LIVE)
 
+    def of_lineage(self, lineage: int) -> RunQuerySet:
+        """The run at the root of the forks, and all of them; as the index of forks has them."""
+        return self.filter(Q(pk=lineage) | Q(lineage=lineage, forked_from__isnull=False))
+
     def due(self, now: datetime | None = None) -> RunQuerySet:
         """What a worker should look at: queued and due, its lease run out, or its timer due.
 
