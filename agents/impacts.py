@@ -13,6 +13,7 @@ import structlog
 
 from approvals.impact import Impact, choices, impact
 from approvals.impact.facts import Execution, History, Target
+from approvals.models import Gate
 from checkpoints import digests
 from checkpoints.models import Checkpoint, Plan, Run
 from checkpoints.ops import Drop
@@ -21,7 +22,7 @@ from checkpoints.plans import PlanSpec, spec_of
 
 from . import environment, fields, recovery, registry, wishes
 from .base import RunInfo
-from .history import Path
+from .history import EXECUTED, Path
 from .lineages import Lineage
 
 MOVED = ("rewind", "edit", "fork", "upcast")  # kinds of checkpoints by which somebody moved a run, or changed it
@@ -134,6 +135,7 @@ class Reader:
             fork=self.run.forked_from is not None,
             branched=path.branched(self.run.pk, self.run.seq),
             own=self._own(path),
+            takes_up=True,
             state=state,
             fields=known,
             forced=forced,
@@ -156,11 +158,21 @@ class Reader:
         return len(self._on(Path(path.places[: places[-1]]))) if places else 0
 
     def _own(self, path: Path) -> frozenset[str]:
-        """The effects that a person said this fork does itself."""
-        settled = set(path.settled())
-        said = [gate for gate in self.lineage.gates if gate.checkpoint in settled and gate.run_id == self.run.pk]
-        answers = [(gate.step, (gate.outcome.answered or {}).get("choice")) for gate in said]
-        return frozenset(step for step, choice in answers if choice == recovery.DO_AGAIN)
+        """The effects of which a person said, since they last ran, that this fork does them itself."""
+        mine = [gate for gate in self.lineage.gates if gate.run_id == self.run.pk and gate.kind == Gate.Kind.RECOVERY]
+        outcomes = [(gate, getattr(gate, "outcome", None)) for gate in mine]
+        said = {
+            (gate.checkpoint, gate.step)
+            for gate, outcome in outcomes
+            if outcome and (outcome.answered or {}).get("choice") == recovery.DO_AGAIN
+        }
+        own, landed = set(), set()
+        for place in reversed(path.places):
+            if place.kind == "recovery" and (place.parent, place.step) in said and place.step not in landed:
+                own.add(place.step)
+            elif place.kind in EXECUTED:
+                landed.add(place.step)
+        return frozenset(own)
 
     def draws(self, step: str, state: Mapping[str, Any]) -> bool | None:
         """Whether a gate's method has something to ask of these values; None where it cannot be called here."""

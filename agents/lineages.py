@@ -22,7 +22,7 @@ from checkpoints.plans import PlanSpec, input_digest
 from checkpoints.records import Record
 from checkpoints.values import decode
 
-from . import outputs
+from . import outputs, unsettled
 from .models import Effect
 
 
@@ -70,6 +70,11 @@ class Lineage:
         lineage = Run.objects.filter(lineage=self.run.lineage or self.run.pk)
         found = Effect.objects.filter(run__in=lineage, undoes__isnull=True).prefetch_related("undos")
         return list(found.order_by("pk"))
+
+    @cached_property
+    def shared(self) -> set[int]:
+        """The effects on which another run stands."""
+        return {row.taken_from_id for row in self.rows if row.taken_from_id and row.status in unsettled.LANDED}
 
     @cached_property
     def gates(self) -> list[Gate]:
@@ -120,8 +125,11 @@ class Lineage:
             status=row.status,
             irreversible=row.irreversible,
             undo=spec.undo if spec else "",
-            again=row.again or (row.going and row.status == Effect.Status.DONE),  # what an undo was begun of goes first
+            again=row.again,
+            going=row.going,
             taken=row.taken_from_id is not None,
+            shared=row.pk in self.shared,
+            left_open=row.left_open,
             returned=returned,
             reads=read,
         )
@@ -143,7 +151,14 @@ class Lineage:
             current=gate.run.plan_id == self.run.plan_id,
             fields=self._shown(gate),
             reads=self._read(gate),
+            about=self._about(gate),
         )
+
+    def _about(self, gate: Gate) -> int:
+        """The effect that was left behind and that the gate asks about."""
+        question = gate.asked.question
+        key = question.get("effect") if question else None
+        return next((row.pk for row in self.rows if row.key == key), 0)
 
     def _read(self, gate: Gate) -> Fields | None:
         """The digests of what the gate's step read, as they were when it asked."""

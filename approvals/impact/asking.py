@@ -10,7 +10,7 @@ from checkpoints.errors import CheckpointError, ValueRefused
 from checkpoints.plans import StepSpec
 
 from .facts import AGREED, REJECTED, GateFact
-from .records import LANDED, agreed, matching, may_match
+from .records import adoptable, agreed, matching, may_match
 from .result import Verdict
 from .values import Known, Reading, Steps
 from .walk import Walk, told_at
@@ -125,7 +125,7 @@ def _holds(walk: Walk, gate: GateFact) -> bool | None:
         return None if unused <= walked else False
     used = {grant.used_by for grant in gate.grants}
     rows = [row for row in walk.records.own if row.id in used]
-    if len(rows) < len(used) or any(row.status not in LANDED or row.again or row.id in walk.again for row in rows):
+    if len(rows) < len(used) or any(not adoptable(row) or row.id in walk.again for row in rows):
         return False
     return None if used & walk.shaky.keys() else True
 

@@ -15,16 +15,16 @@ from checkpoints.ops import DROP, apply
 from checkpoints.plans import PlanSpec, StepSpec, input_digest
 
 from .facts import ABSENT, EffectFact, Execution, Fields, GateFact, GrantFact, History, Target, Writes
-from .records import EXECUTED, IN_DOUBT, LANDED, NOW
+from .records import EXECUTED, IN_DOUBT, NOW, adoptable
 from .values import Steps
 from .walk import DECISION
 
 HAPPENED, NOT_HAPPENED, AGAIN, ACCEPT = "happened", "not_happened", "again", "accept"
 RETRY, SKIP, STOP, TAKE, DO_AGAIN = "retry", "skip", "stop", "take", "do_again"
 CLOSED = ("gate", "reused")  # kinds of the executions of a gate
-# What is said of an effect that was left behind -> the status that it gets by that, where it gets one.
+# What is said of an effect that was left behind -> the status that it has by that; an undo of it that was begun is over.
 ASIDE = {
-    "was_done": "done", "was_not_done": "failed", "left_open": "kept", "undo_again": "", "undone": "undone",
+    "was_done": "done", "was_not_done": "failed", "left_open": "kept", "undo_again": "done", "undone": "undone",
     "keep": "kept",
 }  # fmt: skip
 
@@ -140,12 +140,12 @@ def answering(history: History, gate: GateFact, choice: str, now: Saved) -> Targ
     """One answer to a recovery gate's question; None for an answer of which nothing is known."""
     spec = _spec(history, gate)
     here = replace(_at_head(history, gate, now), gates=[*history.head_gates, gate.id], decision="answered")
-    doubtful = [row.id for row in _mine(history, gate) if row.status in IN_DOUBT]
     if choice in ASIDE:
         next_step = "" if history.ending else history.next_step
-        return replace(here, next_step=next_step, settled=_aside(history, gate, choice, doubtful))
+        return replace(here, next_step=next_step, settled={gate.about: ASIDE[choice]})
+    doubtful = _doubtful(history, spec, now)
     if choice == STOP:
-        return replace(here, next_step="", awaited=frozenset(doubtful[-1:]))
+        return replace(here, next_step="", awaited=frozenset(doubtful))
     if choice in (RETRY, NOT_HAPPENED, AGAIN, DO_AGAIN):
         status = {NOT_HAPPENED: "failed", AGAIN: "abandoned"}.get(choice, "")
         return replace(
@@ -153,7 +153,7 @@ def answering(history: History, gate: GateFact, choice: str, now: Saved) -> Targ
             next_step=spec.name,
             forced=history.forced,
             own=history.own | {spec.name} if choice == DO_AGAIN else history.own,
-            settled=dict.fromkeys(doubtful[-1:], status) if status else {},
+            settled=dict.fromkeys(doubtful, status) if status else {},
             grants=[GrantFact(effect=spec.name, fields=now_covered(spec, now))] if spec.guarded else [],
         )
     if choice == SKIP:
@@ -171,11 +171,12 @@ def now_covered(spec: StepSpec, now: Saved) -> Fields:
 def _as_done(history: History, here: Target, gate: GateFact, spec: StepSpec, now: Saved, choice: str) -> Target:
     """The step counts as executed, with what a person says, or another run has done."""
     path = [*history.head_path, _execution(history, gate, spec, now, "step")]
-    doubtful = [row.id for row in _mine(history, gate) if row.status in IN_DOUBT]
-    settled = dict.fromkeys(doubtful[-1:], "done") if choice == HAPPENED else {}
+    settled = dict.fromkeys(_doubtful(history, spec, now), "done") if choice == HAPPENED else {}
     after = history.plan.next_after(spec.name)
-    taken = _foreign(history, spec, now, path[-1]) if choice == TAKE else None
-    if taken is not None:
+    if choice == TAKE:
+        taken = _foreign(history, spec, now, path[-1])
+        if taken is None:
+            return replace(here, next_step=spec.name)  # it was undone meanwhile: there is nothing to take
         writes, goto = taken.returned()
         saved = now.with_writes(writes)
         return replace(
@@ -218,34 +219,26 @@ def _execution(history: History, gate: GateFact, spec: StepSpec, now: Saved, kin
     )  # fmt: skip
 
 
-def _mine(history: History, gate: GateFact) -> list[EffectFact]:
-    """The run's effects at the step that a recovery gate asks about."""
-    return [row for row in history.effects if row.run == history.run and row.step == gate.step]
-
-
-def _aside(history: History, gate: GateFact, choice: str, doubtful: list[int]) -> dict[int, str]:
-    """What an answer about an effect that was left behind makes of it; which one is meant may not be known."""
-    status = ASIDE[choice]
-    if choice in ("was_done", "was_not_done", "left_open"):
-        return dict.fromkeys(doubtful[-1:], status)
-    on_path = {(each.step, each.input_digest, each.occurrence) for each in history.head_path}
-    left = [
-        row.id
-        for row in _mine(history, gate)
-        if row.status == "done" and (row.again or (row.step, row.input_digest, row.occurrence) not in on_path)
-    ]
-    if not status:
-        return {}
-    return {left[0]: status} if len(left) == 1 else dict.fromkeys(left, "unknown")
+def _doubtful(history: History, spec: StepSpec, now: Saved) -> list[int]:
+    """The run's effect at the head, where nobody knows what became of it."""
+    digest = input_digest(spec, now.fields, history.config)
+    at = sum(each.step == spec.name and each.input_digest == digest for each in history.head_path)
+    mine = [row for row in history.effects if row.run == history.run and row.step == spec.name]
+    same = [row for row in mine if (row.input_digest, row.occurrence) == (digest, at)]
+    newest = max(same, key=lambda row: row.generation, default=None)
+    return [newest.id] if newest is not None and newest.status in IN_DOUBT else []
 
 
 def _foreign(history: History, spec: StepSpec, now: Saved, here: Execution) -> EffectFact | None:
     digest = input_digest(spec, now.fields, history.config)
-    others = [row for row in history.effects if row.run != history.run and not row.taken and row.status in LANDED]
+    others = [row for row in history.effects if row.run != history.run and not row.taken]
     same = [
-        row for row in others if (row.step, row.input_digest, row.occurrence) == (spec.name, digest, here.occurrence)
+        row
+        for row in others
+        if (row.step, row.input_digest, row.occurrence) == (spec.name, digest, here.occurrence)
+        and (adoptable(row) or row.status in IN_DOUBT)
     ]
-    return same[-1] if same else None
+    return same[-1] if same and adoptable(same[-1]) else None
 
 
 def _told(history: History, gate: GateFact) -> dict[str, Steps]:

@@ -57,8 +57,10 @@ class EffectFact:
     """An effect's row, in any run of the lineage. Only those of agents' effects, not the undos'.
 
     `returned()` is what adopting it would save: (writes, where it went on; None for the plan's next step).
-    `again`: a person sent the run back to it, so that it is undone and not adopted. `undo` is empty where nothing
-    takes it back. `taken`: its result was taken over from another run, whose effect it is.
+    `again`: a person sent the run back to it, so that it is undone and not adopted. `going`: an undo of it was begun,
+    and nobody knows how that ended. `undo` is empty where nothing takes it back. `taken`: its result was taken over
+    from another run, whose effect it is. `shared`: another run took it over. `left_open`: it is kept, although nobody
+    knows whether it happened.
     """
 
     id: int
@@ -71,7 +73,10 @@ class EffectFact:
     irreversible: bool = False
     undo: str = ""
     again: bool = False
+    going: bool = False
     taken: bool = False
+    shared: bool = False
+    left_open: bool = False
     title: str = ""  # what it was, for people: data, never markup
     returned: Callable[[], tuple[Writes, str | None]] = lambda: ({}, None)
     reads: Callable[[], Fields] | None = None  # as an Execution's
@@ -114,6 +119,7 @@ class GateFact:
     current: bool = True
     fields: Fields | None = None
     reads: Fields | None = None  # the digests of what its step read; None where that is not known
+    about: int = 0  # the effect that was left behind and that it asks about; 0: none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +145,7 @@ class Target:
     own: frozenset[str] = frozenset()  # effects that a person said this fork does itself
     forced: bool = False  # `next_step` runs whatever is recorded
     again: bool = False  # a person sends it back to `next_step`: an effect that was done there is done again
+    takes_up: bool = False  # a person moves the run: what its path holds stands, even if it was left or ordered again
     leave: bool = False  # where the run ends here, what it left behind stays as it is
     novel: frozenset[str] = frozenset()
     unknown: Mapping[str, frozenset[str]] = field(default_factory=dict)

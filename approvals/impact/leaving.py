@@ -2,13 +2,13 @@
 
 One that nothing ahead can adopt is undone, at the latest before the run ends. One that a step ahead may still adopt
 may be undone. One that nothing takes back stays as it is. What a person may yet say at a later gate is not foreseen,
-but for what they may edit there.
+but for what they may edit there without sending the run back.
 """
 
 from __future__ import annotations
 
 from .facts import EffectFact
-from .records import IN_DOUBT, UNSETTLED, may_match
+from .records import UNSETTLED, may_match, unclear
 from .result import Row, Verdict
 from .values import NOTHING, State, Steps
 from .walk import Walk, told_at, undoable
@@ -22,6 +22,19 @@ def left(walk: Walk) -> list[Row]:
     return [_row(walk, row, ahead) for row in sorted(rows, key=lambda row: row.id, reverse=True)]
 
 
+def questions(walk: Walk) -> list[Row]:
+    """A row for each step about which people may be asked before the run ends, since nobody knows what became of it."""
+    if walk.asks or walk.target.leave:
+        return []
+    steps = walk.in_order(row.step for row in walk.unsettled() if unclear(row))
+    told = {row.step for row in walk.rows if row.asks}
+    return [
+        Row(step=name, kind="effect", verdict=Verdict.MAY, on=(name,), why="unsettled", asks=True)
+        for name in steps
+        if name not in told
+    ]
+
+
 def _is_left(walk: Walk, row: EffectFact, on_path: set[tuple[str, bytes, int]]) -> bool:
     if row.status not in UNSETTLED or row.id in walk.adopted or row.id in walk.target.awaited or walk.target.leave:
         return False
@@ -31,8 +44,8 @@ def _is_left(walk: Walk, row: EffectFact, on_path: set[tuple[str, bytes, int]]) 
 
 def _row(walk: Walk, row: EffectFact, ahead: State | None) -> Row:
     again = row.again or row.id in walk.again
-    on: Steps = frozenset({row.step}) if row.status in IN_DOUBT else NOTHING
-    may = row.status in IN_DOUBT
+    may = unclear(row)
+    on: Steps = frozenset({row.step}) if may else NOTHING
     if not again:
         for chance in walk.chances:
             if chance.reading.step == row.step and may_match(row, chance.reading):

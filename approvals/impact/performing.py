@@ -13,7 +13,7 @@ from checkpoints.errors import CheckpointError, ValueRefused
 from checkpoints.plans import StepSpec
 
 from .facts import EffectFact, GateFact, GrantFact
-from .records import IN_DOUBT, LANDED, may_match
+from .records import adoptable, doubted, may_match
 from .result import Verdict
 from .values import Reading, Steps
 from .walk import Chance, Walk
@@ -36,15 +36,15 @@ def effect(walk: Walk, spec: StepSpec, *, forced: bool) -> str | None:
         return _of_unknown(walk, spec, reading)
     row = walk.records.newest((spec.name, reading.digest, at))
     if row is None:
-        foreign = [each for each in walk.records.foreign(spec.name) if _at(each, reading, at)]
+        foreign = [each for each in walk.foreign(spec.name) if _at(each, reading, at)]
         return _take_over(walk, spec, reading, foreign[-1]) if foreign else _perform(walk, spec, reading, "new")
-    if forced and walk.target.again and row.status in LANDED:
+    if forced and walk.target.again and adoptable(row):
         walk.again.add(row.id)
     if row.again or row.id in walk.again:
         return _perform(walk, spec, reading, "forced")
-    if row.status in LANDED:
+    if adoptable(row):
         return _adopt(walk, spec, reading, row)
-    if row.status in IN_DOUBT:
+    if doubted(row):
         walk.name(spec, MAY, "doubt", frozenset({spec.name}), effect=row, asks=True)
         walk.chances.append(Chance(reading, frozenset({spec.name})))
         return _anywhere(walk, spec, frozenset({spec.name}))
@@ -56,16 +56,16 @@ def _of_unknown(walk: Walk, spec: StepSpec, reading: Reading) -> str | None:
     held = walk.held()
     done = [
         row
-        for row in [*walk.records.generations(spec.name), *walk.records.foreign(spec.name)]
-        if row.status in (*LANDED, *IN_DOUBT) and not row.again and row.id not in walk.again
+        for row in [*walk.records.generations(spec.name), *walk.foreign(spec.name)]
+        if (adoptable(row) or doubted(row)) and row.id not in walk.again
         and (row.step, row.input_digest, row.occurrence) not in held and may_match(row, reading)
     ]  # fmt: skip
     if not done:
         return _perform(walk, spec, reading, "novel" if reading.novel else "new")
     on = reading.on or frozenset({spec.name})
-    walk.name(spec, MAY, "reads", on, asks=any(row.run != walk.target.run or row.status in IN_DOUBT for row in done))
+    certain = all(row.run == walk.target.run and adoptable(row) for row in done)
+    walk.name(spec, MAY, "reads", on, asks=not certain)
     walk.chances.append(Chance(reading, on))
-    certain = all(row.run == walk.target.run and row.status in LANDED for row in done)
     return _perhaps(walk, spec, reading, on, certain=certain)
 
 

@@ -6,7 +6,7 @@ from checkpoints.plans import StepSpec
 
 from . import asking, performing, steps
 from .facts import History, Target
-from .leaving import left
+from .leaving import left, questions
 from .records import Records
 from .repairing import finished
 from .result import Impact, Verdict
@@ -22,8 +22,9 @@ def impact(history: History, target: Target) -> Impact:
     forced = target.forced
     while at:
         at, forced = _visit(walk, at, forced=forced), False
-    ends = at == "" and walk.ahead is None
-    return Impact(rows=(*finished(walk), *left(walk)), asks=walk.asks, ends=ends)
+    asked = questions(walk)
+    ends = at == "" and walk.ahead is None and not asked
+    return Impact(rows=(*finished(walk), *asked, *left(walk)), asks=walk.asks, ends=ends)
 
 
 def _visit(walk: Walk, name: str, *, forced: bool) -> str | None:

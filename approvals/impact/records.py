@@ -30,7 +30,7 @@ class Records:
         self._executions: dict[str, list[Execution]] = defaultdict(list)
         for each in history.executions:
             self._executions[each.step].append(each)
-        self.effects = [self._as_decided(row) for row in history.effects]
+        self.effects = self._taken_up([self._as_decided(row) for row in history.effects])
         self.own = [row for row in self.effects if row.run == target.run and target.run]
         self.gates = [self._decided(gate) for gate in history.gates if gate.run == target.run and target.run]
         self._newest: dict[Key, EffectFact] = {}
@@ -39,7 +39,23 @@ class Records:
         self.ended_at = {gate.execution for gate in history.gates if gate.execution}
 
     def _as_decided(self, row: EffectFact) -> EffectFact:
-        return replace(row, status=self.target.settled[row.id]) if row.id in self.target.settled else row
+        if row.id not in self.target.settled:
+            return row
+        status = self.target.settled[row.id]
+        return replace(row, status=status, going=False, left_open=status == "kept" and row.status in IN_DOUBT)
+
+    def _taken_up(self, rows: list[EffectFact]) -> list[EffectFact]:
+        """The effects as they are once a person has moved the run: the newest of each execution on the path stands."""
+        if not self.target.takes_up:
+            return rows
+        held = {(each.step, each.input_digest, each.occurrence) for each in self.target.path if each.kind in EXECUTED}
+        newest = {(row.step, row.input_digest, row.occurrence): row.id for row in rows if row.run == self.target.run}
+        stand = {id for key, id in newest.items() if key in held}
+        return [
+            replace(row, status="done", again=False)
+            if row.id in stand and row.status in LANDED and not row.left_open else row
+            for row in rows
+        ]  # fmt: skip
 
     def _decided(self, gate: GateFact) -> GateFact:
         if gate.id != self.target.deciding:
@@ -82,11 +98,26 @@ class Records:
         return [row for row in self._newest.values() if row.step == step]
 
     def foreign(self, step: str) -> list[EffectFact]:
-        """What other runs of the lineage have done at this step, where a fork would ask about it."""
-        if not self.target.fork or step in self.target.own:
+        """What other runs of the lineage have done at this step, or may have, about which a fork asks."""
+        if not self.target.fork:
             return []
-        others = [row for row in self.effects if row.run != self.target.run and row.step == step]
-        return [row for row in others if row.status in LANDED and not row.taken]
+        others = [row for row in self.effects if row.run != self.target.run and row.step == step and not row.taken]
+        return [row for row in others if adoptable(row) or row.status in IN_DOUBT]
+
+
+def adoptable(row: EffectFact) -> bool:
+    """Whether an execution takes its result over: it is done, and nobody wants, or began, to have it undone."""
+    return row.status in LANDED and not (row.again or row.going or row.left_open)
+
+
+def doubted(row: EffectFact) -> bool:
+    """Whether the run, where it comes to it, asks what became of it, or finds that out."""
+    return not row.again and (row.status in IN_DOUBT or row.left_open)
+
+
+def unclear(row: EffectFact) -> bool:
+    """Whether a person may be asked before it is settled."""
+    return row.status in IN_DOUBT or (row.going and row.status == "done")
 
 
 def may_match(record: Execution | EffectFact, reading: Reading) -> bool:

@@ -41,6 +41,7 @@ WHY = {
     "doubt": "nobody knows whether it was done",
     "guard": "it has run as often as it may",
     "left": "an effect off the path",
+    "unsettled": "nobody knows what became of it, and it is left behind",
 }
 
 
@@ -63,6 +64,11 @@ class Row:
     kept: bool = False  # it is on the path before the target
     took: timedelta | None = None  # when it ran last
     title: str = ""
+
+    @property
+    def asks_alone(self) -> bool:
+        """Whether the step does not run here, whatever is answered."""
+        return self.asks and (self.kind == "gate" or self.why == "unsettled")
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object with every field; `took` in seconds."""
@@ -107,8 +113,8 @@ class Impact:
 
     @property
     def may(self) -> tuple[Row, ...]:
-        """The steps that may run; a gate that may ask is in `asking`."""
-        return tuple(row for row in self.rows if row.verdict is Verdict.MAY and not (row.kind == "gate" and row.asks))
+        """The steps that may run; where a person may only be asked, that is in `asking`."""
+        return tuple(row for row in self.rows if row.verdict is Verdict.MAY and not row.asks_alone)
 
     @property
     def stands(self) -> tuple[Row, ...]:

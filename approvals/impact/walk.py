@@ -16,7 +16,7 @@ from checkpoints.plans import StepSpec
 
 from .facts import EffectFact, Execution, Target
 from .flow import Flow
-from .records import NOW, UNSETTLED, Records
+from .records import IN_DOUBT, NOW, UNSETTLED, Records, doubted, unclear
 from .result import Row, Verdict
 from .values import NOTHING, Reading, State, Steps
 
@@ -133,6 +133,11 @@ class Walk:
             return True
         return (row.step, row.input_digest, row.occurrence) not in held
 
+    def foreign(self, step: str) -> list[EffectFact]:
+        """What other runs did at a step, or may have. What was said of one execution is no word about the next."""
+        landed = step in self.blurred or any(entry.step == step for entry in self.path[len(self.target.path) :])
+        return [] if step in self.target.own and not landed else self.records.foreign(step)
+
     def name(
         self, spec: StepSpec, verdict: Verdict, why: str, on: Steps = NOTHING, effect: EffectFact | None = None,
         asks: bool = False,
@@ -208,12 +213,11 @@ class Walk:
         """What is settled before an effect is performed, without what depends on it."""
         plan = self.flow.plan
         later = {name for after in plan.successors(about_to.name) for name in plan.reachable(after)}
-        doubtful = ("intended", "unknown")
         return [
             row
             for row in self.unsettled()
-            if row.again or row.id in self.again or row.step not in later
-            or (row.step == about_to.name and row.status in doubtful)
+            if row.again or row.going or row.id in self.again or row.step not in later
+            or (row.step == about_to.name and row.status in IN_DOUBT)
         ]  # fmt: skip
 
     def settle(self, about_to: StepSpec, on: Steps) -> None:
@@ -227,7 +231,7 @@ class Walk:
     def doubtful(self, about_to: StepSpec) -> Steps:
         """The effects of which nobody knows what became, and which are looked up, or asked about, before this one."""
         due = self.due(about_to)
-        return frozenset(row.step for row in due if row.status in ("intended", "unknown"))
+        return frozenset(row.step for row in due if unclear(row))
 
     def _wrote(self, specs: Iterable[StepSpec], on: Steps) -> None:
         for spec in specs:
@@ -246,7 +250,11 @@ class Walk:
     def _may_ask(self, spec: StepSpec) -> bool:
         if spec.kind != "effect":
             return False
-        return bool(self.records.foreign(spec.name)) or bool(self.doubtful(spec))
+        return bool(self.foreign(spec.name)) or bool(self.doubtful(spec)) or self._in_doubt(spec)
+
+    def _in_doubt(self, spec: StepSpec) -> bool:
+        """Whether the run may come to one of this step's effects of which nobody knows what became."""
+        return any(doubted(row) and row.id not in self.again for row in self.records.generations(spec.name))
 
     def _may_adopt(self, names: Iterable[str], on: Steps) -> None:
         for name in names:
@@ -260,8 +268,8 @@ class Walk:
 
 
 def undoable(row: EffectFact) -> bool:
-    """Whether anything takes the effect back."""
-    return bool(row.undo) and not row.irreversible and not row.taken
+    """Whether anything takes the effect back: not what another run stands on."""
+    return bool(row.undo) and not (row.irreversible or row.taken or row.shared)
 
 
 def told_at(gate: StepSpec) -> list[str]:

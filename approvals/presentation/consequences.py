@@ -79,7 +79,7 @@ def drawn(
     rows = [
         _run(told, later=later),
         _may("May run", told.may),
-        _may("May ask", [row for row in told.asking if row.verdict is Verdict.MAY and row.kind == "gate"]),
+        _may("May ask", [row for row in told.asking if row.verdict is Verdict.MAY and row.asks_alone]),
         _keep(told, at_gate=at_gate),
         _undo("Undo", told.undone),
         _undo("May undo", told.may_undone),

@@ -108,7 +108,8 @@ def answer(engine: Engine, dice: Random, gate: Gate, *, agree: bool = False) -> 
         engine.decide(gate, "answered", choice=dice.choice(choices if agree else [*choices, "stop"]))
         return
     roll = dice.random()
-    if roll < 0.5 or (agree and not spec.edits):
+    back = engine.points[engine.runs[gate.run].head].kind == "reopen"  # where an edit may send the run back
+    if roll < 0.5 or (agree and (back or not spec.edits)):
         engine.decide(gate, "approved")
     elif roll < 0.7 or agree:
         patch = {name: dice.randint(0, 1) for name in spec.edits}

@@ -248,3 +248,98 @@ def test_an_effect_of_which_nobody_knows_what_became_is_asked_about() -> None:
     told = edited(made, run, first, {})
     assert said(told)[0] == "may ask book on book"
     assert "may_undone book on book" in said(told)
+
+
+def doubted(**said: Any) -> tuple[Engine, int, str]:
+    """A booking of which something is not known; the run, and its first checkpoint."""
+    made = engine(SEND, {"book": gives(key=1)})
+    run = made.start(room=1)
+    made.drive(run)
+    for name, value in said.items():
+        setattr(made.rows[0], name, value)
+    return made, run, next(iter(made.points))
+
+
+def test_what_was_left_open_is_asked_about_where_the_run_comes_to_it() -> None:
+    """It was told to stand, as if it had been done."""
+    made, run, first = doubted(status="kept", left_open=True)
+    told = edited(made, run, first, {})
+    assert said(told)[0] == "may ask book on book"
+    assert not any(row.kind == "effect" for row in told.stands)
+    assert said(rewind(made, run, "book"))[0] == "may ask book on book"
+
+
+def test_what_was_left_open_stays_so_where_the_run_does_not_come_to_it() -> None:
+    made, run, first = doubted(status="kept", left_open=True)
+    assert said(edited(made, run, first, {"room": 2})) == ["will book", "may mail on book", "will end", LEFT_MAIL]
+
+
+def test_what_was_left_open_may_be_asked_about_by_a_step_whose_input_is_not_known() -> None:
+    steps = plan(step("room", "size", "room"), *SEND.steps)
+    made = engine(steps, {"room": gives(room=1), "book": gives(key=1)})
+    run = made.start(size=1)
+    made.drive(run)
+    made.rows[0].status, made.rows[0].left_open = "kept", True
+    told = edited(made, run, next(iter(made.points)), {"size": 2})
+    assert said(told)[:2] == ["will room", "may ask book on room"]
+
+
+LEFT_MAIL = "may_undone mail on book"
+
+
+def test_what_was_ordered_again_stands_where_the_run_goes_back_to_after_it() -> None:
+    """It was told to stand and to be undone, both at once."""
+    made, run, _ = doubted(again=True)
+    told = rewind(made, run, "mail")
+    assert said(told) == ["will mail", "stands end", "undone mail"]
+    assert [(row.step, str(row.verdict)) for row in told.kept] == [("book", "stands")]
+
+
+def test_an_undo_that_was_begun_may_have_to_be_asked_about() -> None:
+    made, run, first = doubted(going=True)
+    told = edited(made, run, first, {})
+    assert said(told)[0] == "may ask book on book"
+    assert "may_undone book on book" in said(told)
+
+
+def test_before_the_run_ends_people_are_asked_about_what_it_left_in_doubt() -> None:
+    """The run was told to end, and it asked."""
+    made = engine(plan(step("go", "x", ends=True, jumps=("book",)), effect("book", "x", "key")), {
+        "go": lambda engine, x: ({}, "book" if x == 1 else ""), "book": gives(key=1),
+    })  # fmt: skip
+    run = made.start(x=1)
+    made.drive(run)
+    made.move(run, next(iter(made.points)), "edit", {"x": 2})
+    made.drive(run)
+    made.rows[0].status = "unknown"
+    told = edited(made, run, next(iter(made.points)), {"x": 2})
+    assert said(told) == ["stands go", "may ask book on book", "may_undone book on book"]
+    assert (told.ends, told.may, [row.step for row in told.asking]) == (False, (), ["book"])
+
+
+def test_what_a_fork_stands_on_is_left_alone() -> None:
+    """It was told to be undone, and the runner keeps what another run has taken over."""
+    made, run, first = doubted(shared=True)
+    assert "cannot book" in said(edited(made, run, first, {"room": 2}))
+
+
+def test_a_fork_asks_also_of_what_its_origin_may_have_done() -> None:
+    made, run, _ = doubted(status="unknown")
+    assert said(fork(made, run, "book"))[0] == "may ask book on book"
+
+
+def test_what_was_said_of_one_execution_is_no_word_about_the_next() -> None:
+    """A fork that was told to book once more itself was told to book the second time too, and asked."""
+    steps = plan(effect("book", "room", "key"), step("more", "", jumps=("book",), ends=True))
+    made = engine(steps, {"more": lambda engine: ({}, "book" if len(made_rows(engine)) < 2 else "")})
+    run = made.start(room=1)
+    made.drive(run)
+    other = made.fork(next(iter(made.points)), {})
+    made.decide(waiting(made, other), "answered", choice="do_again")
+    made.drive(other)
+    history = made.history(other)
+    assert history.own == frozenset()
+
+
+def made_rows(engine: Engine) -> list[Any]:
+    return [row for row in engine.rows if row.run == 1]

@@ -151,7 +151,7 @@ def test_each_answer_about_a_failed_step_is_told(choice: str, expected: str) -> 
 def test_each_answer_about_an_effect_that_was_left_behind_is_told(choice: str, expected: str | None) -> None:
     status = "unknown" if choice == "was_done" else "done"
     row = EffectFact(id=7, run=1, step="pay", input_digest=b"d", occurrence=0, status=status, undo="cancel")
-    fact = GateFact(id=3, run=1, seq=4, step="pay", input_digest=None, recovery=True)
+    fact = GateFact(id=3, run=1, seq=4, step="pay", input_digest=None, recovery=True, about=7)
     history = History(run=1, plan=STEPS, effects=[row], gates=[fact], next_step="end", ending=True)
     target = answering(history, fact, choice, NOW)
     assert target is not None

@@ -108,6 +108,8 @@ def check(seed: int) -> None:
     run = lived(engine, dice)
     kind, at, writes = shake(engine, dice, run)
     target = engine.target_of(0 if kind == "fork" else run, at, kind, writes)
+    if engine.taken_back(at):
+        raise Endless
     said = impact(engine.history(run), target)
     before = {row.id: row.status for row in engine.rows}
     kept = [each.id for each in target.path]

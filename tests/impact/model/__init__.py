@@ -52,7 +52,8 @@ class Engine(Decided):
             EffectFact(
                 id=row.id, run=row.run, step=row.step, input_digest=row.digest, occurrence=row.occurrence,
                 generation=row.generation, status=row.status, irreversible=row.irreversible,
-                undo=row.undo, again=row.again, taken=row.taken, returned=lambda row=row: row.result,  # type: ignore[misc]
+                undo=row.undo, again=row.again, going=row.going, taken=row.taken, shared=row.shared,
+                left_open=row.left_open, returned=lambda row=row: row.result,  # type: ignore[misc]
                 reads=lambda row=row: self._reads(row.step, row.base),  # type: ignore[misc]
             )
             for row in self.rows
@@ -98,9 +99,15 @@ class Engine(Decided):
         made = Target(
             run=run_id, next_step=at.next_step, path=path, state=state, fields=fields, gates=mine, sent=len(path),
             fork=run.fork if run else True, own=frozenset(self._own_at(run_id, to)),
-            branched=self._beside(run, to) if run else True,
+            branched=self._beside(run, to) if run else True, takes_up=bool(run),
         )  # fmt: skip
         return replace(made, forced=True, again=True) if kind == "rewind" else made
+
+    def taken_back(self, to: str) -> bool:
+        """Whether an effect on the way to a checkpoint was undone since: nobody goes back to there."""
+        path = {(p.run, p.step, p.input_digest, p.occurrence) for p in self.path_of(to)[0] if p.kind != "gate"}
+        newest = {(row.run, row.step, row.digest, row.occurrence): row for row in self.rows}
+        return any(key in path and row.status == "undone" for key, row in newest.items())
 
     def _beside(self, run: Run, to: str) -> bool:
         places, at = [], to
@@ -112,5 +119,4 @@ class Engine(Decided):
     def _own_at(self, run_id: int, to: str) -> set[str]:
         if run_id not in self.runs:
             return set()
-        stood = self.path_of(to)[1]
-        return {g.step for g in self.gates if g.run == run_id and g.id in stood and g.choice == "do_again"}
+        return self._said_at(run_id, to)

@@ -33,6 +33,14 @@ class Decided(Runner):
         self._put(run, to, kind, at.next_step, at.next_step, state, fields)
         if kind == "rewind":
             self._order_again(run, self.plan.step(at.next_step))
+        self._take_up(run)
+
+    def _take_up(self, run: Run) -> None:
+        held = {(p.step, p.digest, p.occurrence) for p in self.path(run) if p.kind in EXECUTED}
+        newest = {(row.step, row.digest, row.occurrence): row for row in self.rows if row.run == run.id}
+        for key, row in newest.items():
+            if key in held and row.status in LANDED:
+                row.status, row.again = "done", False
 
     def fork(self, to: str, writes: Mapping[str, Any]) -> int:
         at = self.points[to]

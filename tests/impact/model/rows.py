@@ -52,7 +52,10 @@ class Row:
     result: Output = ((), None)  # type: ignore[assignment]
     status: str = "done"
     again: bool = False
+    going: bool = False
     taken: bool = False
+    shared: bool = False
+    left_open: bool = False
 
 
 @dataclass

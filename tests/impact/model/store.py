@@ -9,7 +9,7 @@ from checkpoints import digests
 from checkpoints.ops import DROP, apply
 from checkpoints.plans import PlanSpec, StepSpec, input_digest
 
-from .rows import LANDED, Gate, Method, Output, Point, Row, Run
+from .rows import EXECUTED, LANDED, Gate, Method, Output, Point, Row, Run
 
 
 class Store:
@@ -95,13 +95,27 @@ class Store:
             return None
         digest = self._input(self.points[run.head], spec)
         at = self._times(run, spec.name, digest)
-        others = [row for row in self.rows if row.run != run.id and not row.taken and row.status in LANDED]
+        others = [
+            row for row in self.rows if row.run != run.id and not row.taken and row.status in LANDED and not row.again
+        ]
         same = [row for row in others if (row.step, row.digest, row.occurrence) == (spec.name, digest, at)]
         return same[-1] if same else None
 
     def _own(self, run: Run) -> set[str]:
-        stood = {p.parent for p in self.path(run) if p.kind == "recovery"}
-        return {g.step for g in self.gates if g.run == run.id and g.point in stood and g.choice == "do_again"}
+        return self._said_at(run.id, run.head)
+
+    def _said_at(self, run_id: int, at: str) -> set[str]:
+        """The effects that a person said this run does itself, since they last ran."""
+        said = {(g.point, g.step) for g in self.gates if g.run == run_id and g.choice == "do_again"}
+        own, landed = set(), set()
+        while at:
+            point = self.points[at]
+            if point.kind == "recovery" and (point.parent, point.step) in said and point.step not in landed:
+                own.add(point.step)
+            elif point.kind in EXECUTED:
+                landed.add(point.step)
+            at = point.parent
+        return own
 
     def _times(self, run: Run, step: str, digest: bytes) -> int:
         return sum(p.step == step and p.digest == digest for p in self.path(run))
