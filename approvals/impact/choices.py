@@ -22,7 +22,7 @@ from .walk import DECISION
 HAPPENED, NOT_HAPPENED, AGAIN, ACCEPT = "happened", "not_happened", "again", "accept"
 RETRY, SKIP, STOP, TAKE, DO_AGAIN = "retry", "skip", "stop", "take", "do_again"
 CLOSED = ("gate", "reused")  # kinds of the executions of a gate
-# What is said of an effect that was left behind -> the status that it has by that; an undo of it that was begun is over.
+# What is said of an effect that was left behind -> the status that it has by that. An undo that was begun is over.
 ASIDE = {
     "was_done": "done", "was_not_done": "failed", "left_open": "kept", "undo_again": "done", "undone": "undone",
     "keep": "kept",

@@ -90,11 +90,25 @@ def drawn(
     return Impact(heading=heading, step=step, rows=tuple(row for row in rows if row), marks=marks)
 
 
-def approve(told: foretold.Impact, now: People, *, edited: bool = False) -> Impact:
-    """Approve as proposed, or with the reader's edit."""
-    left = now.quorum - (1 if edited else now.agreed + 1)
-    heading = "If you approve with your edit" if edited else "If you approve as proposed"
-    return drawn(told, heading, people=_agreeing(now, left=left, edited=edited), later=left > 0)
+def approve(told: foretold.Impact, now: People) -> Impact:
+    """Approve as proposed."""
+    left = now.quorum - (now.agreed + 1)
+    return drawn(told, "If you approve as proposed", people=_agreeing(now, left=left, edited=False), later=left > 0)
+
+
+def edit(told: foretold.Impact, now: People) -> Impact:
+    """Approve with the reader's edit."""
+    return _changed(told, now, "If you approve with your edit")
+
+
+def override(told: foretold.Impact, now: People) -> Impact:
+    """Put a value in the place of what was proposed: an edit too."""
+    return _changed(told, now, "If you put this in its place")
+
+
+def _changed(told: foretold.Impact, now: People, heading: str) -> Impact:
+    left = now.quorum - 1
+    return drawn(told, heading, people=_agreeing(now, left=left, edited=True), later=left > 0)
 
 
 def answer(told: foretold.Impact, now: People) -> Impact:

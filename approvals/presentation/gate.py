@@ -48,6 +48,7 @@ class GatePage:
     gate: Gate
     user: User
     typed: Typed = field(default_factory=Typed)
+    instead: Typed = field(default_factory=Typed)  # the values that are to be put in the place of what was proposed
     verdict: str = ""  # the choice that is selected when the page opens
     then: str = ""
     back_to: str = ""
@@ -199,10 +200,14 @@ class GatePage:
     @cached_property
     def impacts(self) -> dict[str, consequences.Impact]:
         approved = self.future.approve()
-        edited = self.future.with_patch([dict(each) for each in self.typed.patch]) if self.typed.patch else approved
+        edited, put = (
+            self.future.with_patch([dict(each) for each in typed.patch]) if typed.patch else approved
+            for typed in (self.typed, self.instead)
+        )
         return {
             "approve": consequences.approve(approved, self.people),
-            "edit": consequences.approve(edited, self.people, edited=True),
+            "edit": consequences.edit(edited, self.people),
+            "override": consequences.override(put, self.people),
             "stop": consequences.stop(self.future.stop()),
         }
 

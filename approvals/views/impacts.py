@@ -1,4 +1,7 @@
-"""What an edit would do, while it is typed: a part of the gate's page, fetched again. Nothing is written."""
+"""What an edit would do, while it is typed: a part of the gate's page, fetched again. Nothing is written.
+
+An edit is typed field by field, or whole values are put in the place of what was proposed; both are looked at.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +28,15 @@ from .access import gate_or_404, private, reader_of, verified
 @private
 @verified
 def create(request: HttpRequest, gate_id: int) -> HttpResponse:
-    """The impact of the edit in the form; of what stands, where that is no valid edit yet."""
+    """The impacts of the edits in the form; of what stands, where one is no valid edit yet."""
     page = GatePage(gate=gate_or_404(request, gate_id), user=reader_of(request))
     if page.open and page.why_not:
         raise PermissionDenied
     if page.open:
-        page.typed = typed(page, posted.read({**request.POST.dict(), "verdict": "edit"}, page.card).typed)
+        form = request.POST.dict()
+        page.typed = typed(page, posted.read({**form, "verdict": "edit"}, page.card).typed)
+        put = posted.read({**form, "verdict": "reject", "then": "override"}, page.card)
+        page.instead = typed(page, replace(put.typed, arguments=put.decision.get("arguments", {})))
     return render(request, "approvals/edit_impact.html", {"page": page})
 
 

@@ -71,7 +71,7 @@ def test_nothing_runs_before_the_others_have_agreed() -> None:
     ]
     assert first.marks == ("held", "ahead")
     assert lines(consequences.approve(told, People(agreed=1, quorum=2)))[-1] == "2 of 2: agreed, runs at once"
-    edited = consequences.approve(told, People(agreed=1, quorum=2, names=("Mira",)), edited=True)
+    edited = consequences.edit(told, People(agreed=1, quorum=2, names=("Mira",)))
     assert lines(edited)[-1] == "Ask again: Mira agreed to what it was, so that no longer counts"
 
 

@@ -21,5 +21,5 @@ def test_typing_in_a_field_asks_the_server_what_that_edit_would_do(new_page: New
         page.fill("[name='args.refund/amount']", "99.50")
     assert answer.value.status == 200
     assert "99.50" in str(answer.value.request.post_data)
-    expect(page.locator("#edit-impact .impact")).to_contain_text("If you approve with your edit")
+    expect(page.locator("#edit-impact .impact:visible")).to_contain_text("If you approve with your edit")
     expect(page.locator("[name='args.refund/amount']")).to_be_focused()

@@ -33,9 +33,9 @@ def rows(html: str, choice: str) -> list[str]:
     return [re.sub(r"<[^>]+>", "", f"{title}: {said}") for title, said in titles]
 
 
-def foretold(client: Client, gate: Gate, form: dict[str, str]) -> list[str]:
+def foretold(client: Client, gate: Gate, form: dict[str, str], choice: str = "edit") -> list[str]:
     """What the edit in the form would do."""
-    return rows(client.post(f"/gates/{gate.pk}/impacts/", form).content.decode(), "edit")
+    return rows(client.post(f"/gates/{gate.pk}/impacts/", form).content.decode(), choice)
 
 
 def test_approving_says_what_is_undone_first_and_what_cannot_be(ledger: str) -> None:
@@ -57,3 +57,21 @@ def test_what_is_typed_is_foretold_before_it_is_sent(ledger: str) -> None:
     assert "Undo 2: pay, book" in foretold(client, gate, form | {name: "junk"})
     gate.refresh_from_db()
     assert (gate.status, gate.proposal, Run.objects.get(pk=run.pk).status) == ("open", 1, "waiting")
+
+
+def test_a_value_put_in_the_place_of_another_is_foretold_as_it_is_typed(ledger: str) -> None:
+    """It was told as of when the page was loaded, whatever was typed."""
+    _, gate, client = asked_again(ledger)
+    form = form_of(gate, "reject", then="override")
+    told = foretold(client, gate, form | {"override.offer": "10"}, "reject then-override")
+    assert not any(row.startswith("Undo") for row in told), "as it was at first: all that was done stands"
+    for typed in ("20", "[10", '"ten"'):  # what stands, no JSON, no offer
+        told = foretold(client, gate, form | {"override.offer": typed}, "reject then-override")
+        assert "Undo 2: pay, book" in told
+    assert gate.proposals.count() == 1
+
+
+def test_a_value_in_its_place_is_no_edit_of_the_fields(ledger: str) -> None:
+    _, gate, client = asked_again(ledger)
+    form = form_of(gate, "reject", then="override") | {"override.offer": "10"}
+    assert "Undo 2: pay, book" in foretold(client, gate, form, "edit")
