@@ -93,7 +93,10 @@ def stopping(history: History, gate: GateFact, now: Saved, *, decision: str = "r
 
 
 def expiring(history: History, gate: GateFact, now: Saved) -> Target:
-    """Nobody answers in time."""
+    """Nobody answers in time. A question ends the run by that; one about what the run left behind leaves it as it is."""
+    if gate.recovery:
+        stopped = answering(history, gate, STOP, now) or stopping(history, gate, now)
+        return replace(stopped, decision="expired", leave=bool(gate.about))
     next_step = _spec(history, gate).on_expire
     if not next_step:
         return stopping(history, gate, now, decision="expired")

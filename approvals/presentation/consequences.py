@@ -136,6 +136,20 @@ def back(told: foretold.Impact, step: str) -> Impact:
     return drawn(told, "If you send it back to", step=step, people=closes, at_gate=False)
 
 
+def expiry(told: foretold.Impact) -> str:
+    """What follows where nobody answers in time, in one line."""
+    will, may = names(told.will), names(told.may)
+    said = [_which(will, "runs", "run") or _which(may, "may run", "may run") or "nothing runs"]
+    said += filter(None, [_which(names(told.undone), "is undone", "are undone")])
+    said += filter(None, [_which(names(told.may_undone), "may be undone", "may be undone")])
+    said += [f"{told.asks} asks"] if told.asks else ["the run ends"] if told.ends else []
+    return f"then {', '.join(said[:-1])} and {said[-1]}" if len(said) > 1 else f"then {said[0]}"
+
+
+def _which(steps: Sequence[str], one: str, more: str) -> str:
+    return f"{', '.join(steps)} {one if len(steps) == 1 else more}" if steps else ""
+
+
 def _run(told: foretold.Impact, *, later: bool) -> Row:
     """What certainly runs, how long that took last, and who is asked then."""
     then = f"then {told.asks} asks" if told.asks else "then the run ends" if told.ends and told.will else ""

@@ -34,8 +34,9 @@ class Foretold:
     def fact(self) -> GateFact:
         found = next((each for each in self.history.gates if each.id == self.gate.pk), None)
         return found or GateFact(
-            id=self.gate.pk, run=self.gate.run_id, seq=self.snapshot.seq, step=self.gate.step, input_digest=None
-        )
+            id=self.gate.pk, run=self.gate.run_id, seq=self.snapshot.seq, step=self.gate.step, input_digest=None,
+            recovery=self.gate.kind == Gate.Kind.RECOVERY,
+        )  # fmt: skip
 
     @cached_property
     def saved(self) -> Saved:
@@ -72,6 +73,10 @@ class Foretold:
     def stop(self) -> Impact:
         """Reject, and the run ends."""
         return self._told(choices.stopping(self.history, self.fact, self.saved))
+
+    def expire(self) -> Impact:
+        """Nobody answers in time, and the policy does not approve by that."""
+        return self._told(choices.expiring(self.history, self.fact, self.saved))
 
     def back(self, step: str) -> Impact:
         """Reject, and the run goes back to `step`."""

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 
 from approvals import authority
 from approvals.cards import Card
-from approvals.models import Gate, Proposal
+from approvals.models import Gate, Policy, Proposal
 from approvals.preflight import sources as preflights
 from approvals.preflight.checks import Preflight
 from checkpoints import permissions, store
@@ -210,6 +210,13 @@ class GatePage:
             "override": consequences.override(put, self.people),
             "stop": consequences.stop(self.future.stop()),
         }
+
+    @property
+    def expiry(self) -> str:
+        """What follows where nobody answers in time."""
+        if self.gate.policy.on_expiry == Policy.OnExpiry.APPROVE and self.card.question is None:
+            return "then it is approved without you"
+        return consequences.expiry(self.future.expire())
 
     @cached_property
     def backs(self) -> list[tuple[str, consequences.Impact]]:

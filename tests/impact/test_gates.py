@@ -106,6 +106,14 @@ def test_when_nobody_answers_the_run_goes_where_the_plan_says_or_ends() -> None:
         assert told.ends
 
 
+def test_a_question_that_nobody_answers_ends_the_run_and_takes_nothing_back_that_it_asks_about() -> None:
+    row = EffectFact(id=7, run=1, step="pay", input_digest=b"d", occurrence=0, status="unknown", undo="cancel")
+    for about, expected in ((7, []), (0, ["may ask pay on pay", "may_undone pay on pay"])):
+        fact = GateFact(id=3, run=1, seq=4, step="pay", input_digest=None, recovery=True, about=about)
+        history = History(run=1, plan=STEPS, effects=[row], gates=[fact], next_step="pay")
+        assert said(impact(history, expiring(history, fact, NOW))) == expected
+
+
 STEPS = plan(step("load", "x", "y"), effect("pay", "y", "paid", guarded=True), step("end", "paid", "z"),
              gate("review", "y", allows=("pay",)))  # fmt: skip
 NOW = Saved({"x": 1, "y": 2}, {"x": digests.of_field(1), "y": digests.of_field(2)})

@@ -1,0 +1,52 @@
+"""A gate with a deadline says what follows where nobody answers."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import replace
+
+import pytest
+
+from approvals.models import Gate
+from approvals.presentation import consequences
+from tests.factories import ann, make_gate, make_plan, make_policy, make_run, make_spec, make_team
+from tests.pages.clients import signed_in
+
+from .test_consequences import ALL
+
+SOON = dt.timedelta(hours=2)
+
+
+def told(gate: Gate) -> str:
+    return signed_in(ann(gate.team)).get(f"/gates/{gate.pk}/").content.decode()
+
+
+def test_the_run_ends_where_the_plan_says_nothing_else() -> None:
+    gate = make_gate(policy=make_policy(make_team(), deadline=SOON))
+    assert "then nothing runs and the run ends" in told(gate)
+
+
+def test_the_run_goes_on_where_the_plan_says_so() -> None:
+    """It was told that nothing runs, and a step ran."""
+    team = make_team()
+    steps = tuple(
+        replace(step, on_expire="reply") if step.name == "review" else replace(step, guarded=False)
+        for step in make_spec().steps
+    )
+    run = make_run(team=team, plan=make_plan(make_spec(steps=steps)))
+    gate = make_gate(run=run, policy=make_policy(team, deadline=SOON))
+    assert "then reply runs and the run ends" in told(gate)
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [("review", "then it is approved without you"), ("recovery", "then nothing runs and the run ends")],
+)
+def test_a_deadline_that_approves_answers_no_question(kind: str, said: str) -> None:
+    """A question was told to be approved, and the run ended."""
+    gate = make_gate(policy=make_policy(make_team(), deadline=SOON, on_expiry="approve"), kind=kind)
+    assert said in told(gate)
+
+
+def test_what_runs_may_run_is_undone_and_asks_is_said_in_one_line() -> None:
+    assert consequences.expiry(ALL) == "then plan runs, book is undone and pay may be undone"
