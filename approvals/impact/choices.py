@@ -93,7 +93,7 @@ def stopping(history: History, gate: GateFact, now: Saved, *, decision: str = "r
 
 
 def expiring(history: History, gate: GateFact, now: Saved) -> Target:
-    """Nobody answers in time. A question ends the run by that; one about what the run left behind leaves it as it is."""
+    """Nobody answers in time. A question ends the run by that; one about what the run left behind leaves that so."""
     if gate.recovery:
         stopped = answering(history, gate, STOP, now) or stopping(history, gate, now)
         return replace(stopped, decision="expired", leave=bool(gate.about))

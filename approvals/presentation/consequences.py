@@ -142,6 +142,8 @@ def expiry(told: foretold.Impact) -> str:
     said = [_which(will, "runs", "run") or _which(may, "may run", "may run") or "nothing runs"]
     said += filter(None, [_which(names(told.undone), "is undone", "are undone")])
     said += filter(None, [_which(names(told.may_undone), "may be undone", "may be undone")])
+    perhaps = names(row for row in told.asking if row.verdict is Verdict.MAY and row.asks_alone)
+    said += filter(None, [_which(perhaps, "may ask", "may ask")])
     said += [f"{told.asks} asks"] if told.asks else ["the run ends"] if told.ends else []
     return f"then {', '.join(said[:-1])} and {said[-1]}" if len(said) > 1 else f"then {said[0]}"
 

@@ -49,4 +49,4 @@ def test_a_deadline_that_approves_answers_no_question(kind: str, said: str) -> N
 
 
 def test_what_runs_may_run_is_undone_and_asks_is_said_in_one_line() -> None:
-    assert consequences.expiry(ALL) == "then plan runs, book is undone and pay may be undone"
+    assert consequences.expiry(ALL) == "then plan runs, book is undone, pay may be undone and ask may ask"
