@@ -18,11 +18,10 @@ def teams_where(user: Any, codename: str) -> QuerySet[Group]:
         return Group.objects.none()
     if user.is_superuser and codename.rpartition(".")[2].startswith("view_"):
         return Group.objects.all()
-    mine = Group.objects.filter(pk__in=user.groups.values("pk"))
-    if user.user_permissions.filter(_named(codename)).exists():
-        return mine
     through = Group.permissions.through.objects.filter(group_id=OuterRef("pk"))
-    return mine.filter(Exists(through.filter(_named(codename, "permission__"))))
+    own = user.user_permissions.filter(_named(codename))
+    mine = Group.objects.filter(pk__in=user.groups.values("pk"))
+    return mine.filter(Exists(through.filter(_named(codename, "permission__"))) | Exists(own))
 
 
 def may(user: Any, team_id: int, codename: str) -> bool:

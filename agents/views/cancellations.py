@@ -27,5 +27,5 @@ def create(request: HttpRequest, run_id: int) -> HttpResponse:
     if cancel(run, by=reader, reason=request.POST.get("reason", "").strip()):
         return redirect("run", run.pk)
     run.refresh_from_db()
-    context = context_of(run, reader, Picked()) | inspector_context(run, Picked(), reader) | {"too_late": True}
+    context = context_of(run, reader, Picked()) | inspector_context(run, Picked(), allowed=True) | {"too_late": True}
     return render(request, "runs/run.html", context, status=409)

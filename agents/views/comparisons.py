@@ -12,6 +12,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from agents.history import Path
 from agents.models import Effect
 from agents.presentation import differences, steps
 from agents.presentation.fates import Fate, fates
@@ -27,7 +28,7 @@ from checkpoints.records import Record
 
 from .access import private, run_or_404
 from .inspector import ROWS
-from .story import done_of, execution_of
+from .performed import done_of, execution_of
 
 PLACE = re.compile(r"(?:R-)?([0-9]{1,12})\.([0-9]{1,9})|([0-9]{1,9})")
 
@@ -118,7 +119,7 @@ def side(letter: str, checkpoint: Checkpoint, way: Sequence[Record]) -> Side:
     runs = {each.run_id for each in way}
     rows = list(Effect.objects.filter(run__in=runs).select_related("taken_from").order_by("pk"))
     mine = [row for row in rows if execution_of(row) in executed]
-    told = fates(list(done_of(run, spec_of(checkpoint.plan), mine)))
+    told = fates(list(done_of(spec_of(checkpoint.plan), mine, Path.to(run.head) if run.head else Path([]))))
     return Side(letter, run, checkpoint, way, told)
 
 

@@ -27,8 +27,9 @@ def create(request: HttpRequest, run_id: int) -> HttpResponse:
         checkpoint = checkpoint_or_404(run, order.at)
         if not is_fragment(request):
             return rewinds.refused(request, run, reader, order)
-        context = {"run": run, "checkpoint": checkpoint} | orders.panel(run, checkpoint, reader, order)
-        return render(request, "runs/_options_live.html", context)
+        context = {"run": run, "checkpoint": checkpoint} | orders.panel(run, checkpoint, order)
+        part = "runs/_rewind.html" if "panel" in request.POST else "runs/_options_live.html"
+        return render(request, part, context)
     context = edit_context(run, order) if kind == "edit" else fork_context(run, order)
     template = "runs/_order_live.html" if is_fragment(request) else f"runs/{kind}.html"
     return render(request, template, context)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from django.contrib.auth.models import User
+from django.db.models import Q
 from django.http import Http404
 from django.urls import reverse
 
@@ -35,30 +35,39 @@ class Choice:
 
 def checkpoint_or_404(run: Run, seq: int) -> Checkpoint:
     """The run's checkpoint of that number, without its payload."""
-    found = Checkpoint.objects.filter(run=run, seq=seq).defer("payload").select_related("plan").first()
-    if found is None:
+    return with_parent_or_404(run, seq)[0]
+
+
+def with_parent_or_404(run: Run, seq: int) -> tuple[Checkpoint, Checkpoint | None]:
+    """The run's checkpoint of that number and the one that it follows, without their payloads."""
+    here = Checkpoint.objects.filter(run=run, seq=seq)
+    both = Checkpoint.objects.filter(Q(run=run, seq=seq) | Q(pk__in=here.values("parent")))
+    found = list(both.defer("payload").select_related("plan"))
+    checkpoint = next((each for each in found if (each.run_id, each.seq) == (run.pk, seq)), None)
+    if checkpoint is None:
         raise Http404("No such checkpoint")
-    return found
+    return checkpoint, next((each for each in found if each is not checkpoint), None)
 
 
-def inspector_context(run: Run, picked: Picked, reader: User, order: Order | None = None) -> dict[str, Any]:
+def inspector_context(run: Run, picked: Picked, *, allowed: bool, order: Order | None = None) -> dict[str, Any]:
     """For runs/_inspector.html: the checkpoint `picked.at`, or the newest one; `order` is what was typed there.
 
-    While a run is under way and the page follows its head, nothing is foretold: it would be another thing at once.
+    What a rewind would do is worked out where it is asked for by an `order` of somebody who is `allowed` to: it takes
+    the whole history. While a run is under way and the page follows its head, it would be another thing at once.
     """
     if not picked.at and not run.seq:
         return {"run": run, "checkpoint": None}
-    checkpoint = checkpoint_or_404(run, picked.at or run.seq)
+    checkpoint, parent = with_parent_or_404(run, picked.at or run.seq)
     follows = not picked.at and run.status in MOVING
     picked = replace(picked, at=checkpoint.seq)
-    against = _against(run, checkpoint, picked)
+    against = checkpoint_or_404(run, picked.to) if picked.to else parent
     if against is None:
         picked = replace(picked, view="state")
     context: dict[str, Any] = {
         "run": run,
         "checkpoint": checkpoint,
         "digest": brief(bytes(checkpoint.digest)),
-        "choices": list(_choices(run, checkpoint, picked)),
+        "choices": list(_choices(run, checkpoint, parent, picked)),
         "picked": picked,
         "against": against,
         "whole": reverse("checkpoint-value", args=[run.pk, checkpoint.seq]),
@@ -66,26 +75,27 @@ def inspector_context(run: Run, picked: Picked, reader: User, order: Order | Non
         "compare_hint": f"{max(checkpoint.seq - 1, 1)} or {run.pk}.{max(checkpoint.seq - 1, 1)}",
     }
     try:
-        context |= _contents(checkpoint, against if picked.view == "changes" else None)
+        lineage = run.lineage or run.pk
+        context |= _contents(checkpoint, against if picked.view == "changes" else None, lineage)
     except NotVerified as refused:
         return context | {"refused": refused}
-    if follows:
-        return context | {"follows": orders.allowed(run, reader)}
-    return context | orders.panel(run, checkpoint, reader, order)
+    if follows or not allowed:
+        return context | {"follows": allowed}
+    return context | (orders.panel(run, checkpoint, order) if order else {"may_order": True})
 
 
-def _contents(checkpoint: Checkpoint, against: Checkpoint | None) -> dict[str, Any]:
+def _contents(checkpoint: Checkpoint, against: Checkpoint | None, lineage: int) -> dict[str, Any]:
     """The state, or its difference to another's: only fields whose digests differ are compared. Raises NotVerified."""
-    shown = store.load_checkpoint(checkpoint.id)
+    shown = store.load_checkpoint(checkpoint.id, lineage=lineage)
     said: dict[str, Any] = {"size": size(shown.size)}
     if against is None:
         written = set(shown.state)
         if checkpoint.parent:
-            before = store.load_checkpoint(checkpoint.parent)
+            before = store.load_checkpoint(checkpoint.parent, lineage=lineage)
             written = {name for name, digest in shown.fields.items() if before.fields.get(name) != digest}
         notes = dict.fromkeys(written, "written here") if checkpoint.parent else {}
         return said | {"state": shown.state, "notes": notes, "open": written if len(written) <= 3 else set()}
-    before = store.load_checkpoint(against.id)
+    before = store.load_checkpoint(against.id, lineage=lineage)
     either = shown.fields.keys() | before.fields.keys()
     names = {name for name in either if shown.fields.get(name) != before.fields.get(name)}
     changed = patch.changes(
@@ -98,27 +108,16 @@ def _contents(checkpoint: Checkpoint, against: Checkpoint | None) -> dict[str, A
     return said | {"rows": rows[:ROWS], "more_rows": max(len(rows) - ROWS, 0), "same": len(shown.fields.keys() - names)}
 
 
-def _against(run: Run, checkpoint: Checkpoint, picked: Picked) -> Checkpoint | None:
-    """What the checkpoint is compared with: the one it follows, unless another of the run is named."""
-    if picked.to:
-        return checkpoint_or_404(run, picked.to)
-    if checkpoint.parent is None:
-        return None
-    return Checkpoint.objects.filter(pk=checkpoint.parent).defer("payload").first()
-
-
-def _choices(run: Run, checkpoint: Checkpoint, picked: Picked) -> list[Choice]:
+def _choices(run: Run, checkpoint: Checkpoint, parent: Checkpoint | None, picked: Picked) -> list[Choice]:
     """Difference to the one before, to the branch that a rewind left, and the whole state."""
     at = Picked(at=checkpoint.seq)
-    parents = Checkpoint.objects.filter(pk=checkpoint.parent) if checkpoint.parent else Checkpoint.objects.none()
-    parent = parents.values("seq", "run_id").first()
     choices = []
     if parent:
-        place = str(parent["seq"]) if parent["run_id"] == run.pk else f"its origin in R-{parent['run_id']}"
+        place = str(parent.seq) if parent.run_id == run.pk else f"its origin in R-{parent.run_id}"
         label = f"Difference to {place}"
         choices.append(Choice(label, at, picked.view == "changes" and not picked.to))
     left = checkpoint.seq - 1
-    if parent and parent["run_id"] == run.pk and parent["seq"] != left:
+    if parent and parent.run_id == run.pk and parent.seq != left:
         choices.append(Choice(f"Difference to {left}, the branch left", replace(at, to=left), picked.to == left))
     elif picked.to:
         choices.append(Choice(f"Difference to {picked.to}", picked, picked.view == "changes"))

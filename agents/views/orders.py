@@ -82,15 +82,13 @@ def run_to_order(request: HttpRequest, run_id: int) -> tuple[Run, User]:
     return run, reader
 
 
-def panel(run: Run, checkpoint: Checkpoint, reader: User, order: Order | None) -> dict[str, Any]:
-    """For runs/_rewind.html; nothing for those who may only look."""
-    if not allowed(run, reader):
-        return {}
-    to, why = (order.to, order.why) if order else (0, "")
+def panel(run: Run, checkpoint: Checkpoint, order: Order) -> dict[str, Any]:
+    """For runs/_rewind.html."""
     return {
         "may_order": True,
-        "options": options(run, checkpoint, to=to, why=why),
-        "why": why,
+        "asked": True,
+        "options": options(run, checkpoint, to=order.to, why=order.why),
+        "why": order.why,
         "reads_why": any(step.feedback for step in plan_at(checkpoint).steps),
     }
 

@@ -39,6 +39,6 @@ def refused(
     """The run's page with what was typed, and why nothing was done."""
     run.refresh_from_db()
     picked = Picked(at=order.at)
-    context = context_of(run, reader, picked) | inspector_context(run, picked, reader, order)
+    context = context_of(run, reader, picked) | inspector_context(run, picked, allowed=True, order=order)
     status = orders.status_of(refusal) if refusal else 200
     return render(request, "runs/run.html", context | orders.notice(refusal), status=status)

@@ -25,16 +25,17 @@ VIEWS = ("changes", "state")
 def picked_of(request: HttpRequest) -> Picked:
     """What the address asks for; anything that is no number reads as not asked."""
 
-    at, to, before = (number(request.GET.get(name, "")) for name in ("at", "to", "before"))
+    at, to, before, all = (number(request.GET.get(name, "")) for name in ("at", "to", "before", "all"))
     view = request.GET.get("view", "")
-    return Picked(at, view if view in VIEWS else "changes", to, before)
+    return Picked(at, view if view in VIEWS else "changes", to, before, min(all, 1))
 
 
 def context_of(run: Run, reader: User, picked: Picked) -> dict[str, Any]:
     """Everything on the run's page but the checkpoint."""
     scene = scene_of(run, reader, before=picked.before or None)
     context = head_context(scene, reader) | timeline_context(scene, picked)
-    context |= effects_context(scene, reader) | events_context(run)
+    context |= effects_context(scene, everything=bool(picked.all)) | events_context(run)
+    context["may_move"] = scene.may_move
     if scene.story.run.frozen and (seq := last_good(run.pk)):
         context["last_good"] = checkpoint_or_404(run, seq)
     return context
@@ -47,7 +48,8 @@ def page(request: HttpRequest, run_id: int) -> HttpResponse:
     run = run_or_404(request, run_id)
     picked = picked_of(request)
     reader = reader_of(request)
-    context = context_of(run, reader, picked) | inspector_context(run, picked, reader)
+    context = context_of(run, reader, picked)
+    context |= inspector_context(run, picked, allowed=context["may_move"])
     return render(request, "runs/run.html", context)
 
 
@@ -60,7 +62,7 @@ def timeline(request: HttpRequest, run_id: int) -> HttpResponse:
     reader = reader_of(request)
     context = context_of(run, reader, picked)
     if not request.GET.get("still"):
-        context |= inspector_context(run, picked, reader) | {"inspect": True}
+        context |= inspector_context(run, picked, allowed=context["may_move"]) | {"inspect": True}
     return render(request, "runs/_live.html", context | {"oob": True})
 
 
@@ -81,7 +83,8 @@ def verification(request: HttpRequest, run_id: int) -> HttpResponse:
         return render(request, "runs/_verification.html", {"run": run} | verified(run))
     picked = picked_of(request)
     reader = reader_of(request)
-    context = context_of(run, reader, picked) | inspector_context(run, picked, reader) | verified(run)
+    context = context_of(run, reader, picked) | verified(run)
+    context |= inspector_context(run, picked, allowed=context["may_move"])
     return render(request, "runs/run.html", context)
 
 

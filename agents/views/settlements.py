@@ -25,6 +25,6 @@ def create(request: HttpRequest, run_id: int) -> HttpResponse:
         rewinds.settle_now(run, by=reader)
     except RewindRefused as refusal:
         run.refresh_from_db()
-        context = context_of(run, reader, Picked()) | inspector_context(run, Picked(), reader)
+        context = context_of(run, reader, Picked()) | inspector_context(run, Picked(), allowed=True)
         return render(request, "runs/run.html", context | orders.notice(refusal), status=orders.status_of(refusal))
     return redirect("run", run.pk)

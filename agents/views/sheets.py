@@ -14,11 +14,12 @@ from agents.presentation.fates import fates
 from agents.presentation.happenings import Happening
 from approvals.preflight import sources as preflights
 from checkpoints.models import Event, Run
-from checkpoints.permissions import may
 from checkpoints.values import decode
 
-from .story import Scene, held, lineage_of, worked
+from .performed import landings
+from .story import Scene, held, worked
 
+EFFECTS = 40
 EVENTS = 12
 ALL_EVENTS = 1_000
 RESTING = (Run.Status.WAITING, Run.Status.QUEUED)  # what still has to resume
@@ -32,11 +33,12 @@ class Picked:
     view: str = "changes"
     to: int = 0
     before: int = 0
+    all: int = 0  # 1: every effect, not only the newest
 
     def query(self, **more: object) -> str:
         """The same choice as a query string, with `more` set over it; empty where all is default."""
         view = "" if self.view == "changes" else self.view
-        chosen = {"at": self.at, "view": view, "to": self.to, "before": self.before} | more
+        chosen = {"at": self.at, "view": view, "to": self.to, "before": self.before, "all": self.all} | more
         said = urlencode({name: value for name, value in chosen.items() if value})
         return f"?{said}" if said else ""
 
@@ -54,13 +56,13 @@ def head_context(scene: Scene, reader: User) -> dict[str, Any]:
         "reason": story.run.reason,
         "ended_by": story.run.ended_by,
         "starter": story.run.started_by,
-        "cells": [head.worked(took, held(story.gates, story.now), run.seq, reused), head.outside(story.effects)],
+        "cells": [head.worked(took, held(scene), run.seq, reused), head.outside(story.effects)],
         "gate": gate if gate and gate.visible else None,
         "frozen": story.run.frozen,
-        "may_cancel": run.status in Run.LIVE and may(reader, run.team_id, "checkpoints.rewind_run"),
+        "may_cancel": run.status in Run.LIVE and scene.may_move,
         "stays": effects.stays(story.effects),
         "undone_first": effects.undone_first(story.effects),
-        "lineage": lineage_of(run, reader),
+        "lineage": scene.lineage,
         "preflight": preflights.of_run(run) if run.status in RESTING else None,
     }
 
@@ -74,34 +76,36 @@ def timeline_context(scene: Scene, picked: Picked) -> dict[str, Any]:
         "timeline": drawn,
         "selected": selected,
         "picked": picked,
-        "live_query": picked.query(still=1) if picked.at or picked.before else "",
+        "live_query": picked.query(still=1) if picked.at or picked.before else picked.query(),
         "earlier": Picked(before=scene.first_seq).query() if scene.first_seq > 1 else "",
         "later": not scene.story.newest,
     }
 
 
-def effects_context(scene: Scene, reader: User) -> dict[str, Any]:
-    """For runs/_effects.html."""
+def effects_context(scene: Scene, *, everything: bool = False) -> dict[str, Any]:
+    """For runs/_effects.html: the newest of them, unless everything is asked for."""
     ahead = [step for step in scene.remaining() if step.kind == "effect"]
     under_way = {done.step for done in scene.story.effects if done.base == scene.story.run.head}
-    rows = effects.table(
-        fates(scene.story.effects, scene.story.reused()),
-        {place: saved.seq for place, saved in scene.story.landed().items()},
-        [step for step in ahead if step.name not in under_way],
-    )
+    told = fates(scene.story.effects, scene.story.reused())
+    drawn = told if everything else told[-EFFECTS:]
+    landed = {place: saved.seq for place, saved in scene.story.landed().items()}
+    landed |= landings(scene.run, [fate.effect for fate in drawn if (fate.effect.base, fate.effect.step) not in landed])
+    rows = effects.table(drawn, landed, [step for step in ahead if step.name not in under_way])
     settling = effects.settling(scene.story.effects)
-    may_settle = settling is not None and may(reader, scene.run.team_id, "checkpoints.rewind_run")
-    return {"run": scene.run, "effects": rows, "settling": settling, "may_settle": may_settle}
+    return {
+        "run": scene.run, "effects": rows, "effects_cut": len(told) if len(drawn) < len(told) else 0,
+        "settling": settling, "may_settle": settling is not None and scene.may_move,
+    }  # fmt: skip
 
 
 def events_context(run: Run, *, everything: bool = False) -> dict[str, Any]:
     """For runs/_events.html."""
     found = Event.objects.filter(run_id=run.pk).exclude(kind="checkpoint.saved")
     told = found if everything else found.exclude(kind__in=happenings.ROUTINE)
-    newest = told.select_related("words").order_by("-id")[: ALL_EVENTS if everything else EVENTS]
-    shown = [happening(event) for event in newest]
-    total = found.count()
-    return {"run": run, "events": shown, "event_total": total, "events_cut": len(shown) < total}
+    most = ALL_EVENTS if everything else EVENTS
+    newest = list(told.select_related("words").order_by("-id")[: most + 1])
+    shown = [happening(event) for event in newest[:most]]
+    return {"run": run, "events": shown, "events_cut": len(newest) > most or not everything}
 
 
 def happening(event: Event) -> Happening:

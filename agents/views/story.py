@@ -5,28 +5,32 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from uuid import UUID
 
 from django.contrib.auth.models import User
-from django.db.models import Count, Q, Sum
+from django.db.models import Count, F, Q, Sum
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from agents import unsettled
 from agents.history import Path
-from agents.models import Effect, Failure
-from agents.presentation.facts import Asked, Done, Failed, Forked, Planned, Said, Saved, Standing, Story
+from agents.models import Failure
+from agents.presentation.facts import Asked, Failed, Forked, Planned, Said, Saved, Standing, Story
 from approvals.models import Decision, Gate
 from approvals.presentation import outcomes
 from checkpoints import store
 from checkpoints.models import Checkpoint, Event, Note, Plan, Run
+from checkpoints.permissions import may
 from checkpoints.plans import PlanSpec, spec_of
 from checkpoints.values import decode
 
+from .performed import effects_of, execution_of
+
 KIN = 8  # other runs of a lineage that the head names
-WINDOW = 200  # checkpoints that one page of the timeline draws
+WINDOW = 40  # checkpoints that one page of the timeline draws
 FROZEN = "Integrity fault"  # how the runner begins the reason for which it froze a run
-ORDERED = ("run.rewound", "run.edited", "run.forked")  # events of the checkpoints that a person ordered
+ORDERS = ("rewind", "edit", "fork")  # kinds of the checkpoints that a person ordered
+ORDERED = ("run.rewound", "run.edited", "run.forked")  # their events
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,8 @@ class Scene:
     plan: PlanSpec
     story: Story
     first_seq: int  # of the window
+    lineage: Sequence[int]  # other runs, as far as the head names them
+    may_move: bool  # the reader may rewind, edit, fork, cancel and settle the run
 
     @property
     def gate(self) -> Asked | None:
@@ -55,25 +61,29 @@ def scene_of(run: Run, reader: User, *, before: int | None = None) -> Scene:
     """Gather what `reader` may know of `run`: the newest window of checkpoints, or the one below `before`."""
     plan = spec_of(run.plan)
     window = list(reversed(store.history(run, before_seq=before, limit=WINDOW)))
-    on_path = set(store.path(run))
+    path = Path.to(run.head) if run.head else Path([])
+    lineage = lineage_of(run, reader)
+    on_path = {place.id for place in path}
     story = Story(
         now=timezone.now(),
         run=standing(run),
         saved=tuple(saved_of(run, window)),
-        path=frozenset(each.id.hex for each in window if each.seq in on_path),
+        path=frozenset(each.id.hex for each in window if each.id in on_path),
         plan=tuple(Planned(step.name, step.kind, step.irreversible, step.undo, step.guarded) for step in plan.steps),
-        gates=tuple(gates_of(run, reader)),
-        failures=tuple(failures_of(run)),
-        effects=tuple(effects_of(run, plan)),
-        forks=tuple(forks_of(run, window, reader)),
+        gates=tuple(gates_of(run, reader, window)),
+        failures=tuple(failures_of(run, window)),
+        effects=tuple(effects_of(run, plan, path)),
+        forks=tuple(forks_of(run, window, reader)) if lineage else (),
         newest=not window or window[-1].seq == run.seq,
     )
-    return Scene(run, plan, story, window[0].seq if window else 0)
+    may_move = may(reader, run.team_id, "checkpoints.rewind_run")
+    return Scene(run, plan, story, window[0].seq if window else 0, lineage, may_move)
 
 
 def standing(run: Run) -> Standing:
     """Where the run is now."""
-    last = Event.objects.filter(run_id=run.pk, kind=f"run.{run.status}").order_by("-id").first()
+    ended = Event.objects.none() if run.status in Run.LIVE else Event.objects.filter(run_id=run.pk)
+    last = ended.filter(kind=f"run.{run.status}").order_by("-id").first()
     return Standing(
         status=run.status,
         head=run.head.hex if run.head else "",
@@ -132,9 +142,10 @@ def saved_of(run: Run, window: Sequence[Checkpoint]) -> Iterable[Saved]:
     words: dict[UUID, list[str]] = defaultdict(list)
     for note in Note.objects.filter(checkpoint__in=[each.id for each in window]).order_by("id"):
         words[note.checkpoint].append(bytes(note.text).decode(errors="replace"))
-    twins, by, versions = twins_of(run, window), orders_of(run), versions_of(run, window)
+    twins, versions = twins_of(run, window), versions_of(run, window)
+    by = orders_of(run) if any(each.kind in ORDERS for each in window) else {}
     for each in window:
-        ordered = each.kind in ("rewind", "edit", "fork")
+        ordered = each.kind in ORDERS
         yield Saved(
             id=each.id.hex,
             seq=each.seq,
@@ -152,11 +163,6 @@ def saved_of(run: Run, window: Sequence[Checkpoint]) -> Iterable[Saved]:
             why=" ".join(words[each.id]) if ordered else "",
             version=versions.get(each.plan_id, "") if each.kind == "upcast" else "",
         )
-
-
-def execution_of(row: Checkpoint | Effect) -> str:
-    """What was executed: step, input and occurrence. Empty for a checkpoint that is no execution."""
-    return "" if row.input_digest is None else f"{row.step}/{bytes(row.input_digest).hex()}/{row.occurrence}"
 
 
 def twins_of(run: Run, window: Sequence[Checkpoint]) -> dict[str, str]:
@@ -190,11 +196,18 @@ def versions_of(run: Run, window: Sequence[Checkpoint]) -> dict[int, str]:
     return dict(Plan.objects.filter(pk__in=plans).values_list("pk", "version"))
 
 
-def gates_of(run: Run, reader: User) -> Iterable[Asked]:
-    """The run's gates, oldest first, with what was said at each."""
-    visible = set(Gate.objects.visible_to(reader).filter(run=run).values_list("pk", flat=True))
-    gates = Gate.objects.filter(run=run).select_related("policy", "outcome").order_by("pk")
-    for gate in gates.prefetch_related("decisions__user"):
+def states_of(window: Sequence[Checkpoint]) -> set[UUID]:
+    """The states at which something may have happened that the window tells of: its own, and what it began from."""
+    return {each.id for each in window} | {each.parent for each in window if each.parent}
+
+
+def gates_of(run: Run, reader: User, window: Sequence[Checkpoint]) -> Iterable[Asked]:
+    """The open gates and those of the window, oldest first, with what was said at each."""
+    told = Gate.objects.filter(Q(status=Gate.Status.OPEN) | Q(checkpoint__in=states_of(window)), run=run)
+    gates = list(told.select_related("policy", "outcome").prefetch_related("decisions__user").order_by("pk"))
+    others = [gate.pk for gate in gates if gate.team_id != run.team_id]  # who sees a run sees the gates of its team
+    visible = set(Gate.objects.visible_to(reader).filter(pk__in=others).values_list("pk", flat=True)) if others else ()
+    for gate in gates:
         outcome = getattr(gate, "outcome", None)
         yield Asked(
             id=gate.pk,
@@ -213,7 +226,7 @@ def gates_of(run: Run, reader: User) -> Iterable[Asked]:
             answer=(outcome.answered or {}).get("choice", "") if outcome else "",
             answer_label=outcomes.chosen(gate, outcome) if outcome and outcome.answered else "",
             said=tuple(said_of(gate.decisions.all())),
-            visible=gate.pk in visible,
+            visible=gate.team_id == run.team_id or gate.pk in visible,
         )
 
 
@@ -224,47 +237,13 @@ def said_of(decisions: Iterable[Decision]) -> Iterable[Said]:
         yield Said(name, one.verdict, bytes(one.comment).decode(errors="replace"), one.counts)
 
 
-def failures_of(run: Run) -> Iterable[Failed]:
-    """The attempts that did not land, oldest first."""
-    for each in Failure.objects.filter(run=run).order_by("pk"):
+def failures_of(run: Run, window: Sequence[Checkpoint]) -> Iterable[Failed]:
+    """The attempts that did not land, oldest first, where the window tells of them."""
+    here = Q(base__in=states_of(window)) | Q(seq__in=[each.seq for each in window])
+    for each in Failure.objects.filter(here, run=run).order_by("pk"):
         told = bytes(each.traceback).decode(errors="replace")
         place = (each.validator, each.ring, each.seq, each.pk)
         yield Failed(each.base.hex, each.step, each.attempt, each.error, told, each.at, *place)
-
-
-def effects_of(run: Run, plan: PlanSpec) -> Iterable[Done]:
-    """The run's rows of the effect ledger, undos among them, in the order in which they were intended."""
-    return done_of(run, plan, list(Effect.objects.filter(run=run).select_related("taken_from").order_by("pk")))
-
-
-def done_of(run: Run, plan: PlanSpec, rows: Sequence[Effect]) -> Iterable[Done]:
-    """Rows of the ledger as facts; those that are off the path to the head of `run` are known as such."""
-    undo = {step.name: step.undo for step in plan.steps}
-    path = Path.to(run.head) if run.head and any(row.status in unsettled.OPEN for row in rows) else None
-    for each in rows:
-        yield Done(
-            step=each.step,
-            base=each.base.hex,
-            key=each.key,
-            status=each.status,
-            irreversible=each.irreversible,
-            undo=undo.get(each.step, ""),
-            error=each.error,
-            at=each.settled_at or each.intended_at,
-            id=each.pk,
-            execution=execution_of(each),
-            generation=each.generation,
-            undoes=each.undoes_id or 0,
-            unsettled=bool(path) and off_path(each, path),
-            again=each.again,
-            taken_from=f"R-{each.taken_from.run_id}" if each.taken_from else "",
-        )
-
-
-def off_path(row: Effect, path: Path | None) -> bool:
-    """Whether the run has left the effect behind, and nothing has settled it yet."""
-    known = path is not None and row.undoes_id is None and row.status in unsettled.OPEN
-    return known and path is not None and unsettled.abandoned(row, path)
 
 
 def forks_of(run: Run, window: Sequence[Checkpoint], reader: User) -> Iterable[Forked]:
@@ -283,6 +262,9 @@ def worked(run: Run) -> tuple[timedelta, int]:
     return timedelta(microseconds=found["total"] or 0), found["reused"]
 
 
-def held(gates: Iterable[Asked], now: datetime) -> timedelta:
+def held(scene: Scene) -> timedelta:
     """The time that the run stood at gates, open ones up to now."""
-    return sum(((gate.closed_at or now) - gate.opened_at for gate in gates), timedelta())
+    if scene.story.newest and scene.first_seq <= 1:
+        return sum(((gate.closed_at or scene.story.now) - gate.opened_at for gate in scene.story.gates), timedelta())
+    stood = Coalesce(F("closed_at"), scene.story.now) - F("opened_at")
+    return Gate.objects.filter(run=scene.run).aggregate(total=Sum(stood))["total"] or timedelta()

@@ -1,11 +1,12 @@
 // <hp-timeline>: j and k move along a run's checkpoints and show the one they come to beside the timeline. The
 // server draws the choice; this keeps the address true to it, and on a small screen goes to what was chosen. What
-// somebody begins to type about a checkpoint keeps the page at it, however far the run goes on meanwhile.
+// somebody asks or begins to type about a checkpoint keeps the page at it, however far the run goes on meanwhile.
 class Timeline extends HTMLElement {
   connectedCallback() {
     this.wide = matchMedia("(min-width: 68rem)");
     this.addEventListener("click", (event) => this.pick(event));
     this.addEventListener("input", (event) => this.stay(event.target.closest("#rewind")));
+    this.addEventListener("toggle", ({ target }) => this.stay(target.open && target.querySelector("#rewind-ask")), true);
     this.addEventListener("htmx:config:request", (event) => this.follow(event.detail.ctx));
     document.addEventListener("keydown", (event) => this.press(event));
   }

@@ -59,6 +59,14 @@ def ask(client: Client, run: Run, kind: str, **form: Any) -> str:
     return answer.content.decode()
 
 
+def panel_of(client: Client, run: Run, at: int) -> str:
+    """The run's page with what a rewind at a checkpoint would do, as it comes without a script."""
+    assert 'id="rewind-ask"' in page_of(client, f"/runs/{run.pk}/?at={at}")
+    answer = client.post(f"/runs/{run.pk}/impacts/", {"kind": "rewind", "at": at, "panel": 1})
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
 def order(client: Client, run: Run, noun: str, **form: Any) -> Any:
     """POST an order."""
     return client.post(f"/runs/{run.pk}/{noun}/", form)

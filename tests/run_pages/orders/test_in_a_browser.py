@@ -24,10 +24,16 @@ def open_page(new_page: NewPage, run: Run, address: str = "", **options: object)
     return page
 
 
+def open_panel(page: Page) -> None:
+    page.get_by_text("Rewind the run…").click()
+    expect(page.locator("#rewind")).to_be_visible()
+
+
 def test_a_rewind_is_shown_chosen_and_done(new_page: NewPage, ledger: str) -> None:
     run = booked(ledger)
     at, to = after(run, "book"), before(run, "book")
     page = open_page(new_page, run, f"?at={at}")
+    open_panel(page)
     expect(page.locator(".way:visible")).to_contain_text(f"If you rewind to checkpoint {to}")
     page.get_by_label("After book, keeping what it did").check()
     expect(page.locator(".way:visible")).to_contain_text(f"If you rewind to checkpoint {at}")
@@ -86,12 +92,27 @@ def test_what_is_half_typed_stays_while_the_run_goes_on(new_page: NewPage, ledge
     advance_to_rest(run)
     page = open_page(new_page, run)
     expect(page.locator("hp-live")).to_have_attribute("data-live", "on")
+    open_panel(page)
     page.get_by_label("Why").last.fill("Not yet sent")
     decide(run)
     advance_to_rest(run)
     expect(page.locator("#run-head")).to_contain_text("Completed")
     expect(page.get_by_label("Why").last).to_have_value("Not yet sent")
     expect(page.locator("#timeline")).to_contain_text("tell")
+
+
+def test_the_panel_stays_open_from_one_checkpoint_to_the_next(new_page: NewPage, ledger: str) -> None:
+    run = booked(ledger)
+    page = open_page(new_page, run)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if request.url.endswith("/impacts/") else None)
+    page.locator(f"#timeline a[href$='?at={after(run, 'book')}#inspect']").click()
+    expect(page.locator("#cp-title")).to_contain_text("after book")
+    assert asked == []
+    open_panel(page)
+    page.locator(f"#timeline a[href$='?at={after(run, 'plan')}#inspect']").click()
+    expect(page.get_by_label("After plan, keeping what it wrote")).to_be_visible()
+    assert len(asked) == 2
 
 
 def test_without_a_script_an_edit_is_shown_and_then_sent(new_page: NewPage, ledger: str) -> None:
@@ -109,6 +130,8 @@ def test_without_a_script_an_edit_is_shown_and_then_sent(new_page: NewPage, ledg
 def test_without_a_script_a_rewind_shows_only_the_way_that_is_chosen(new_page: NewPage, ledger: str) -> None:
     run = booked(ledger)
     page = open_page(new_page, run, f"?at={after(run, 'book')}", java_script_enabled=False)
+    page.get_by_text("Rewind the run…").click()
+    page.get_by_role("button", name="Show what it would do").click()
     assert page.locator(".way:visible").count() == 1
     page.get_by_label("After book, keeping").check()
     page.locator(COMMIT).click()
@@ -136,3 +159,6 @@ def test_the_pages_are_accessible_and_never_wider_than_the_screen(
         f"{root}comparisons/?a={last}&b={last + 2}",
     ):
         assert check(page, address, said) == []
+    page.goto(f"{root}?at={last}")
+    open_panel(page)
+    assert check(page, "", said) == []

@@ -9,7 +9,7 @@ from tests.factories import READER, make_policy, make_user, mira
 from tests.factories.people import permissions
 from tests.pages.clients import signed_in
 from tests.rewinds.moving import after, before, edit
-from tests.run_pages.orders.forms import ask, booked, hidden, member, order, page_of, said
+from tests.run_pages.orders.forms import ask, booked, hidden, member, order, page_of, panel_of, said
 
 
 def fresh(run: Run) -> Run:
@@ -18,7 +18,7 @@ def fresh(run: Run) -> Run:
 
 def test_a_checkpoint_offers_to_go_on_from_it_or_to_run_its_step_again(ledger: str) -> None:
     run = booked(ledger)
-    page = page_of(member(run), f"/runs/{run.pk}/?at={after(run, 'book')}")
+    page = panel_of(member(run), run, after(run, "book"))
     text = said(page)
     assert "After book , keeping what it did" in text
     assert "Before book , and run it again" in text
@@ -29,7 +29,7 @@ def test_a_checkpoint_offers_to_go_on_from_it_or_to_run_its_step_again(ledger: s
 
 def test_the_last_checkpoint_offers_only_to_run_its_step_again_and_asks_to_confirm_what_is_final(ledger: str) -> None:
     run = booked(ledger)
-    page = page_of(member(run), f"/runs/{run.pk}/?at={after(run, 'tell')}")
+    page = panel_of(member(run), run, after(run, "tell"))
     assert "After tell" not in said(page)
     assert f'name="confirm.{before(run, "tell")}"' in page
     assert "cannot be undone, and happens once more, under a new key" in said(page)
@@ -38,7 +38,7 @@ def test_the_last_checkpoint_offers_only_to_run_its_step_again_and_asks_to_confi
 def test_it_is_done_as_shown_with_the_reason_kept_and_read(ledger: str) -> None:
     run = booked(ledger)
     client, to = member(run), before(run, "plan")
-    form = hidden(page_of(client, f"/runs/{run.pk}/?at={after(run, 'plan')}"))
+    form = hidden(panel_of(client, run, after(run, "plan")))
     why = "One more guest."
     form |= hidden(ask(client, run, "rewind", to=to, at=after(run, "plan"), why=why))
     answer = order(client, run, "rewinds", **form, to=to, why=why)
@@ -68,7 +68,7 @@ def test_typing_a_reason_shows_what_it_changes_before_it_is_sent(ledger: str) ->
 def test_what_has_changed_since_it_was_shown_is_shown_anew_and_nothing_is_done(ledger: str) -> None:
     run = booked(ledger)
     client, to = member(run), before(run, "plan")
-    form = hidden(page_of(client, f"/runs/{run.pk}/?at={after(run, 'plan')}"))
+    form = hidden(panel_of(client, run, after(run, "plan")))
     edit(run, to, size=3)
     advance_to_rest(run)
     decide(run)
@@ -85,7 +85,7 @@ def test_what_has_changed_since_it_was_shown_is_shown_anew_and_nothing_is_done(l
 def test_what_cannot_be_undone_is_done_once_more_only_where_that_is_confirmed(ledger: str) -> None:
     run = booked(ledger)
     client, at, to = member(run), after(run, "tell"), before(run, "tell")
-    form = hidden(page_of(client, f"/runs/{run.pk}/?at={at}")) | {"to": to, "why": "They did not hear."}
+    form = hidden(panel_of(client, run, at)) | {"to": to, "why": "They did not hear."}
     answer = order(client, run, "rewinds", **form)
     page = answer.content.decode()
     assert answer.status_code in (409, 422)
@@ -117,9 +117,9 @@ def test_a_page_that_follows_a_moving_head_foretells_nothing_until_somebody_stay
     Run.objects.filter(pk=run.pk).update(status="running")
     client = member(run)
     page = page_of(client, f"/runs/{run.pk}/")
-    assert 'id="rewind"' not in page
+    assert 'id="rewind-ask"' not in page
     assert f"Stay at checkpoint {fresh(run).seq}" in said(page)
-    assert 'id="rewind"' in page_of(client, f"/runs/{run.pk}/?at=3")
+    assert 'id="rewind-ask"' in page_of(client, f"/runs/{run.pk}/?at=3")
 
 
 def test_without_a_script_the_impact_is_a_page_of_its_own(ledger: str) -> None:
@@ -146,7 +146,7 @@ def test_a_way_that_is_refused_says_so_before_it_is_ordered(ledger: str) -> None
     client = member(run)
     order(client, run, "settlements")
     advance_to_rest(run)
-    page = page_of(client, f"/runs/{run.pk}/?at={at}")
+    page = panel_of(client, run, at)
     assert "and that was undone since" in said(page)
     assert f"seen.{at}" not in hidden(page)
 
@@ -157,5 +157,5 @@ def test_the_gate_that_closes_and_the_approval_that_lapses_are_named(ledger: str
     run = advance_to_rest(make_run("booking", ledger=ledger, team=run.team))
     gate = open_gate(run)
     decide(run, by=mira(run.team))
-    text = said(page_of(member(run), f"/runs/{run.pk}/?at={after(run, 'plan')}"))
+    text = said(panel_of(member(run), run, after(run, "plan")))
     assert f"Closes gate {gate.pk}; what Mira Sandoval agreed to lapses" in text
