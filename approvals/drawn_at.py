@@ -6,23 +6,41 @@ that the page does not show, and nobody would ever tell it of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from inspect import iscoroutinefunction
+from typing import Any
 
+from asgiref.sync import sync_to_async
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponseBase
+from django.utils.decorators import sync_and_async_middleware
 
 from checkpoints import cursor
 
+Respond = Callable[[HttpRequest], Any]  # an HttpResponseBase, or an awaitable of one
 
-class DrawnAtMiddleware:
+
+@sync_and_async_middleware
+def middleware(get_response: Respond) -> Respond:
     """Sets `request.drawn_at` for whole pages of people who may be signed in; fragments start no feed."""
 
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self.get_response = get_response
+    def sync(request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
+        if _starts_a_feed(request):
+            _note(request)
+        return get_response(request)  # type: ignore[no-any-return]
 
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        """As Django's middleware is called."""
-        fragment = request.headers.get("HX-Request") == "true"
-        if settings.SESSION_COOKIE_NAME in request.COOKIES and request.accepts("text/html") and not fragment:
-            request.drawn_at = cursor.newest()  # type: ignore[attr-defined]
-        return self.get_response(request)
+    async def asynchronous(request: HttpRequest) -> HttpResponseBase:
+        if _starts_a_feed(request):
+            await sync_to_async(_note)(request)
+        return await get_response(request)  # type: ignore[no-any-return]
+
+    return asynchronous if iscoroutinefunction(get_response) else sync
+
+
+def _starts_a_feed(request: HttpRequest) -> bool:
+    fragment = request.headers.get("HX-Request") == "true"
+    return settings.SESSION_COOKIE_NAME in request.COOKIES and request.accepts("text/html") and not fragment
+
+
+def _note(request: HttpRequest) -> None:
+    request.drawn_at = cursor.newest()  # type: ignore[attr-defined]
