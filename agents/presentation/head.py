@@ -27,11 +27,12 @@ STATUS = {
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One ruled cell: its label, the fact, and a line below it."""
+    """One ruled cell: its label, the fact, a line below it, and where there is more."""
 
     label: str
     fact: str
     line: str = ""
+    place: str = ""  # the fragment of the page that tells more
 
 
 def status(run: Standing, gate: Asked | None) -> Mark:
@@ -104,7 +105,7 @@ def outside(effects: Sequence[Done]) -> Cell:
         return Cell("Outside world", "No effects", "nothing outside has changed")
     counts = Counter(_counted_as(done) for done in performed)
     parts = [f"{counts[name]} {word}" for name, word in OUTSIDE if counts[name]]
-    return Cell("Outside world", counted(len(performed), "effect"), ", ".join(parts))
+    return Cell("Outside world", counted(len(performed), "effect"), ", ".join(parts), "effects")
 
 
 def _counted_as(done: Done) -> str:

@@ -80,6 +80,7 @@ LEGEND = {
     "failed": "failed",
     "refused": "refused",
     "rejected": "rejected",
+    "rejected-ran": "left behind",
     "rewind": "rewind",
     "edit": "edit",
     "repair": "repair",

@@ -66,7 +66,7 @@ def build(story: Story) -> Timeline:
     told = [row for row, _ in pairs]
     for row, piece in zip(told, lay_out([node for _, node in pairs]), strict=True):
         row.piece = piece
-    shapes = {row.mark.shape.removeprefix("rejected-") for row in told}
+    shapes = {row.mark.shape for row in told}
     return Timeline(
         rows=told,
         lanes=width([row.piece for row in told]),

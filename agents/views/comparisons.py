@@ -97,7 +97,10 @@ def compared(a: Checkpoint, b: Checkpoint) -> dict[str, Any]:
     """For runs/comparison.html. 404 where the two are of different lineages."""
     found = parting(a, b)
     sides = [side("A", a, found.to_a), side("B", b, found.to_b)]
-    context = {"sides": sides, "ancestor": found.ancestor, "apart": lapse(a.at, b.at)}
+    on_the_way = [each.letter for each in sorted(sides, key=lambda side: len(side.steps))]
+    straight = bool(found.to_a) != bool(found.to_b)
+    context: dict[str, Any] = {"sides": sides, "ancestor": found.ancestor, "apart": lapse(a.at, b.at)}
+    context["before"] = on_the_way if straight else []
     try:
         return context | states(a, b)
     except NotVerified as refused:

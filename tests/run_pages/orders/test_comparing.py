@@ -26,7 +26,7 @@ def test_two_branches_of_a_run_part_where_it_was_edited(ledger: str) -> None:
     assert "size 1 2 changed" in text
     assert "3 review approved" in text
     assert "off the path, will be undone" in text
-    assert "No effects since they parted." in text
+    assert "No effects on this way." in text
 
 
 def test_a_fork_is_compared_with_its_origin_by_run_and_number(ledger: str) -> None:
@@ -42,7 +42,9 @@ def test_a_fork_is_compared_with_its_origin_by_run_and_number(ledger: str) -> No
 def test_a_checkpoint_is_compared_with_the_one_that_both_have(ledger: str) -> None:
     run = booked(ledger)
     text = said(page_of(member(run), comparison(run, 2, 3)))
-    assert "Nothing: they part here, so A is what both have." in text
+    assert "A is on the way to B, and was saved" in text
+    assert "On the way to B, so nothing leads here that does not lead there." in text
+    assert "They part" not in text
 
 
 def test_what_is_not_there_or_of_another_lineage_or_team_is_not_found(ledger: str) -> None:
