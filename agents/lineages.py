@@ -151,6 +151,7 @@ class Lineage:
             current=gate.run.plan_id == self.run.plan_id,
             fields=self._shown(gate),
             reads=self._read(gate),
+            choice=(outcome.answered or {}).get("choice", "") if outcome else "",
             about=self._about(gate),
         )
 

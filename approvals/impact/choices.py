@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
+from approvals.answering import GRANTING
 from checkpoints import digests
 from checkpoints.ops import DROP, apply
 from checkpoints.plans import PlanSpec, StepSpec, input_digest
@@ -128,15 +129,23 @@ def going_back(history: History, gate: GateFact, step: str, now: Saved, *, befor
 def _back(history: History, gate: GateFact, start: Execution, before: Saved) -> Target:
     """The run is sent back to where `start` started from, by a decision at the head."""
     path = list(history.head_path[: history.head_path.index(start)])
-    stood = {fact.id: fact.seq for fact in history.gates if fact.run == start.run}
+    on_path = [each for each in history.gates if each.id in history.head_gates and each.run == start.run]
+    stood = [each for each in on_path if each.seq < start.seq - 1]
     return replace(
         _at_head(history, gate, before),
         path=path,
-        gates=[id for id in history.head_gates if id in stood and stood[id] < start.seq - 1],
+        gates=[each.id for each in stood],
+        own=frozenset(each.step for each in stood if each.choice == DO_AGAIN and not _landed_since(each, path)),
         sent=len(path),
         branched=True,
         forced=True,
     )
+
+
+def _landed_since(gate: GateFact, path: Sequence[Execution]) -> bool:
+    """Whether the step that a gate asked about was executed after it."""
+    after = [each for each in path if each.run == gate.run and each.seq > gate.seq and each.kind in EXECUTED]
+    return any(each.step == gate.step for each in after)
 
 
 def answering(history: History, gate: GateFact, choice: str, now: Saved) -> Target | None:
@@ -157,7 +166,7 @@ def answering(history: History, gate: GateFact, choice: str, now: Saved) -> Targ
             forced=history.forced,
             own=history.own | {spec.name} if choice == DO_AGAIN else history.own,
             settled=dict.fromkeys(doubtful, status) if status else {},
-            grants=[GrantFact(effect=spec.name, fields=now_covered(spec, now))] if spec.guarded else [],
+            grants=[GrantFact(effect=spec.name, fields=now_covered(spec, now))] * (spec.guarded and choice in GRANTING),
         )
     if choice == SKIP:
         return replace(here, next_step=history.plan.next_after(spec.name))

@@ -119,6 +119,7 @@ class GateFact:
     current: bool = True
     fields: Fields | None = None
     reads: Fields | None = None  # the digests of what its step read; None where that is not known
+    choice: str = ""  # what was answered, where it asked a question
     about: int = 0  # the effect that was left behind and that it asks about; 0: none
 
 

@@ -155,7 +155,9 @@ def permit(walk: Walk, spec: StepSpec) -> Permit:
 def _last_gate(walk: Walk, spec: StepSpec, asking: list[str]) -> GateFact | None:
     """The newest gate on the path that could allow it, or that asked about it."""
     on_path = [gate for gate in walk.records.gates if gate.id in walk.target.gates]
-    found = [gate for gate in on_path if (gate.step == spec.name if gate.recovery else gate.step in asking)]
+    # An answer that lets nothing run is no word about permissions.
+    given = [gate for gate in on_path if gate.grants or not gate.recovery]
+    found = [gate for gate in given if (gate.step == spec.name if gate.recovery else gate.step in asking)]
     return max(found, key=lambda gate: gate.id, default=None)
 
 

@@ -23,14 +23,14 @@ from .random_plans import answer, make_engine, shake, wander
 BATCH = 50
 
 
-@pytest.mark.parametrize("first", range(0, 600, BATCH))
+@pytest.mark.parametrize("first", range(0, 750, BATCH))
 def test_what_is_foretold_of_a_rewind_an_edit_or_a_fork_comes_true(first: int) -> None:
     for seed in range(first, first + BATCH):
         with suppress(Endless):
             check(seed)
 
 
-@pytest.mark.parametrize("first", range(0, 600, BATCH))
+@pytest.mark.parametrize("first", range(0, 750, BATCH))
 def test_what_is_foretold_of_a_persons_word_at_a_gate_comes_true(first: int) -> None:
     for seed in range(first, first + BATCH):
         with suppress(Endless):

@@ -11,6 +11,7 @@ from approvals.impact import Verdict
 from checkpoints.models import Run
 from tests.agents.driving import advance_to_rest, answer, decide, make_run, open_gate
 from tests.factories import ann
+from tests.impact_property.moves import Answer
 
 from .moving import after, before, edit, fates, rewind
 from .test_attacks import left_open
@@ -65,3 +66,17 @@ def test_what_a_fork_took_over_is_foretold_to_stay(ledger: str) -> None:
     edit(run, 1, mode="skip", seen=told.digest())
     advance_to_rest(run)
     assert fates(run) == [("buy", "kept")]
+
+
+def test_an_order_to_do_it_once_more_is_no_permission(ledger: str) -> None:
+    """It was told to run, and the fork asked for a permission first."""
+    run = advance_to_rest(make_run("booking", ledger=ledger))
+    decide(run)
+    advance_to_rest(run)
+    fork: Run = forks.fork(run, at=before(run, "pay"), by=ann(run.team))
+    advance_to_rest(fork)
+    told = Answer("do_again").foretell(fork)
+    assert (told.asks, told.will) == ("review", ())
+    answer(fork, "do_again")
+    advance_to_rest(fork)
+    assert open_gate(fork).step == "review"

@@ -64,6 +64,7 @@ class Engine(Decided):
                 code_hash=bytes.fromhex(self.plan.step(gate.step).code_hash), kind=gate.kind,
                 grants=[GrantFact(effect=g.effect, used_by=g.used_by, fields=g.fields) for g in gate.grants],
                 execution=gate.execution, recovery=gate.recovery, fields=gate.shown,
+                choice=gate.choice,
             )
             for gate in self.gates
         ]  # fmt: skip

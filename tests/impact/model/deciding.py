@@ -112,7 +112,8 @@ class Decided(Runner):
             self._land(run, "reused", spec, origin.result[0], self._goes(spec, origin.result[1]))
             self.trace.append(("reused", spec.name))
             return
-        gate.grants = [Grant(spec.name, self._covered(spec.name, gate, head.fields))] if spec.guarded else []
+        gives = spec.guarded and gate.choice == "retry"
+        gate.grants = [Grant(spec.name, self._covered(spec.name, gate, head.fields))] if gives else []
         if gate.choice == "stop":
             run.ending = "failed"
         self._put(run, head.id, "recovery", spec.name, spec.name, head.state, head.fields)

@@ -185,7 +185,7 @@ class Runner(Store):
             gate
             for gate in self.gates
             if gate.run == run.id and gate.point in stood and gate.kind != "open"
-            and (gate.step == spec.name if gate.recovery else gate.step in asking)
+            and (gate.step == spec.name and gate.grants if gate.recovery else gate.step in asking)
         ]  # fmt: skip
         return found[-1] if found else None
 
