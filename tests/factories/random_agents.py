@@ -11,6 +11,7 @@ import importlib.util
 import random
 import sys
 import zlib
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agents import Agent
+from agents import Agent, EffectUnknown
 
 HEADER = '''"""Made by tests.factories.random_agents; seed {seed}."""
 
@@ -28,7 +29,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agents import Action, Agent, Append, Card, Done, Jump, Splice, effect, gate, step
+from agents import Action, Agent, Append, Card, Done, Jump, Precondition, Splice
+from agents import effect, gate, observation, step, validator
 from tests.factories.random_agents import WORLD, Box, mix
 
 
@@ -52,21 +54,47 @@ class Box(BaseModel):
 
 @dataclass
 class World:
-    """All that effects do, and what is looked at from outside."""
+    """All that effects do, what is looked at from outside, and what goes wrong: how often, by dice of its own."""
 
     weather: int = 0
     done: list[tuple[str, str]] = field(default_factory=list)  # (step, key)
     undone: list[tuple[str, str]] = field(default_factory=list)
+    dice: random.Random = field(default_factory=random.Random)
+    cut: float = 0.0  # effects and undos whose answer never arrives
+    drift: float = 0.0  # looks that find another world
+    turns: int = 0
+    strict: float = 0.0  # outputs that are refused, of a judged step
+    refused: Counter[str] = field(default_factory=Counter)  # step -> its outputs refused since one was accepted
 
     def do(self, step: str, key: str) -> None:
         """An effect."""
         self.done.append((step, key))
+        self._cut()
 
     def undo(self, step: str, key: str) -> None:
         """A compensation."""
         self.undone.append((step, key))
+        self._cut()
+
+    def _cut(self) -> None:
+        if self.dice.random() < self.cut:
+            raise EffectUnknown("the line was cut")
+
+    def look(self) -> int:
+        """What an approval may insist on."""
+        self.turns += self.dice.random() < self.drift
+        return self.turns
+
+    def judge(self, step: str) -> list[str]:
+        """What is said against an output; never more than the plan's rings and tries allow."""
+        if self.dice.random() >= self.strict or self.refused[step] >= MOST_REFUSED:
+            self.refused[step] = 0
+            return []
+        self.refused[step] += 1
+        return [f"not yet {self.dice.random()}"]
 
 
+MOST_REFUSED = 3
 WORLD = World()
 
 
@@ -91,6 +119,8 @@ class Knobs:
     world: float = 0.08
     lists: float = 0.15
     keyed: float = 0.3  # effects whose result has the key in it
+    judged: float = 0.0  # of the plain steps: those whose output may be refused
+    observing: float = 0.0  # of the gates that allow something: those that insist on what the world is like
     width: int = 8
     range: tuple[int, ...] = (2, 3, 5, 1000)
 
@@ -129,7 +159,8 @@ class Maker:
         fields += ["feedback: list[dict[str, Any]] = []"]
         fields += [f"{each}: {kind}" for each, kind in self.more.items()]
         lines = "\n".join(f"        {line}" for line in fields)
-        return HEADER.format(seed=self.seed, name=name, fields=lines) + "\n" + "\n".join(bodies)
+        looks = _method("observation", "outlook", "", ["return WORLD.look()"])
+        return HEADER.format(seed=self.seed, name=name, fields=lines) + "\n" + "\n".join([looks, *bodies])
 
     def _kind(self, number: int) -> str:
         if number == 0:
@@ -183,7 +214,15 @@ class Maker:
         elif roll < self.knobs.loops + self.knobs.jumps + self.knobs.ends:
             lines += [f"if v % {self.rng.randint(3, 9)} == 0:", f"    return Done({what})"]
         lines.append(f"return {what}")
-        return _method("step(reads_world=True)" if looks else "step", sketch.name, self._signature(reads), lines)
+        said = ["reads_world=True"] * looks
+        judged = bool(self.knobs.judged) and self.rng.random() < self.knobs.judged
+        rings = self.rng.randint(0, 2) if judged else 0
+        said += [f'validators=["judge_{sketch.name}"], rings={rings}, tries={3 - rings}'] * judged
+        text = _method(f"step({', '.join(said)})" if said else "step", sketch.name, self._signature(reads), lines)
+        judge = [f'return WORLD.judge("{sketch.name}")']
+        return text + (
+            "\n" + _method("validator", f"judge_{sketch.name}", self._signature(reads[:1]), judge) if judged else ""
+        )
 
     def _written(self, number: int, reads: list[str], value: str) -> str:
         roll = self.rng.random()
@@ -221,8 +260,13 @@ class Maker:
         said += [f'edits=["{box}"]'] * (self.rng.random() < 0.7)
         before = [each.name for each in self.sketches[:number] if each.kind == "step"]
         said += [f'on_reject="{self.rng.choice(before[-4:])}"'] * bool(before)
+        if self.knobs.observing and sketch.allows and self.rng.random() < self.knobs.observing:
+            said += ['observes=["outlook"]']
+            still = ', preconditions=[Precondition(id="p", label="{value}", observes="outlook", required=True)]'
+        else:
+            still = ""
         named = f', effect="{sketch.allows[0]}"' if sketch.allows and self.rng.random() < 0.6 else ""
-        card = f'return Card(title="{sketch.name}", actions=[Action(id="a", pointer="/{box}"{named})])'
+        card = f'return Card(title="{sketch.name}", actions=[Action(id="a", pointer="/{box}"{named})]{still})'
         lines = [card]
         if not sketch.allows and self.rng.random() < self.knobs.passing:
             lines = [f'if mix("{sketch.name}", {", ".join(reads)}) % 2:', "    return None", card]
@@ -237,7 +281,8 @@ class Maker:
 def _method(decorator: str, name: str, signature: str, lines: list[str]) -> str:
     head = [f"    @{decorator}"] if decorator else []
     body = [f"        {line}" for line in lines]
-    return "\n".join([*head, f"    def {name}(self, {signature}) -> Any:", f'        """{name}."""', *body, ""])
+    takes = f"self, {signature}" if signature else "self"
+    return "\n".join([*head, f"    def {name}({takes}) -> Any:", f'        """{name}."""', *body, ""])
 
 
 def load(folder: Path, seed: int, knobs: Knobs | None = None, *, name: str = "") -> type[Agent]:

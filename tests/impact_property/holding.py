@@ -10,7 +10,7 @@ from agents.models import Effect
 from approvals.impact import Impact
 from approvals.impact.result import Row, Verdict
 from approvals.models import Gate
-from checkpoints.models import Checkpoint, Run
+from checkpoints.models import Checkpoint, Event, Run
 
 RAN, STOOD = "ran", "stood"
 SURE = {Verdict.WILL: RAN, Verdict.STANDS: STOOD}
@@ -23,12 +23,16 @@ class Before:
 
     seq: int
     effects: dict[int, str]
+    open: frozenset[int] = frozenset()  # those that somebody left open
+    withheld: int = 0  # how often the world had drifted
 
     @classmethod
     def of(cls, run: Run) -> Before:
         """As they are now."""
         rows = Effect.objects.filter(run=run, undoes__isnull=True)
-        return cls(run.seq, dict(rows.values_list("pk", "status")))
+        withheld = Event.objects.filter(run_id=run.pk, kind="effect.withheld").count()
+        left = frozenset(row.pk for row in rows if row.left_open)
+        return cls(run.seq, {row.pk: row.status for row in rows}, left, withheld)
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,8 @@ class Horizon:
     asked: str
     recovery: bool
     ended: bool
+    repaired: bool  # the run went back to where a refused output was made of
+    withheld: bool  # the world was not what an effect was approved for
 
     @classmethod
     def of(cls, run: Run, before: Before, gate: Gate | None) -> Horizon:
@@ -48,16 +54,27 @@ class Horizon:
             (step, STOOD if kind == "reused" else RAN)
             for kind, step in rows.order_by("seq").values_list("kind", "step")
         ]
-        return cls(happened, gate.step if gate else "", bool(gate and gate.kind == "recovery"), gate is None)
+        repaired = Checkpoint.objects.filter(run=run, seq__gt=before.seq + 1, kind="repair").exists()
+        asked, recovery = gate.step if gate else "", bool(gate and gate.kind == "recovery")
+        withheld = Event.objects.filter(run_id=run.pk, kind="effect.withheld").count() > before.withheld
+        return cls(happened, asked, recovery, gate is None, repaired, withheld)
+
+    def failed(self) -> bool:
+        """Whether an output was refused to the last, or the world drifted: that is not foretold."""
+        return self.withheld or (self.recovery and self.repaired)
 
 
-def complaints(impact: Impact, before: Before, horizon: Horizon, run: Run) -> Iterator[str]:
-    """What was foretold and did not come true, and what happened and was not foretold."""
-    steps = [row for row in impact.ahead if not left_behind(row)]
+def complaints(impact: Impact, before: Before, horizon: Horizon, run: Run, *, said: str) -> Iterator[str]:
+    """What was foretold and did not come true, and what happened and was not foretold.
+
+    `said`: the step about which a question was answered, which may itself say what became of an effect, or end the run.
+    """
+    steps = [row for row in impact.ahead if not left_behind(row) and row.why != "told"]
     yield from _of_steps(steps, horizon)
-    yield from _of_the_end(impact, steps, horizon)
-    yield from _of_effects(impact, before, run)
-    if run.status == Run.Status.FAILED:
+    if not horizon.failed():
+        yield from _of_the_end(impact, steps, horizon)
+    yield from _of_effects(impact, before, run, said=said)
+    if run.status == Run.Status.FAILED and not said:
         yield f"the run failed: {run.reason}"
 
 
@@ -72,13 +89,13 @@ def _of_steps(steps: list[Row], horizon: Horizon) -> Iterator[str]:
         if row.verdict not in SURE or row.asks:
             break
         sure.append((row.step, SURE[row.verdict]))
-    if horizon.happened[: len(sure)] != sure:
+    if horizon.happened[: len(sure)] != sure and not (horizon.repaired or horizon.withheld):
         yield f"foretold {sure} first, but {horizon.happened[: len(sure)]}"
     happened = Counter(horizon.happened)
     named = Counter((row.step, SURE[row.verdict]) for row in steps if row.verdict in SURE and not row.asks)
     loose = {row.step for row in steps if row.verdict is Verdict.MAY}
     for (step, how), count in named.items():
-        if happened[step, how] < count and not _stopped_before(steps, horizon):
+        if happened[step, how] < count and not _stopped_before(steps, horizon) and not horizon.failed():
             yield f"{step} {how} {happened[step, how]} times, foretold {count}"
     for (step, how), count in happened.items():
         if step not in loose and count > named[step, how]:
@@ -101,21 +118,25 @@ def _of_the_end(impact: Impact, steps: list[Row], horizon: Horizon) -> Iterator[
         yield f"the run was to end, and {horizon.asked} asked"
 
 
-def _of_effects(impact: Impact, before: Before, run: Run) -> Iterator[str]:
+def _of_effects(impact: Impact, before: Before, run: Run, *, said: str) -> Iterator[str]:
     """Their fates at the end of the run, when everything that was left behind is settled."""
     rows = {row.effect: row for row in impact.ahead if row.effect and left_behind(row)}
-    standing = {row.effect for row in impact.stands if row.effect}
+    standing = {row.effect for row in impact.stands if row.effect and row.why != "told"}
+    asked = {row.step for row in impact.ahead if row.asks}
     for effect in Effect.objects.filter(run=run, undoes__isnull=True).order_by("pk"):
         was = before.effects.get(effect.pk)
         if was is None:
             continue
         row = rows.get(effect.pk)
         what = f"effect {effect.pk} of {effect.step}, {was} before and {effect.status} now"
-        if row is None and effect.status != was and not (was == "kept" and effect.status == "done"):
+        unclear = was in ("intended", "unknown") or effect.pk in before.open
+        settled = effect.step == said or (unclear and effect.step in asked)
+        stays = ("done", "kept", *(("failed", "unknown", "abandoned") if unclear else ()))  # perhaps never done
+        if row is None and effect.status != was and not (was == "kept" and effect.status == "done") and not settled:
             yield f"{what}, was not named"
         elif row is not None and row.verdict is Verdict.UNDONE and effect.status != "undone":
             yield f"{what}, was to be undone"
-        elif row is not None and row.verdict is Verdict.CANNOT and effect.status not in ("done", "kept"):
+        elif row is not None and row.verdict is Verdict.CANNOT and effect.status not in stays:
             yield f"{what}, was to stay as it is"
         if effect.pk in standing and (was not in ("done", "kept") or effect.status not in ("done", "kept")):
             yield f"{what}, was to stand"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,10 +17,10 @@ from approvals.models import Gate
 from checkpoints import actors, store
 from checkpoints.models import Checkpoint, Run
 from checkpoints.patch import Op
-from tests.agents.driving import advance, advance_to_rest, decide, open_gate
+from tests.agents.driving import advance, advance_to_rest, open_gate
 from tests.factories.random_agents import WORLD, Knobs, forget, load, random_input, random_value
 
-from .moves import Edit, Fork, Move, People, Rewind, Word, refused
+from .moves import Answer, Edit, Fork, Move, People, Rewind, Word, questions, refused
 
 MOST_ANSWERS = 80
 MOST_TRIES = 20
@@ -31,8 +32,14 @@ class Life:
     def __init__(self, agent: type[Agent], rng: random.Random, people: People) -> None:
         self.rng, self.people = rng, people
         WORLD.weather = rng.randrange(3)
+        WORLD.dice, WORLD.refused = random.Random(rng.random()), Counter()
+        self.calm()
         team = people.mover.groups.get()
         self.run = start_run(agent.name, random_input(rng), by=actors.SYSTEM, team=team)
+
+    def calm(self, *, strict: float = 0.0, cut: float = 0.0, drift: float = 0.0) -> None:
+        """How often an output is refused from now on, an effect's answer does not arrive, and the world is another."""
+        WORLD.strict, WORLD.cut, WORLD.drift = strict, cut, drift
 
     def live(self) -> None:
         """Go on to the end with all sorts of answers; now and then only to some gate, or to the middle of a slice."""
@@ -48,9 +55,17 @@ class Life:
 
     def go_to_the_end(self) -> None:
         """Approve whatever asks, until the run has ended."""
+        self.calm()
         self._go_on(MOST_ANSWERS, lambda: self._make(Word("approve")))
         if self.run.status == Run.Status.WAITING:
             raise AssertionError(f"{self.run} still asks after {MOST_ANSWERS} answers")
+
+    def come_to_a_gate(self) -> None:
+        """Move the run until it waits for people, as it often does after a move; not for ever."""
+        for _ in range(4):
+            self.move()
+            if self.go_to_a_gate():
+                return
 
     def move(self) -> None:
         """Somebody moves or forks the run, in a way that is not refused; a fork is what is looked at from then on."""
@@ -69,8 +84,8 @@ class Life:
 
     def random_move(self) -> Move:
         """A word where the run waits for one, or a move to any of its checkpoints, on whatever branch."""
-        if self.run.status == Run.Status.WAITING and open_gate(self.run).kind == "review" and self.rng.random() < 0.5:
-            return self.random_word(self.rng.random())
+        if self.run.status == Run.Status.WAITING and self.rng.random() < 0.75:
+            return self.random_word(self.rng.random()) if open_gate(self.run).kind == "review" else self.random_answer()
         places = list(Checkpoint.objects.filter(run=self.run).exclude(next_step="").values_list("seq", "id"))
         seq, id = self.rng.choice(places)
         feedback = self.rng.choice(["", "", "Look again"])
@@ -98,6 +113,11 @@ class Life:
             return Word("edit", {"a": {"n": value + (card.actions[0].arguments == {"n": value})}})
         return Word("approve")
 
+    def random_answer(self, *, stops: bool = True) -> Answer:
+        """What may be answered to a question; without `stops`, so that the run goes on."""
+        choices = [each["id"] for each in questions(open_gate(self.run))]
+        return Answer(self.rng.choice([each for each in choices if stops or each != recovery.STOP]))
+
     def _make(self, move: Move, seen: str = "") -> None:
         self.run = move.make(self.run, self.people, seen)
         self.run.refresh_from_db()
@@ -108,8 +128,7 @@ class Life:
             if self.run.status != Run.Status.WAITING:
                 return
             if open_gate(self.run).kind == "recovery":
-                choice = self.rng.choice([recovery.TAKE, recovery.TAKE, recovery.DO_AGAIN])
-                decide(self.run, "answer", by=self.people.reviewer, answer={"choice": choice})
+                self._make(self.random_answer(stops=False))
             else:
                 review()
             advance_to_rest(self.run)

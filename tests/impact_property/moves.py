@@ -10,7 +10,9 @@ from django.contrib.auth.models import User
 
 from agents import forks, impacts, rewinds
 from agents.errors import RewindRefused
+from approvals.cards import Choice
 from approvals.impact import Impact
+from approvals.models import Gate
 from approvals.presentation.foretold import Foretold
 from checkpoints import store
 from checkpoints.models import Run
@@ -109,6 +111,35 @@ class Word:
         digest = bytes(gate.standing().digest)
         gate.decide(by=people.reviewer, verdict=self.verdict, seen=digest, key=secrets.token_hex(8), **said)
         return run
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What somebody answers to the question at which the run waits."""
+
+    choice: str
+
+    def foretell(self, run: Run) -> Impact:
+        gate = open_gate(run)
+        told = Foretold(gate, gate.standing().card, store.load_checkpoint(gate.checkpoint), []).answer(self.choice)
+        assert told is not None
+        return told
+
+    def make(self, run: Run, people: People, seen: str) -> Run:
+        gate = open_gate(run)
+        choice = next(each for each in questions(gate) if each["id"] == self.choice)
+        fields = (choice.get("schema") or {}).get("properties", {})
+        value = dict.fromkeys(fields, "told") if choice.get("needs_value") else None
+        said = {"choice": self.choice, "value": value}
+        digest = bytes(gate.standing().digest)
+        gate.decide(by=people.reviewer, verdict="answer", seen=digest, key=secrets.token_hex(8), answer=said)
+        return run
+
+
+def questions(gate: Gate) -> list[Choice]:
+    """The answers that a gate offers."""
+    question = gate.asked.question
+    return list(question["choices"]) if question else []
 
 
 def refused(error: RewindRefused) -> bool:

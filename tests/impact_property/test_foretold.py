@@ -13,12 +13,13 @@ import pytest
 from agents.errors import RewindRefused
 from approvals.impact import Impact
 from checkpoints import verify
+from tests.agents.driving import open_gate
 from tests.factories import ann, bob, make_team
 from tests.factories.random_agents import Knobs
 
 from .holding import Before, Horizon, complaints
 from .living import MOST_TRIES, Life, born
-from .moves import Move, People, refused
+from .moves import Answer, Move, People, refused
 
 FIRST, _, LAST = os.environ.get("IMPACT_SEEDS", "0:72").partition(":")
 AT_ONCE = 6
@@ -27,7 +28,13 @@ KINDS = (
     Knobs(steps=(3, 8), effects=0.35, gates=0.2),
     Knobs(steps=(10, 20), jumps=0.0, loops=0.0, ends=0.0, gates=0.05, range=(2, 1000)),
     Knobs(steps=(5, 12), effects=0.5, loops=0.25, guarded=0.3, irreversible=0.1, range=(2, 3)),
+    Knobs(steps=(4, 10), effects=0.4, gates=0.15, judged=0.4, range=(2, 3)),
+    Knobs(steps=(3, 9), effects=0.5, gates=0.15, guarded=0.4, range=(2, 3)),
+    Knobs(steps=(4, 9), effects=0.45, gates=0.25, guarded=0.9, observing=0.8, range=(2, 3)),
 )
+STRICT = (0.0, 0.0, 0.0, 0.0, 0.5, 0.0, 0.0)  # of these kinds, how often an output is refused,
+CUT = (0.0, 0.0, 0.0, 0.0, 0.0, 0.3, 0.0)  # an answer does not arrive,
+DRIFT = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.3)  # and the world is not what it was
 
 
 @pytest.fixture(scope="module")
@@ -48,21 +55,27 @@ def test_what_the_impact_says_comes_true(first: int, people: People, tmp_path: P
 
 def tried(folder: Path, seed: int, people: People) -> list[str]:
     """One life, one move, and what was said of it that did not come true."""
-    with born(folder, seed, people, KINDS[seed % len(KINDS)]) as life:
+    kind = seed % len(KINDS)
+    with born(folder, seed, people, KINDS[kind]) as life:
+        life.calm(strict=STRICT[kind], cut=CUT[kind], drift=DRIFT[kind])
         life.live()
         for _ in range(life.rng.choice([0, 0, 1, 2])):
             life.move()
             life.live()
+        if life.rng.random() < 0.5:
+            life.come_to_a_gate()
+        life.calm(strict=STRICT[kind])  # what is foretold is foretold of a world that answers
         return moved(life)
 
 
 def moved(life: Life) -> list[str]:
     """Foretell a move, make it, let the run go on."""
     origin = life.run
-    before = Before.of(origin)
+    before, said = Before.of(origin), ""
     for _ in range(MOST_TRIES):
         move = life.random_move()
         impact = foretold(move, life)
+        said = open_gate(origin).step if isinstance(move, Answer) else ""
         made = life.made(move, seen=impact.digest() if impact else "")
         if made != (impact is not None):
             return [f"{move}: {'made, though its impact was refused' if made else 'refused'}"]
@@ -75,7 +88,7 @@ def moved(life: Life) -> list[str]:
     gate = life.go_to_a_gate()
     horizon = Horizon.of(life.run, before, gate)
     life.go_to_the_end()
-    found = list(complaints(impact, before, horizon, life.run))
+    found = list(complaints(impact, before, horizon, life.run, said=said))
     found += [str(problem) for problem in verify.verify_run(life.run)]
     return [f"{life.run}, {move}: {complaint}" for complaint in found]
 
