@@ -8,13 +8,11 @@ import pytest
 from django.contrib.auth.models import Group, User
 from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 
-from agents.views import story
 from checkpoints import actors, store
 from checkpoints.models import Checkpoint, Run
 from tests.factories import READER, REVIEWER, bob, decide, eve, make_team, make_user, mira
-from tests.run_pages.walks import ORDER, PROPOSAL, begin, held, sent_back
+from tests.run_pages.walks import ORDER, begin, held, sent_back
 
 
 def signed_in(user: User) -> Client:
@@ -202,45 +200,6 @@ def test_the_live_part_is_a_fragment_that_leaves_a_chosen_checkpoint_alone() -> 
     assert 'id="inspect"' not in stays
     assert f'hx-get="/runs/{run.pk}/timeline/?at=2&amp;still=1"' in stays
     assert re.search(r'<li class="cp"[^>]*aria-current="true"[^>]*>.*?\?at=2#', stays, re.S)
-
-
-def test_a_long_run_is_told_in_windows() -> None:
-    team = make_team()
-    walk = begin(team)
-    for _ in range(story.WINDOW + 5):
-        walk.save("find_order", {"mailed": True}, "find_order", took=0)
-    client = signed_in(bob(team))
-    newest = client.get(f"/runs/{walk.run.pk}/").content.decode()
-    assert newest.count("data-pick") == story.WINDOW + 2
-    assert "?before=7" in newest
-    older = client.get(f"/runs/{walk.run.pk}/?before=7").content.decode()
-    assert f'href="/runs/{walk.run.pk}/?at=1#inspect"' in older
-    assert "not yet" not in text_of(older)
-
-
-def test_a_page_asks_the_database_no_more_of_a_long_run() -> None:
-    team = make_team()
-    client = signed_in(bob(team))
-    asked = []
-    for turns in (1, story.WINDOW):
-        walk = begin(team)
-        for turn in range(turns):
-            walk.save("propose", {"proposal": PROPOSAL | {"note": f"turn {turn}"}}, "pay", notes=["As asked."])
-            walk.effect("pay", input_digest=turn.to_bytes(32))
-            walk.save("pay", {"payment": {"id": f"p{turn}"}}, "propose")
-        run = walk.release("queued")
-        with CaptureQueriesContext(connection) as queries:
-            page = client.get(f"/runs/{run.pk}/").content.decode()
-        asked.append(len(queries))
-    assert max(asked) <= 20, asked
-    assert f"the newest of {story.WINDOW}" not in text_of(page)  # as many as are drawn
-    walk.go_on()
-    walk.effect("pay", input_digest=b"\1" * 32)
-    run = walk.release("queued")
-    assert f"the newest of {story.WINDOW + 1}" in text_of(client.get(f"/runs/{run.pk}/").content.decode())
-    everything = client.get(f"/runs/{run.pk}/?all=1").content.decode()
-    assert everything.count('<tr data-status="done"') == story.WINDOW + 1
-    assert f'<td><a href="/runs/{run.pk}/?at=3#inspect">3</a></td>' in everything
 
 
 def test_a_fork_and_its_origin_name_each_other() -> None:

@@ -205,7 +205,14 @@ def test_a_window_of_older_checkpoints_tells_nothing_of_what_is_ahead() -> None:
 
 def test_the_legend_explains_only_marks_that_occur() -> None:
     assert [sign.word for sign in timeline.build(COMPLETED).legend] == ["ran"]
-    assert [sign.word for sign in timeline.build(BACK).legend] == ["ran", "rejected", "left behind", "rewind", "held", "not yet"]
+    assert [sign.word for sign in timeline.build(BACK).legend] == [
+        "ran",
+        "rejected",
+        "left behind",
+        "rewind",
+        "held",
+        "not yet",
+    ]
 
 
 def test_branches_are_counted() -> None:
