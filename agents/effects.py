@@ -10,12 +10,10 @@ Locks go one way, or two workers wait for each other: the effect's row, then a g
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import structlog
 from django.db import transaction
 
-from checkpoints import actors, claims, digests, ledger
+from checkpoints import claims, digests, ledger
 from checkpoints.errors import Fenced
 from checkpoints.plans import StepSpec
 
@@ -29,6 +27,7 @@ from . import (
     policies,
     readback,
     recovery,
+    reports,
     settling,
     steps,
     takeovers,
@@ -90,11 +89,6 @@ def newest(slice: Slice, spec: StepSpec) -> Effect | None:
     return mine.order_by("-generation").first()
 
 
-def in_doubt(slice: Slice, spec: StepSpec) -> bool:
-    """Whether nobody knows yet what became of one of this step's effects, or of its undo."""
-    return Effect.objects.filter(run_id=slice.run.pk, step=spec.name, status__in=unsettled.IN_DOUBT).exists()
-
-
 def _generation(slice: Slice, spec: StepSpec) -> int:
     row = newest(slice, spec)
     return 0 if row is None else row.generation + 1
@@ -139,7 +133,9 @@ def adopt(slice: Slice, spec: StepSpec, row: Effect) -> bool:
     kind = "step" if unsettled.awaited(row, slice.path) else "reused"
     with transaction.atomic():
         row.adopted(by=slice.by)
-        return slice.executed(spec, output.writes, output.goto, took=0.0, notes=[note], kind=kind)
+        going = slice.executed(spec, output.writes, output.goto, took=0.0, notes=[note], kind=kind)
+        row.landed(slice.snapshot.id)
+    return going
 
 
 def reopen(slice: Slice, spec: StepSpec, reason: NotGranted) -> bool:
@@ -203,8 +199,9 @@ def _send(slice: Slice, spec: StepSpec, row: Effect, *, doubt: str = "") -> bool
         with transaction.atomic():
             row.done(outputs.packed(output), by=slice.by)
             going = slice.executed(spec, output.writes, output.goto, took=returned.took, notes=returned.notes)
+            row.landed(slice.snapshot.id)
     except Fenced:
-        report(row, outputs.packed(output))
+        reports.done(row, outputs.packed(output))
         raise
     except steps.USELESS_TO_REPEAT as error:
         unusable = EffectUnknown(f"It ran, but what it returned cannot be saved: {error}")
@@ -237,54 +234,9 @@ def _not_done(
                 recovery.unknown(slice, spec, row, str(end))
     except Fenced:
         if failed:
-            report_failed(row, str(end))
+            reports.failed(row, str(end))
         raise
     return False
-
-
-def report(row: Effect, result: object) -> None:
-    """A worker that was fenced after its effect was done: no checkpoint, but its word settles the row.
-
-    Also where the same key was sent again since and nobody knows how that ended: under one key it happens once.
-    """
-    mine = row.token
-
-    def settle() -> None:
-        row.refresh_from_db(from_queryset=Effect.objects.select_for_update())
-        if row.status == Status.INTENDED and row.token != mine:
-            raise Fenced  # a newer worker is at it, and will tell
-        row.done(result, by=actors.SYSTEM)
-
-    _reported(row, settle, Status.DONE, "The worker reported that it happened.")
-
-
-def report_failed(row: Effect, error: str) -> None:
-    """The same of an effect that provably did not happen."""
-    told = "The worker reported that it did not happen."
-    _reported(row, lambda: row.failed(error, by=actors.SYSTEM), Status.FAILED, told)
-
-
-def _reported(row: Effect, settle: Callable[[], None], said: str, reason: str) -> None:
-    """It answers whoever was asked what became of the effect, so that question is withdrawn."""
-    try:
-        with transaction.atomic():
-            settle()
-            recovery.answered_elsewhere(row, reason)
-    except Fenced:
-        row.refresh_from_db()
-        _contradicted(row, said)
-
-
-def _contradicted(row: Effect, said: str) -> None:
-    """Somebody settled it before its worker came back: kept for people, where the two do not agree."""
-    still = unsettled.IN_DOUBT
-    agrees = (
-        (*unsettled.LANDED, Status.UNDONE, *still) if said == Status.DONE else (Status.FAILED, Status.ABANDONED, *still)
-    )
-    log.info("effect.reported_late", run=row.run_id, step=row.step, key=row.key, said=said, status=row.status)
-    if row.status not in agrees or row.left_open:
-        data = {"effect": row.pk, "step": row.step, "key": row.key, "said": said, "status": row.status}
-        ledger.record("effect.contradicted", subject=row.subject, run=row.run, by=actors.SYSTEM, data=data)
 
 
 def _takes_key(slice: Slice, spec: StepSpec) -> bool:

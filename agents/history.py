@@ -7,7 +7,7 @@ rewind is no part of it; a fork's path begins in the run that it was forked from
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
@@ -50,8 +50,10 @@ class Path:
 
     places: list[Place]
     counts: Counter[tuple[str, bytes | None]] = field(default_factory=Counter)
+    ids: set[UUID] = field(default_factory=set)
 
     def __post_init__(self) -> None:
+        self.ids = {place.id for place in self.places}
         self.counts = Counter((place.step, place.input_digest) for place in self.places)
 
     @classmethod
@@ -69,6 +71,7 @@ class Path:
     def add(self, place: Place) -> None:
         """Extend the path by the checkpoint that was just saved on it."""
         self.places.append(place)
+        self.ids.add(place.id)
         self.counts[place.step, place.input_digest] += 1
 
     def occurrences(self, step: str, input_digest: bytes) -> int:
@@ -79,14 +82,9 @@ class Path:
         """How often this step was executed, on whatever input."""
         return sum(1 for place in self.places if place.step == step and place.kind in EXECUTED)
 
-    def holds(self, step: str, input_digest: bytes, occurrence: int) -> bool:
-        """Whether this very execution landed on the path."""
-        wanted = (step, input_digest, occurrence)
-        return any(
-            (place.step, place.input_digest, place.occurrence) == wanted
-            for place in self.places
-            if place.kind in EXECUTED
-        )
+    def holds(self, checkpoints: Iterable[UUID]) -> bool:
+        """Whether one of these is on the path."""
+        return not self.ids.isdisjoint(checkpoints)
 
     def after(self, checkpoint: UUID) -> list[Place] | None:
         """The places that follow a checkpoint; None where it is not on the path."""

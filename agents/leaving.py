@@ -7,8 +7,18 @@ from checkpoints.models import Hold, Run
 from checkpoints.plans import StepSpec
 
 from . import unsettled
-from .history import EXECUTED, Path, Place
+from .history import Path, Place
 from .models import Effect
+
+
+def lock(run: Run) -> None:
+    """Lock the run's rows of the effect ledger, before gates and the run: whoever changes several does this first."""
+    list(Effect.objects.select_for_update().filter(run=run).order_by("pk").values_list("pk"))
+
+
+def drop_orders(run: Run) -> None:
+    """What a person ordered to be done again, and then moved the run before it was, is no order any more."""
+    Effect.objects.filter(run=run, again=True).update(again=False)
 
 
 def hold(run: Run, path: Path, *, by: Actor) -> list[Effect]:
@@ -31,10 +41,10 @@ def gone(run: Run, path: Path) -> tuple[Effect, Place] | None:
     """The first effect of `path` that was taken back since, or is being, and where it landed; None where all stand."""
     kin = Run.objects.of_lineage(run.lineage or run.pk)
     rows = Effect.objects.filter(run__in=kin, undoes__isnull=True).order_by("pk").prefetch_related("undos")
-    newest = {(row.run_id, row.step, bytes(row.input_digest), row.occurrence): row for row in rows}
+    landed = {checkpoint: row for row in rows for checkpoint in row.landings}
     for place in path:
-        row = newest.get((place.run_id, place.step, place.input_digest or b"", place.occurrence))
-        if row is not None and place.kind in EXECUTED and _taken_back(row):
+        row = landed.get(place.id)
+        if row is not None and _taken_back(row):
             return row, place
     return None
 
@@ -44,15 +54,10 @@ def _taken_back(row: Effect) -> bool:
 
 
 def take_up(run: Run, path: Path, *, by: Actor) -> None:
-    """Effects that had been left as they are, or were to be done again, stand where the run goes back to after them.
-
-    The newest of each alone: one that another took the place of is not on the path.
-    """
-    rows = Effect.objects.filter(run=run, undoes__isnull=True).order_by("pk").select_related("run")
-    newest = {(row.step, bytes(row.input_digest), row.occurrence): row for row in rows}
-    for execution, row in newest.items():
+    """Effects that had been left as they are, or were to be done again, stand where the run goes back to after them."""
+    for row in Effect.objects.filter(run=run, undoes__isnull=True).order_by("pk").select_related("run"):
         off = row.status == Effect.Status.KEPT and not row.left_open
-        if (off or (row.again and row.status == Effect.Status.DONE)) and path.holds(*execution):
+        if (off or (row.again and row.status == Effect.Status.DONE)) and path.holds(row.landings):
             row.adopted(by=by)
 
 
@@ -61,3 +66,15 @@ def done_at(run_id: int, step: str, input_digest: bytes, occurrence: int) -> Eff
     rows = Effect.objects.filter(run_id=run_id, undoes__isnull=True, step=step, input_digest=input_digest)
     row = rows.filter(occurrence=occurrence).order_by("-generation").first()
     return row if row is not None and row.adoptable else None
+
+
+def stood_on(row: Effect) -> bool:
+    """Whether a fork stands on this effect, so that undoing it would pull that away.
+
+    It took the result over, or began after it was done and has it in its state.
+    """
+    if Effect.objects.filter(taken_from=row, status__in=unsettled.LANDED).exists():
+        return True
+    forks = Run.objects.of_lineage(row.run.lineage or row.run_id).exclude(pk=row.run_id)
+    starts = forks.filter(forked_from__isnull=False).values_list("forked_from", flat=True)
+    return any(start and Path.to(start).holds(row.landings) for start in starts)

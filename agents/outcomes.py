@@ -13,7 +13,20 @@ from checkpoints.actors import SYSTEM, Actor
 from checkpoints.errors import ValueRefused
 from checkpoints.plans import StepSpec
 
-from . import agreed, crash, effects, leaving, outputs, recovery, repairs, settling, steps, takeovers
+from . import (
+    agreed,
+    crash,
+    effects,
+    leaving,
+    outputs,
+    recovery,
+    repairs,
+    reports,
+    settling,
+    steps,
+    takeovers,
+    unsettled,
+)
 from .errors import OutputRefused, StepFailed
 from .feedback import appended
 from .history import EXECUTED
@@ -92,6 +105,7 @@ def _send_back(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome, told:
         return slice.save("gate", spec, told | feedback, back_to, by=by, slice_over=False)
     target = store.load_checkpoint(before)
     with transaction.atomic():
+        leaving.lock(slice.run)
         slice.save("gate", spec, told, back_to, by=by, slice_over=False)
         slice.rewind(target, spec, told | feedback, back_to=back_to, by=by)
         leaving.hold(slice.run, slice.path, by=by)
@@ -110,8 +124,11 @@ def _feedback(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> dic
 def _recover(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
     answer = outcome.answered or {}
     choice = answer.get("choice")
-    if choice in recovery.ABOUT_LEFT:  # first: the same effect may be one that the run would adopt from here
+    # First what is about an effect that was left behind: it may be one that the run would adopt from here.
+    if choice in recovery.ABOUT_LEFT:
         return _left(slice, spec, gate, outcome, answer)
+    if _asks_about_left(gate):
+        return _unanswered(slice, spec, gate, outcome)
     effect = effects.newest(slice, spec) if spec.kind == "effect" else None
     if effect is not None and effect.status == Effect.Status.DONE and not effect.again:
         return _aside(slice, spec, outcome)  # a late report settled it: the step, where it is to come, adopts it
@@ -120,14 +137,15 @@ def _recover(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool
     if choice == recovery.ACCEPT:
         return repairs.accept(slice, spec, outcome, by=_who(outcome))
     if choice == recovery.TAKE:
-        return takeovers.take(slice, spec, by=_who(outcome))
+        return takeovers.take(slice, spec, recovery.about(gate), by=_who(outcome))
     if choice == recovery.SKIP:
         return slice.save("recovery", spec, {}, slice.plan.next_after(spec.name), counts=False, by=_who(outcome))
     if choice in (recovery.RETRY, recovery.NOT_HAPPENED, recovery.AGAIN, recovery.DO_AGAIN):
         return _retry(slice, spec, outcome, effect, choice)
-    if outcome.kind == Kind.WITHDRAWN and not effects.in_doubt(slice, spec):
+    asked = Effect.objects.filter(run=slice.run, key=recovery.about(gate)).first()
+    if outcome.kind == Kind.WITHDRAWN and asked is not None and asked.status not in unsettled.IN_DOUBT:
         return _aside(slice, spec, outcome)  # a late report answered it
-    return _stop(slice, spec, gate, outcome)
+    return _stop(slice, spec, outcome)
 
 
 def _left(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome, answer: dict[str, Any]) -> bool:
@@ -135,14 +153,33 @@ def _left(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome, answer: di
     by = _who(outcome)
     try:
         with transaction.atomic():
-            about = gate.asked.question
-            key = about.get("effect", "") if about else ""
-            settling.answered(slice, spec, key, answer["choice"], answer.get("value"), by=by)
+            settling.answered(slice, spec, recovery.about(gate), answer["choice"], answer.get("value"), by=by)
             return _aside(slice, spec, outcome)
     except (ValueRefused, OutputRefused) as error:
         with transaction.atomic():
             steps.keep(slice, spec, StepFailed(f"The result that was given does not fit: {error}"))
             return _aside(slice, spec, outcome)
+
+
+def _asks_about_left(gate: Gate) -> bool:
+    choices = gate.asked.question["choices"] if gate.asked.question else []
+    return any(each["id"] in recovery.ABOUT_LEFT for each in choices)
+
+
+def _unanswered(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
+    """Nobody said what became of an effect that was left behind: a late report did, or else the run ends unsettled.
+
+    Where the run was cancelled meanwhile, that one stays as it is, and the others are settled.
+    """
+    row = Effect.objects.select_related("run").get(run=slice.run, key=recovery.about(gate))
+    if not settling.open_of(row):
+        return _aside(slice, spec, outcome)
+    if outcome.kind == Kind.WITHDRAWN and slice.run.ending == "cancelled":
+        choice = recovery.LEFT_OPEN if row.status == Effect.Status.UNKNOWN else recovery.KEEP
+        with transaction.atomic():
+            settling.answered(slice, spec, row.key, choice, None, by=_who(outcome))
+            return _aside(slice, spec, outcome)
+    return _stop(slice, spec, outcome, leave=True)
 
 
 def _aside(slice: Slice, spec: StepSpec, outcome: Outcome) -> bool:
@@ -167,30 +204,45 @@ def _retry(
 
 
 def _happened(slice: Slice, spec: StepSpec, effect: Effect, outcome: Outcome, value: Any) -> bool:
-    """Record the result that a person read at the provider; one that does not fit is asked for again."""
+    """Record the result that a person read at the provider; one that does not fit is asked for again.
+
+    So is what its worker denied before this was applied: one of the two is wrong.
+    """
     by = _who(outcome)
+    if effect.status != Effect.Status.UNKNOWN:
+        with transaction.atomic():
+            reports.contradicted(effect, Effect.Status.DONE)
+            slice.save("recovery", spec, {}, spec.name, counts=False, by=by, slice_over=False)
+            who = outcome.by_name or outcome.by
+            recovery.quarantine(
+                slice, spec, f"{who} said that it happened; its worker, that it did not: {effect.error}"
+            )
+        return False
     try:
         output = outputs.told(slice.agent, spec, value)
         with transaction.atomic():
             effect.done(outputs.packed(output), by=by)
-            return slice.save("step", spec, output.writes, slice.plan.next_after(spec.name), by=by, slice_over=False)
+            next_step = slice.plan.next_after(spec.name)
+            going = slice.save("step", spec, output.writes, next_step, by=by, slice_over=False)
+            effect.landed(slice.snapshot.id)
+            return going
     except (ValueRefused, OutputRefused) as error:
         with transaction.atomic():
             steps.keep(slice, spec, StepFailed(f"The result that was given does not fit: {error}"))
             return slice.save("recovery", spec, {}, spec.name, counts=False, by=by, slice_over=False)
 
 
-def _stop(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
+def _stop(slice: Slice, spec: StepSpec, outcome: Outcome, *, leave: bool = False) -> bool:
+    """End the run; `leave`: settling is what nobody answered about, so that nothing more is settled."""
     by = _who(outcome)
     who = outcome.by_name or outcome.by
     reason = f"{spec.name} failed; stopped by {who}"
     if outcome.kind in (Kind.EXPIRED, Kind.WITHDRAWN):
         reason = f"{spec.name} failed; {_why_ended(outcome)}"
-    choices = gate.asked.question["choices"] if gate.asked.question else []
-    leave = any(each["id"] in recovery.ABOUT_LEFT for each in choices)  # settling is what nobody answered about
-    if leave:
-        reason = f"{spec.name} is not settled; {_why_ended(outcome)}"
     end = "failed"
+    if leave:  # its work is what it was; that this is not settled is said beside it
+        reason = f"{spec.name} is not settled; {_why_ended(outcome)}"
+        end = slice.run.ending if slice.run.ending not in ("", settling.NOW) else end
     if slice.run.ending == "cancelled":  # that withdrew the question, and is how the run ends
         end, reason = slice.run.ending, slice.run.ending_reason
         by = Actor(slice.run.ending_by, slice.run.ending_by_name)

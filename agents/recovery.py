@@ -80,7 +80,8 @@ def unknown(slice: Slice, spec: StepSpec, effect: Effect, error: str) -> None:
     reasons = [f"If {spec.name} happened and is done again, it happens twice"]
     if spec.idempotent:
         reasons = [f"{spec.name} may have happened already"]
-    _ask(slice, spec, f"Did {spec.name} happen?", error, text, choices, risk="high", reasons=reasons)
+    title = f"Did {spec.name} happen?"
+    _ask(slice, spec, title, error, text, choices, risk="high", reasons=reasons, about=effect.key)
 
 
 def abandoned(slice: Slice, spec: StepSpec, effect: Effect) -> None:
@@ -118,23 +119,33 @@ def answered_elsewhere(row: Effect, reason: str) -> None:
     """Withdraw what is asked about an effect, because its worker has told; in the caller's transaction."""
     asking = Gate.objects.open().filter(run=row.run, step=row.step, kind=Gate.Kind.RECOVERY)
     for gate in list(asking.select_for_update().order_by("pk")):
-        gate.withdraw(by=SYSTEM, reason=reason)
+        if about(gate) == row.key:
+            gate.withdraw(by=SYSTEM, reason=reason)
+
+
+def about(gate: Gate) -> str:
+    """The key of the effect that a recovery gate asks about; empty where it asks about none."""
+    question = gate.asked.question
+    return question.get("effect", "") if question else ""
 
 
 def take_over(slice: Slice, spec: StepSpec, origin: Effect) -> None:
     """Ask a fork whether it takes over what the run that it came from has done. Raises Fenced."""
-    known = origin.adoptable
+    known = origin.there
     take: list[Choice] = [{"id": TAKE, "label": "Take over its result; nothing is done", "needs_value": False}]
     choices: list[Choice] = [
         *(take if known else []),
         {"id": DO_AGAIN, "label": f"Do {spec.name} once more, for this run", "needs_value": False},
         {"id": STOP, "label": "Stop the run", "needs_value": False},
     ]
-    has = "has done" if known else "may have done, nobody knows yet,"
+    has = "has done" if known else "did, or may have done, nobody knows whether it stands,"
     text = f"R-{origin.run_id} {has} {spec.name} with the same input, under its key {origin.key}."
     reasons = [f"Done once more, {spec.name} happens twice: once for R-{origin.run_id} and once for this run"]
+    if origin.status == Effect.Status.UNDONE:
+        text = f"R-{origin.run_id} has taken {spec.name} back since, so there is nothing to take over."
+        reasons = [f"Done now, {spec.name} happens for this run alone"]
     title = f"{spec.name} was done by R-{origin.run_id}:"
-    _ask(slice, spec, title, "", text, choices, risk="high", reasons=reasons)
+    _ask(slice, spec, title, "", text, choices, risk="high", reasons=reasons, about=origin.key)
 
 
 def result_schema(slice: Slice, spec: StepSpec) -> dict[str, Any]:

@@ -30,7 +30,6 @@ from . import crash, doorbell, environment, impacts, leaving, registry, unsettle
 from .errors import ImpactChanged, NeedsConfirmation, RewindNotAllowed, RewindRefused
 from .feedback import appended
 from .history import Path
-from .models import Effect
 from .settling import NOW
 from .wishes import check_goes_on, check_stands, edited, plan_row_of, target_of
 
@@ -130,8 +129,7 @@ def taken(run: Run, by: User, change: Callable[[Claim], None]) -> Run:
     while True:
         try:
             with transaction.atomic():
-                # Before the gates and the run, as a worker that settles locks them.
-                list(Effect.objects.select_for_update().filter(run=run).order_by("pk").values_list("pk"))
+                leaving.lock(run)
                 gates = list(Gate.objects.open().filter(run=run).select_for_update().order_by("pk"))
                 run.refresh_from_db(from_queryset=Run.objects.select_for_update())
                 change(claims.take_over(run, actors.of_user(by)))
@@ -160,6 +158,7 @@ def _move(run: Run, move: Move, by: User, seen: str, impact: Callable[[], Any]) 
         if (seen or elsewhere) and ((now := impact()).digest() != seen or elsewhere):
             raise ImpactChanged(now)
         crash.point("before_rewind", move.target.next_step)
+        leaving.drop_orders(run)
         _send_back(run, move)
         _save(run, move, claim, by)
         crash.point("after_rewind", move.target.next_step)

@@ -40,11 +40,11 @@ def advance(run_id: int) -> bool:
     if claim is None:
         return False
     with structlog.contextvars.bound_contextvars(run=run_id, token=claim.token), HEART.watch(claim) as beat:
-        crash.point("after_claim")
         try:
+            crash.point("after_claim")
             _work(claim, beat)
-        except Fenced:
-            _say_fenced(claim)
+        except Fenced as error:
+            _fenced(claim, error)
         except NotVerified as error:
             _freeze(claim, f"Integrity fault at {error}")
         except Error as error:
@@ -55,8 +55,16 @@ def advance(run_id: int) -> bool:
     return True
 
 
-def _say_fenced(claim: Claim) -> None:
-    """This worker was too late: somebody else has the run by now. Kept, since a stale writer is worth knowing of."""
+def _fenced(claim: Claim, error: Fenced) -> None:
+    """This worker was too late: somebody else has the run by now. Kept, since a stale writer is worth knowing of.
+
+    Where the run is still its own, it was an effect that somebody else had settled: to be looked at anew, and counted,
+    or the two would go round for ever.
+    """
+    if claims.renew(claim):
+        log.info("effect.settled_elsewhere", error=str(error))
+        _let_go(claim, error)
+        return
     log.info("run.fenced")
     run = Run.objects.filter(pk=claim.run_id).first()
     if run is not None:
@@ -126,7 +134,7 @@ def _settles_first(run: Run, gate: Gate | None) -> bool:
 def _hand_over(slice: Slice) -> None:
     """The run was sent back to before it came to this version: whoever takes that one goes on with it."""
     with transaction.atomic():
-        claims.release(slice.claim, status="queued", by=SYSTEM)
+        claims.release(slice.claim, status="queued", by=SYSTEM, attempts=0)
         plan = Plan.objects.get(pk=slice.snapshot.plan_id)
         transaction.on_commit(lambda: doorbell.ring(slice.run.pk, registry.queue_for(plan)))
 
@@ -135,7 +143,7 @@ def _halt(claim: Claim) -> None:
     """A person wants the run to stand still, to move it: let go after a whole step, which costs nothing to resume."""
     log.info("run.halted")
     wait = claim.clock() + timedelta(seconds=HALTED)
-    claims.release(claim, status="queued", wake_at=wait, reason="halted, to be moved", by=SYSTEM)
+    claims.release(claim, status="queued", wake_at=wait, reason="halted, to be moved", by=SYSTEM, attempts=0)
 
 
 def turn(slice: Slice) -> bool:

@@ -19,7 +19,7 @@ from checkpoints.models import Run
 from checkpoints.ops import apply
 from checkpoints.plans import StepSpec
 
-from . import crash, meaning, outputs, readback, recovery, steps, unsettled
+from . import crash, leaving, meaning, outputs, readback, recovery, reports, steps, unsettled
 from .calling import call_method, declared
 from .errors import EffectFailed
 from .models import Effect
@@ -64,17 +64,12 @@ def _settled(slice: Slice, row: Effect) -> bool:
         return False
     if row.status != Status.DONE:
         return True
-    if row.irreversible or row.taken_from_id is not None or not spec.undo or _shared(row):
+    if row.irreversible or row.taken_from_id is not None or not spec.undo or leaving.stood_on(row):
         with transaction.atomic():
-            slice.hold_token()
             row.kept(by=slice.by)
+            slice.hold_token()
         return True
     return _undo(slice, spec, row)
-
-
-def _shared(row: Effect) -> bool:
-    """Whether a fork stands on this effect: it took the result over, so that undoing it would pull that away."""
-    return Effect.objects.filter(taken_from=row, status__in=unsettled.LANDED).exists()
 
 
 def _known(slice: Slice, spec: StepSpec, row: Effect) -> bool:
@@ -108,13 +103,17 @@ def _undo(slice: Slice, spec: StepSpec, row: Effect) -> bool:
             return False
     if undo is not None and undo.status == Status.FAILED and undo.base != slice.snapshot.id:
         undo = None  # a person was asked since, and ordered it again: under a key of its own
-    return _send(slice, spec, row, _intended(slice, spec, row, undo))
+    intended = _intended(slice, spec, row, undo)
+    return _settled(slice, row) if intended is None else _send(slice, spec, row, intended)
 
 
-def _intended(slice: Slice, spec: StepSpec, row: Effect, undo: Effect | None) -> Effect:
-    """The undo's row, intended under this claim's token. Raises Fenced."""
+def _intended(slice: Slice, spec: StepSpec, row: Effect, undo: Effect | None) -> Effect | None:
+    """The undo's row, intended under this claim's token; None where a fork came to stand on it. Raises Fenced."""
     crash.point("before_undo", spec.name)
     with transaction.atomic():
+        leaving.lock(slice.run)
+        if leaving.stood_on(row):
+            return None
         if undo is not None and undo.status in (Status.UNKNOWN, Status.FAILED):
             undo.retried(token=slice.claim.token, by=slice.by)
             slice.hold_token()
@@ -153,10 +152,15 @@ def _send(slice: Slice, spec: StepSpec, row: Effect, undo: Effect) -> bool:
     except steps.RAISED as error:
         return _not_undone(slice, spec, row, undo, meaning.of(error, doubt), error)
     crash.point("after_undo", spec.name)
-    with transaction.atomic():
-        undo.done(None, by=slice.by)
-        row.undone(by=slice.by)
-        recovery.answered_elsewhere(row, "The worker reported that it was undone.")
+    try:
+        with transaction.atomic():
+            leaving.lock(slice.run)
+            undo.done(None, by=slice.by)
+            row.undone(by=slice.by)
+            recovery.answered_elsewhere(row, "The worker reported that it was undone.")
+    except Fenced:
+        reports.undone(row, undo)
+        raise
     return True
 
 
@@ -171,8 +175,11 @@ def left_by(row: Effect) -> dict[str, Any]:
 def answered(slice: Slice, spec: StepSpec, key: str, choice: str, value: Any, *, by: Actor) -> None:
     """Record what a person said of the effect of that key, which the run left behind, in the caller's transaction.
 
+    What a late report has settled meanwhile is left as it is.
+
     Raises ValueRefused and OutputRefused for a result that does not fit.
     """
+    leaving.lock(slice.run)
     row = Effect.objects.select_related("run").get(run=slice.run, key=key)
     undo = row.undos.select_related("run").order_by("-generation").first()
     if undo is not None and choice in (recovery.UNDO_AGAIN, recovery.UNDONE, recovery.KEEP):
@@ -185,8 +192,15 @@ def answered(slice: Slice, spec: StepSpec, key: str, choice: str, value: Any, *,
         row.kept(by=by)
 
 
+def open_of(row: Effect) -> bool:
+    """Whether it is still to be found out what became of it, or how its undo ended."""
+    undo = row.undos.order_by("-generation").first()
+    return row.status in unsettled.IN_DOUBT or (
+        row.status == Status.DONE and undo is not None and undo.status != Status.DONE
+    )
+
+
 def _answered_undo(undo: Effect, row: Effect, choice: str, *, by: Actor) -> None:
-    """A late report may have told meanwhile, in which case there is nothing left to say."""
     if undo.status == Status.UNKNOWN:
         (undo.done(None, by=by) if choice == recovery.UNDONE else undo.abandoned(by=by))
     if row.status != Status.DONE:

@@ -11,10 +11,12 @@ from checkpoints.actors import Actor
 from checkpoints.models import Run
 from checkpoints.plans import StepSpec
 
-from . import effects, outputs, recovery, unsettled
+from . import effects, outputs, recovery
 from .history import EXECUTED
 from .models import Effect
 from .slices import Slice
+
+GONE = (Effect.Status.FAILED, Effect.Status.UNDONE, Effect.Status.ABANDONED)  # nothing of it is left to ask about
 
 
 def origin_of(slice: Slice, spec: StepSpec) -> Effect | None:
@@ -25,34 +27,46 @@ def origin_of(slice: Slice, spec: StepSpec) -> Effect | None:
     others = Run.objects.of_lineage(slice.snapshot.lineage).exclude(pk=slice.run.pk)
     rows = Effect.objects.filter(run__in=others, undoes__isnull=True, taken_from__isnull=True, step=spec.name)
     same = rows.filter(input_digest=digest, occurrence=slice.path.occurrences(spec.name, digest))
-    return next((row for row in same.order_by("-pk") if row.adoptable or row.status in unsettled.IN_DOUBT), None)
+    return same.exclude(status__in=GONE).order_by("-pk").first()
 
 
-def take(slice: Slice, spec: StepSpec, *, by: Actor) -> bool:
-    """Write the other run's result as this one's; says whether the slice goes on. Raises Fenced."""
-    origin = origin_of(slice, spec)
-    if origin is None or not origin.adoptable:  # undone meanwhile: the step itself finds out what there is to do
-        return slice.save("recovery", spec, {}, spec.name, counts=False, by=by, slice_over=False)
+def take(slice: Slice, spec: StepSpec, key: str, *, by: Actor) -> bool:
+    """Write the other run's result as this one's; says whether the slice goes on. Raises Fenced.
+
+    Where it is not there any more, whoever said that nothing is to be done is asked again.
+    """
+    with transaction.atomic():
+        # Locked, so that the run that it is of looks for forks that stand on it either before this or after it.
+        origin = Effect.objects.select_for_update(of=("self",)).select_related("run").get(key=key)
+        if not origin.there:
+            slice.save("recovery", spec, {}, spec.name, counts=False, by=by, slice_over=False)
+            recovery.take_over(slice, spec, origin)
+            return False
+        return _taken(slice, spec, origin)
+
+
+def _taken(slice: Slice, spec: StepSpec, origin: Effect) -> bool:
     digest = slice.input_digest(spec)
     output = outputs.unpacked(origin.returned)
     note = f"Taken over from R-{origin.run_id}, done there under the key {origin.key[:8]}; nothing was sent."
-    with transaction.atomic():
-        slice.hold_token()
-        Effect.objects.create(
-            run=slice.run,
-            step=spec.name,
-            key=effects.key_of(slice, spec, 0),
-            taken_from=origin,
-            base=slice.snapshot.id,
-            input_digest=digest,
-            occurrence=slice.path.occurrences(spec.name, digest),
-            token=slice.claim.token,
-            irreversible=spec.irreversible,
-            status=Effect.Status.DONE,
-            result=origin.result,
-            settled_at=origin.settled_at,
-        )
-        return slice.executed(spec, output.writes, output.goto, took=0.0, notes=[note], kind="reused")
+    slice.hold_token()
+    row = Effect.objects.create(
+        run=slice.run,
+        step=spec.name,
+        key=effects.key_of(slice, spec, 0),
+        taken_from=origin,
+        base=slice.snapshot.id,
+        input_digest=digest,
+        occurrence=slice.path.occurrences(spec.name, digest),
+        token=slice.claim.token,
+        irreversible=spec.irreversible,
+        status=Effect.Status.DONE,
+        result=origin.result,
+        settled_at=origin.settled_at,
+    )
+    going = slice.executed(spec, output.writes, output.goto, took=0.0, notes=[note], kind="reused")
+    row.landed(slice.snapshot.id)
+    return going
 
 
 def _answered(slice: Slice, spec: StepSpec) -> bool:

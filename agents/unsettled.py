@@ -31,7 +31,7 @@ def abandoned(row: Effect, path: Path) -> bool:
     """Whether an open effect is off the path. One that the run stands before, and asks about, is not."""
     if row.again:
         return True
-    return not (path.holds(row.step, bytes(row.input_digest), row.occurrence) or awaited(row, path))
+    return not (path.holds(row.landings) or awaited(row, path))
 
 
 def awaited(row: Effect, path: Path) -> bool:

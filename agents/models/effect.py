@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
+from uuid import UUID
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models, transaction
-from django.db.models import F
+from django.db.models import F, Func, Value
 from django.db.models.functions import Now
 
 from agents.text import one_line
@@ -46,6 +48,7 @@ class Effect(models.Model):
     undoes = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="undos")  # a compensation's
     taken_from = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="+")  # another run's
     again = models.BooleanField(default=False)  # a person sent the run back to it: settled before it is done again
+    landings = ArrayField(models.UUIDField(), default=list)  # the checkpoints in which its result was written
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.INTENDED)
     result = models.BinaryField(default=b"null")  # canonical JSON: what the step returned, see agents.outputs
     error = models.CharField(max_length=500, default="", blank=True)
@@ -107,6 +110,12 @@ class Effect(models.Model):
             type(self).objects.filter(pk=self.pk).update(again=False)
         Hold.objects.free(subject=self.subject, by=by)
 
+    def landed(self, checkpoint: UUID) -> None:
+        """Its result was written in this checkpoint, whether it was just done or is adopted."""
+        appended = Func(F("landings"), Value(checkpoint, output_field=models.UUIDField()), function="array_append")
+        type(self).objects.filter(pk=self.pk).update(landings=appended)
+        self.landings.append(checkpoint)
+
     def order_again(self) -> bool:
         """A person sends the run back to it: it is settled before it is done again. False where it is not done."""
         done = type(self).objects.filter(pk=self.pk, status__in=(self.Status.DONE, self.Status.KEPT))
@@ -124,10 +133,14 @@ class Effect(models.Model):
         return any(undo.status in (self.Status.INTENDED, self.Status.UNKNOWN) for undo in self.undos.all())
 
     @property
+    def there(self) -> bool:
+        """Whether it is done, and no undo of it is under way."""
+        return self.status in (self.Status.DONE, self.Status.KEPT) and not self.left_open and not self.going
+
+    @property
     def adoptable(self) -> bool:
-        """Whether an execution may take its result over: it is done, nobody ordered it again, no undo is under way."""
-        done = self.status in (self.Status.DONE, self.Status.KEPT)
-        return done and not self.again and not self.left_open and not self.going
+        """Whether an execution may take its result over: it is there, and nobody ordered it again."""
+        return self.there and not self.again
 
     @property
     def subject(self) -> str:
