@@ -23,6 +23,7 @@ from checkpoints.records import Record
 from checkpoints.values import decode
 
 from . import outputs, unsettled
+from .history import Path
 from .models import Effect
 
 
@@ -67,18 +68,23 @@ class Lineage:
 
     @cached_property
     def rows(self) -> list[Effect]:
-        lineage = Run.objects.filter(lineage=self.run.lineage or self.run.pk)
+        lineage = Run.objects.of_lineage(self.run.lineage or self.run.pk)
         found = Effect.objects.filter(run__in=lineage, undoes__isnull=True).prefetch_related("undos")
         return list(found.order_by("pk"))
 
     @cached_property
     def shared(self) -> set[int]:
-        """The effects on which another run stands."""
-        return {row.taken_from_id for row in self.rows if row.taken_from_id and row.status in unsettled.LANDED}
+        """The effects on which another run stands: it took the result over, or began after it was done."""
+        taken = {row.taken_from_id for row in self.rows if row.taken_from_id and row.status in unsettled.LANDED}
+        forks = Run.objects.of_lineage(self.run.lineage or self.run.pk).filter(forked_from__isnull=False)
+        begun = {run: Path.to(start) for run, start in forks.values_list("pk", "forked_from") if start}
+        return taken | {
+            row.pk for row in self.rows for run, path in begun.items() if run != row.run_id and path.holds(row.landings)
+        }
 
     @cached_property
     def gates(self) -> list[Gate]:
-        lineage = Run.objects.filter(lineage=self.run.lineage or self.run.pk)
+        lineage = Run.objects.of_lineage(self.run.lineage or self.run.pk)
         found = Gate.objects.filter(run__in=lineage).select_related("outcome", "run").order_by("pk")
         return list(found.prefetch_related("outcome__grants"))
 
@@ -130,6 +136,7 @@ class Lineage:
             taken=row.taken_from_id is not None,
             shared=row.pk in self.shared,
             left_open=row.left_open,
+            landings=frozenset(each.hex for each in row.landings),
             returned=returned,
             reads=read,
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from checkpoints.ops import Write
 from checkpoints.plans import PlanSpec
@@ -59,8 +59,9 @@ class EffectFact:
     `returned()` is what adopting it would save: (writes, where it went on; None for the plan's next step).
     `again`: a person sent the run back to it, so that it is undone and not adopted. `going`: an undo of it was begun,
     and nobody knows how that ended. `undo` is empty where nothing takes it back. `taken`: its result was taken over
-    from another run, whose effect it is. `shared`: another run took it over. `left_open`: it is kept, although nobody
-    knows whether it happened.
+    from another run, whose effect it is. `shared`: another run stands on it. `left_open`: it is kept, although nobody
+    knows whether it happened. `landings`: the executions that carry its result; where there are none, it is on a path
+    that has an execution of its step, input and occurrence.
     """
 
     id: int
@@ -77,6 +78,7 @@ class EffectFact:
     taken: bool = False
     shared: bool = False
     left_open: bool = False
+    landings: frozenset[str] = frozenset()
     title: str = ""  # what it was, for people: data, never markup
     returned: Callable[[], tuple[Writes, str | None]] = lambda: ({}, None)
     reads: Callable[[], Fields] | None = None  # as an Execution's
@@ -123,6 +125,13 @@ class GateFact:
     about: int = 0  # the effect that was left behind and that it asks about; 0: none
 
 
+class ByHand(NamedTuple):
+    """Somebody changed these fields of the state by hand, after the first `at` executions of a path."""
+
+    at: int
+    fields: frozenset[str]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
     """Where the run would go on, and with what.
@@ -138,6 +147,7 @@ class Target:
     state: Mapping[str, Any]
     fields: Fields
     gates: Sequence[int] = ()
+    by_hand: Sequence[ByHand] = ()  # on that path, and what is ordered now
     sent: int = 0  # how much of the path lies before the point to which a person last moved the run, or changed it
     fork: bool = False  # the run was forked from another, or would be
     branched: bool | None = (
@@ -169,6 +179,7 @@ class History:
     gates: Sequence[GateFact] = ()
     head_path: Sequence[Execution] = ()  # from the root to the run's head
     head_gates: Sequence[int] = ()  # ids of the gates whose outcome is on that path
+    by_hand: Sequence[ByHand] = ()  # on that path
     next_step: str = ""  # that of the head
     sent: int = 0  # how much of it lies before the newest rewind, edit, fork or upcast
     forced: bool = False  # a person or a repair sent the run to where its head stands

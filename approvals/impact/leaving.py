@@ -16,8 +16,7 @@ from .walk import Walk, told_at, undoable
 
 def left(walk: Walk) -> list[Row]:
     """A row for each effect that is off the path and not certainly adopted, newest first."""
-    on_path = {(each.step, each.input_digest, each.occurrence) for each in walk.target.path}
-    rows = [row for row in walk.records.own if _is_left(walk, row, on_path)]
+    rows = [row for row in walk.records.own if _is_left(walk, row)]
     ahead = _ahead(walk)
     return [_row(walk, row, ahead) for row in sorted(rows, key=lambda row: row.id, reverse=True)]
 
@@ -35,11 +34,11 @@ def questions(walk: Walk) -> list[Row]:
     ]
 
 
-def _is_left(walk: Walk, row: EffectFact, on_path: set[tuple[str, bytes, int]]) -> bool:
+def _is_left(walk: Walk, row: EffectFact) -> bool:
     if row.status not in UNSETTLED or row.id in walk.adopted or row.id in walk.target.awaited or walk.target.leave:
         return False
     again = row.again or row.id in walk.again
-    return again or (row.step, row.input_digest, row.occurrence) not in on_path
+    return again or not walk.records.carries(row)
 
 
 def _row(walk: Walk, row: EffectFact, ahead: State | None) -> Row:

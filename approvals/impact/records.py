@@ -15,6 +15,7 @@ from .values import Reading
 LANDED = ("done", "kept")  # effects that a later execution may adopt
 IN_DOUBT = ("intended", "unknown")
 UNSETTLED = ("done", *IN_DOUBT)
+GONE = ("failed", "undone", "abandoned")  # of another run's, of which a fork does not ask
 EXECUTED = ("step", "reused")
 NOW = "now"  # the execution that the decision itself will be
 READ_AT_MOST = 32  # records whose inputs are looked at to rule them out; beyond that, any of them may match
@@ -45,17 +46,22 @@ class Records:
         return replace(row, status=status, going=False, left_open=status == "kept" and row.status in IN_DOUBT)
 
     def _taken_up(self, rows: list[EffectFact]) -> list[EffectFact]:
-        """The effects as they are once a person has moved the run: the newest of each execution on the path stands."""
+        """The effects as they are once a person has moved the run: what the path carries stands, and no order does."""
         if not self.target.takes_up:
             return rows
-        held = {(each.step, each.input_digest, each.occurrence) for each in self.target.path if each.kind in EXECUTED}
-        newest = {(row.step, row.input_digest, row.occurrence): row.id for row in rows if row.run == self.target.run}
-        stand = {id for key, id in newest.items() if key in held}
-        return [
-            replace(row, status="done", again=False)
-            if row.id in stand and row.status in LANDED and not row.left_open else row
-            for row in rows
-        ]  # fmt: skip
+        return [self._moved(row) if row.run == self.target.run else row for row in rows]
+
+    def _moved(self, row: EffectFact) -> EffectFact:
+        stands = row.status in LANDED and not row.left_open and self.carries(row)
+        return replace(row, status="done" if stands else row.status, again=False)
+
+    def carries(self, row: EffectFact) -> bool:
+        """Whether the path to the target carries the effect's result."""
+        path = [each for each in self.target.path if each.kind in EXECUTED]
+        if row.landings:
+            return any(each.id in row.landings for each in path)
+        key = (row.step, row.input_digest, row.occurrence)
+        return any((each.step, each.input_digest, each.occurrence) == key for each in path)
 
     def _decided(self, gate: GateFact) -> GateFact:
         if gate.id != self.target.deciding:
@@ -102,7 +108,7 @@ class Records:
         if not self.target.fork:
             return []
         others = [row for row in self.effects if row.run != self.target.run and row.step == step and not row.taken]
-        return [row for row in others if adoptable(row) or row.status in IN_DOUBT]
+        return [row for row in others if row.status not in GONE]
 
 
 def adoptable(row: EffectFact) -> bool:

@@ -81,7 +81,8 @@ class Walk:
         spec = self.flow.steps.get(each.step)
         kind = "step" if spec is None else spec.kind
         key = (each.step, each.input_digest, each.occurrence)
-        effect = self.records.newest(key) if kind == "effect" else None
+        landed = [row for row in self.records.own if each.id in row.landings]
+        effect = None if kind != "effect" else landed[-1] if landed else self.records.newest(key)
         gone = effect is not None and effect.status not in (*UNSETTLED, "kept")
         now = each.id == NOW
         self.path.append(Entry(each.step, each.input_digest, each.occurrence, len(self.rows)))
@@ -123,15 +124,15 @@ class Walk:
 
     def unsettled(self) -> list[EffectFact]:
         """The effects that are left behind, as far as is known, oldest first."""
-        held = self.held()
-        return [row for row in self.records.own if self._left(row, held)]
+        walked = {(each.step, each.digest, each.occurrence) for each in self.path[len(self.target.path) :]}
+        return [row for row in self.records.own if self._left(row, walked)]
 
-    def _left(self, row: EffectFact, held: set[tuple[str, bytes, int]]) -> bool:
+    def _left(self, row: EffectFact, walked: set[tuple[str, bytes | None, int]]) -> bool:
         if row.status not in UNSETTLED or row.id in self.adopted or row.id in self.target.awaited:
             return False
         if row.again or row.id in self.again:
             return True
-        return (row.step, row.input_digest, row.occurrence) not in held
+        return (row.step, row.input_digest, row.occurrence) not in walked and not self.records.carries(row)
 
     def foreign(self, step: str) -> list[EffectFact]:
         """What other runs did at a step, or may have. What was said of one execution is no word about the next."""

@@ -31,6 +31,9 @@ class Decided(Runner):
         state, fields = self._written(at, writes)
         run.status, run.ending, run.refused = "queued", "", {}
         self._put(run, to, kind, at.next_step, at.next_step, state, fields)
+        for row in self.rows:
+            if row.run == run_id:
+                row.again = False
         if kind == "rewind":
             self._order_again(run, self.plan.step(at.next_step))
         self._take_up(run)

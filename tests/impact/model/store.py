@@ -95,9 +95,7 @@ class Store:
             return None
         digest = self._input(self.points[run.head], spec)
         at = self._times(run, spec.name, digest)
-        others = [
-            row for row in self.rows if row.run != run.id and not row.taken and row.status in LANDED and not row.again
-        ]
+        others = [row for row in self.rows if row.run != run.id and not row.taken and row.status in LANDED]
         same = [row for row in others if (row.step, row.digest, row.occurrence) == (spec.name, digest, at)]
         return same[-1] if same else None
 
