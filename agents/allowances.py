@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from django.db.models import Q
 
+from approvals import binding
 from approvals.cards import Action
 from approvals.models import Outcome
 from approvals.preconditions import Precondition
 from checkpoints.plans import StepSpec
 
+from . import by_hand
 from .slices import Slice
 
 
@@ -26,6 +29,19 @@ def last_outcome(slice: Slice, spec: StepSpec) -> Outcome | None:
 def gates_for(slice: Slice, spec: StepSpec) -> list[str]:
     """The gate steps that allow `spec`."""
     return [step.name for step in slice.plan.steps if spec.name in step.allows]
+
+
+def changed_by_hand(slice: Slice, spec: StepSpec, outcome: Outcome) -> dict[str, dict[str, Any]]:
+    """The fields that people changed after an outcome, on which depends what `spec` does, and which that did not fix.
+
+    By name, each as it was before: {} or {name: value}.
+    """
+    loose = binding.loose_names(slice.plan, gate_step=outcome.gate.step, effect=spec.name)
+    found: dict[str, dict[str, Any]] = {}
+    for each in by_hand.on(slice.path.after(outcome.gate.checkpoint) or [], slice.plan):
+        for name in sorted(each.fields & loose):
+            found.setdefault(name, {name: each.before[name]} if name in each.before else {})
+    return found
 
 
 def shown_for(slice: Slice, spec: StepSpec) -> list[Action]:

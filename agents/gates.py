@@ -15,7 +15,7 @@ from checkpoints import claims, store
 from checkpoints.errors import Fenced
 from checkpoints.plans import StepSpec
 
-from . import crash, observing, standing, steps
+from . import allowances, crash, observing, standing, steps
 from .errors import OutputRefused, StepFailed
 from .slices import Slice
 
@@ -124,7 +124,12 @@ def changes_since(slice: Slice, gate: Gate, effect: str) -> list[binding.Row]:
     """Rows: what of that which `gate` approved for `effect` is different now."""
     approved = gate.outcome.approved()
     before = store.load_checkpoint(gate.checkpoint).state
-    return binding.differences(approved, approved_state=before, **world(slice, effect))
+    rows = binding.differences(approved, approved_state=before, **world(slice, effect))
+    state, told = slice.snapshot.state, {row["pointer"] for row in rows}
+    for name, was in allowances.changed_by_hand(slice, slice.plan.step(effect), gate.outcome).items():
+        now = {name: state[name]} if name in state else {}
+        rows += [row for row in binding.rows_between(was, now, of="state") if row["pointer"] not in told]
+    return rows
 
 
 def world(slice: Slice, effect: str) -> dict[str, Any]:

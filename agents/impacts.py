@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 
 from approvals.impact import Impact, choices, impact
-from approvals.impact.facts import Execution, History, Target
+from approvals.impact.facts import ByHand, Execution, History, Target
 from approvals.models import Gate
 from checkpoints import digests
 from checkpoints.models import Checkpoint, Plan, Run
@@ -20,7 +20,7 @@ from checkpoints.ops import Drop
 from checkpoints.patch import Op
 from checkpoints.plans import PlanSpec, spec_of
 
-from . import environment, fields, recovery, registry, wishes
+from . import by_hand, environment, fields, recovery, registry, wishes
 from .base import RunInfo
 from .history import EXECUTED, Path
 from .lineages import Lineage
@@ -92,6 +92,7 @@ class Reader:
             gates=self.lineage.gate_facts,
             head_path=self._on(head),
             head_gates=self._settled(head),
+            by_hand=self._by_hand(head),
             next_step=self.run.next_step,
             sent=self._sent(head),
             forced=bool(head.places) and head.forced(self.run.next_step),
@@ -126,11 +127,14 @@ class Reader:
         told = next((step.feedback for step in self.plan.steps if step.feedback), "")
         novel, unknown = choices.words_in(self.plan, told if feedback else "", said_at="")
         executed = self._on(path)
+        words = frozenset({told} - {""} if feedback else ())
+        ordered = ByHand(len(executed), frozenset(writes or ()) | words)
         return Target(
             run=self.run.pk,
             next_step=saved.next_step if next_step is None else next_step,
             path=executed,
             gates=self._settled(path),
+            by_hand=[*self._by_hand(path), ordered],
             sent=len(executed),
             fork=self.run.forked_from is not None,
             branched=path.branched(self.run.pk, self.run.seq),
@@ -151,6 +155,12 @@ class Reader:
     def _settled(self, path: Path) -> list[int]:
         settled = set(path.settled())
         return [gate.pk for gate in self.lineage.gates if gate.checkpoint in settled]
+
+    def _by_hand(self, path: Path) -> list[ByHand]:
+        """What people changed by hand on a path."""
+        places = path.places
+        found = by_hand.on(places, self.plan)
+        return [ByHand(len(self._on(Path(places[: places.index(each.place)]))), each.fields) for each in found]
 
     def _sent(self, path: Path) -> int:
         """How many executions lie before the newest place on the path to which somebody moved the run."""

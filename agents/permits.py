@@ -12,7 +12,7 @@ from approvals.models import Grant, Outcome
 from checkpoints.plans import StepSpec
 
 from . import gates, observing
-from .allowances import last_outcome
+from .allowances import changed_by_hand, last_outcome
 from .errors import NotGranted
 from .history import EXECUTED
 from .models import Effect
@@ -40,6 +40,12 @@ def permit(slice: Slice, spec: StepSpec) -> Permit:
     grant = _available(slice, spec, outcome)
     if grant is None or outcome.to_run is None:
         raise NotGranted(f"The gate {outcome.gate.step} gave no permission for {spec.name}, or it was used.")
+    changed = changed_by_hand(slice, spec, outcome)
+    if changed:
+        fields = ", ".join(changed)
+        raise NotGranted(
+            f"Somebody changed {fields} in the state after the gate {outcome.gate.step} allowed {spec.name}."
+        )
     approved = outcome.approved()
     if binding.recompute(approved, **gates.world(slice, spec.name)) != bytes(outcome.to_run):
         raise NotGranted(f"What {spec.name} would do now is not what was approved at the gate {outcome.gate.step}.")

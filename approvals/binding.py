@@ -5,7 +5,8 @@
 plan, for every allowed effect the digests of the fields that it reads and that no step between the gate
 and the effect writes, and the preconditions that count with what was observed. Before an effect runs, the
 runtime reads the same things from the state it is about to use (`recompute`); where the digests differ,
-nothing runs and `differences` says why.
+nothing runs and `differences` says why. What steps write in between is theirs to write and not a person's: where
+somebody changed it by hand, or what it is made of (`loose_names`), the approval does not hold either.
 """
 
 from __future__ import annotations
@@ -68,6 +69,19 @@ def bound_names(plan: PlanSpec, *, gate_step: str, effect: str) -> list[str]:
     between = plan.steps[start + 1 : names.index(effect)]
     written = {name for step in between for name in step.writes}
     return sorted(set(plan.steps[names.index(effect)].reads) - written)
+
+
+def loose_names(plan: PlanSpec, *, gate_step: str, effect: str) -> set[str]:
+    """The fields that an effect reads and an approval does not fix, and all that steps after the gate make them of.
+
+    The agent's steps may write them after the approval; a person who was not asked may not.
+    """
+    names = {step.name for step in plan.steps}
+    if effect not in names or gate_step not in names:
+        return set()
+    loose = set(plan.step(effect).reads) - set(bound_names(plan, gate_step=gate_step, effect=effect))
+    after = {name for way in plan.successors(gate_step) for name in plan.reachable(way)}
+    return plan.sources(loose, after)
 
 
 def bound_fields(plan: PlanSpec, *, gate_step: str, effects: Sequence[str], fields: Mapping[str, bytes]) -> Bound:

@@ -7,7 +7,7 @@ the same declaration registered twice is one row.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from functools import lru_cache
 from typing import Any, Self
@@ -122,6 +122,18 @@ class PlanSpec:
             found |= set(new)
             left += new
         return found - {name}
+
+    def sources(self, fields: Iterable[str], steps: Collection[str]) -> set[str]:
+        """These fields, and all that some of these steps may make them of, and so on."""
+        found = set(fields)
+        while (
+            new := {
+                name for step in self.steps if step.name in steps and found & set(step.writes) for name in step.reads
+            }
+            - found
+        ):
+            found |= new
+        return found
 
     def to_json(self) -> dict[str, Any]:
         """The plan as plain data; tuples become lists when it is written."""

@@ -15,7 +15,7 @@ from checkpoints import digests
 from checkpoints.ops import DROP, apply
 from checkpoints.plans import PlanSpec, StepSpec, input_digest
 
-from .facts import ABSENT, EffectFact, Execution, Fields, GateFact, GrantFact, History, Target, Writes
+from .facts import ABSENT, ByHand, EffectFact, Execution, Fields, GateFact, GrantFact, History, Target, Writes
 from .records import EXECUTED, IN_DOUBT, NOW, adoptable
 from .values import Steps
 from .walk import DECISION
@@ -85,7 +85,8 @@ def asking_anew(
     """
     writes = {name: now.state.get(name) for name in touched}
     back = _back(history, gate, start, before.with_writes(writes))
-    return replace(back, next_step=gate.step, decision=decision)
+    changed = frozenset(name for name in touched if before.fields.get(name) != now.fields.get(name))
+    return replace(back, next_step=gate.step, decision=decision, by_hand=[*back.by_hand, ByHand(back.sent, changed)])
 
 
 def stopping(history: History, gate: GateFact, now: Saved, *, decision: str = "rejected") -> Target:
@@ -116,12 +117,16 @@ def going_back(history: History, gate: GateFact, step: str, now: Saved, *, befor
     if start is None or before is None:
         made = _landed(history, gate, now, step)
         return replace(made, decision="rejected", novel=novel, unknown={**made.unknown, **unknown})
+    back = _back(history, gate, start, before)
+    told = _told(history, gate) | unknown
+    words = [ByHand(back.sent, frozenset(told.keys() | novel))] if step == gate.step else []
     return replace(
-        _back(history, gate, start, before),
+        back,
         next_step=step,
         again=True,
+        by_hand=[*back.by_hand, *words],
         novel=novel,
-        unknown=_told(history, gate) | unknown,
+        unknown=told,
         decision="rejected",
     )
 
@@ -135,6 +140,7 @@ def _back(history: History, gate: GateFact, start: Execution, before: Saved) -> 
         _at_head(history, gate, before),
         path=path,
         gates=[each.id for each in stood],
+        by_hand=[each for each in history.by_hand if each.at <= len(path)],
         own=frozenset(each.step for each in stood if each.choice == DO_AGAIN and not _landed_since(each, path)),
         sent=len(path),
         branched=True,
@@ -205,7 +211,7 @@ def _at_head(history: History, gate: GateFact, now: Saved) -> Target:
     return Target(
         run=history.run, next_step=gate.step, path=history.head_path, gates=history.head_gates, state=now.state,
         fields=now.fields, sent=history.sent, fork=history.fork, branched=history.branched, own=history.own,
-        config=history.config,
+        config=history.config, by_hand=history.by_hand,
         deciding=gate.id,
     )  # fmt: skip
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from approvals import binding
 from checkpoints.errors import CheckpointError, ValueRefused
 from checkpoints.plans import StepSpec
 
@@ -148,6 +149,8 @@ def permit(walk: Walk, spec: StepSpec) -> Permit:
     unused = [grant for grant in grants if not grant.used_by]
     if not unused or _executed_since(walk, spec, last) >= len(grants) or not last.current:
         return Permit(False, would_ask)
+    if _changed_by_hand(walk, spec, last):
+        return Permit(False, would_ask)
     covers = [_covers(walk, grant) for grant in unused]
     return Permit(True if all(covers) else None, would_ask)
 
@@ -170,6 +173,13 @@ def _executed_since(walk: Walk, spec: StepSpec, gate: GateFact) -> int:
     before = [each for each in walk.target.path if each.run == gate.run and each.seq > gate.seq]
     walked = walk.path[len(walk.target.path) :]
     return sum(each.step == spec.name for each in before) + sum(each.step == spec.name for each in walked)
+
+
+def _changed_by_hand(walk: Walk, spec: StepSpec, gate: GateFact) -> bool:
+    """Whether somebody changed what that gate left to the steps after it to write, and on which the effect depends."""
+    loose = binding.loose_names(walk.flow.plan, gate_step=gate.step, effect=spec.name)
+    since = next((at for at, each in enumerate(walk.target.path) if each.id == gate.execution), -1)
+    return any(each.fields & loose for each in walk.target.by_hand if each.at > since)
 
 
 def _covers(walk: Walk, grant: GrantFact) -> bool:

@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from approvals.impact import EffectFact, Execution, GateFact, GrantFact, History, Target
+from approvals.impact.facts import ByHand
 
 from .deciding import Decided
 from .rows import SENT, Endless, Gate, Method, Point, Run
@@ -69,16 +70,21 @@ class Engine(Decided):
             for gate in self.gates
         ]  # fmt: skip
         points = self.path(run)
+        by_hand = self._by_hand(points)
         sent = max(at for at, point in enumerate(points) if point.kind in SENT)
         return History(
             run=run_id, plan=self.plan, executions=[self.execution(p) for p in self.points.values() if p.digest],
             effects=effects, gates=facts, head_path=path, head_gates=gates,
-            fork=run.fork, branched=self._branched(run), own=frozenset(self._own(run)),
+            by_hand=by_hand, fork=run.fork, branched=self._branched(run), own=frozenset(self._own(run)),
             next_step=points[-1].next_step, ending=bool(run.ending),
             forced=self._forced(run, points[-1].next_step),
             reopened=points[-1].step if points[-1].kind == "reopen" else "",
             sent=sum(point.digest is not None for point in points[:sent]),
         )  # fmt: skip
+
+    def _by_hand(self, points: list[Point]) -> list[ByHand]:
+        counts = [sum(each.digest is not None for each in points[:at]) for at in range(len(points))]
+        return [ByHand(at, frozenset(self.changed_by_hand([point]))) for at, point in zip(counts, points, strict=True)]
 
     def fact(self, gate: Gate) -> GateFact:
         """A gate of this engine, as its history has it."""
@@ -96,13 +102,22 @@ class Engine(Decided):
         state, fields = self._written(at, writes)
         path, gates = self.path_of(to)
         run = self.runs.get(run_id)
+        places, on_way = [], to
+        while on_way:
+            places.append(self.points[on_way])
+            on_way = places[-1].parent
         mine = [gate for gate in gates if self.gates[gate - 1].run == run_id]
         made = Target(
             run=run_id, next_step=at.next_step, path=path, state=state, fields=fields, gates=mine, sent=len(path),
+            by_hand=[*self._by_hand(places[::-1]), ByHand(len(path), frozenset(self._differing(at, fields)))],
             fork=run.fork if run else True, own=frozenset(self._own_at(run_id, to)),
             branched=self._beside(run, to) if run else True, takes_up=bool(run),
         )  # fmt: skip
         return replace(made, forced=True, again=True) if kind == "rewind" else made
+
+    @staticmethod
+    def _differing(at: Point, fields: Mapping[str, bytes]) -> set[str]:
+        return {name for name in at.fields.keys() | fields if at.fields.get(name) != fields.get(name)}
 
     def taken_back(self, to: str) -> bool:
         """Whether an effect on the way to a checkpoint was undone since: nobody goes back to there."""

@@ -173,10 +173,28 @@ class Runner(Store):
         ids = [p.id for p in self.path(run)]
         after = self.path(run)[ids.index(last.point) + 1 :]
         landed = sum(p.step == spec.name and p.kind in EXECUTED for p in after)
-        if not unused or landed >= len(grants):
+        if not unused or landed >= len(grants) or self.changed_by_hand(after) & self._loose(spec, last):
             return None
         now = {name: head.fields.get(name, b"") for name in unused[0].fields}
         return unused[0] if now == unused[0].fields else None
+
+    def changed_by_hand(self, points: list[Point]) -> set[str]:
+        """The fields that somebody changed at one of these points."""
+        found: set[str] = set()
+        for point in points:
+            if point.kind in ("edit", "rewind") and point.step == point.next_step:
+                was = self.points[point.parent].fields
+                found |= {name for name in was.keys() | point.fields if was.get(name) != point.fields.get(name)}
+        return found
+
+    def _loose(self, spec: StepSpec, gate: Gate) -> set[str]:
+        """What the effect is made of, as far as the steps after the gate make it."""
+        fixed = self._covered(spec.name, gate, {}).keys() - self.plan.step(gate.step).edits
+        found, after = set(spec.reads) - fixed, self.plan.reachable(self.plan.next_after(gate.step))
+        for _ in self.plan.steps:
+            found |= {name for each in self.plan.steps if each.name in after and found & {*each.writes}
+                      for name in each.reads}  # fmt: skip
+        return found
 
     def _last_gate(self, run: Run, spec: StepSpec) -> Gate | None:
         stood = {p.parent for p in self.path(run) if p.kind in ("gate", "recovery")}
