@@ -219,22 +219,22 @@ def _not_done(
     again: bool = True,
 ) -> bool:
     """Record that the effect failed or is unknown; try again where that is safe, else ask. Ends the slice."""
-    failed = isinstance(end, EffectFailed)
+    failed, words = isinstance(end, EffectFailed), meaning.said(end)
     safe = end.retry if isinstance(end, EffectFailed) else spec.idempotent or bool(spec.readable)
-    log.warning("effect.failed" if failed else "effect.unknown", step=spec.name, key=row.key, error=str(end))
+    log.warning("effect.failed" if failed else "effect.unknown", step=spec.name, key=row.key, error=words)
     try:
         with transaction.atomic():
-            (row.failed if failed else row.unknown)(str(end), by=slice.by)
+            (row.failed if failed else row.unknown)(words, by=slice.by)
             steps.keep(slice, spec, error)
             if safe and again and slice.attempt <= spec.retry:
                 steps.again_later(slice, spec, error)
             elif failed:
-                recovery.quarantine(slice, spec, str(end))
+                recovery.quarantine(slice, spec, words)
             else:
-                recovery.unknown(slice, spec, row, str(end))
+                recovery.unknown(slice, spec, row, words)
     except Fenced:
         if failed:
-            reports.failed(row, str(end))
+            reports.failed(row, words)
         raise
     return False
 

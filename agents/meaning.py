@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import http, steps
 from .errors import EffectFailed, EffectUnknown, Retry, StepFailed
+from .text import one_line
 
 End = EffectFailed | EffectUnknown
 
@@ -17,6 +18,11 @@ def of(error: BaseException, doubt: str = "") -> End:
     if isinstance(found, EffectFailed) and doubt:
         return EffectUnknown(f"{doubt} Sent again under its key: {found}")
     return found
+
+
+def said(end: End) -> str:
+    """What it says in one line that a row and a card can hold: anybody may have worded it."""
+    return one_line(str(end), 500)
 
 
 def _found(error: BaseException) -> End:

@@ -216,14 +216,14 @@ def _not_undone(
 ) -> bool:
     """Record that the undo failed or is unknown; try again where that is safe, else ask. The slice is over."""
     said = declared(slice, spec.undo)
-    failed = isinstance(end, EffectFailed)
+    failed, words = isinstance(end, EffectFailed), meaning.said(end)
     safe = end.retry if isinstance(end, EffectFailed) else said.idempotent
-    log.warning("undo.failed" if failed else "undo.unknown", step=spec.name, key=undo.key, error=str(end))
+    log.warning("undo.failed" if failed else "undo.unknown", step=spec.name, key=undo.key, error=words)
     with transaction.atomic():
-        (undo.failed if failed else undo.unknown)(str(end), by=slice.by)
+        (undo.failed if failed else undo.unknown)(words, by=slice.by)
         steps.keep(slice, spec, error)
         if safe and undo.attempts <= said.retry:
-            steps.queue_again(slice.claim, steps.backoff(undo.attempts), str(end), by=slice.by)
+            steps.queue_again(slice.claim, steps.backoff(undo.attempts), words, by=slice.by)
         else:
-            recovery.not_undone(slice, spec, row, str(end))
+            recovery.not_undone(slice, spec, row, words)
     return False

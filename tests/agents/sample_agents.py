@@ -218,6 +218,8 @@ class Sender(Agent):
             raise EffectFailed("connection refused", retry=True)
         if end == "unknown":
             raise EffectUnknown("timed out")
+        if end in ("odd failed", "odd unknown"):  # words that no column and no card takes
+            raise (EffectFailed if end == "odd failed" else EffectUnknown)("a\x00b\ud800c\u202e")
         if end == "bug":
             raise KeyError("oops")
         if end == "misfit":

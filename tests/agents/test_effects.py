@@ -51,6 +51,16 @@ def test_an_effect_that_is_never_sent_asks_a_person_in_the_end(ledger: Path) -> 
     assert (run.status, len(sent(ledger)), len(failures(run))) == ("waiting", 3, 3)
 
 
+@pytest.mark.parametrize(("end", "fate"), [("odd failed", "failed"), ("odd unknown", "unknown")])
+def test_what_an_effect_says_that_cannot_be_stored_is_asked_about_all_the_same(
+    ledger: Path, end: str, fate: str
+) -> None:
+    """The card was refused: what had provably failed became unknown, and the runner failed over and over."""
+    run = advance(make_run("sender", ledger=str(ledger), ends=[end]))
+    assert (run.status, effects(run)[0].status, len(sent(ledger))) == ("waiting", fate, 1)
+    assert open_gate(run).standing().card.summary == effects(run)[0].error == "a b c"
+
+
 @pytest.mark.parametrize("end", ["unknown", "bug", "misfit"])
 def test_an_effect_that_may_have_happened_is_not_repeated_and_a_person_is_asked(ledger: Path, end: str) -> None:
     run = advance(make_run("sender", ledger=str(ledger), ends=[end]))

@@ -324,7 +324,7 @@ class Refunder(Payments):
         """Take it back, where the world lets it."""
         said = Path(flag).read_text() if Path(flag).exists() else ""
         if fails_now(flag):
-            raise EffectUnknown("the line was cut") if said == "cut" else EffectFailed("refused: 422")
+            raise EffectUnknown("the line was cut") if said == "cut" else EffectFailed("\ud800refused: 422")
         write_line(ledger, "cancel", receipt)
 
 

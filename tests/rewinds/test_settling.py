@@ -207,6 +207,7 @@ def test_an_answer_is_about_the_effect_that_was_asked_about(ledger: str, tmp_pat
     edit(run, 1, people=[])
     advance_to_rest(run)
     assert fates(run)[3:] == [("undo of pay", "failed")]
+    assert open_gate(run).standing().card.summary == "refused: 422", "what cannot be stored left out"
     answer(run, "keep")
     advance_to_rest(run)
     answer(run, "undone")
