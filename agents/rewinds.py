@@ -20,6 +20,7 @@ from django.db import transaction
 from approvals.models import Gate
 from checkpoints import actors, claims, ledger, store
 from checkpoints.claims import Claim
+from checkpoints.errors import NotVerified
 from checkpoints.models import Run
 from checkpoints.patch import Op
 from checkpoints.permissions import may
@@ -31,7 +32,7 @@ from .errors import ImpactChanged, NeedsConfirmation, RewindNotAllowed, RewindRe
 from .feedback import appended
 from .history import Path
 from .settling import NOW
-from .wishes import check_goes_on, check_stands, edited, plan_row_of, target_of
+from .wishes import check_goes_on, check_stands, check_taken, edited, plan_row_of, target_of
 
 HALT_SECONDS = 3.0  # how long a worker is waited for before it is fenced
 MAY = "checkpoints.rewind_run"
@@ -67,6 +68,7 @@ def rewind(
     check_may(run, by)
     target = target_of(run, to)
     check_goes_on(target)
+    check_taken(run, plan_row_of(run, to), target)
     move = Move(
         kind="rewind",
         target=target,
@@ -89,6 +91,7 @@ def edit(
     check_may(run, by)
     target = target_of(run, at)
     check_goes_on(target)
+    check_taken(run, plan_row_of(run, at), target)
     writes = edited(run, target, patch)
     move = Move(
         kind="edit",
@@ -104,6 +107,10 @@ def edit(
 def settle_now(run: Run, *, by: User) -> Run:
     """Undo at once what the run left behind, rather than when nothing ahead can adopt it. Raises RewindRefused."""
     check_may(run, by)
+    try:
+        check_taken(run, run.plan, store.load(run))
+    except NotVerified:  # that is the runner's to find
+        check_taken(run, run.plan, None)
 
     def settle(claim: Claim) -> None:
         if not unsettled.of_run(run.pk, Path.to(_head(claim))):

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from approvals.preflight import checks
 from checkpoints import patch as patches
 from checkpoints import store
 from checkpoints.errors import NotVerified, ValueRefused
@@ -16,7 +17,7 @@ from checkpoints.ops import DROP
 from checkpoints.patch import Op
 from checkpoints.store import Snapshot
 
-from . import environment, fields, leaving, registry, upcasting
+from . import environment, fields, leaving, preflights, registry, upcasting
 from .environment import Environment
 from .errors import InputRefused, RewindRefused, UnknownAgent, UpcastFailed
 from .history import Path
@@ -48,6 +49,17 @@ def check_goes_on(target: Snapshot) -> None:
     """Raises RewindRefused where nothing follows the checkpoint."""
     if not target.next_step:
         raise RewindRefused(f"The run had ended at checkpoint {target.seq}; choose an earlier one.")
+
+
+def check_taken(run: Run, plan: Plan, saved: Snapshot | None) -> None:
+    """Raises RewindRefused where the agent is known here, and none of its versions could take the run on from there.
+
+    A process that knows no version of it cannot tell, and leaves that to those that do.
+    """
+    code = preflights.code_of(run, plan, saved, [saved.next_step] if saved else [])
+    found = checks.version(code) if isinstance(code, checks.Code) else None
+    if found is not None and found.colour == checks.RED:
+        raise RewindRefused(found.words)
 
 
 def check_stands(run: Run, target: Snapshot) -> None:

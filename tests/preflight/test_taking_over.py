@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from agents import forks, registry, runner
+from agents import forks, registry, rewinds, runner
+from agents.errors import RewindRefused
 from agents.sweeper import Sweeper
 from approvals.errors import CannotResume
 from approvals.models import Gate
@@ -267,3 +268,47 @@ def test_a_fork_into_another_version_is_brought_up_too(deploy: Deploy) -> None:
     assert state(made) == {"order": "A-1", "found": "order A-1", "reply": "", "feedback": [], "sent": ""}
     advance_to_rest(made)
     assert state(made)["reply"] == "Dear customer, about order A-1"
+
+
+GONE = (
+    "Version 1 is not deployed; version 2 is, and has no step propose. "
+    "Write an upcaster from 1 to 2, or deploy version 1 again."
+)
+
+
+def test_nobody_moves_a_run_that_no_version_would_take_from_there(deploy: Deploy) -> None:
+    """It was taken, withdrew the run's gate, and left it queued for ever."""
+    run = waiting(deploy)
+    deploy("two_bare")
+    with pytest.raises(RewindRefused) as refused:
+        rewinds.rewind(run, to=1, by=ann(run.team))
+    assert str(refused.value) == GONE
+    with pytest.raises(RewindRefused):
+        rewinds.edit(run, at=1, patch=[{"op": "replace", "path": "/order", "value": "A-2"}], by=ann(run.team))
+    run.refresh_from_db()
+    assert (run.status, open_gate(run).status) == ("waiting", "open")
+    deploy("two")
+    assert advance_to_rest(rewinds.rewind(run, to=1, by=ann(run.team))).status == "waiting"
+    assert run.plan.version == "2"
+
+
+def test_nobody_has_settled_what_no_version_could_undo(deploy: Deploy) -> None:
+    run = waiting(deploy)
+    decide(run)
+    advance_to_rest(run)
+    rewinds.edit(run, at=1, patch=[{"op": "replace", "path": "/order", "value": "A-2"}], by=ann(run.team))
+    advance_to_rest(run)
+    deploy("two_bare")
+    with pytest.raises(RewindRefused) as refused:
+        rewinds.settle_now(run, by=ann(run.team))
+    run.refresh_from_db()
+    assert (str(refused.value), run.status, open_gate(run).status) == (GONE, "waiting", "open")
+
+
+def test_a_process_that_knows_no_version_of_an_agent_leaves_it_to_those_that_do(deploy: Deploy) -> None:
+    run = waiting(deploy)
+    deploy("settled")
+    assert rewinds.rewind(run, to=1, by=ann(run.team)).status == "queued"
+    assert not runner.advance(run.pk)
+    deploy("one")
+    assert advance_to_rest(run).status == "waiting"
