@@ -1,7 +1,7 @@
 """The store: start a run, load what it saved, save what a step wrote.
 
 A run is a chain of immutable checkpoints; its head is the newest on the path that counts. `save` adds to the
-head, `move_head` adds to an earlier checkpoint of the run (a rewind), `fork` starts another run from one.
+head, `move_head` adds to an earlier checkpoint (a rewind), `fork` starts another run from one.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
 
-from . import rings, saving
+from . import records, rings, saving
 from .actors import SYSTEM, Actor
 from .claims import Claim
 from .errors import Fenced, NoSuchCheckpoint
@@ -75,22 +76,25 @@ def move_head(
 ) -> Snapshot:
     """Rewind: save `target`'s state with `writes` as a new checkpoint whose parent is `target`.
 
-    The old head stays as a branch's tip. The run goes on with the plan of `target`, or the one that is given.
-    Raises as `save` does.
+    The old head stays as a branch's tip. `target` is any of the run's own checkpoints, or, in a fork, one of the
+    path that it was forked from. The run goes on with the plan of `target`, or the one that is given. Raises as
+    `save` does, and NoSuchCheckpoint.
     """
-    if target.run_id != claim.run_id:
-        raise NoSuchCheckpoint
     head, seq = Run.objects.values_list("head", "seq").get(pk=claim.run_id)
-    if head is None:
+    if head is None or not (target.run_id == claim.run_id or _leads_to(target.id, head)):
         raise NoSuchCheckpoint
     plan_id = target.plan_id if plan is None else plan.pk
-    place = Place(target.run_id, target.lineage, plan_id, seq + 1, claim.token, header.at or claim.clock())
+    place = Place(claim.run_id, target.lineage, plan_id, seq + 1, claim.token, header.at or claim.clock())
     made = draft(target, writes, header, place, parent=target)
     move = Move(status, reason, wake_at, notes, actor)
     if not saving.save(made, claim=claim, head=head, seq=seq, lineage=target.lineage, move=move):
         raise Fenced
-    _ring(target.run_id, status)
+    _ring(claim.run_id, status)
     return made.snapshot()
+
+
+def _leads_to(checkpoint: UUID, head: UUID) -> bool:
+    return any(each.id == checkpoint for each in records.path(head))
 
 
 def _ring(run_id: int, status: str) -> None:

@@ -85,7 +85,7 @@ class _Walk:
     def _parent_digest(self, parent: UUID | None) -> bytes | None:
         if parent is None or parent in self.digests:
             return self.digests.get(parent) if parent else None
-        # The first checkpoint of a fork stands on one of another run.
+        # The first checkpoint of a fork stands on one of another run, and so does one that was sent back over that.
         found = Checkpoint.objects.filter(pk=parent, run__lineage=self.run.lineage).values_list("digest", flat=True)
         return next((bytes(digest) for digest in found), None)
 

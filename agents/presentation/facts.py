@@ -31,6 +31,7 @@ class Saved:
     next_step: str = ""
     by: str = ""  # who ordered it, where a person did
     why: str = ""  # their reason (untrusted)
+    origin: str = ""  # the checkpoint of another run on which it stands: "3 of R-7"
     version: str = ""  # of the agent, where the run came to another one
 
 

@@ -150,7 +150,8 @@ def _tell_rewind(row: Row, saved: Saved, around: Around) -> None:
     """Say to where the head moved, by whom and why."""
     target = around.parent
     row.name, row.took = "rewind", ""
-    row.mark = replace(marks.REWIND, word=f"to {target.seq}" if target else "to an earlier checkpoint")
+    place = saved.origin or (str(target.seq) if target else "an earlier checkpoint")
+    row.mark = replace(marks.REWIND, word=f"to {place}")
     if target:
         place = "the input" if target.kind == "input" else f"the state after {target.step}"
         row.remarks.append(Remark(f"{place}, as a new checkpoint"))

@@ -142,7 +142,7 @@ def saved_of(run: Run, window: Sequence[Checkpoint]) -> Iterable[Saved]:
     words: dict[UUID, list[str]] = defaultdict(list)
     for note in Note.objects.filter(checkpoint__in=[each.id for each in window]).order_by("id"):
         words[note.checkpoint].append(bytes(note.text).decode(errors="replace"))
-    twins, versions = twins_of(run, window), versions_of(run, window)
+    twins, versions, origins = twins_of(run, window), versions_of(run, window), origins_of(run, window)
     by = orders_of(run) if any(each.kind in ORDERS for each in window) else {}
     for each in window:
         ordered = each.kind in ORDERS
@@ -161,8 +161,17 @@ def saved_of(run: Run, window: Sequence[Checkpoint]) -> Iterable[Saved]:
             next_step=each.next_step,
             by=by.get(each.seq, "") if ordered else "",
             why=" ".join(words[each.id]) if ordered else "",
+            origin=origins.get(each.parent, "") if each.parent else "",
             version=versions.get(each.plan_id, "") if each.kind == "upcast" else "",
         )
+
+
+def origins_of(run: Run, window: Sequence[Checkpoint]) -> dict[UUID, str]:
+    """The checkpoints of other runs on which those of the window stand; a run that is no fork has none."""
+    if run.forked_from is None:
+        return {}
+    known = Checkpoint.objects.filter(pk__in={each.parent for each in window if each.parent}).exclude(run=run)
+    return {each.pk: f"{each.seq} of R-{each.run_id}" for each in known.only("seq", "run_id")}
 
 
 def twins_of(run: Run, window: Sequence[Checkpoint]) -> dict[str, str]:

@@ -141,7 +141,11 @@ def _back(history: History, gate: GateFact, start: Execution, before: Saved) -> 
         path=path,
         gates=[each.id for each in stood],
         by_hand=[each for each in history.by_hand if each.at <= len(path)],
-        own=frozenset(each.step for each in stood if each.choice == DO_AGAIN and not _landed_since(each, path)),
+        own=frozenset(
+            each.step
+            for each in stood
+            if each.run == history.run and each.choice == DO_AGAIN and not _landed_since(each, path)
+        ),
         sent=len(path),
         branched=True,
         forced=True,

@@ -23,7 +23,7 @@ from checkpoints.values import decode
 from checkpoints.verify import verify_run
 from tests.approvals.racing import meet_lock
 
-from .making import STEP, begin, make_plan, make_run, make_team
+from .making import STEP, begin, make_plan, make_run, make_team, take
 from .test_claims import at_once
 
 ENVIRONMENT = {"config": {"model": "large"}, "libraries": {"numpy": "2.3.1"}}
@@ -258,3 +258,35 @@ def test_the_head_is_moved_with_writes_of_every_form(kind: str) -> None:
     assert [record.kind for record in records.path(moved.id)] == ["input", kind]
     assert store.load_checkpoint(later.id).state["log"] == ["a", "b"]
     assert verify_run(run) == []
+
+
+def test_a_fork_goes_back_to_where_its_origin_came_from_as_itself() -> None:
+    """It was refused, and what moves a run over the point where it was forked had nowhere to go."""
+    run, claim, first = begin(n=0, log=["a"])
+    second = store.save(first, {"n": 1, "log": Append(["b"])}, claim=claim, header=STEP)
+    forked = store.fork(second.id, by=SYSTEM)
+    mine = take(forked)
+    moved = store.move_head(first, {"n": 7}, claim=mine, header=Header("rewind", "one", "two"))
+    forked.refresh_from_db()
+    assert (moved.run_id, moved.seq, forked.head, forked.next_step) == (forked.pk, 2, moved.id, "two")
+    assert store.load(forked).state == {"n": 7, "log": ["a"]}
+    assert [(each.run_id, each.seq) for each in records.path(moved.id)] == [(run.pk, 1), (forked.pk, 2)]
+    later = store.save(moved, {"log": Append(["c"])}, claim=mine, header=STEP)
+    assert store.load(forked).state == later.state == {"n": 7, "log": ["a", "c"]}
+    assert verify_run(forked) == verify_run(run) == []
+    assert store.load(run).state == {"n": 1, "log": ["a", "b"]}
+
+
+def test_no_run_goes_to_a_checkpoint_that_it_does_not_stand_on() -> None:
+    run, claim, first = begin(n=0)
+    second = store.save(first, {"n": 1}, claim=claim, header=STEP)
+    forked = store.fork(first.id, by=SYSTEM)
+    mine, sibling = take(forked), store.load(store.fork(first.id, by=SYSTEM))
+    _, _, stranger = begin(n=0)
+    for target in (second, sibling, stranger):
+        with pytest.raises(NoSuchCheckpoint):
+            store.move_head(target, {}, claim=mine, header=Header("rewind", "one", "two"))
+    with pytest.raises(NoSuchCheckpoint):
+        store.move_head(store.load(forked), {}, claim=claim, header=Header("rewind", "one", "two"))
+    assert Checkpoint.objects.filter(run=forked).count() == 1
+    assert Run.objects.get(pk=run.pk).head == second.id

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agents import forks
 from agents.models import Failure
 from checkpoints import verify
 from checkpoints.models import Checkpoint, Event, Run
@@ -233,3 +234,16 @@ def test_the_gates_page_shows_what_was_refused_and_takes_it_by_its_form(ledger: 
         assert words in page
     assert post(reviewer, gate, form_of(gate, "answer", answer="accept")).status_code == 303
     assert (advance(run).status, state(run)["product"]) == ("completed", 3)
+
+
+def test_a_repair_in_a_fork_asks_rather_than_go_back_past_where_somebody_forked_it(ledger: Path) -> None:
+    run = advance(make_run("builder", ledger=str(ledger)))
+    assert run.status == "completed"
+    shaped = Checkpoint.objects.filter(run=run, step="shape").order_by("seq")[0]
+    patch = [{"op": "replace", "path": "/floor", "value": 1000}]
+    fork = advance(forks.fork(run, at=shaped.seq, by=ann(run.team), patch=patch))
+    answer(fork, "take")
+    advance(fork)
+    assert (fork.status, open_gate(fork).step) == ("waiting", "build")
+    assert [ring for _, _, ring in refused(fork)] == [0, 1, 2], "to other, which ran in the fork, and no further"
+    assert verify.verify_run(fork) == []
