@@ -13,7 +13,7 @@ from datetime import timedelta
 
 import structlog
 from django.conf import settings
-from django.db import Error, InterfaceError, OperationalError, connection, transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
 
 from approvals.models import Gate
 from checkpoints import claims, ledger, store
@@ -47,7 +47,7 @@ def advance(run_id: int) -> bool:
             _fenced(claim, error)
         except NotVerified as error:
             _freeze(claim, f"Integrity fault at {error}")
-        except Error as error:
+        except (OperationalError, InterfaceError) as error:
             log.warning("database.lost", error=str(error))  # the lease runs out, and the sweeper rings
         except Exception as error:
             log.exception("runner.failed")

@@ -115,14 +115,8 @@ def origin_of(run: Run) -> str:
 
 def lineage_of(run: Run, reader: User) -> list[int]:
     """The other runs of the lineage that the reader may see, by number."""
-    others = Run.objects.visible_to(reader).filter(kin_of(run)).exclude(pk=run.pk)
+    others = Run.objects.of_lineage(run.lineage or run.pk).visible_to(reader).exclude(pk=run.pk)
     return list(others.order_by("pk").values_list("pk", flat=True)[:KIN])
-
-
-def kin_of(run: Run) -> Q:
-    """The runs of the lineage: the root by its key, and the forks, which have an index of their own."""
-    root = run.lineage or run.pk
-    return Q(pk=root) | Q(lineage=root, forked_from__isnull=False)
 
 
 def frozen_of(run: Run) -> bool:
@@ -180,7 +174,7 @@ def twins_of(run: Run, window: Sequence[Checkpoint]) -> dict[str, str]:
     if not wanted:
         return {}
     steps = {each.step for each in window if each.kind == "reused"}
-    kin = list(Run.objects.filter(kin_of(run)).values_list("pk", flat=True))
+    kin = list(Run.objects.of_lineage(run.lineage or run.pk).values_list("pk", flat=True))
     known = Checkpoint.objects.filter(run__in=kin, step__in=steps, kind__in=("step", "gate"))
     columns = known.only("run_id", "seq", "step", "input_digest", "occurrence").order_by("at")
     places = ((execution_of(each), each) for each in columns)

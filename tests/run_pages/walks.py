@@ -51,7 +51,10 @@ class Walk:
             occurrence=how.pop("occurrence", 0), input_digest=INPUT if ran else None, code_hash=CODE if ran else None,
         )  # fmt: skip
         actor = actors.of_agent(self.run.plan.agent)
+        before = self.at.id
         self.at = store.save(self.at, dict(writes), claim=self.claim, header=header, actor=actor, **how)
+        for row in Effect.objects.filter(run=self.run, step=step, base=before, undoes=None, status="done"):
+            row.landed(self.at.id)
         return self.at
 
     def rewind(self, seq: int, then: str, writes: Mapping[str, Write] | None = None) -> Snapshot:
