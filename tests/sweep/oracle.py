@@ -33,7 +33,7 @@ def _refunds(run: Run, path: Path, outside: Outside) -> Iterator[str]:
     for key in made.keys() - rows.keys():
         yield f"a refund under the key {key[:8]} that no effect has"
     for key, row in rows.items():
-        stands = path.holds(row.step, bytes(row.input_digest), row.occurrence) and row.status in HAPPENED
+        stands = path.holds(row.landings) and row.status in HAPPENED
         status = made[key]["status"] if key in made else "absent"
         if (status == "succeeded") != stands:
             yield f"pay {key[:8]} is {row.status}, {'on' if stands else 'off'} the path, and its refund is {status}"
