@@ -4,7 +4,8 @@ A step's validators judge the state as the step would leave it; they are run her
 the step itself, with the validators' words. Ring k are the steps that made what the steps of ring k - 1 read: the
 head moves to before the earliest of them, which runs again, and what lies between is reused where its inputs come
 out the same. Effects and gates are no producers, and a repair never goes back past what a person changed or sent
-on. When the plan's rings are used up, or there is nothing further out, a person is asked.
+on, nor over an effect that cannot be undone and might be done again. When the plan's rings are used up, or there is
+nothing further out, a person is asked.
 
 The refusal and what follows from it are one transaction: whoever dies in between has refused nothing.
 """
@@ -84,7 +85,11 @@ def repair(slice: Slice, spec: StepSpec, output: Output, refused: list[Refusal])
 
 
 def back_to(slice: Slice, spec: StepSpec, ring: int) -> Back | None:
-    """To before the earliest producer within this ring; None where the ring has none that a narrower one had not."""
+    """To before the earliest producer within this ring; None where the ring has none that a narrower one had not.
+
+    Nor to before an effect that cannot be undone, where that would not certainly be taken over: nobody but a person
+    says that it is done once more.
+    """
     places = list(slice.path)
     known = {step.name: step for step in slice.plan.steps}
     reading, found = {len(places): spec}, set[int]()
@@ -96,6 +101,10 @@ def back_to(slice: Slice, spec: StepSpec, ring: int) -> Back | None:
         found |= new
         reading = {at: known[places[at].step] for at in new}
     first = min(found)
+    executed = [place.step for place in places[first:] if place.kind in EXECUTED]
+    redone = slice.plan.redone(executed, [spec.feedback] if spec.feedback else [])
+    if any(known[name].irreversible for name in redone):
+        return None
     return Back(places[first - 1].id, places[first].step)
 
 

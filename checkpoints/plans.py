@@ -7,7 +7,7 @@ the same declaration registered twice is one row.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import lru_cache
 from typing import Any, Self
@@ -133,6 +133,22 @@ class PlanSpec:
             - found
         ):
             found |= new
+        return found
+
+    def redone(self, executed: Sequence[str], fields: Iterable[str] = ()) -> list[str]:
+        """Of steps executed in this order, those whose input may be another once the first of them runs again.
+
+        `fields` are others that change with that. A gate asks people where what it shows is another, and is left out.
+        """
+        known = {step.name: step for step in self.steps}
+        changed, found = set(fields), []
+        for at, name in enumerate(executed):
+            step = known.get(name)
+            if step is None or step.kind == "gate":
+                continue
+            if at == 0 or step.reads_world or changed & set(step.reads):
+                changed |= set(step.writes)
+                found.append(name)
         return found
 
     def to_json(self) -> dict[str, Any]:

@@ -243,10 +243,22 @@ class Walk:
         """The steps to which a refused output of this one may be taken back, where they are on the path."""
         wanted = self.flow.suspects(spec.name)
         self.judged |= {spec.name} if wanted else set()
-        places = {each.step: at for at, each in enumerate(self.path) if at >= self.target.sent and each.step in wanted}
+        places = {
+            each.step: at
+            for at, each in enumerate(self.path)
+            if at >= self.target.sent and each.step in wanted and not self._final_since(at, spec)
+        }
         if places:
             self.losses.append((slice(min(places.values()), len(self.path)), frozenset({spec.name})))
         return set(places)
+
+    def _final_since(self, at: int, judged: StepSpec) -> bool:
+        """Whether going back to this place of the path would certainly be over what nothing takes back."""
+        if any(stretch.stop > at for stretch, _ in self.losses):
+            return False
+        executed = [each.step for each in self.path[at:]]
+        redone = self.flow.plan.redone(executed, [judged.feedback] if judged.feedback else [])
+        return any(self.flow.steps[name].irreversible for name in redone)
 
     def _may_ask(self, spec: StepSpec) -> bool:
         if spec.kind != "effect":

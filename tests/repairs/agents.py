@@ -430,3 +430,58 @@ class Slow(Agent):
     def wait(self) -> None:
         """Fail."""
         raise ValueError("not yet")
+
+
+class Told(Agent):
+    """What is made is told before it is judged, and telling cannot be undone."""
+
+    name = "told"
+
+    class State(BaseModel):
+        """Better by one for every time that it is made."""
+
+        ledger: str
+        about: str = "part"
+        part: int = 0
+        topic: str = ""
+        told: str = ""
+        product: int = 0
+
+    @step(reads_world=True)
+    def make(self, ledger: str) -> dict[str, Any]:
+        """Make it."""
+        write_line(ledger, "make")
+        return {"part": Path(ledger).read_text().count("make")}
+
+    @step
+    def name_it(self, about: str, part: int) -> dict[str, Any]:
+        """What to tell of it."""
+        return {"topic": f"{about} {part}"}
+
+    @effect(irreversible=True, guarded=False)
+    def tell(self, ledger: str, topic: str, *, key: str) -> dict[str, Any]:
+        """Tell it."""
+        write_line(ledger, "tell", topic)
+        return {"told": topic}
+
+    @validator
+    def big(self, product: int) -> str | None:
+        """Judge."""
+        return None if product >= 2 else "too small"
+
+    @step(validators=["big"], rings=1)
+    def check(self, part: int) -> dict[str, Any]:
+        """What is judged."""
+        return {"product": part}
+
+
+class Announced(Told):
+    """The same, where what is told is not made of what is made again."""
+
+    name = "announced"
+
+    @effect(irreversible=True, guarded=False)
+    def tell(self, ledger: str, about: str, *, key: str) -> dict[str, Any]:
+        """Tell it."""
+        write_line(ledger, "tell", about)
+        return {"told": about}

@@ -247,3 +247,20 @@ def test_a_repair_in_a_fork_asks_rather_than_go_back_past_where_somebody_forked_
     assert (fork.status, open_gate(fork).step) == ("waiting", "build")
     assert [ring for _, _, ring in refused(fork)] == [0, 1, 2], "to other, which ran in the fork, and no further"
     assert verify.verify_run(fork) == []
+
+
+def test_a_repair_does_not_go_back_over_what_cannot_be_undone_and_might_be_done_again(ledger: Path) -> None:
+    """It was told twice, on the word of a validator alone."""
+    run = advance_to_rest(make_run("told", ledger=str(ledger)))
+    assert ran(ledger) == ["make", "tell"]
+    assert (run.status, open_gate(run).kind, open_gate(run).step) == ("waiting", "recovery", "check")
+    answer(run, "accept")
+    assert advance_to_rest(run).status == "completed"
+    assert ran(ledger) == ["make", "tell"]
+
+
+def test_it_goes_back_over_one_that_is_taken_over_whatever_comes_out(ledger: Path) -> None:
+    run = advance_to_rest(make_run("announced", ledger=str(ledger)))
+    assert run.status == "completed"
+    assert ran(ledger) == ["make", "tell", "make"]
+    assert ("reused", "tell") in trail(run)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents import impacts
+from agents import impacts, registry
 from approvals.impact import Impact
 from approvals.models import Gate
 from approvals.presentation.foretold import Foretold
@@ -15,7 +15,7 @@ from checkpoints.models import Run
 from checkpoints.models.checkpoint import Note
 from tests.agents.driving import advance, advance_to_rest, decide, make_run, open_gate, trail
 
-from .moving import after, edit, lines, rewind
+from .moving import after, before, edit, lines, rewind
 
 
 @pytest.fixture
@@ -78,6 +78,29 @@ def test_a_change_that_is_left_by_a_rewind_counts_no_more(booked: Run, ledger: s
     rewind(booked, at)
     assert advance_to_rest(booked).status == "completed"
     assert lines(ledger, words=1) == ["book", "pay", "tell"]
+
+
+@pytest.mark.parametrize("words", ["", "and gold"])
+def test_the_words_of_a_rewind_are_a_change_too(ledger: str, settings: Any, words: str) -> None:
+    """Somebody who may not decide told the agent what to send, after it was approved."""
+    settings.HOLDPOINT_AGENTS = ["tests.rewinds.letter_agents"]
+    registry.forget()
+    settings.HOLDPOINT_TIME_SLICE = 0
+    run = advance_to_rest(make_run("letters", ledger=ledger))
+    decide(run)
+    while run.next_step != "send":
+        run = advance(run)
+    at = before(run, "draft")
+    told = impacts.of_rewind(run, at, words)
+    rewind(run, at, feedback=words)
+    run = advance_to_rest(run)
+    if not words:
+        assert ("will", "review", "permit") not in foretold(told)
+        assert (run.status, lines(ledger)) == ("completed", ["send tea"])
+        return
+    assert foretold(told)[-2:] == [("may", "send", "permit"), ("will", "review", "permit")]
+    assert (run.status, lines(ledger)) == ("waiting", [])
+    assert [row["pointer"] for row in changes(open_gate(run))] == ["/feedback/0"]
 
 
 def foretold(told: Impact) -> list[tuple[str, str, str]]:

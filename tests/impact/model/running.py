@@ -81,7 +81,17 @@ class Runner(Store):
                 return None
             found |= new
             reading = {at: self.plan.step(places[at].step) for at in new}
-        return places[min(found)]
+        return None if self._final_since(places[min(found) :], spec) else places[min(found)]
+
+    def _final_since(self, places: list[Point], judged: StepSpec) -> bool:
+        """Whether what cannot be undone lies there, and may come to read something else once the first runs again."""
+        changed = {judged.feedback, *self.plan.step(places[0].step).writes}
+        for spec in [self.plan.step(place.step) for place in places if place.kind in EXECUTED]:
+            if spec.kind != "gate" and (spec.reads_world or changed & set(spec.reads)):
+                if spec.irreversible:
+                    return True
+                changed |= set(spec.writes)
+        return False
 
     def _maker(self, places: list[Point], at: int, name: str) -> int | None:
         for index in range(at - 1, 0, -1):
