@@ -348,3 +348,25 @@ class Repeater(Agent):
     def again(self, done: int) -> Any:
         """Go round once."""
         return Jump("act", {"done": done + 1}) if done < 1 else Done()
+
+
+class Frugal(Agent):
+    """Two steps that are tried once each."""
+
+    name = "frugal"
+
+    class State(BaseModel):
+        """The second reads what the first wrote."""
+
+        a: int = 0
+        b: int = 0
+
+    @step(retry=0)
+    def first(self) -> dict[str, Any]:
+        """Write a."""
+        return {"a": 1}
+
+    @step(retry=0)
+    def second(self, a: int) -> dict[str, Any]:
+        """Read a."""
+        return {"b": a}

@@ -29,14 +29,24 @@ def race(calls: Sequence[Callable[[], Any]]) -> list[Any]:
         return list(pool.map(run, calls))
 
 
+def blocked() -> int:
+    """How many other connections of this database wait for a lock."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_stat_clear_snapshot()")  # a transaction would see them as at its first look
+        cursor.execute(
+            """SELECT count(*) FROM pg_stat_activity
+            WHERE wait_event_type = 'Lock' AND datname = current_database() AND pid <> pg_backend_pid()"""
+        )
+        (count,) = cursor.fetchone()
+        return int(count)
+
+
 def meet_lock(held: Callable[[], Any], late: Callable[[], Any], then: Callable[[], Any] | None = None) -> Any:
     """What `late` gave, or raised, when it ran into rows that `held` had written and not committed yet.
 
     `late` starts in a transaction that sees the rows as they were, and goes on when `held` is committed; or it
     is over before, where it takes no lock. `then` writes more while `late` waits.
     """
-    waiting = """SELECT count(*) FROM pg_stat_activity
-        WHERE wait_event_type = 'Lock' AND datname = current_database() AND pid <> pg_backend_pid()"""
 
     def run() -> Any:
         try:
@@ -45,11 +55,6 @@ def meet_lock(held: Callable[[], Any], late: Callable[[], Any], then: Callable[[
             return error
         finally:
             connection.close()
-
-    def blocked() -> bool:
-        with connection.cursor() as cursor:
-            cursor.execute(waiting)
-            return bool(cursor.fetchone()[0])
 
     with ThreadPoolExecutor(1) as pool:
         with transaction.atomic():

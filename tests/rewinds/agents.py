@@ -370,3 +370,62 @@ class Trimmer(Agent):
     def trim(self, size: int) -> dict[str, Any]:
         """Put one item in the place of the second."""
         return {"log": Splice(1, size, ["t"])}
+
+
+class Final(Agent):
+    """One effect that cannot be undone, with a step before it and one after."""
+
+    name = "final"
+
+    class State(BaseModel):
+        """`told` is the key."""
+
+        ledger: str
+        size: int = 1
+        offer: int = 0
+        told: str = ""
+        closed: bool = False
+
+    @step
+    def plan(self, size: int) -> dict[str, Any]:
+        """Offer."""
+        return {"offer": size}
+
+    @effect(irreversible=True, guarded=False)
+    def tell(self, ledger: str, offer: int, *, key: str) -> dict[str, Any]:
+        """Tell it."""
+        write_line(ledger, "tell", offer)
+        return {"told": key}
+
+    @step
+    def close(self, told: str) -> dict[str, Any]:
+        """Read what was told."""
+        return {"closed": bool(told)}
+
+
+class Resend(Agent):
+    """A gate whose reviewer sends the run back to an effect."""
+
+    name = "resend"
+
+    class State(BaseModel):
+        """`got` is the receipt."""
+
+        ledger: str
+        got: str = ""
+
+    @effect(undo="off", guarded=False)
+    def on(self, ledger: str, *, key: str) -> dict[str, Any]:
+        """Switch it on."""
+        write_line(ledger, "on")
+        return {"got": key[:8]}
+
+    @undo
+    def off(self, ledger: str, got: str) -> None:
+        """Switch it off."""
+        write_line(ledger, "off")
+
+    @gate(on_reject="on")
+    def well(self, got: str) -> Card:
+        """Ask."""
+        return Card(title="Well?")

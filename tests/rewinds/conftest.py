@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,22 @@ def _only_these_agents(settings: Any) -> Iterator[None]:
     registry.forget()
 
 
+@pytest.fixture(autouse=True)
+def _no_point_passed_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hits of a crash point count from here, and who listens to them hears of this test alone."""
+    from agents import crash
+
+    monkeypatch.setattr(crash, "_hits", Counter())
+    monkeypatch.setattr(crash, "_listeners", [])
+
+
 @pytest.fixture
 def ledger(tmp_path: Path) -> str:
     """The external ledger's path."""
     return str(tmp_path / "ledger")
+
+
+@pytest.fixture
+def opening(tmp_path: Path) -> Path:
+    """The file that lets the effect of a waiter or asker end."""
+    return tmp_path / "opening"

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import os
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
-from agents import rewinds
+import pytest
+from django.db.models.functions import Now
+
+from agents import crash, rewinds
 from agents.models import Effect
+from approvals.models import Gate
 from checkpoints.models import Checkpoint, Run
+from tests.agents.driving import advance_to_rest
 from tests.factories import ann
 
 
@@ -52,3 +60,21 @@ def fates(run: Run) -> list[tuple[str, str]]:
     """(step, status) of the run's effects, oldest first; undos are told by "undo of"."""
     rows = Effect.objects.filter(run=run).order_by("pk")
     return [(("undo of " if row.undoes_id else "") + row.step, row.status) for row in rows]
+
+
+def choices(gate: Gate) -> list[str]:
+    """The answers that a question offers."""
+    question = gate.asked.question
+    return [each["id"] for each in question["choices"]] if question else []
+
+
+def lease_over(run: Run) -> None:
+    """As if the lease had run out."""
+    Run.objects.filter(pk=run.pk).update(lease_until=Now() - dt.timedelta(seconds=1))
+
+
+def die(run: Run, point: str) -> None:
+    """Take the run on until its worker dies at this crash point; the next may take it at once."""
+    with mock.patch.dict(os.environ, {"HOLDPOINT_CRASH": f"{point}:raise"}), pytest.raises(crash.Crashed):
+        advance_to_rest(run)
+    lease_over(run)

@@ -2,53 +2,19 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import os
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db.models.functions import Now
 
 from agents.models import Effect
-from checkpoints.models import Checkpoint, Event, Run
+from checkpoints.models import Checkpoint, Event
 from checkpoints.values import decode
 from tests.agents.driving import advance, advance_to_rest, answer, make_run, open_gate
-from tests.harness.session import ROOT
-from tests.harness.waiting import until
 
-from .moving import edit, fates, lines
-
-WORK = "import django; django.setup(); from agents import runner; runner.advance({})"
-
-
-@contextmanager
-def working(run: Run, ledger: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A worker of its own, from when its effect is under way; ended afterwards."""
-    known = {"DJANGO_SETTINGS_MODULE": "config.settings", "HOLDPOINT_AGENTS": "tests.rewinds.agents"}
-    command = [sys.executable, "-c", WORK.format(run.pk)]
-    with subprocess.Popen(command, cwd=ROOT, env=os.environ | known) as process:
-        try:
-            until(lambda: Path(ledger).exists(), within=30, what="the effect is under way")
-            yield process
-        finally:
-            process.kill()
-
-
-def lease_over(run: Run) -> None:
-    """As if the lease had run out."""
-    Run.objects.filter(pk=run.pk).update(lease_until=Now() - dt.timedelta(seconds=1))
-
-
-@pytest.fixture
-def opening(tmp_path: Path) -> Path:
-    """The file that lets the effect end."""
-    return tmp_path / "opening"
+from .moving import edit, fates, lease_over, lines
+from .working import working
 
 
 def test_stopped_past_its_lease_and_continued_it_leaves_one_effect_and_one_checkpoint(
