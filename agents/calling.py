@@ -11,6 +11,7 @@ import structlog
 
 from . import fields
 from .base import MARK, Method
+from .errors import EffectFailed
 from .limits import limited
 from .planning import KEY
 from .slices import Slice
@@ -25,6 +26,18 @@ def declared(slice: Slice, name: str) -> Method:
     return said if isinstance(said, Method) else PLAIN
 
 
+def call_about(slice: Slice, name: str, step: str, state: Mapping[str, Any], *, key: str) -> Any:
+    """Call an undo or a reader of an effect with the state that it is about, as `call_method` does.
+
+    A field's default says nothing of what the effect did: raises EffectFailed where the state has no such field.
+    """
+    lacks = [each for each in _wanted(slice, name) if each != KEY and each not in state]
+    if lacks:
+        named = ", ".join(lacks)
+        raise EffectFailed(f"{name} reads {named}, which the state of {step} does not have; nothing was called.")
+    return call_method(slice, name, state, key=key)
+
+
 def call_method(slice: Slice, name: str, state: Mapping[str, Any], *, key: str = "", timeout: float = 0.0) -> Any:
     """Call the method with the fields of `state` that its parameters name, typed; one named `key` gets `key`.
 
@@ -32,7 +45,7 @@ def call_method(slice: Slice, name: str, state: Mapping[str, Any], *, key: str =
     """
     instance = slice.instance()
     method = getattr(instance, name)
-    wanted = list(inspect.signature(method).parameters)
+    wanted = _wanted(slice, name)
     values = {each: fields.read(slice.agent.State, each, state) for each in wanted if each != KEY}
     if KEY in wanted:
         values[KEY] = key
@@ -41,3 +54,8 @@ def call_method(slice: Slice, name: str, state: Mapping[str, Any], *, key: str =
         returned = method(**values)
     log.info("method.returned", method=name, took_ms=round((time.monotonic() - began) * 1000, 1))
     return returned
+
+
+def _wanted(slice: Slice, name: str) -> list[str]:
+    """The names of the method's parameters."""
+    return list(inspect.signature(getattr(slice.agent, name)).parameters)[1:]

@@ -32,8 +32,9 @@ from . import (
     steps,
     takeovers,
     unsettled,
+    versions,
 )
-from .errors import EffectFailed, EffectUnknown, NotGranted
+from .errors import EffectFailed, EffectUnknown, NotGranted, UpcastFailed
 from .models import Effect
 from .planning import KEY
 from .readback import Found
@@ -124,10 +125,17 @@ def intend(slice: Slice, spec: StepSpec, permit: permits.Permit, generation: int
     return row
 
 
-def adopt(slice: Slice, spec: StepSpec, row: Effect) -> bool:
-    """It was done already, on this input: write the recorded result, send nothing."""
+def adopt(slice: Slice, spec: StepSpec, row: Effect, told: outputs.Output | None = None) -> bool:
+    """It was done already, on this input: write the recorded result, send nothing.
+
+    Where that cannot be put in the words of this version a person is asked, and what they `told` is written.
+    """
     crash.point("before_adopt", spec.name)
-    output = outputs.unpacked(row.returned)
+    try:
+        output = told or versions.output_of(row, slice.run.plan)
+    except UpcastFailed as error:
+        recovery.not_readable(slice, spec, row, str(error))
+        return False
     log.info("effect.adopted", step=spec.name, key=row.key)
     note = f"Done before under the key {row.key[:8]}; its recorded result was taken, nothing was sent."
     kind = "step" if unsettled.awaited(row, slice.path) else "reused"
@@ -196,12 +204,13 @@ def _send(slice: Slice, spec: StepSpec, row: Effect, *, doubt: str = "") -> bool
         return _not_done(slice, spec, row, meaning.of(error, doubt), error)
     try:
         output = outputs.checked(slice.agent, slice.plan, spec, returned.value)
+        result = versions.packed(slice, row, output)
         with transaction.atomic():
-            row.done(outputs.packed(output), by=slice.by)
+            row.done(result, by=slice.by)
             going = slice.executed(spec, output.writes, output.goto, took=returned.took, notes=returned.notes)
             row.landed(slice.snapshot.id)
     except Fenced:
-        reports.done(row, outputs.packed(output))
+        reports.done(row, result)
         raise
     except steps.USELESS_TO_REPEAT as error:
         unusable = EffectUnknown(f"It ran, but what it returned cannot be saved: {error}")

@@ -79,7 +79,7 @@ class Reader:
         self.plan: PlanSpec = spec_of(plan)
         recorded = environment.recorded(run).get("config", {})
         self.config = dict(recorded if config is None else config)
-        self.lineage = Lineage(run, self.plan, self.config)
+        self.lineage = Lineage(run, plan, self.config)
 
     def history(self) -> History:
         """The whole lineage."""

@@ -16,13 +16,14 @@ from approvals.impact.facts import ABSENT, EffectFact, Execution, Fields, GateFa
 from approvals.models import Gate, Outcome
 from checkpoints import patch as patches
 from checkpoints import records, store
-from checkpoints.errors import NoSuchCheckpoint, NotVerified
-from checkpoints.models import Checkpoint, Run
-from checkpoints.plans import PlanSpec, input_digest
+from checkpoints.errors import NoSuchCheckpoint, NotVerified, ValueRefused
+from checkpoints.models import Checkpoint, Plan, Run
+from checkpoints.plans import input_digest, spec_of
 from checkpoints.records import Record
 from checkpoints.values import decode
 
-from . import outputs, unsettled
+from . import unsettled, versions
+from .errors import UpcastFailed
 from .history import Path
 from .models import Effect
 
@@ -30,8 +31,8 @@ from .models import Effect
 class Lineage:
     """The run and all that it was forked from, or that was forked from it, in the words of a plan."""
 
-    def __init__(self, run: Run, plan: PlanSpec, config: dict[str, Any]) -> None:
-        self.run, self.plan, self.config = run, plan, config
+    def __init__(self, run: Run, plan: Plan, config: dict[str, Any]) -> None:
+        self.run, self.row, self.plan, self.config = run, plan, spec_of(plan), config
 
     @cached_property
     def execution_facts(self) -> list[Execution]:
@@ -118,7 +119,10 @@ class Lineage:
             return {name: each for name, each in store.load_checkpoint(row.base).fields.items() if name in reads}
 
         def returned() -> tuple[Writes, str | None]:
-            output = outputs.unpacked(row.returned)
+            try:
+                output = versions.output_of(row, self.row)
+            except UpcastFailed as error:
+                raise ValueRefused("", str(error)) from error
             return output.writes, output.goto
 
         return EffectFact(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import http, steps
-from .errors import EffectFailed, EffectUnknown, Retry, StepFailed
+from .errors import EffectFailed, EffectUnknown, Retry, StepFailed, UpcastFailed
 from .text import one_line
 
 End = EffectFailed | EffectUnknown
@@ -30,7 +30,7 @@ def _found(error: BaseException) -> End:
         return error
     if isinstance(error, Retry):
         return EffectFailed(str(error), retry=True)
-    if isinstance(error, StepFailed):
+    if isinstance(error, (StepFailed, UpcastFailed)):  # of the latter nothing was even called
         return EffectFailed(str(error))
     found = http.classify(error) if isinstance(error, Exception) else None
     return found or EffectUnknown(steps.said(error))

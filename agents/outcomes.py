@@ -12,6 +12,7 @@ from checkpoints import store
 from checkpoints.actors import SYSTEM, Actor
 from checkpoints.errors import ValueRefused
 from checkpoints.plans import StepSpec
+from checkpoints.store import Snapshot
 
 from . import (
     agreed,
@@ -26,6 +27,7 @@ from . import (
     steps,
     takeovers,
     unsettled,
+    versions,
 )
 from .errors import OutputRefused, StepFailed
 from .feedback import appended
@@ -72,9 +74,10 @@ def _resume(slice: Slice, spec: StepSpec, outcome: Outcome, writes: dict[str, An
     by, effect = _who(outcome), slice.path.head.step
     before, since = _first_asked(slice, spec)
     touched = agreed.touched(outcome.state_patch)
-    if before is None or not touched & {name for step in since for name in slice.plan.step(step).reads}:
+    read = {name for step in slice.plan.steps if step.name in since for name in step.reads}
+    target = _target(slice, before) if touched & read else None
+    if target is None:
         return slice.save("gate", spec, writes, effect, by=by, slice_over=False)
-    target = store.load_checkpoint(before)
     with transaction.atomic():
         slice.save("gate", spec, writes, effect, by=by, slice_over=False)
         slice.rewind(target, spec, {name: writes[name] for name in touched}, back_to=spec.name, by=by)
@@ -99,11 +102,10 @@ def _send_back(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome, told:
     One transaction: in between, the run would stand at a rejected gate with nothing left to do.
     """
     by, back_to = _who(outcome), outcome.back_to or spec.on_reject
-    before = slice.path.before_last(back_to)
+    target = _target(slice, slice.path.before_last(back_to))
     feedback = _feedback(slice, spec, gate, outcome)
-    if before is None:
+    if target is None:
         return slice.save("gate", spec, told | feedback, back_to, by=by, slice_over=False)
-    target = store.load_checkpoint(before)
     with transaction.atomic():
         leaving.lock(slice.run)
         slice.save("gate", spec, told, back_to, by=by, slice_over=False)
@@ -114,6 +116,12 @@ def _send_back(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome, told:
         if row is not None:
             row.order_again()
     return True
+
+
+def _target(slice: Slice, checkpoint: UUID | None) -> Snapshot | None:
+    """The checkpoint to which the head moves; None where there is none from which the run can go on."""
+    target = store.load_checkpoint(checkpoint) if checkpoint is not None else None
+    return target if target is not None and slice.takes(target) else None
 
 
 def _feedback(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> dict[str, Any]:
@@ -127,9 +135,13 @@ def _recover(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool
     # First what is about an effect that was left behind: it may be one that the run would adopt from here.
     if choice in recovery.ABOUT_LEFT:
         return _left(slice, spec, gate, outcome, answer)
-    if _asks_about_left(gate):
+    if _asks(gate, *recovery.ABOUT_LEFT):
         return _unanswered(slice, spec, gate, outcome)
     effect = effects.newest(slice, spec) if spec.kind == "effect" else None
+    if _asks(gate, recovery.GAVE):
+        if choice == recovery.GAVE and effect is not None and effect.adoptable:
+            return _gave(slice, spec, effect, outcome, answer.get("value"))
+        return _stop(slice, spec, outcome) if choice != recovery.GAVE else _aside(slice, spec, outcome)
     if effect is not None and effect.status == Effect.Status.DONE and not effect.again:
         return _aside(slice, spec, outcome)  # a late report settled it: the step, where it is to come, adopts it
     if choice == recovery.HAPPENED and effect is not None:
@@ -161,9 +173,10 @@ def _left(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome, answer: di
             return _aside(slice, spec, outcome)
 
 
-def _asks_about_left(gate: Gate) -> bool:
+def _asks(gate: Gate, *answers: str) -> bool:
+    """Whether one of these is an answer to what the gate asks."""
     choices = gate.asked.question["choices"] if gate.asked.question else []
-    return any(each["id"] in recovery.ABOUT_LEFT for each in choices)
+    return any(each["id"] in answers for each in choices)
 
 
 def _unanswered(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
@@ -221,15 +234,27 @@ def _happened(slice: Slice, spec: StepSpec, effect: Effect, outcome: Outcome, va
     try:
         output = outputs.told(slice.agent, spec, value)
         with transaction.atomic():
-            effect.done(outputs.packed(output), by=by)
+            effect.done(versions.packed(slice, effect, output), by=by)
             next_step = slice.plan.next_after(spec.name)
             going = slice.save("step", spec, output.writes, next_step, by=by, slice_over=False)
             effect.landed(slice.snapshot.id)
             return going
     except (ValueRefused, OutputRefused) as error:
-        with transaction.atomic():
-            steps.keep(slice, spec, StepFailed(f"The result that was given does not fit: {error}"))
-            return slice.save("recovery", spec, {}, spec.name, counts=False, by=by, slice_over=False)
+        return _misfit(slice, spec, error, by)
+
+
+def _gave(slice: Slice, spec: StepSpec, effect: Effect, outcome: Outcome, value: Any) -> bool:
+    """Write what a person says that an effect of another version gave; one that does not fit is asked for again."""
+    try:
+        return effects.adopt(slice, spec, effect, outputs.told(slice.agent, spec, value))
+    except (ValueRefused, OutputRefused) as error:
+        return _misfit(slice, spec, error, _who(outcome))
+
+
+def _misfit(slice: Slice, spec: StepSpec, error: Exception, by: Actor) -> bool:
+    with transaction.atomic():
+        steps.keep(slice, spec, StepFailed(f"The result that was given does not fit: {error}"))
+        return slice.save("recovery", spec, {}, spec.name, counts=False, by=by, slice_over=False)
 
 
 def _stop(slice: Slice, spec: StepSpec, outcome: Outcome, *, leave: bool = False) -> bool:

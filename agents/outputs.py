@@ -1,7 +1,8 @@
 """What a step returned, checked against its plan: the writes as JSON values, and where the run goes on.
 
 `packed` is the form in which an effect's result is kept: `{field: value}`, and for what is no plain value a name
-that no field can have: `field+` for an Append's items, `field~` for a Splice, `>` for a Jump or Done.
+that no field can have: `field+` for an Append's items, `field~` for a Splice, `>` for a Jump or Done, and `@` for
+the plan in whose words it is, where that is not the one under which the effect was started.
 """
 
 from __future__ import annotations
@@ -19,15 +20,19 @@ from . import fields
 from .base import Agent, Done, Jump
 from .errors import OutputRefused
 
-APPENDED, SPLICED, GOTO = "+", "~", ">"
+APPENDED, SPLICED, GOTO, PLAN = "+", "~", ">", "@"
 
 
 @dataclass(frozen=True)
 class Output:
-    """Writes by field, and the next step: None for the plan's own, empty for done."""
+    """Writes by field, and the next step: None for the plan's own, empty for done.
+
+    `plan` is the id of the plan in whose words it is, where it was kept with one.
+    """
 
     writes: dict[str, Any] = field(default_factory=dict)
     goto: str | None = None
+    plan: int | None = None
 
 
 def checked(agent: type[Agent], plan: PlanSpec, spec: StepSpec, returned: Any) -> Output:
@@ -85,6 +90,6 @@ def unpacked(data: Mapping[str, Any]) -> Output:
             writes[name[:-1]] = Append(value)
         elif name.endswith(SPLICED):
             writes[name[:-1]] = Splice(*value)
-        elif name != GOTO:
+        elif name not in (GOTO, PLAN):
             writes[name] = value
-    return Output(writes, data.get(GOTO))
+    return Output(writes, data.get(GOTO), data.get(PLAN))

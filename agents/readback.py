@@ -10,12 +10,11 @@ from django.db import transaction
 from django.db.models import DateTimeField, ExpressionWrapper, F
 from django.db.models.functions import Now
 
-from checkpoints import store
 from checkpoints.errors import Fenced, ValueRefused
 from checkpoints.plans import StepSpec
 
-from . import outputs, steps
-from .calling import call_method
+from . import outputs, steps, versions
+from .calling import call_about
 from .errors import OutputRefused
 from .models import Effect
 from .slices import Slice
@@ -40,7 +39,8 @@ def read_back(slice: Slice, spec: StepSpec, row: Effect) -> Found:
     if not spec.readable:
         return Found.NOT_SAID
     try:
-        said = call_method(slice, spec.readable, store.load_checkpoint(row.base).state, key=row.key)
+        state = versions.started_from(row, slice.run.plan)
+        said = call_about(slice, spec.readable, spec.name, state, key=row.key)
         if said is None:
             return Found.NOT_HAPPENED if spec.idempotent or _over(row, spec) else Found.NOT_SAID
         output = outputs.checked(slice.agent, slice.plan, spec, said)
@@ -50,7 +50,7 @@ def read_back(slice: Slice, spec: StepSpec, row: Effect) -> Found:
         log.warning("effect.not_read_back", step=spec.name, key=row.key, error=steps.said(error))
         return Found.NOT_SAID
     with transaction.atomic():
-        row.done(outputs.packed(output), by=slice.by)
+        row.done(versions.packed(slice, row, output), by=slice.by)
         slice.hold_token()
     log.info("effect.read_back", step=spec.name, key=row.key)
     return Found.HAPPENED

@@ -14,7 +14,7 @@ from approvals.schemas import resolved
 from checkpoints.actors import SYSTEM
 from checkpoints.plans import StepSpec
 
-from . import crash
+from . import crash, versions
 from .allowances import carried, shown_for
 from .models import Effect
 from .slices import Slice
@@ -26,6 +26,7 @@ RETRY, SKIP, STOP = "retry", "skip", "stop"
 WAS_DONE, WAS_NOT_DONE, LEFT_OPEN = "was_done", "was_not_done", "left_open"
 UNDO_AGAIN, UNDONE, KEEP = "undo_again", "undone", "keep"
 ABOUT_LEFT = (WAS_DONE, WAS_NOT_DONE, LEFT_OPEN, UNDO_AGAIN, UNDONE, KEEP)
+GAVE = "gave"  # what an effect gave whose recorded result this version cannot read
 ACCEPT = "accept"  # what a validator refused
 TAKE, DO_AGAIN = "take", "do_again"  # what is asked in a fork about an effect of the run that it came from
 
@@ -100,6 +101,19 @@ def abandoned(slice: Slice, spec: StepSpec, effect: Effect) -> None:
     _ask_aside(slice, spec, f"Did {spec.name} happen?", effect, effect.error, text, choices, reasons=reasons)
 
 
+def not_readable(slice: Slice, spec: StepSpec, effect: Effect, error: str) -> None:
+    """Ask what an effect gave that another version did. Releases the run to waiting. Raises Fenced."""
+    gave: Choice = {"id": GAVE, "label": "It gave this", "needs_value": True, "schema": result_schema(slice, spec)}
+    choices: list[Choice] = [gave, {"id": STOP, "label": "Stop the run", "needs_value": False}]
+    text = (
+        f"{spec.name} was done by another version of the agent, and what it gave cannot be brought to this one. "
+        f"Look it up at the provider by its key {effect.key}, then say what it was; nothing is done again."
+    )
+    reasons = [f"{spec.name} stands in the outside world"]
+    title = f"What did {spec.name} give?"
+    _ask(slice, spec, title, error, text, choices, risk="high", reasons=reasons, allows=(), about=effect.key)
+
+
 def not_undone(slice: Slice, spec: StepSpec, effect: Effect, error: str) -> None:
     """Ask how to go on after an undo that failed. Releases the run to waiting. Raises Fenced."""
     choices: list[Choice] = [
@@ -131,16 +145,18 @@ def about(gate: Gate) -> str:
 
 def take_over(slice: Slice, spec: StepSpec, origin: Effect) -> None:
     """Ask a fork whether it takes over what the run that it came from has done. Raises Fenced."""
-    known = origin.there
+    known = origin.there and versions.readable(origin, slice.run.plan)
     take: list[Choice] = [{"id": TAKE, "label": "Take over its result; nothing is done", "needs_value": False}]
     choices: list[Choice] = [
         *(take if known else []),
         {"id": DO_AGAIN, "label": f"Do {spec.name} once more, for this run", "needs_value": False},
         {"id": STOP, "label": "Stop the run", "needs_value": False},
     ]
-    has = "has done" if known else "did, or may have done, nobody knows whether it stands,"
+    has = "has done" if origin.there else "did, or may have done, nobody knows whether it stands,"
     text = f"R-{origin.run_id} {has} {spec.name} with the same input, under its key {origin.key}."
     reasons = [f"Done once more, {spec.name} happens twice: once for R-{origin.run_id} and once for this run"]
+    if origin.there and not known:
+        text += " What it gave cannot be brought to this version of the agent, so there is nothing to take over."
     if origin.status == Effect.Status.UNDONE:
         text = f"R-{origin.run_id} has taken {spec.name} back since, so there is nothing to take over."
         reasons = [f"Done now, {spec.name} happens for this run alone"]

@@ -12,15 +12,14 @@ from typing import Any
 import structlog
 from django.db import transaction
 
-from checkpoints import claims, digests, ledger, store
+from checkpoints import claims, digests, ledger
 from checkpoints.actors import Actor
 from checkpoints.errors import Fenced
 from checkpoints.models import Run
-from checkpoints.ops import apply
 from checkpoints.plans import StepSpec
 
-from . import crash, leaving, meaning, outputs, readback, recovery, reports, steps, unsettled
-from .calling import call_method, declared
+from . import crash, leaving, meaning, outputs, readback, recovery, reports, steps, unsettled, versions
+from .calling import call_about, declared
 from .errors import EffectFailed
 from .models import Effect
 from .readback import Found
@@ -148,7 +147,7 @@ def _send(slice: Slice, spec: StepSpec, row: Effect, undo: Effect) -> bool:
         raise Fenced
     doubt = "An earlier attempt got no answer." if undo.attempts > 1 else ""
     try:
-        call_method(slice, spec.undo, left_by(row), key=undo.key)
+        call_about(slice, spec.undo, spec.name, versions.left_by(row, slice.run.plan), key=undo.key)
     except steps.RAISED as error:
         return _not_undone(slice, spec, row, undo, meaning.of(error, doubt), error)
     crash.point("after_undo", spec.name)
@@ -164,14 +163,6 @@ def _send(slice: Slice, spec: StepSpec, row: Effect, undo: Effect) -> bool:
     return True
 
 
-def left_by(row: Effect) -> dict[str, Any]:
-    """The state as the effect left it: where it started from, with its recorded result."""
-    state = dict(store.load_checkpoint(row.base).state)
-    for name, write in outputs.unpacked(row.returned).writes.items():
-        state[name] = apply(state.get(name), write)
-    return state
-
-
 def answered(slice: Slice, spec: StepSpec, key: str, choice: str, value: Any, *, by: Actor) -> None:
     """Record what a person said of the effect of that key, which the run left behind, in the caller's transaction.
 
@@ -185,7 +176,7 @@ def answered(slice: Slice, spec: StepSpec, key: str, choice: str, value: Any, *,
     if undo is not None and choice in (recovery.UNDO_AGAIN, recovery.UNDONE, recovery.KEEP):
         _answered_undo(undo, row, choice, by=by)
     elif row.status == Status.UNKNOWN and choice == recovery.WAS_DONE:
-        row.done(outputs.packed(outputs.told(slice.agent, spec, value)), by=by)
+        row.done(versions.packed(slice, row, outputs.told(slice.agent, spec, value)), by=by)
     elif row.status == Status.UNKNOWN and choice == recovery.WAS_NOT_DONE:
         row.failed(f"{by.name or by.id} says that it did not happen", by=by)
     elif row.status == Status.UNKNOWN and choice == recovery.LEFT_OPEN:

@@ -24,8 +24,9 @@ from checkpoints.plans import PlanSpec, StepSpec, input_digest
 from checkpoints.records import Record
 from checkpoints.store import Header, Snapshot
 
-from . import crash, doorbell, environment, fields, unsettled
+from . import crash, doorbell, environment, fields, unsettled, versions
 from .base import Agent, RunInfo
+from .errors import UpcastFailed
 from .heartbeat import Beat
 from .history import Path, Place
 from .models import Effect
@@ -213,6 +214,15 @@ class Slice:
             self.run.ending = before  # nothing was noted, so nothing may act on it
             raise
 
+    def takes(self, target: Snapshot) -> bool:
+        """Whether the run can go on from there: a fork into another version may find no upcaster."""
+        try:
+            if target.run_id != self.run.pk:
+                versions.writes_from(target, self.run.plan, {})
+        except UpcastFailed:
+            return False
+        return True
+
     def rewind(self, target: Snapshot, spec: StepSpec, writes: Mapping[str, Any], *, back_to: str, by: Actor) -> None:
         """Move the head to `target`'s state, as a new checkpoint that goes on with `back_to`. Raises Fenced."""
         self.move("rewind", target, spec, writes, next_step=back_to, by=by)
@@ -227,9 +237,14 @@ class Slice:
         next_step: str,
         by: Actor,
     ) -> None:
-        """The same for whatever `kind` of checkpoint. Raises Fenced."""
+        """The same for whatever `kind` of checkpoint. Raises Fenced.
+
+        A fork that goes back to a state of the run that it came from stays with its own version.
+        """
         header = Header(kind=kind, step=spec.name, next_step=next_step)
-        self.snapshot = store.move_head(target, dict(writes), claim=self.claim, header=header, actor=by)
+        plan = None if target.run_id == self.run.pk else self.run.plan
+        made = dict(writes) if plan is None else versions.writes_from(target, plan, writes)
+        self.snapshot = store.move_head(target, made, claim=self.claim, header=header, actor=by, plan=plan)
         for cached in ("path", "executions", "recorded"):
             self.__dict__.pop(cached, None)
         self.attempt = 1

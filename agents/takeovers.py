@@ -10,8 +10,9 @@ from approvals.models import Outcome
 from checkpoints.actors import Actor
 from checkpoints.models import Run
 from checkpoints.plans import StepSpec
+from checkpoints.values import canonical
 
-from . import effects, outputs, recovery
+from . import effects, outputs, recovery, versions
 from .history import EXECUTED
 from .models import Effect
 from .slices import Slice
@@ -38,7 +39,7 @@ def take(slice: Slice, spec: StepSpec, key: str, *, by: Actor) -> bool:
     with transaction.atomic():
         # Locked, so that the run that it is of looks for forks that stand on it either before this or after it.
         origin = Effect.objects.select_for_update(of=("self",)).select_related("run").get(key=key)
-        if not origin.there:
+        if not (origin.there and versions.readable(origin, slice.run.plan)):
             slice.save("recovery", spec, {}, spec.name, counts=False, by=by, slice_over=False)
             recovery.take_over(slice, spec, origin)
             return False
@@ -47,7 +48,7 @@ def take(slice: Slice, spec: StepSpec, key: str, *, by: Actor) -> bool:
 
 def _taken(slice: Slice, spec: StepSpec, origin: Effect) -> bool:
     digest = slice.input_digest(spec)
-    output = outputs.unpacked(origin.returned)
+    output = versions.output_of(origin, slice.run.plan)
     note = f"Taken over from R-{origin.run_id}, done there under the key {origin.key[:8]}; nothing was sent."
     slice.hold_token()
     row = Effect.objects.create(
@@ -61,7 +62,7 @@ def _taken(slice: Slice, spec: StepSpec, origin: Effect) -> bool:
         token=slice.claim.token,
         irreversible=spec.irreversible,
         status=Effect.Status.DONE,
-        result=origin.result,
+        result=canonical(outputs.packed(output)),
         settled_at=origin.settled_at,
     )
     going = slice.executed(spec, output.writes, output.goto, took=0.0, notes=[note], kind="reused")

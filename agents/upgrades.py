@@ -25,12 +25,10 @@ from checkpoints.actors import SYSTEM
 from checkpoints.claims import Claim
 from checkpoints.errors import NotVerified, ValueRefused
 from checkpoints.models import Plan, Run
-from checkpoints.ops import DROP
-from checkpoints.patch import same
 from checkpoints.plans import PlanSpec, spec_of
 from checkpoints.store import Header, Snapshot
 
-from . import effects, environment, gates, outcomes, registry, steps, unsettled, upcasting
+from . import effects, environment, gates, outcomes, registry, steps, unsettled, upcasting, versions
 from .base import Agent, AgentType
 from .errors import AgentError, ConfigRefused, UpcastFailed
 from .heartbeat import Beat
@@ -121,7 +119,7 @@ def _caught_up(slice: Slice) -> bool:
     name = slice.snapshot.next_step
     spec = slice.plan.step(name) if name else None
     row = effects.newest(slice, spec) if spec and spec.kind == "effect" else None
-    if spec is None or row is None or not row.adoptable:
+    if spec is None or row is None or not (row.adoptable and versions.given_by(row, slice.run.plan)):
         return True
     return effects.adopt(slice, spec, row)
 
@@ -144,7 +142,7 @@ def _bring(slice: Slice, way: Way, known: Registered) -> None:
         slice.check()
         store.save(
             slice.snapshot,
-            _writes(slice.snapshot.state, values),
+            versions.difference(slice.snapshot.state, values),
             claim=slice.claim,
             header=Header("upcast", name, name),
             notes=[_note(way, slice.plan)],
@@ -153,12 +151,6 @@ def _bring(slice: Slice, way: Way, known: Registered) -> None:
         )
         data = {"since": way.since, "to": known.spec.version, "upcasters": [each.name for each in way.upcasters]}
         ledger.record("run.upcast", subject=f"run:{slice.run.pk}", run=slice.run, by=by, data=data)
-
-
-def _writes(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """What makes the one state the other."""
-    changed = {name: value for name, value in after.items() if name not in before or not same(before[name], value)}
-    return {**changed, **{name: DROP for name in before if name not in after}}
 
 
 def _note(way: Way, plan: PlanSpec) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from approvals.answering import GRANTING
 from checkpoints import digests
+from checkpoints.errors import CheckpointError, ValueRefused
 from checkpoints.ops import DROP, apply
 from checkpoints.plans import PlanSpec, StepSpec, input_digest
 
@@ -190,8 +191,8 @@ def now_covered(spec: StepSpec, now: Saved) -> Fields:
     return {name: now.fields.get(name, ABSENT) for name in spec.reads}
 
 
-def _as_done(history: History, here: Target, gate: GateFact, spec: StepSpec, now: Saved, choice: str) -> Target:
-    """The step counts as executed, with what a person says, or another run has done."""
+def _as_done(history: History, here: Target, gate: GateFact, spec: StepSpec, now: Saved, choice: str) -> Target | None:
+    """The step counts as executed, with what a person says, or another run has done; None where that is not known."""
     path = [*history.head_path, _execution(history, gate, spec, now, "step")]
     settled = dict.fromkeys(_doubtful(history, spec, now), "done") if choice == HAPPENED else {}
     after = history.plan.next_after(spec.name)
@@ -199,8 +200,11 @@ def _as_done(history: History, here: Target, gate: GateFact, spec: StepSpec, now
         taken = _foreign(history, spec, now, path[-1])
         if taken is None:
             return replace(here, next_step=spec.name)  # it was undone meanwhile: there is nothing to take
-        writes, goto = taken.returned()
-        saved = now.with_writes(writes)
+        try:
+            writes, goto = taken.returned()
+            saved = now.with_writes(writes)
+        except (CheckpointError, ValueRefused):
+            return None
         return replace(
             here, path=path, state=saved.state, fields=saved.fields, next_step=after if goto is None else goto
         )
