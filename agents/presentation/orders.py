@@ -25,20 +25,25 @@ class Way:
     rest: str = ""
 
 
-def ways(*, seq: int, kind: str, step: str, then: str, before: int, effect: bool) -> list[Way]:
+def ways(
+    *, seq: int, kind: str, step: str, then: str, before: int, effect: bool = False, asked: bool = True
+) -> list[Way]:
     """The ways to rewind at a checkpoint: on from its state, or again the step that led to it.
 
     `then` is the step that follows it, empty where the run had ended; `before` is the number of the checkpoint from
-    which `step` started, 0 where there is none in this run.
+    which `step` started, 0 where there is none in this run. `asked`: a gate had something to ask.
     """
     found = []
+    gate = kind == "gate"
     if then and kind in EXECUTED:
-        keeps = "keeping what it did" if effect else "keeping its answer" if kind == "gate" else "keeping what it wrote"
+        keeps = "keeping what it did" if effect else "keeping what it wrote"
+        keeps = keeps if not gate else "keeping its answer" if asked else ""
         found.append(Way("after", seq, "After", step, keeps))
     elif then:
         found.append(Way("after", seq, "From this state, on with", then))
     if before and kind in EXECUTED:
-        found.append(Way("before", before, "Before", step, "and ask again" if kind == "gate" else "and run it again"))
+        again = "and run it again" if not gate else "and ask again" if asked else "and look again"
+        found.append(Way("before", before, "Before", step, again))
     return found
 
 

@@ -64,6 +64,7 @@ class Row:
     kept: bool = False  # it is on the path before the target
     took: timedelta | None = None  # when it ran last
     title: str = ""
+    origin: int = 0  # the run whose effect it is, where another one has done it
 
     @property
     def asks_alone(self) -> bool:

@@ -148,6 +148,7 @@ class Walk:
             step=spec.name, kind=spec.kind, verdict=verdict, on=self.in_order(on), why=why, asks=asks,
             effect=effect.id if effect else 0, irreversible=spec.irreversible, title=effect.title if effect else "",
             again=spec.kind == "effect" and why == "forced",
+            origin=effect.run if effect and effect.run != self.target.run else 0,
             took=None if verdict is Verdict.STANDS or spec.kind == "gate" else self.records.took(spec.name),
         )  # fmt: skip
         self.rows.append(row)

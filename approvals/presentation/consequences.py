@@ -78,7 +78,7 @@ def drawn(
     """
     rows = [
         _run(told, later=later),
-        _may("May run", told.may),
+        _may("May run", _may_run(told)),
         _may("May ask", [row for row in told.asking if row.verdict is Verdict.MAY and row.asks_alone]),
         _keep(told, at_gate=at_gate),
         _undo("Undo", told.undone),
@@ -138,13 +138,13 @@ def back(told: foretold.Impact, step: str) -> Impact:
 
 def expiry(told: foretold.Impact) -> str:
     """What follows where nobody answers in time, in one line."""
-    will, may = names(told.will), names(told.may)
+    will, may = names(told.will), names(_may_run(told))
     said = [_which(will, "runs", "run") or _which(may, "may run", "may run") or "nothing runs"]
     said += filter(None, [_which(names(told.undone), "is undone", "are undone")])
     said += filter(None, [_which(names(told.may_undone), "may be undone", "may be undone")])
     perhaps = names(row for row in told.asking if row.verdict is Verdict.MAY and row.asks_alone)
     said += filter(None, [_which(perhaps, "may ask", "may ask")])
-    said += [f"{told.asks} asks"] if told.asks else ["the run ends"] if told.ends else []
+    said += [_asks(told)] if told.asks else ["the run ends"] if told.ends else []
     return f"then {', '.join(said[:-1])} and {said[-1]}" if len(said) > 1 else f"then {said[0]}"
 
 
@@ -154,12 +154,23 @@ def _which(steps: Sequence[str], one: str, more: str) -> str:
 
 def _run(told: foretold.Impact, *, later: bool) -> Row:
     """What certainly runs, how long that took last, and who is asked then."""
-    then = f"then {told.asks} asks" if told.asks else "then the run ends" if told.ends and told.will else ""
-    nothing = "the run ends" if told.ends and not told.will else ""
-    said = ", ".join(filter(None, [_about(told.will), then, nothing]))
+    then = f"{'then' if told.will else 'nothing runs before'} {_asks(told)}" if told.asks else ""
+    ends = f"{'then ' if told.will else ''}the run ends" if told.ends else ""
+    said = ", ".join(filter(None, [_about(told.will), then or ends]))
     return Row(
         effect="run", title=f"Run {len(told.will)}{', later' if later else ''}", names=names(told.will), said=said
     )
+
+
+def _asks(told: foretold.Impact) -> str:
+    """Who is certainly asked, or of a fork's effect, what."""
+    origin = next((row.origin for row in told.asking if row.why == "takeover" and row.step == told.asks), 0)
+    return f"it asks whether to take over what R-{origin} did at {told.asks}" if origin else f"{told.asks} asks"
+
+
+def _may_run(told: foretold.Impact) -> list[foretold.Row]:
+    """What may run by itself: not what a fork asks about first."""
+    return [row for row in told.may if row.why != "takeover"]
 
 
 def _may(title: str, rows: Sequence[foretold.Row]) -> Row | None:

@@ -227,7 +227,7 @@ def test_a_fork_asks_before_it_takes_over_what_its_origin_has_done() -> None:
     made.drive(run)
     told = fork(made, run, "book")
     assert said(told) == ["may ask book on book"]
-    assert (told.asks, told.ahead[0].why, told.ahead[0].effect) == ("book", "takeover", 1)
+    assert (told.asks, told.ahead[0].why, told.ahead[0].effect, told.ahead[0].origin) == ("book", "takeover", 1, run)
     assert said(fork(made, run, "book", room=2)) == ["will book", "may ask mail on book", "may end on book"]
 
 

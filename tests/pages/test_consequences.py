@@ -87,6 +87,28 @@ def test_a_run_that_stops_names_what_it_leaves_done() -> None:
     ]
 
 
+def test_where_nothing_runs_before_somebody_is_asked_that_is_said() -> None:
+    """It was said that nothing runs, and "then" somebody asks."""
+    told = Impact(rows=(step("review", WILL, kind="gate", asks=True),), asks="review")
+    assert lines(consequences.back(told, "review"))[0] == "Run 0: nothing runs before review asks"
+    assert consequences.expiry(told) == "then nothing runs and review asks"
+    plan = step("plan", WILL)
+    assert lines(consequences.back(Impact(rows=(plan, *told.rows), asks="review"), "plan"))[0] == (
+        "Run 1: plan; then review asks"
+    )
+
+
+def test_a_fork_says_what_it_asks_about_what_its_origin_did() -> None:
+    """It was said that an effect may run, depending on itself, and that the effect asks."""
+    row = step("reply", MAY, kind="effect", why="takeover", on=("reply",), asks=True, origin=12, effect=3)
+    told = Impact(rows=(step("find", STANDS), row), asks="reply")
+    asks = "it asks whether to take over what R-12 did at reply"
+    assert lines(consequences.drawn(told, "x", at_gate=False)) == [f"Run 0: nothing runs before {asks}", "Keep 1: find"]
+    assert consequences.expiry(told) == f"then nothing runs and {asks}"
+    told = Impact(rows=(step("find", WILL), row), asks="reply")
+    assert lines(consequences.drawn(told, "x", at_gate=False)) == [f"Run 1: find; then {asks}"]
+
+
 def test_of_much_that_is_kept_only_the_last_is_named() -> None:
     many = Impact(rows=tuple(step(f"s{number}", STANDS, kept=True) for number in range(9)))
     assert lines(consequences.drawn(many, "x", at_gate=False))[1] == "Keep 9: up to s8"

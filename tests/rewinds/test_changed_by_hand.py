@@ -57,20 +57,6 @@ def test_a_change_of_what_has_nothing_to_do_with_it_keeps_the_approval(booked: R
     assert lines(ledger, words=1) == ["book", "pay", "tell"]
 
 
-def test_a_change_of_what_it_is_made_of_is_asked_about(ledger: str) -> None:
-    """`tell` reads what `pay` writes, and that is made of the room."""
-    run = advance_to_rest(make_run("booking", ledger=ledger))
-    decide(run)
-    run = advance_to_rest(run)
-    edit(run, after(run, "book"), room="the royal suite")
-    run = advance_to_rest(run)
-    assert (run.status, trail(run)[-1]) == ("waiting", ("reopen", "pay"))
-    edit(run, after(run, "pay"), charge="charge it to eve")
-    run = advance_to_rest(run)
-    assert (run.status, trail(run)[-1]) == ("waiting", ("reopen", "tell"))
-    assert [row["pointer"] for row in changes(open_gate(run))] == ["/charge"]
-
-
 def test_a_change_that_is_left_by_a_rewind_counts_no_more(booked: Run, ledger: str) -> None:
     at = after(booked, "book")
     edit(booked, at, room="the royal suite")

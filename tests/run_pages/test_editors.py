@@ -134,3 +134,12 @@ def test_the_ways_to_rewind_at_a_checkpoint(kind: str, effect: bool, then: str, 
     found = orders.ways(seq=4, kind=kind, step="it", then=then, before=before, effect=effect)
     assert [f"{way.label} {way.step}{', ' + way.rest if way.rest else ''}" for way in found] == said
     assert [way.to for way in found] == [4 if way.place == "after" else before for way in found]
+
+
+def test_a_gate_that_had_nothing_to_ask_has_no_answer_to_keep() -> None:
+    """It was offered with its answer, and to be asked again."""
+    found = orders.ways(seq=4, kind="gate", step="it", then="next", before=3, asked=False)
+    assert [(way.label, way.step, way.rest) for way in found] == [
+        ("After", "it", ""),
+        ("Before", "it", "and look again"),
+    ]
