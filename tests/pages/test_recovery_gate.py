@@ -43,3 +43,15 @@ def test_a_gate_that_was_answered_says_with_what() -> None:
     assert post(reviewer, gate, form_of(gate, "answer", answer="not_happened")).status_code == 303
     page = signed_in(reviewer).get(f"/gates/{gate.pk}/").content.decode()
     assert re.search(r"“(<[^>]+>)?It did not<", page)
+
+
+def test_nothing_was_proposed_of_what_an_answer_asks_for() -> None:
+    """The empty fields of "It happened" were said to be as proposed."""
+    team = make_team()
+    schema: dict[str, Any] = {"type": "object", "properties": {"payment": PAYMENT}}
+    choice: Choice = {"id": "happened", "label": "It happened", "needs_value": True, "schema": schema}
+    card = Card(title="Did it?", question={"text": "Did it?", "choices": [choice]})
+    gate = make_gate(team=team, kind="recovery", card=card)
+    page = signed_in(ann(team)).get(f"/gates/{gate.pk}/").content.decode()
+    assert 'name="value.happened/payment/id"' in page
+    assert "as proposed" not in page
