@@ -159,18 +159,24 @@ def _resume(slice: Slice, spec: StepSpec, row: Effect) -> bool:
     """An earlier worker, or an earlier attempt, left it open whether the effect happened.
 
     The provider is asked where it can tell. What it does once a key is sent again, and so is what it says that it
-    has not done. Else a person is asked.
+    has not done, as long as the permission holds under which it was begun. Else a person is asked.
     """
     if row.status == Status.INTENDED:
         row.unknown("The worker was gone before the answer came.", by=slice.by)
     found = readback.read_back(slice, spec, row)
     if found is Found.HAPPENED:
         return adopt(slice, spec, row)
-    denied = found is Found.NOT_HAPPENED
-    if slice.attempt > spec.retry + 1 or not (spec.idempotent or denied or spec.readable):
-        recovery.unknown(slice, spec, row, row.error)
+    denied, lapsed = found is Found.NOT_HAPPENED, _lapsed(slice, spec, row)
+    if denied and lapsed:
+        with transaction.atomic():
+            row.failed("The provider says that it did not happen.", by=slice.by)
+            slice.hold_token()
+        return perform(slice, spec)  # anew, and so not without a permission
+    repeats = spec.idempotent and not lapsed
+    if slice.attempt > spec.retry + 1 or not (repeats or denied or spec.readable):
+        recovery.unknown(slice, spec, row, row.error, lapsed=lapsed)
         return False
-    if not (spec.idempotent or denied):
+    if not (repeats or denied):
         steps.queue_again(
             slice.claim, steps.backoff(slice.attempt, spec.backoff), "asks the provider again", by=slice.by
         )
@@ -178,6 +184,15 @@ def _resume(slice: Slice, spec: StepSpec, row: Effect) -> bool:
     crash.point("before_step", spec.name)
     doubt = "" if denied else row.error or "An earlier attempt got no answer."
     return _send(slice, spec, _again(slice, row), doubt=doubt)
+
+
+def _lapsed(slice: Slice, spec: StepSpec, row: Effect) -> str:
+    """Why the permission under which it was begun does not hold any more; empty where it does."""
+    try:
+        permits.holds(slice, spec, row)
+    except NotGranted as reason:
+        return str(reason)
+    return ""
 
 
 def _again(slice: Slice, row: Effect) -> Effect:

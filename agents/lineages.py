@@ -163,6 +163,7 @@ class Lineage:
             fields=self._shown(gate),
             reads=self._read(gate),
             choice=(outcome.answered or {}).get("choice", "") if outcome else "",
+            permits=gate.step in gate.asked.allows,
             about=self._about(gate),
         )
 

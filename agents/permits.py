@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from approvals import binding
+from approvals.binding import Approved
 from approvals.models import Grant, Outcome
 from checkpoints.plans import StepSpec
 
@@ -40,6 +41,26 @@ def permit(slice: Slice, spec: StepSpec) -> Permit:
     grant = _available(slice, spec, outcome)
     if grant is None or outcome.to_run is None:
         raise NotGranted(f"The gate {outcome.gate.step} gave no permission for {spec.name}, or it was used.")
+    approved = _binds(slice, spec, outcome)
+    observing.check(slice, spec, approved)
+    return Permit(grant)
+
+
+def holds(slice: Slice, spec: StepSpec, row: Effect) -> None:
+    """Whether the grant that `row` consumed still lets the same be sent. Raises NotGranted.
+
+    The row may be of an abandoned branch, or of another version: what people allowed there they allowed for that.
+    """
+    if not spec.guarded:
+        return
+    outcome = last_outcome(slice, spec)
+    if row.grant is None or outcome is None or outcome != row.grant.outcome:
+        raise NotGranted(f"No gate on this path has allowed what was begun as {row.key[:8]}.")
+    _binds(slice, spec, outcome)
+
+
+def _binds(slice: Slice, spec: StepSpec, outcome: Outcome) -> Approved:
+    """What was approved, where it is what `spec` would do now. Raises NotGranted."""
     changed = changed_by_hand(slice, spec, outcome)
     if changed:
         fields = ", ".join(changed)
@@ -47,10 +68,9 @@ def permit(slice: Slice, spec: StepSpec) -> Permit:
             f"Somebody changed {fields} in the state after the gate {outcome.gate.step} allowed {spec.name}."
         )
     approved = outcome.approved()
-    if binding.recompute(approved, **gates.world(slice, spec.name)) != bytes(outcome.to_run):
+    if binding.recompute(approved, **gates.world(slice, spec.name)) != bytes(outcome.to_run or b""):
         raise NotGranted(f"What {spec.name} would do now is not what was approved at the gate {outcome.gate.step}.")
-    observing.check(slice, spec, approved)
-    return Permit(grant)
+    return approved
 
 
 def recheck(slice: Slice, spec: StepSpec, row: Effect) -> None:

@@ -66,12 +66,17 @@ def looping(slice: Slice, spec: StepSpec, times: int) -> None:
     _ask(slice, spec, f"{spec.name} goes round:", "", text, choices, risk="medium", reasons=reasons)
 
 
-def unknown(slice: Slice, spec: StepSpec, effect: Effect, error: str) -> None:
-    """Ask what became of an effect. Releases the run to waiting. Raises Fenced."""
+def unknown(slice: Slice, spec: StepSpec, effect: Effect, error: str, *, lapsed: str = "") -> None:
+    """Ask what became of an effect. Releases the run to waiting. Raises Fenced.
+
+    `lapsed`: why it may not be done any more as things are; then no answer lets it, and its gate is asked afterwards.
+    """
+    first = "once it is allowed anew" if lapsed else "now"
+    again = f"Do {spec.name} again{', once it is allowed anew' if lapsed else ''}, whatever became of it"
     choices: list[Choice] = [
         {"id": HAPPENED, "label": "It happened", "needs_value": True, "schema": result_schema(slice, spec)},
-        {"id": NOT_HAPPENED, "label": f"It did not happen: do {spec.name} now", "needs_value": False},
-        {"id": AGAIN, "label": f"Do {spec.name} again, whatever became of it", "needs_value": False},
+        {"id": NOT_HAPPENED, "label": f"It did not happen: do {spec.name} {first}", "needs_value": False},
+        {"id": AGAIN, "label": again, "needs_value": False},
         {"id": STOP, "label": "Stop the run, and leave it open", "needs_value": False},
     ]
     text = (
@@ -81,8 +86,10 @@ def unknown(slice: Slice, spec: StepSpec, effect: Effect, error: str) -> None:
     reasons = [f"If {spec.name} happened and is done again, it happens twice"]
     if spec.idempotent:
         reasons = [f"{spec.name} may have happened already"]
+    reasons += [lapsed] if lapsed else []
+    allows = () if lapsed else None
     title = f"Did {spec.name} happen?"
-    _ask(slice, spec, title, error, text, choices, risk="high", reasons=reasons, about=effect.key)
+    _ask(slice, spec, title, error, text, choices, risk="high", reasons=reasons, allows=allows, about=effect.key)
 
 
 def abandoned(slice: Slice, spec: StepSpec, effect: Effect) -> None:

@@ -137,16 +137,13 @@ def _back(history: History, gate: GateFact, start: Execution, before: Saved) -> 
     path = list(history.head_path[: history.head_path.index(start)])
     on_path = [each for each in history.gates if each.id in history.head_gates and each.run == start.run]
     stood = [each for each in on_path if each.seq < start.seq - 1]
+    mine = [each for each in stood if each.run == history.run and each.choice == DO_AGAIN]
     return replace(
         _at_head(history, gate, before),
         path=path,
         gates=[each.id for each in stood],
         by_hand=[each for each in history.by_hand if each.at <= len(path)],
-        own=frozenset(
-            each.step
-            for each in stood
-            if each.run == history.run and each.choice == DO_AGAIN and not _landed_since(each, path)
-        ),
+        own=frozenset(each.step for each in mine if not _landed_since(each, path)),
         sent=len(path),
         branched=True,
         forced=True,
@@ -171,13 +168,14 @@ def answering(history: History, gate: GateFact, choice: str, now: Saved) -> Targ
         return replace(here, next_step="", awaited=frozenset(doubtful))
     if choice in (RETRY, NOT_HAPPENED, AGAIN, DO_AGAIN):
         status = {NOT_HAPPENED: "failed", AGAIN: "abandoned"}.get(choice, "")
+        permitted = spec.guarded and gate.permits and choice in GRANTING
         return replace(
             here,
             next_step=spec.name,
             forced=history.forced,
             own=history.own | {spec.name} if choice == DO_AGAIN else history.own,
             settled=dict.fromkeys(doubtful, status) if status else {},
-            grants=[GrantFact(effect=spec.name, fields=now_covered(spec, now))] * (spec.guarded and choice in GRANTING),
+            grants=[GrantFact(effect=spec.name, fields=now_covered(spec, now))] * permitted,
         )
     if choice == SKIP:
         return replace(here, next_step=history.plan.next_after(spec.name))

@@ -122,6 +122,7 @@ class GateFact:
     fields: Fields | None = None
     reads: Fields | None = None  # the digests of what its step read; None where that is not known
     choice: str = ""  # what was answered, where it asked a question
+    permits: bool = True  # whether an answer to its question may let its step run
     about: int = 0  # the effect that was left behind and that it asks about; 0: none
 
 

@@ -29,3 +29,21 @@ def deploy(settings: Any) -> Iterator[Deploy]:
     yield names
     end_all()
     registry.forget()
+
+
+@pytest.fixture
+def deploy_shop(settings: Any) -> Iterator[Deploy]:
+    """Return deploy(*modules of tests.preflight.shop)."""
+    from agents import registry
+    from checkpoints.models import Run
+    from tests.preflight.shop import SENT
+
+    def names(*modules: str) -> None:
+        settings.HOLDPOINT_AGENTS = [f"tests.preflight.shop.{module}" for module in modules]
+        registry.forget()
+
+    Run.objects.live().filter(plan__agent="shop").update(status="cancelled")
+    SENT.clear()
+    yield names
+    Run.objects.live().filter(plan__agent="shop").update(status="cancelled")
+    registry.forget()

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from agents import cancelling, forks, impacts, registry
+from agents import cancelling, forks, impacts
 from agents.sweeper import Sweeper
 from checkpoints.models import Run
 from checkpoints.verify import verify_run
@@ -18,32 +16,19 @@ from .conftest import Deploy
 from .shop import SENT
 
 
-@pytest.fixture
-def deploy(settings: Any, deploy: Deploy) -> Deploy:
-    """Return deploy(*modules of tests.preflight.shop)."""
-
-    def names(*modules: str) -> None:
-        settings.HOLDPOINT_AGENTS = [f"tests.preflight.shop.{module}" for module in modules]
-        registry.forget()
-
-    Run.objects.live().filter(plan__agent="shop").update(status="cancelled")
-    SENT.clear()
-    return names
-
-
-def bought(deploy: Deploy, module: str = "one", **input: Any) -> Run:
+def bought(deploy_shop: Deploy) -> Run:
     """A run of version 1 that has bought and asks whether all is well."""
-    deploy(module)
-    run = advance_to_rest(make_run("shop", **{"what": "tea", **input}))
+    deploy_shop("one")
+    run = advance_to_rest(make_run("shop", what="tea"))
     decide(run)
     advance_to_rest(run)
     assert open_gate(run).title == "All well?"
     return run
 
 
-def taken_over(run: Run, deploy: Deploy, module: str = "two") -> Run:
+def taken_over(run: Run, deploy_shop: Deploy, module: str = "two") -> Run:
     """The run in version 2."""
-    deploy(module)
+    deploy_shop(module)
     Sweeper().upgrade()
     return advance_to_rest(run)
 
@@ -59,20 +44,20 @@ def asked(run: Run) -> list[str]:
     return [each["id"] for each in question["choices"]] if question else []
 
 
-def test_an_undo_gets_what_the_effect_gave_under_the_name_that_it_has_now(deploy: Deploy) -> None:
+def test_an_undo_gets_what_the_effect_gave_under_the_name_that_it_has_now(deploy_shop: Deploy) -> None:
     """It was called with the field's default, and the effect recorded as undone."""
-    run = taken_over(bought(deploy), deploy)
+    run = taken_over(bought(deploy_shop), deploy_shop)
     rewind(run, 1)
     cancel(run)
     assert (run.status, SENT[1:]) == ("cancelled", ["sell 'R-1' in 2"])
     assert fates(run) == [("buy", "undone"), ("undo of buy", "done")]
 
 
-def test_so_does_one_that_is_under_way_when_the_version_comes(deploy: Deploy) -> None:
-    run = bought(deploy)
+def test_so_does_one_that_is_under_way_when_the_version_comes(deploy_shop: Deploy) -> None:
+    run = bought(deploy_shop)
     rewind(run, 1)
     cancelling.cancel(run, by=ann(run.team), reason="no tea")
-    deploy("two")
+    deploy_shop("two")
     advance_to_rest(run)
     assert (run.status, SENT[1:]) == ("cancelled", ["sell 'R-1' in 2"])
 
@@ -85,26 +70,26 @@ def test_so_does_one_that_is_under_way_when_the_version_comes(deploy: Deploy) ->
     ],
 )
 def test_an_undo_that_would_have_to_guess_is_not_called_and_a_person_is_asked(
-    deploy: Deploy, module: str, why: str
+    deploy_shop: Deploy, module: str, why: str
 ) -> None:
-    run = taken_over(bought(deploy), deploy)
+    run = taken_over(bought(deploy_shop), deploy_shop)
     rewind(run, 1)
     advance_to_rest(run)
     assert open_gate(run).title == "Buy in 2?"
-    deploy(module)
+    deploy_shop(module)
     cancel(run)
     assert (SENT[1:], asked(run)) == ([], ["undo_again", "undone", "keep"])
     assert open_gate(run).standing().card.summary == why
     assert fates(run) == [("buy", "done"), ("undo of buy", "failed")]
-    deploy("two")
+    deploy_shop("two")
     answer(run, "undo_again")
     assert advance_to_rest(run).status == "cancelled"
     assert SENT[1:] == ["sell 'R-1' in 2"]
 
 
-def test_what_was_done_is_adopted_under_the_names_of_the_new_version(deploy: Deploy) -> None:
+def test_what_was_done_is_adopted_under_the_names_of_the_new_version(deploy_shop: Deploy) -> None:
     """The old names were written into the new state, and the new ones kept their defaults."""
-    run = taken_over(bought(deploy), deploy)
+    run = taken_over(bought(deploy_shop), deploy_shop)
     rewind(run, 1)
     advance_to_rest(run)
     told = impacts.of_rewind(run, run.seq)
@@ -119,11 +104,11 @@ def test_what_was_done_is_adopted_under_the_names_of_the_new_version(deploy: Dep
     assert verify_run(run) == []
 
 
-def test_what_was_done_and_cannot_be_read_any_more_is_asked_for_and_not_done_again(deploy: Deploy) -> None:
-    run = taken_over(bought(deploy), deploy)
+def test_what_was_done_and_cannot_be_read_any_more_is_asked_for_and_not_done_again(deploy_shop: Deploy) -> None:
+    run = taken_over(bought(deploy_shop), deploy_shop)
     rewind(run, 1)
     advance_to_rest(run)
-    deploy("two_bare")
+    deploy_shop("two_bare")
     decide(run)
     advance_to_rest(run)
     assert (asked(run), open_gate(run).title) == (["gave", "stop"], f"What did buy give? {run.title}")
@@ -133,11 +118,11 @@ def test_what_was_done_and_cannot_be_read_any_more_is_asked_for_and_not_done_aga
     assert fates(run) == [("buy", "done")]
 
 
-def test_a_person_may_stop_there(deploy: Deploy) -> None:
-    run = taken_over(bought(deploy), deploy)
+def test_a_person_may_stop_there(deploy_shop: Deploy) -> None:
+    run = taken_over(bought(deploy_shop), deploy_shop)
     rewind(run, 1)
     advance_to_rest(run)
-    deploy("two_bare")
+    deploy_shop("two_bare")
     decide(run)
     advance_to_rest(run)
     answer(run, "stop")
@@ -147,23 +132,23 @@ def test_a_person_may_stop_there(deploy: Deploy) -> None:
     assert (advance_to_rest(run).status, SENT) == ("failed", ["buy tea"])
 
 
-def test_a_provider_is_asked_with_the_state_of_the_effect_in_the_words_of_the_new_version(deploy: Deploy) -> None:
+def test_a_provider_is_asked_with_the_state_of_the_effect_in_the_words_of_the_new_version(deploy_shop: Deploy) -> None:
     """It was asked with the field's default. What it says is in the words of the version that asked."""
-    deploy("one_read")
+    deploy_shop("one_read")
     run = advance_to_rest(make_run("shop", what="tea", cut=True, receipt="R-0"))
     decide(run)
     advance(run)
     assert fates(run) == [("buy", "unknown")]
-    taken_over(run, deploy, "two_read")
+    taken_over(run, deploy_shop, "two_read")
     assert (state(run)["slip"], SENT) == ("R-0, found", ["buy tea"])
     rewind(run, 1)
     cancel(run)
     assert SENT[1:] == ["sell 'R-0, found' in 2"]
 
 
-def test_a_fork_into_another_version_takes_over_what_was_done_in_its_own_words(deploy: Deploy) -> None:
-    run = bought(deploy)
-    deploy("one", "two")
+def test_a_fork_into_another_version_takes_over_what_was_done_in_its_own_words(deploy_shop: Deploy) -> None:
+    run = bought(deploy_shop)
+    deploy_shop("one", "two")
     fork = forks.fork(run, at=after(run, "review"), by=make_user("Bob", run.team), version="2")
     advance_to_rest(fork)
     assert asked(fork) == ["take", "do_again", "stop"]
@@ -173,9 +158,9 @@ def test_a_fork_into_another_version_takes_over_what_was_done_in_its_own_words(d
     assert effects(fork)[0].returned == {"slip": "R-1", "papers+": ["tea"]}
 
 
-def test_a_fork_into_another_version_stays_with_it_where_it_goes_back_over_the_fork(deploy: Deploy) -> None:
-    run = bought(deploy)
-    deploy("one", "two")
+def test_a_fork_into_another_version_stays_with_it_where_it_goes_back_over_the_fork(deploy_shop: Deploy) -> None:
+    run = bought(deploy_shop)
+    deploy_shop("one", "two")
     fork = forks.fork(run, at=after(run, "choose"), by=make_user("Bob", run.team), version="2")
     advance_to_rest(fork)
     decide(fork, "reject", then="back", back_to="choose", comment="again")
