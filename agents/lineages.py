@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import timedelta
-from functools import cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 from uuid import UUID
 
@@ -33,6 +33,7 @@ class Lineage:
 
     def __init__(self, run: Run, plan: Plan, config: dict[str, Any]) -> None:
         self.run, self.row, self.plan, self.config = run, plan, spec_of(plan), config
+        self._loaded: dict[UUID, Fields | None] = {}
 
     @cached_property
     def execution_facts(self) -> list[Execution]:
@@ -95,6 +96,16 @@ class Lineage:
         stood = Checkpoint.objects.filter(pk__in=[gate.checkpoint for gate in self.gates])
         return dict(stood.values_list("pk", "seq"))
 
+    @cached_property
+    def outcomes(self) -> dict[UUID, Record]:
+        """The executions that saved a gate's outcome, by the checkpoint at which it stood."""
+        return {each.parent: each for each in reversed(self.records) if each.parent and each.kind == "gate"}
+
+    @cached_property
+    def used(self) -> dict[int, int]:
+        """Grant -> the effect that consumed it."""
+        return {row.grant_id: row.pk for row in self.rows if row.grant_id}
+
     def _execution(self, record: Record) -> Execution:
         return Execution(
             id=record.id.hex,
@@ -147,7 +158,7 @@ class Lineage:
 
     def _gate(self, gate: Gate) -> GateFact:
         outcome: Outcome | None = getattr(gate, "outcome", None)
-        saved = next((each for each in self.records if each.parent == gate.checkpoint and each.kind == "gate"), None)
+        saved = self.outcomes.get(gate.checkpoint)
         return GateFact(
             id=gate.pk,
             run=gate.run_id,
@@ -160,8 +171,8 @@ class Lineage:
             execution=saved.id.hex if saved else "",
             recovery=gate.kind == Gate.Kind.RECOVERY,
             current=gate.run.plan_id == self.run.plan_id,
-            fields=self._shown(gate),
-            reads=self._read(gate),
+            fields=partial(self._shown, gate),
+            reads=partial(self._read, gate),
             choice=(outcome.answered or {}).get("choice", "") if outcome else "",
             permits=gate.step in gate.asked.allows,
             about=self._about(gate),
@@ -169,13 +180,13 @@ class Lineage:
 
     def _about(self, gate: Gate) -> int:
         """The effect that was left behind and that the gate asks about."""
-        question = gate.asked.question
+        question = gate.asked.question if gate.kind == Gate.Kind.RECOVERY else None
         key = question.get("effect") if question else None
         return next((row.pk for row in self.rows if row.key == key), 0)
 
     def _read(self, gate: Gate) -> Fields | None:
         """The digests of what the gate's step read, as they were when it asked."""
-        saved = self.stood.get(gate.checkpoint)
+        saved = self._stood(gate)
         spec = next((step for step in self.plan.steps if step.name == gate.step), None)
         if saved is None or spec is None:
             return None
@@ -183,20 +194,19 @@ class Lineage:
 
     def _shown(self, gate: Gate) -> Fields | None:
         """The digests of the fields into which the gate's actions point, as they were when it asked."""
-        saved = self.stood.get(gate.checkpoint)
+        saved = self._stood(gate)
         if saved is None:
             return None
         names = {patches.tokens(action.pointer)[0] for action in gate.asked.actions if action.pointer}
         return {name: saved.get(name, ABSENT) for name in names}
 
-    @cached_property
-    def stood(self) -> dict[UUID, Fields]:
-        """The field digests of the states at which gates stood, of those that still verify."""
-        found: dict[UUID, Fields] = {}
-        for gate in self.gates:
+    def _stood(self, gate: Gate) -> Fields | None:
+        """The field digests of the state at which a gate stood; None where that does not verify any more."""
+        if gate.checkpoint not in self._loaded:
+            self._loaded[gate.checkpoint] = None
             with suppress(NotVerified):
-                found[gate.checkpoint] = store.load_checkpoint(gate.checkpoint).fields
-        return found
+                self._loaded[gate.checkpoint] = store.load_checkpoint(gate.checkpoint).fields
+        return self._loaded[gate.checkpoint]
 
     def _asked_over(self, gate: Gate, saved: Record | None) -> bytes | None:
         """The input digest of the gate's step when it asked; None where the step is no gate of this plan."""
@@ -205,15 +215,14 @@ class Lineage:
         spec = next((step for step in self.plan.steps if step.name == gate.step and step.kind == "gate"), None)
         if spec is None or gate.status != Gate.Status.OPEN:
             return None
-        stood = self.stood.get(gate.checkpoint)
+        stood = self._stood(gate)
         return None if stood is None else input_digest(spec, stood, self.config)
 
     def _grants(self, outcome: Outcome, saved: Record | None) -> list[GrantFact]:
-        used = {row.grant_id: row.pk for row in self.rows if row.grant_id}
         found = []
         for grant in outcome.grants.all():
-            covered = self._covered(outcome, grant.effect, saved)
-            found.append(GrantFact(effect=grant.effect, used_by=used.get(grant.pk, 0), fields=covered))
+            covered = cache(partial(self._covered, outcome, grant.effect, saved))
+            found.append(GrantFact(effect=grant.effect, used_by=self.used.get(grant.pk, 0), fields=covered))
         return found
 
     def _covered(self, outcome: Outcome, effect: str, saved: Record | None) -> Fields | None:

@@ -113,7 +113,7 @@ def ways_at(run: Run, checkpoint: Checkpoint) -> list[Way]:
         then=checkpoint.next_step,
         before=parent["seq"] if parent else 0,
         effect=effect,
-        asked=Gate.objects.filter(checkpoint=checkpoint.parent).exists(),
+        asked=checkpoint.parent is not None and Gate.objects.filter(checkpoint=checkpoint.parent).exists(),
     )
 
 

@@ -56,17 +56,18 @@ def _draws(walk: Walk, spec: StepSpec) -> bool | None:
 
 def _again(walk: Walk, spec: StepSpec, reading: Reading, asked: list[GateFact], *, surely: bool) -> str | None:
     """The newest gate that people closed and that showed the same decides: where it still holds, nobody is asked."""
-    perhaps, holds = False, None
+    perhaps = unsure = False  # whether one that is newer, or as new, may show the same
     known = [] if walk.unbranched else asked
     closed = [each for each in known if each.execution and each.kind in (*AGREED, REJECTED)]
     for each in closed:
         same = _same(walk, spec, each)
         holds = _holds(walk, each)
         if same is True:
-            if holds is True and not perhaps and walk.branched:
+            if holds is True and not unsure and walk.branched:
                 return _standing(walk, spec, reading, each)
             perhaps = perhaps or holds is not False
             break
+        unsure = unsure or same is None
         perhaps = perhaps or (same is None and holds is not False)
     if perhaps or not surely:
         return _may(walk, spec, frozenset({spec.name}))
@@ -79,12 +80,18 @@ def _of_unknown(walk: Walk, spec: StepSpec, reading: Reading, *, forced: bool) -
     earlier = [
         each
         for each in asked
-        if agreed(each) and _same(walk, spec, each) is not False and (each.reads is None or reading.matches(each.reads))
+        if agreed(each) and _same(walk, spec, each) is not False and _may_have_read(each, reading)
     ]
     passes = any(may_match(each, reading) for each in walk.records.passes(spec))
     if spec.asks and not earlier and not passes:
         return _asks(walk, spec, "forced" if forced else "novel" if reading.novel else _why(walk, spec))
     return _may(walk, spec, reading.on or frozenset({spec.name}))
+
+
+def _may_have_read(gate: GateFact, reading: Reading) -> bool:
+    """Whether the gate may have asked over this very input."""
+    read = gate.reads()
+    return read is None or reading.matches(read)
 
 
 def _why(walk: Walk, spec: StepSpec) -> str:
@@ -107,10 +114,10 @@ def _same(walk: Walk, spec: StepSpec, gate: GateFact) -> bool | None:
     """Whether it would show what that gate showed; None where that cannot be known."""
     if not gate.current:
         return False
-    if gate.code_hash != bytes.fromhex(spec.code_hash) or spec.observes or gate.fields is None:
+    if gate.code_hash != bytes.fromhex(spec.code_hash) or spec.observes or (shown := gate.fields()) is None:
         return None
-    now = [walk.state.digest(name) for name in gate.fields]
-    if any(found is not None and found != was for found, was in zip(now, gate.fields.values(), strict=True)):
+    now = [walk.state.digest(name) for name in shown]
+    if any(found is not None and found != was for found, was in zip(now, shown.values(), strict=True)):
         return False
     return None if None in now else True
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from approvals.answering import GRANTING
@@ -175,7 +176,7 @@ def answering(history: History, gate: GateFact, choice: str, now: Saved) -> Targ
             forced=history.forced,
             own=history.own | {spec.name} if choice == DO_AGAIN else history.own,
             settled=dict.fromkeys(doubtful, status) if status else {},
-            grants=[GrantFact(effect=spec.name, fields=now_covered(spec, now))] * permitted,
+            grants=[GrantFact(effect=spec.name, fields=partial(now_covered, spec, now))] * permitted,
         )
     if choice == SKIP:
         return replace(here, next_step=history.plan.next_after(spec.name))

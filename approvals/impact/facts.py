@@ -28,6 +28,11 @@ def nothing() -> Writes:
     return {}
 
 
+def unknown() -> Fields | None:
+    """The digests of fields of which nothing is known."""
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
     """A checkpoint with an input digest: kind "step" (effects too), "gate" or "reused".
@@ -88,14 +93,14 @@ class EffectFact:
 class GrantFact:
     """One right that an outcome gave.
 
-    `fields` are the state fields that the approval covers for this effect, by their digests when it was given: those
+    `fields()` are the state fields that the approval covers for this effect, by their digests when it was given: those
     that its actions point into and those that it binds; an empty digest for one that was not there. None where that
     is not known.
     """
 
     effect: str
     used_by: int = 0  # the id of the effect's row that consumed it; 0: nothing has
-    fields: Fields | None = None
+    fields: Callable[[], Fields | None] = unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +109,8 @@ class GateFact:
 
     `kind` is its outcome's, or "open"; `seq` is the number of the checkpoint at which it stood, and `execution` the
     id of the one that saved its outcome. `current`: the agent, the version and the plan that it shows are those that
-    it would show now. `fields` are the digests that the fields into which its actions point had when it asked, as a
-    GrantFact's.
+    it would show now. `fields()` are the digests that the fields into which its actions point had when it asked, as a
+    GrantFact's, and `reads()` those of what its step read; None where that is not known.
     """
 
     id: int
@@ -119,8 +124,8 @@ class GateFact:
     execution: str = ""
     recovery: bool = False  # it asked how to go on after a fault
     current: bool = True
-    fields: Fields | None = None
-    reads: Fields | None = None  # the digests of what its step read; None where that is not known
+    fields: Callable[[], Fields | None] = unknown
+    reads: Callable[[], Fields | None] = unknown
     choice: str = ""  # what was answered, where it asked a question
     permits: bool = True  # whether an answer to its question may let its step run
     about: int = 0  # the effect that was left behind and that it asks about; 0: none

@@ -184,7 +184,8 @@ def _changed_by_hand(walk: Walk, spec: StepSpec, gate: GateFact) -> bool:
 
 def _covers(walk: Walk, grant: GrantFact) -> bool:
     """Whether what was approved is certainly what it would do."""
-    return grant.fields is not None and all(walk.state.digest(name) == was for name, was in grant.fields.items())
+    fields = grant.fields()
+    return fields is not None and all(walk.state.digest(name) == was for name, was in fields.items())
 
 
 def _at(row: EffectFact, reading: Reading, at: int) -> bool:

@@ -31,8 +31,12 @@ class Records:
         self._executions: dict[str, list[Execution]] = defaultdict(list)
         for each in history.executions:
             self._executions[each.step].append(each)
+        path = [each for each in target.path if each.kind in EXECUTED]
+        self._on_path = {each.id for each in path}
+        self._executed = {(each.step, each.input_digest, each.occurrence) for each in path}
         self.effects = self._taken_up([self._as_decided(row) for row in history.effects])
         self.own = [row for row in self.effects if row.run == target.run and target.run]
+        self._landed = {landing: row for row in self.own for landing in row.landings}
         self.gates = [self._decided(gate) for gate in history.gates if gate.run == target.run and target.run]
         self._newest: dict[Key, EffectFact] = {}
         for row in sorted(self.own, key=lambda row: row.generation):
@@ -57,16 +61,20 @@ class Records:
 
     def carries(self, row: EffectFact) -> bool:
         """Whether the path to the target carries the effect's result."""
-        path = [each for each in self.target.path if each.kind in EXECUTED]
         if row.landings:
-            return any(each.id in row.landings for each in path)
-        key = (row.step, row.input_digest, row.occurrence)
-        return any((each.step, each.input_digest, each.occurrence) == key for each in path)
+            return not row.landings.isdisjoint(self._on_path)
+        return (row.step, row.input_digest, row.occurrence) in self._executed
+
+    def landed(self, execution: str) -> EffectFact | None:
+        """This run's effect whose result an execution carries."""
+        return self._landed.get(execution)
 
     def _decided(self, gate: GateFact) -> GateFact:
         if gate.id != self.target.deciding:
             return gate
-        return replace(gate, kind=self.target.decision, grants=self.target.grants, execution=NOW)
+        asked = next((step for step in self.history.plan.steps if step.name == gate.step), None)
+        code = bytes.fromhex(asked.code_hash) if asked and gate.current else gate.code_hash
+        return replace(gate, kind=self.target.decision, grants=self.target.grants, execution=NOW, code_hash=code)
 
     def ran_before(self, step: str) -> bool:
         """Whether the step was ever executed in this lineage."""

@@ -81,8 +81,7 @@ class Walk:
         spec = self.flow.steps.get(each.step)
         kind = "step" if spec is None else spec.kind
         key = (each.step, each.input_digest, each.occurrence)
-        landed = [row for row in self.records.own if each.id in row.landings]
-        effect = None if kind != "effect" else landed[-1] if landed else self.records.newest(key)
+        effect = (self.records.landed(each.id) or self.records.newest(key)) if kind == "effect" else None
         gone = effect is not None and effect.status not in (*UNSETTLED, "kept")
         now = each.id == NOW
         self.path.append(Entry(each.step, each.input_digest, each.occurrence, len(self.rows)))

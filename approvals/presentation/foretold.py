@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 from uuid import UUID
 
@@ -103,7 +103,7 @@ class Foretold:
         """The rights that an agreement would give, with what it covers."""
         allowed = binding.pairs(self.card.actions, self.card.allows)
         shown = {patch.tokens(action.pointer)[0] for action in self.card.actions if action.pointer}
-        return [GrantFact(effect=effect, fields=self._covered(effect, shown, now)) for _, effect in allowed]
+        return [GrantFact(effect=effect, fields=partial(self._covered, effect, shown, now)) for _, effect in allowed]
 
     def _covered(self, effect: str, shown: set[str], now: Saved) -> dict[str, Any]:
         bound = binding.bound_names(self.history.plan, gate_step=self.gate.step, effect=effect)

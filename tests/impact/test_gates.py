@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from approvals.impact import EffectFact, GateFact, History, Impact, Target, impact
-from approvals.impact.choices import Saved, answering, expiring, keeps_time
+from approvals.impact import EffectFact, GateFact, GrantFact, History, Impact, Target, impact
+from approvals.impact.choices import Saved, answering, expiring, going_back, keeps_time, last_start
 from checkpoints import digests
 from checkpoints.plans import PlanSpec, input_digest
 
-from .making import agree, approve, back, edit, effect, engine, gate, gives, plan, rewind, said, step, waiting
+from .making import (
+    agree,
+    approve,
+    at,
+    back,
+    edit,
+    effect,
+    engine,
+    gate,
+    gives,
+    plan,
+    rewind,
+    said,
+    saved,
+    step,
+    waiting,
+)
 from .model import Engine
 
 ASKED = plan(step("draft", "x", "text"), gate("review", "text", allows=("send",), asks=True),
@@ -201,7 +219,7 @@ def test_a_yes_does_not_let_an_effect_run_whose_input_changes_on_the_way_to_it()
     asking = waiting(made, made.start(y=1))
     asking_fact = made.fact(asking)
     history = made.history(asking.run)
-    given = [grant.__class__(effect="pay", fields={"y": digests.of_field(1)}) for grant in made.given(asking, {})]
+    given = [GrantFact(effect="pay", fields=lambda: {"y": digests.of_field(1)})]
     target = Target(
         run=asking.run, next_step="touch", path=[], state={"y": 1}, fields={"y": digests.of_field(1)},
         gates=[asking.id], deciding=asking.id, decision="approved", grants=given,
@@ -210,3 +228,23 @@ def test_a_yes_does_not_let_an_effect_run_whose_input_changes_on_the_way_to_it()
     assert said(impact(history, target)) == [
         "will touch", "may pay on review", "may ask review on review", "may touch on review",
     ]  # fmt: skip
+
+
+def test_a_gate_that_is_refused_now_asks_again_though_it_was_approved_before() -> None:
+    """Its code was not known while it was open, so that the approval before it was said to stand."""
+    made = engine(plan(step("draft", "x"), gate("review", "text", asks=True), step("end", "text")), {})
+    run = made.start(x=1, text=1)
+    agree(made, run)
+    made.move(run, at(made, run, "review").id, "rewind", {})
+    asking = waiting(made, run)
+    history, now = made.history(run), saved(made, asking)
+    history = replace(
+        history, gates=[replace(each, code_hash=b"") if each.kind == "open" else each for each in history.gates]
+    )
+    open_now = history.gates[-1]
+    before = made.points[last_start(history, "draft").parent]  # type: ignore[union-attr]
+    target = going_back(history, open_now, "draft", now, before=Saved(before.state, before.fields))
+    assert said(impact(history, target)) == ["will draft", "asks review"]
+    other = replace(target, deciding=0)
+    unsure = replace(history, gates=[*history.gates[:-1], replace(open_now, kind="rejected", execution="x")])
+    assert said(impact(unsure, other))[:2] == ["will draft", "may ask review on review"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from approvals.impact import EffectFact, Execution, GateFact, GrantFact, History, Target
@@ -63,8 +64,10 @@ class Engine(Decided):
             GateFact(
                 id=gate.id, run=gate.run, seq=gate.seq, step=gate.step, input_digest=gate.digest,
                 code_hash=bytes.fromhex(self.plan.step(gate.step).code_hash), kind=gate.kind,
-                grants=[GrantFact(effect=g.effect, used_by=g.used_by, fields=g.fields) for g in gate.grants],
-                execution=gate.execution, recovery=gate.recovery, fields=gate.shown,
+                grants=[
+                    GrantFact(effect=g.effect, used_by=g.used_by, fields=partial(dict, g.fields)) for g in gate.grants
+                ],
+                execution=gate.execution, recovery=gate.recovery, fields=partial(dict, gate.shown),
                 choice=gate.choice,
             )
             for gate in self.gates
@@ -94,7 +97,7 @@ class Engine(Decided):
         """What an agreement would give, after its edit."""
         fields = self._written(self.points[self.runs[gate.run].head], writes)[1]
         effects = self.plan.step(gate.step).allows
-        return [GrantFact(effect=name, fields=self._covered(name, gate, fields)) for name in effects]
+        return [GrantFact(effect=name, fields=partial(self._covered, name, gate, fields)) for name in effects]
 
     def target_of(self, run_id: int, to: str, kind: str, writes: Mapping[str, Any]) -> Target:
         """A rewind or an edit of a run, or with the run 0 a fork."""
