@@ -8,6 +8,7 @@ Where no upcaster leads on, nothing is guessed: whoever needs the words is told 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -129,7 +130,9 @@ def _given(row: Effect) -> int:
     return outputs.unpacked(row.returned).plan or _plan_at(row.base)
 
 
+@lru_cache(4096)
 def _plan_at(checkpoint: UUID) -> int:
+    """The plan under which a checkpoint was saved: that never changes, and is read once a process."""
     return int(Checkpoint.objects.values_list("plan_id", flat=True).get(pk=checkpoint))
 
 
