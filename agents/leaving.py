@@ -50,7 +50,7 @@ def gone(run: Run, path: Path) -> tuple[Effect, Place] | None:
 
 
 def _taken_back(row: Effect) -> bool:
-    return row.status == Effect.Status.UNDONE or (row.going and row.status != Effect.Status.KEPT)
+    return row.status == Effect.Status.UNDONE or row.going
 
 
 def take_up(run: Run, path: Path, *, by: Actor) -> None:

@@ -188,9 +188,9 @@ def _unanswered(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> b
     if not settling.open_of(row):
         return _aside(slice, spec, outcome)
     if outcome.kind == Kind.WITHDRAWN and slice.run.ending == "cancelled":
-        choice = recovery.LEFT_OPEN if row.status == Effect.Status.UNKNOWN else recovery.KEEP
         with transaction.atomic():
-            settling.answered(slice, spec, row.key, choice, None, by=_who(outcome))
+            leaving.lock(slice.run)
+            row.kept(by=_who(outcome))  # an undo in doubt stays so, and with it whether the effect still stands
             return _aside(slice, spec, outcome)
     return _stop(slice, spec, outcome, leave=True)
 

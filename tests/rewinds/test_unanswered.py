@@ -9,12 +9,13 @@ import pytest
 from django.db.models.functions import Now
 
 from agents import cancelling
+from agents.errors import RewindRefused
 from approvals.models import Gate
 from checkpoints.models import Run
 from tests.agents.driving import advance_to_rest, decide, make_run, open_gate
 from tests.factories import ann
 
-from .moving import die, edit, fates, lines
+from .moving import after, die, edit, fates, lines, rewind
 
 
 def expire(run: Run) -> None:
@@ -80,3 +81,17 @@ def test_a_cancel_while_an_undo_is_asked_about_settles_the_rest_and_names_that_o
     advance_to_rest(run)
     assert (run.status, run.reason) == ("cancelled", "no need")
     assert fates(run)[:3] == [("book", "undone"), ("pay", "kept"), ("tell", "kept")]
+
+
+def test_what_an_undo_in_doubt_may_have_taken_back_is_not_gone_back_to_after_a_cancel(ledger: str) -> None:
+    """The run went on with a ticket that had been sold: the cancelled question had taken the doubt with it."""
+    run = advance_to_rest(make_run("trip", ledger=ledger))
+    bought = after(run, "buy")
+    edit(run, 1, mode="skip")
+    die(run, "after_undo")
+    advance_to_rest(run)
+    assert open_gate(run).title.startswith("buy is not undone:")
+    cancelling.cancel(run, by=ann(run.team), reason="no need")
+    assert advance_to_rest(run).status == "cancelled"
+    with pytest.raises(RewindRefused, match="buy is done"):
+        rewind(run, bought)
