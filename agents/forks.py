@@ -16,7 +16,7 @@ from checkpoints import actors, store
 from checkpoints.models import Run
 from checkpoints.patch import Op
 
-from . import doorbell, impacts, registry, rewinds, wishes
+from . import doorbell, impacts, leaving, registry, rewinds, wishes
 from .errors import ImpactChanged
 
 
@@ -38,11 +38,12 @@ def fork(
     the impact that was shown. Raises a RewindRefused: RewindNotAllowed, ImpactChanged.
     """
     rewinds.check_may(run, by)
-    target = wishes.target_of(run, at)
-    chosen = wishes.wanted(run, at, patch, config, version)
-    if seen and (now := impacts.of_fork(run, at, patch, config, version)).digest() != seen:
-        raise ImpactChanged(now)
     with transaction.atomic():
+        leaving.lock_lineage(run)  # what it comes to stand on is not undone meanwhile
+        target = wishes.target_of(run, at)
+        chosen = wishes.wanted(run, at, patch, config, version)
+        if seen and (now := impacts.of_fork(run, at, patch, config, version)).digest() != seen:
+            raise ImpactChanged(now)
         made = store.fork(
             target.id,
             by=actors.of_user(by),

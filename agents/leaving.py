@@ -16,6 +16,12 @@ def lock(run: Run) -> None:
     list(Effect.objects.select_for_update().filter(run=run).order_by("pk").values_list("pk"))
 
 
+def lock_lineage(run: Run) -> None:
+    """The same for the run and its forks, which stand on one another's effects."""
+    kin = Run.objects.of_lineage(run.lineage or run.pk).values("pk")
+    list(Effect.objects.select_for_update().filter(run__in=kin).order_by("pk").values_list("pk"))
+
+
 def drop_orders(run: Run) -> None:
     """What a person ordered to be done again, and then moved the run before it was, is no order any more."""
     Effect.objects.filter(run=run, again=True).update(again=False)

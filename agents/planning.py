@@ -231,6 +231,8 @@ def _check_flow(agent: type[Agent], specs: tuple[StepSpec, ...]) -> None:
                 raise AgentError(f"{where} names the unknown step {target} in {word}.")
         if spec.on_reject and by_name[spec.on_reject].kind == "gate":
             raise AgentError(f"{where} goes back to the gate {spec.on_reject}; name a step that can do better.")
+        if spec.on_reject and by_name[spec.on_reject].irreversible:
+            raise AgentError(f"{where} goes back to {spec.on_reject}, which cannot be undone; name a step before it.")
     allowed_ones = {name for spec in specs for name in spec.allows}
     for spec in specs:
         if spec.guarded and DECISION in spec.reads:

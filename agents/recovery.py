@@ -159,15 +159,18 @@ def take_over(slice: Slice, spec: StepSpec, origin: Effect) -> None:
         {"id": DO_AGAIN, "label": f"Do {spec.name} once more, for this run", "needs_value": False},
         {"id": STOP, "label": "Stop the run", "needs_value": False},
     ]
-    has = "has done" if origin.there else "did, or may have done, nobody knows whether it stands,"
-    text = f"R-{origin.run_id} {has} {spec.name} with the same input, under its key {origin.key}."
+    title = f"R-{origin.run_id} did {spec.name}:" if origin.there else f"R-{origin.run_id} may have done {spec.name}:"
+    text = f"R-{origin.run_id} has done {spec.name} with the same input, under its key {origin.key}."
+    if not origin.there:
+        text = f"R-{origin.run_id} began {spec.name} with the same input, under its key {origin.key}. "
+        text += "Nobody knows whether it stands."
     reasons = [f"Done once more, {spec.name} happens twice: once for R-{origin.run_id} and once for this run"]
     if origin.there and not known:
         text += " What it gave cannot be brought to this version of the agent, so there is nothing to take over."
     if origin.status == Effect.Status.UNDONE:
+        title = f"R-{origin.run_id} took {spec.name} back:"
         text = f"R-{origin.run_id} has taken {spec.name} back since, so there is nothing to take over."
         reasons = [f"Done now, {spec.name} happens for this run alone"]
-    title = f"{spec.name} was done by R-{origin.run_id}:"
     _ask(slice, spec, title, "", text, choices, risk="high", reasons=reasons, about=origin.key)
 
 

@@ -7,6 +7,7 @@ from itertools import takewhile
 from django.db import transaction
 
 from approvals.models import Outcome
+from checkpoints import ledger
 from checkpoints.actors import Actor
 from checkpoints.models import Run
 from checkpoints.plans import StepSpec
@@ -65,6 +66,8 @@ def _taken(slice: Slice, spec: StepSpec, origin: Effect) -> bool:
         result=canonical(outputs.packed(output)),
         settled_at=origin.settled_at,
     )
+    data = {"effect": row.pk, "step": row.step, "key": row.key, "from": origin.pk}
+    ledger.record("effect.taken", subject=row.subject, run=slice.run, by=slice.by, data=data)
     going = slice.executed(spec, output.writes, output.goto, took=0.0, notes=[note], kind="reused")
     row.landed(slice.snapshot.id)
     return going

@@ -185,6 +185,11 @@ def completed(card: Card, *, step: StepSpec, plan: PlanSpec, state: Mapping[str,
     known = {s.name for s in plan.steps}
     sent_to = {*whole.back_to, whole.on_reject, whole.on_expire} - {""}
     faults += [f"the plan has no step {name!r} to go to" for name in sorted(sent_to - known)]
+    final = {s.name for s in plan.steps if s.irreversible}
+    faults += [
+        f"{name!r} cannot be undone, so no rejection goes back to it"
+        for name in sorted({*whole.back_to, whole.on_reject} & final)
+    ]
     if whole.risk not in RISKS:
         faults.append(f"risk {whole.risk!r} is none of {', '.join(RISKS)}")
     if faults:
@@ -219,8 +224,10 @@ def _completed_action(action: Action, *, step: StepSpec, plan: PlanSpec, state: 
 
 
 def _steps_before(plan: PlanSpec, name: str) -> list[str]:
+    """Where a rejection may send the run back to: not to what would be done twice, which a rewind has confirmed."""
     names = [s.name for s in plan.steps]
-    return names[: names.index(name)] if name in names else []
+    before = plan.steps[: names.index(name)] if name in names else ()
+    return [s.name for s in before if not s.irreversible]
 
 
 def _identifier_faults(card: Card) -> list[str]:

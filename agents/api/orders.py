@@ -12,7 +12,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from ninja import HeaderEx, P, Router, Schema
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from agents import forks, impacts, rewinds
 from agents.errors import ImpactChanged, RewindRefused
@@ -52,7 +52,13 @@ FEEDBACK = Field(
 )
 
 
-class Rewind(Schema):
+class Order(Schema):
+    """A body whose members are all known: a misspelt guard would be no guard."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Rewind(Order):
     """Go back to a checkpoint, and run the step after it again."""
 
     to: int = Field(description="The checkpoint's number.", ge=1, examples=[2])
@@ -66,7 +72,7 @@ class Rewind(Schema):
     newest: int = NEWEST
 
 
-class Edit(Schema):
+class Edit(Order):
     """Change the state of a checkpoint, and go on from there: only what reads the change runs again."""
 
     at: int = Field(description="The checkpoint's number.", ge=1, examples=[3])
@@ -76,7 +82,7 @@ class Edit(Schema):
     newest: int = NEWEST
 
 
-class Fork(Schema):
+class Fork(Order):
     """Start another run from a checkpoint."""
 
     at: int = Field(description="The checkpoint's number.", ge=1, examples=[3])
@@ -91,7 +97,7 @@ class Fork(Schema):
     seen: str = SEEN
 
 
-class Wish(Schema):
+class Wish(Order):
     """An order that is only asked about: the members of the order of that kind, without `seen` and `confirm`."""
 
     kind: str = Field(

@@ -100,7 +100,7 @@ def not_found(request: HttpRequest, reason: str = "") -> HttpResponse:
 def not_allowed(request: HttpRequest, allowed: Iterable[str]) -> HttpResponse:
     """405."""
     methods = ", ".join(sorted(allowed))
-    response = problem(request, 405, f"This address takes {methods} and nothing else; decide and start on the pages.")
+    response = problem(request, 405, f"This address takes {methods} and nothing else; decide on the pages.")
     response["Allow"] = methods
     return response
 

@@ -43,13 +43,14 @@ def stays(effects: Sequence[Done]) -> list[str]:
     endings = {
         "done": "is done and stays done",
         "kept": "is done and stays done",
+        "open": "may have happened; it was left open",
         "unknown": "may have happened; nobody has said yet",
         "intended": "may be happening now",
         "abandoned": "may have happened, and was done again by order",
     }
     final = ", it cannot be undone"
     return [
-        f"{fate.effect.step} {endings[fate.effect.status]}"
+        f"{fate.effect.step} {endings['open' if fate.effect.left_open else fate.effect.status]}"
         + (final if fate.effect.irreversible and fate.effect.status in ("done", "kept") else "")
         for fate in fates(effects)
         if fate.effect.status in endings and not taken_back(fate.effect)

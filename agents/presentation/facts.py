@@ -93,7 +93,8 @@ class Done:
     """One row of the effect ledger. `undo` names the method that undoes it; `error` is untrusted.
 
     A row that `undoes` another is that one's undo, and no effect of its own. An `unsettled` one is off the path to
-    the head. `again`: a person sent the run back to it, so that it is undone and done anew.
+    the head. `again`: a person sent the run back to it, so that it is undone and done anew. `left_open`: a person let
+    it be although nobody knows whether it happened.
     """
 
     step: str
@@ -110,6 +111,7 @@ class Done:
     undoes: int = 0
     unsettled: bool = False
     again: bool = False
+    left_open: bool = False
     taken_from: str = ""  # the run whose effect it was: "R-7"
 
 

@@ -44,6 +44,8 @@ class Fate:
     def mark(self) -> Mark:
         """The word for it."""
         done = self.effect
+        if done.left_open:
+            return replace(KEPT, word="may have happened; left open", status="unknown")
         if done.status == "kept" and done.irreversible:
             return replace(KEPT, word="left, cannot be undone", status="unknown")
         if done.status != "done":

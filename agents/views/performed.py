@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from uuid import UUID
 
+from django.db.models import Q
+
 from agents import unsettled
 from agents.history import Path
 from agents.models import Effect
@@ -21,7 +23,8 @@ def execution_of(row: Checkpoint | Effect) -> str:
 def effects_of(run: Run, plan: PlanSpec, path: Path) -> Iterable[Done]:
     """The run's rows of the effect ledger, undos among them, in the order in which they were intended."""
     rows = Effect.objects.filter(run=run).defer("result").select_related("taken_from").order_by("pk")
-    return done_of(plan, list(rows.defer("taken_from__result")), path)
+    told = rows.defer("taken_from__result").annotate(empty=Q(result=b"null"))
+    return done_of(plan, list(told), path)
 
 
 def done_of(plan: PlanSpec, rows: Sequence[Effect], path: Path) -> Iterable[Done]:
@@ -43,6 +46,7 @@ def done_of(plan: PlanSpec, rows: Sequence[Effect], path: Path) -> Iterable[Done
             undoes=each.undoes_id or 0,
             unsettled=off_path(each, path),
             again=each.again,
+            left_open=each.status == Effect.Status.KEPT and (each.empty if hasattr(each, "empty") else each.left_open),
             taken_from=f"R-{each.taken_from.run_id}" if each.taken_from else "",
         )
 

@@ -61,6 +61,7 @@ def head_context(scene: Scene, reader: User) -> dict[str, Any]:
         "frozen": story.run.frozen,
         "may_cancel": run.status in Run.LIVE and scene.may_move,
         "stays": effects.stays(story.effects),
+        "effects_told": bool(story.effects),
         "undone_first": effects.undone_first(story.effects),
         "lineage": scene.lineage,
         "preflight": preflights.of_run(run) if run.status in RESTING else None,

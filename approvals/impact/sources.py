@@ -22,11 +22,6 @@ def register(source: Source) -> None:
     _registered.append(source)
 
 
-def unregister(source: Source) -> None:
-    """Take a source out again."""
-    _registered[:] = [each for each in _registered if each is not source]
-
-
 def history_of(run: Run) -> History:
     """What is recorded of the run's lineage. Needs the run's plan."""
     for source in _registered:

@@ -32,11 +32,6 @@ def register(source: Source) -> None:
     _registered.append(source)
 
 
-def unregister(source: Source) -> None:
-    """Take a source out again."""
-    _registered[:] = [each for each in _registered if each is not source]
-
-
 def of_gate(gate: Gate, *, snapshot: Snapshot | None = None) -> Preflight:
     """The preflight of a gate, from the state that it shows: whatever is decided, the run can go on from there.
 

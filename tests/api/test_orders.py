@@ -144,6 +144,7 @@ def test_what_was_left_behind_is_settled_and_nothing_is_refused(ledger: str) -> 
     [
         ("rewinds", {}, "to"),
         ("rewinds", {"to": "one"}, "to"),
+        ("rewinds", {"to": 1, "seeen": "ab"}, "seeen"),
         ("edits", {"at": 1}, "patch"),
         ("edits", {"at": 1, "patch": ["x"]}, "0"),
         ("forks", {"at": 0}, "at"),

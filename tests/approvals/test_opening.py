@@ -159,6 +159,7 @@ def test_what_an_agent_calls_its_gate_may_be_anything_and_is_kept_whole_in_the_c
         ({"actions": [make_action(pointer="/nothing")]}, "nothing at /nothing"),
         ({"actions": [make_action(effect="find_order")]}, "does not allow"),
         ({"back_to": ["nowhere"]}, "no step 'nowhere'"),
+        ({"back_to": ["reply"]}, "'reply' cannot be undone"),
         ({"question": {"text": "?", "choices": []}}, "choices"),
     ],
 )

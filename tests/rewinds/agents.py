@@ -257,10 +257,10 @@ class Waiter(Agent):
         write_line(ledger, "recall")
 
 
-class Asker(Waiter):
+class Doubter(Waiter):
     """The same at a provider that does not know keys: what is in doubt is asked."""
 
-    name = "asker"
+    name = "doubter"
 
     @effect(undo="recall", guarded=False, writes=["receipt"])
     def send(self, ledger: str, gate: str, end: str, *, key: str) -> dict[str, Any]:
@@ -427,5 +427,34 @@ class Resend(Agent):
 
     @gate(on_reject="on")
     def well(self, got: str) -> Card:
+        """Ask."""
+        return Card(title="Well?")
+
+
+class Announcer(Agent):
+    """Something final that nobody has to allow, and a question after it."""
+
+    name = "announcer"
+
+    class State(BaseModel):
+        """`said` is what went out."""
+
+        ledger: str
+        draft: str = ""
+        said: str = ""
+
+    @step
+    def write(self) -> dict[str, Any]:
+        """Draft."""
+        return {"draft": "hello"}
+
+    @effect(irreversible=True, guarded=False)
+    def announce(self, ledger: str, draft: str, *, key: str) -> dict[str, Any]:
+        """Say it to everybody."""
+        write_line(ledger, "announce", key[:8])
+        return {"said": draft}
+
+    @gate()
+    def well(self, said: str) -> Card:
         """Ask."""
         return Card(title="Well?")

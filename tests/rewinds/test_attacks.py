@@ -117,7 +117,7 @@ def test_a_forks_word_to_do_one_effect_again_is_none_about_the_next(ledger: str)
     answer(fork, "do_again")
     advance_to_rest(fork)
     assert lines(ledger) == ["pay A", "pay B", "pay A"]
-    assert open_gate(fork).title.startswith("pay was done by R-")
+    assert open_gate(fork).title.startswith(f"R-{run.pk} did pay:")
 
 
 def test_what_a_person_left_as_it_is_stays_so_where_the_run_goes_back_to_its_replacement(

@@ -108,7 +108,7 @@ def test_what_a_fork_stands_on_is_not_pulled_away_by_the_run_that_it_came_from(l
 
 def test_a_fork_asks_also_where_nobody_knows_whether_the_other_run_has_done_it(ledger: str, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
-    run = make_run("asker", ledger=ledger, gate=str(gate))
+    run = make_run("doubter", ledger=ledger, gate=str(gate))
     gate.touch()
     advance_to_rest(run)
     Effect.objects.filter(run=run).update(status="unknown")

@@ -44,7 +44,7 @@ def test_an_undo_that_was_done_after_a_person_kept_the_effect_is_told(ledger: st
 
 def test_a_worker_that_denies_what_a_person_says_happened_has_people_asked(ledger: str, opening: Path) -> None:
     """The answer could not be applied any more, and every worker that came tried it again, for ever."""
-    run = make_run("asker", ledger=ledger, gate=str(opening), end="refused")
+    run = make_run("doubter", ledger=ledger, gate=str(opening), end="refused")
     with working(run, ledger) as worker:
         worker.send_signal(signal.SIGSTOP)
         lease_over(run)

@@ -10,14 +10,17 @@ from django.db import connection
 
 from agents import forks, impacts, rewinds
 from agents.errors import ImpactChanged, RewindNotAllowed, RewindRefused
+from agents.models import Effect
+from approvals.errors import Invalid
 from checkpoints import claims
 from checkpoints.actors import SYSTEM
 from checkpoints.errors import Fenced
 from checkpoints.models import Checkpoint, Event, Run
-from tests.agents.driving import advance_to_rest, make_run, open_gate
+from tests.agents.driving import advance_to_rest, decide, make_run, open_gate
+from tests.approvals.racing import meet_lock
 from tests.factories import ann, eve
 
-from .moving import before, edit, lines, rewind
+from .moving import after, before, edit, lines, rewind
 
 
 def test_only_those_who_may_rewind_do(ledger: str) -> None:
@@ -130,3 +133,26 @@ def test_a_state_that_tells_of_what_was_undone_since_is_not_gone_back_to(ledger:
     assert advance_to_rest(run).status == "completed"
     done = [line.split("-")[0] for line in lines(ledger)[2:]]
     assert done == ["pay C", "cancel B", "cancel A", "pay A", "pay B", "cancel C"]
+
+
+def test_a_rejection_sends_no_run_back_to_what_cannot_be_undone(ledger: str) -> None:
+    """One click at a gate did it a second time, without the confirmation that a rewind asks for."""
+    run = advance_to_rest(make_run("announcer", ledger=ledger))
+    assert open_gate(run).asked.back_to == ("write",)
+    with pytest.raises(Invalid):
+        decide(run, "reject", then="back", back_to="announce", comment="again")
+    assert lines(ledger, words=1) == ["announce"]
+
+
+def test_a_fork_that_begins_while_an_effect_is_being_undone_waits_and_is_refused(ledger: str) -> None:
+    """It looked before the undo and began after it, on a state that says what is not so any more."""
+    run = advance_to_rest(make_run("trip", ledger=ledger))
+    row = Effect.objects.get(run=run)
+    person, bought = ann(run.team), after(run, "buy")
+
+    def undone() -> None:
+        Effect.objects.filter(pk=row.pk).update(status="undone")
+
+    found = meet_lock(undone, lambda: forks.fork(run, at=bought, by=person))
+    assert isinstance(found, RewindRefused)
+    assert not Run.objects.filter(forked_from__isnull=False, lineage=run.pk).exists()

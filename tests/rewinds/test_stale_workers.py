@@ -36,7 +36,7 @@ def test_stopped_past_its_lease_and_continued_it_leaves_one_effect_and_one_check
 
 @pytest.mark.parametrize(("end", "fate"), [("", "done"), ("refused", "failed")])
 def test_its_late_word_answers_what_a_person_was_asked(ledger: str, opening: Path, end: str, fate: str) -> None:
-    run = make_run("asker", ledger=ledger, gate=str(opening), end=end)
+    run = make_run("doubter", ledger=ledger, gate=str(opening), end=end)
     with working(run, ledger) as worker:
         worker.send_signal(signal.SIGSTOP)
         lease_over(run)
@@ -53,7 +53,7 @@ def test_its_late_word_answers_what_a_person_was_asked(ledger: str, opening: Pat
 
 
 def test_a_run_that_moved_on_meanwhile_undoes_what_the_late_word_says_was_done(ledger: str, opening: Path) -> None:
-    run = make_run("asker", ledger=ledger, gate=str(opening))
+    run = make_run("doubter", ledger=ledger, gate=str(opening))
     with working(run, ledger) as worker:
         worker.send_signal(signal.SIGSTOP)
         edit(run, 1, end="other")
@@ -67,7 +67,7 @@ def test_a_run_that_moved_on_meanwhile_undoes_what_the_late_word_says_was_done(l
 
 
 def test_its_late_word_against_what_a_person_said_is_kept_for_people(ledger: str, opening: Path) -> None:
-    run = make_run("asker", ledger=ledger, gate=str(opening))
+    run = make_run("doubter", ledger=ledger, gate=str(opening))
     with working(run, ledger) as worker:
         worker.send_signal(signal.SIGSTOP)
         lease_over(run)
