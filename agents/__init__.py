@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from approvals.preconditions import Precondition
     from checkpoints.ops import Append, Splice
 
-    from .base import Agent, Done, Jump, effect, gate, observation, step, undo, upcast, validator
+    from .base import Agent, Done, Jump
+    from .declaring import effect, gate, observation, step, undo, upcast, validator
     from .errors import AgentError, EffectFailed, EffectUnknown, Retry, StepFailed
 
 _HOMES = {
-    "agents.base": ("Agent", "Done", "Jump", "effect", "gate", "observation", "step", "undo", "upcast", "validator"),
+    "agents.base": ("Agent", "Done", "Jump"),
+    "agents.declaring": ("effect", "gate", "observation", "step", "undo", "upcast", "validator"),
     "agents.errors": ("AgentError", "EffectFailed", "EffectUnknown", "Retry", "StepFailed"),
     "approvals.cards": ("Action", "Card", "Chart", "Quote"),
     "approvals.preconditions": ("Precondition",),

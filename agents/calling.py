@@ -10,7 +10,7 @@ from typing import Any
 import structlog
 
 from . import fields
-from .base import MARK, Method
+from .declaring import MARK, Method
 from .errors import EffectFailed
 from .limits import limited
 from .planning import KEY

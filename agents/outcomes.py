@@ -114,7 +114,7 @@ def _send_back(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome, told:
         again = slice.plan.step(back_to)
         row = leaving.sent_to(slice.run.pk, again, slice.input_digest(again), slice.path)
         if row is not None and not row.irreversible:  # that takes a confirmation, which a rewind asks for
-            row.order_again()
+            row.order_again(by=by)
     return True
 
 

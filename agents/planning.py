@@ -13,7 +13,8 @@ from pydantic import BaseModel
 from checkpoints.plans import PlanSpec, StepSpec
 
 from . import feedback, fields
-from .base import MARK, Agent, Declaration, Method
+from .base import Agent
+from .declaring import MARK, Declaration, Method
 from .errors import AgentError
 from .writes import always_asks, config_of, inferred, jumps_of, source_of
 

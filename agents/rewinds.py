@@ -166,14 +166,14 @@ def _move(run: Run, move: Move, by: User, seen: str, impact: Callable[[], Any]) 
             raise ImpactChanged(now)
         crash.point("before_rewind", move.target.next_step)
         leaving.drop_orders(run)
-        _send_back(run, move)
+        _order_again(run, move, by)
         _save(run, move, claim, by)
         crash.point("after_rewind", move.target.next_step)
 
     return taken(run, by, go)
 
 
-def _send_back(run: Run, move: Move) -> None:
+def _order_again(run: Run, move: Move, by: User) -> None:
     """Where the run is sent back to an effect, it is done again rather than adopted. Raises NeedsConfirmation."""
     if move.kind != "rewind":
         return
@@ -186,7 +186,7 @@ def _send_back(run: Run, move: Move) -> None:
         return
     if row.irreversible and not move.confirm:
         raise NeedsConfirmation([step.name])
-    row.order_again()
+    row.order_again(by=actors.of_user(by))
 
 
 def _save(run: Run, move: Move, claim: Claim, by: User) -> None:

@@ -7,7 +7,6 @@ from itertools import takewhile
 from django.db import transaction
 
 from approvals.models import Outcome
-from checkpoints import ledger
 from checkpoints.actors import Actor
 from checkpoints.models import Run
 from checkpoints.plans import StepSpec
@@ -52,22 +51,19 @@ def _taken(slice: Slice, spec: StepSpec, origin: Effect) -> bool:
     output = versions.output_of(origin, slice.run.plan)
     note = f"Taken over from R-{origin.run_id}, done there under the key {origin.key[:8]}; nothing was sent."
     slice.hold_token()
-    row = Effect.objects.create(
+    row = Effect.taken_over(
+        origin,
+        by=slice.by,
         run=slice.run,
         step=spec.name,
         key=effects.key_of(slice, spec, 0),
-        taken_from=origin,
         base=slice.snapshot.id,
         input_digest=digest,
         occurrence=slice.path.occurrences(spec.name, digest),
         token=slice.claim.token,
         irreversible=spec.irreversible,
-        status=Effect.Status.DONE,
         result=canonical(outputs.packed(output)),
-        settled_at=origin.settled_at,
     )
-    data = {"effect": row.pk, "step": row.step, "key": row.key, "from": origin.pk}
-    ledger.record("effect.taken", subject=row.subject, run=slice.run, by=slice.by, data=data)
     going = slice.executed(spec, output.writes, output.goto, took=0.0, notes=[note], kind="reused")
     row.landed(slice.snapshot.id)
     return going

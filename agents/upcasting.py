@@ -21,7 +21,8 @@ from checkpoints.plans import PlanSpec
 from checkpoints.values import canonical, decode, pointer
 
 from . import fields
-from .base import MARK, Agent, Method
+from .base import Agent
+from .declaring import MARK, Method
 from .errors import AgentError, FieldError, UpcastFailed
 from .text import one_line
 

@@ -66,6 +66,14 @@ class Effect(models.Model):
         """What the step returned."""
         return decode(bytes(self.result))
 
+    @classmethod
+    def taken_over(cls, origin: Effect, *, by: Actor, **columns: Any) -> Effect:
+        """A row for what another run did, whose result this one takes over: done, and nothing was sent."""
+        row = cls.objects.create(taken_from=origin, status=cls.Status.DONE, settled_at=origin.settled_at, **columns)
+        data = {"effect": row.pk, "step": row.step, "key": row.key, "from": origin.pk}
+        ledger.record("effect.taken", subject=row.subject, run=row.run, by=by, data=data)
+        return row
+
     def retried(self, *, token: int, by: Actor) -> None:
         """Perform it again under the same key. Raises Fenced where its state changed meanwhile."""
         came = (self.Status.INTENDED, self.Status.UNKNOWN, self.Status.FAILED)
@@ -116,11 +124,13 @@ class Effect(models.Model):
         type(self).objects.filter(pk=self.pk).update(landings=appended)
         self.landings.append(checkpoint)
 
-    def order_again(self) -> bool:
-        """A person sends the run back to it: it is settled before it is done again. False where it is not done."""
-        done = type(self).objects.filter(pk=self.pk, status__in=(self.Status.DONE, self.Status.KEPT))
-        self.again = bool(done.update(again=True, status=self.Status.DONE))
-        return self.again
+    def order_again(self, *, by: Actor) -> None:
+        """A person sends the run back to it: it is settled before it is done again. Raises Fenced as above."""
+        if self.status == self.Status.KEPT:
+            self._move((self.Status.KEPT,), self.Status.DONE, by, again=True)
+        else:
+            type(self).objects.filter(pk=self.pk, status=self.Status.DONE).update(again=True)
+            self.again = True
 
     @property
     def left_open(self) -> bool:
@@ -152,7 +162,7 @@ class Effect(models.Model):
         Hold.objects.free(subject=self.subject, by=by)
 
     def _move(self, came_from: Iterable[str], to: str, by: Actor, **columns: Any) -> None:
-        """Assigns `status`, guarded by the token of the worker that performed it; `order_again` alone does so too."""
+        """Assigns `status`, guarded by the token of the worker that performed it."""
         with transaction.atomic():
             mine = type(self).objects.filter(pk=self.pk, status__in=list(came_from), token=self.token)
             if not mine.update(status=to, **columns):

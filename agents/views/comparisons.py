@@ -13,7 +13,6 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from agents.history import Path
-from agents.models import Effect
 from agents.presentation import differences, steps
 from agents.presentation.fates import Fate, fates
 from agents.presentation.steps import Step
@@ -28,7 +27,7 @@ from checkpoints.records import Record
 
 from .access import private, run_or_404
 from .inspector import ROWS
-from .performed import done_of, execution_of
+from .performed import done_of, rows_of
 
 PLACE = re.compile(r"(?:R-)?([0-9]{1,12})\.([0-9]{1,9})|([0-9]{1,9})")
 
@@ -118,10 +117,10 @@ def parting(a: Checkpoint, b: Checkpoint) -> Comparison:
 def side(letter: str, checkpoint: Checkpoint, way: Sequence[Record]) -> Side:
     """One side, with the effects that its steps recorded."""
     run = checkpoint.run
-    executed = {f"{each.step}/{each.input_digest.hex()}/{each.occurrence}" for each in way if each.input_digest}
-    runs = {each.run_id for each in way}
-    rows = list(Effect.objects.filter(run__in=runs).select_related("taken_from").order_by("pk"))
-    mine = [row for row in rows if execution_of(row) in executed]
+    ids, began = {each.id for each in way}, {each.parent for each in way}
+    rows = rows_of({each.run_id for each in way})
+    landed = {row.pk for row in rows if not ids.isdisjoint(row.landings) or (not row.landings and row.base in began)}
+    mine = [row for row in rows if (row.undoes_id or row.pk) in landed]
     told = fates(list(done_of(spec_of(checkpoint.plan), mine, Path.to(run.head) if run.head else Path([]))))
     return Side(letter, run, checkpoint, way, told)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from uuid import UUID
 
 from django.db.models import Q
@@ -22,13 +22,17 @@ def execution_of(row: Checkpoint | Effect) -> str:
 
 def effects_of(run: Run, plan: PlanSpec, path: Path) -> Iterable[Done]:
     """The run's rows of the effect ledger, undos among them, in the order in which they were intended."""
-    rows = Effect.objects.filter(run=run).defer("result").select_related("taken_from").order_by("pk")
-    told = rows.defer("taken_from__result").annotate(empty=Q(result=b"null"))
-    return done_of(plan, list(told), path)
+    return done_of(plan, rows_of([run.pk]), path)
+
+
+def rows_of(runs: Collection[int]) -> list[Effect]:
+    """The ledger's rows of some runs, without their results; `empty` where there is none."""
+    rows = Effect.objects.filter(run__in=runs).select_related("taken_from").order_by("pk")
+    return list(rows.defer("result", "taken_from__result").annotate(empty=Q(result=b"null")))
 
 
 def done_of(plan: PlanSpec, rows: Sequence[Effect], path: Path) -> Iterable[Done]:
-    """Rows of the ledger as facts; those that are off `path`, which ends at their run's head, are known as such."""
+    """Rows of `rows_of` as facts; those that are off `path`, which ends at their run's head, are known as such."""
     undo = {step.name: step.undo for step in plan.steps}
     for each in rows:
         yield Done(
@@ -46,7 +50,7 @@ def done_of(plan: PlanSpec, rows: Sequence[Effect], path: Path) -> Iterable[Done
             undoes=each.undoes_id or 0,
             unsettled=off_path(each, path),
             again=each.again,
-            left_open=each.status == Effect.Status.KEPT and (each.empty if hasattr(each, "empty") else each.left_open),
+            left_open=each.status == Effect.Status.KEPT and bool(getattr(each, "empty", False)),
             taken_from=f"R-{each.taken_from.run_id}" if each.taken_from else "",
         )
 

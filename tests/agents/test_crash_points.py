@@ -27,6 +27,7 @@ def test_a_point_is_passed_without_a_wish(wish: Wish) -> None:
     crash.point("after_save", "pay")
     wish("")
     crash.point("after_save", "pay")
+    assert not crash._hits, "nothing is counted that nobody wished for"
 
 
 def test_a_wish_names_a_point_and_a_hit(wish: Wish) -> None:

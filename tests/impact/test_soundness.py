@@ -25,16 +25,22 @@ BATCH = 50
 
 @pytest.mark.parametrize("first", range(0, 750, BATCH))
 def test_what_is_foretold_of_a_rewind_an_edit_or_a_fork_comes_true(first: int) -> None:
-    for seed in range(first, first + BATCH):
-        with suppress(Endless):
-            check(seed)
+    assert judged(check, first) > BATCH // 2
 
 
 @pytest.mark.parametrize("first", range(0, 750, BATCH))
 def test_what_is_foretold_of_a_persons_word_at_a_gate_comes_true(first: int) -> None:
+    assert judged(check_decision, first) > BATCH // 4
+
+
+def judged(check: Callable[[int], None], first: int) -> int:
+    """How many of a batch were held to what was foretold; the others went round for ever, or met no gate."""
+    count = 0
     for seed in range(first, first + BATCH):
         with suppress(Endless):
-            check_decision(seed)
+            check(seed)
+            count += 1
+    return count
 
 
 def check_decision(seed: int) -> None:

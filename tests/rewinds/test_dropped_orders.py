@@ -6,7 +6,7 @@ import pytest
 
 from agents import cancelling
 from agents.errors import NeedsConfirmation
-from checkpoints.models import Run
+from checkpoints.models import Event, Run
 from tests.agents.driving import advance_to_rest, make_run
 from tests.factories import ann
 
@@ -48,6 +48,9 @@ def test_an_order_that_was_cancelled_has_to_be_given_and_confirmed_anew(ledger: 
     run = cancelled(ledger)
     with pytest.raises(NeedsConfirmation):
         rewind(run, before(run, "tell"))
+    told = Event.objects.filter(run_id=run.pk, kind="effect.done")
+    known = told.count()
     rewind(run, before(run, "tell"), confirm=True)
+    assert told.order_by("pk")[known].actor_name == "Ann Okafor", "what was left counts again, by whose word"
     assert advance_to_rest(run).status == "completed"
     assert lines(ledger) == ["tell 1", "tell 1"]

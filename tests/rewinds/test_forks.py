@@ -12,7 +12,8 @@ import pytest
 from agents import crash, forks
 from agents.errors import RewindNotAllowed, RewindRefused
 from agents.models import Effect
-from checkpoints.models import Hold, Run
+from checkpoints.models import Event, Hold, Run
+from checkpoints.values import decode
 from tests.agents.driving import advance_to_rest, answer, decide, make_run, open_gate, state
 from tests.factories import ann, eve, make_user
 
@@ -43,6 +44,8 @@ def test_a_fork_asks_before_it_takes_an_effect_over_and_sends_nothing_where_it_d
     taken, made = Effect.objects.filter(run=fork).order_by("pk")
     assert (taken.taken_from, made.taken_from) == (Effect.objects.filter(run=run).order_by("pk")[0], None)
     assert state(fork)["receipts"][0] == state(run)["receipts"][0]
+    event = Event.objects.get(run_id=fork.pk, kind="effect.taken")
+    assert decode(bytes(event.data))["from"] == taken.taken_from_id
 
 
 def test_what_a_fork_took_over_is_not_its_own_to_undo(ledger: str) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents import step
-from agents.base import upcast
+from agents import step, upcast
 
 from . import two
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agents import Action, Agent, Card, effect, gate, step
-from agents.base import upcast
+from agents import Action, Agent, Card, effect, gate, step, upcast
 
 from . import SENT
 

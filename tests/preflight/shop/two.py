@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents.base import upcast
+from agents import upcast
 
 from . import two_bare
 
