@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from approvals.models import Gate
+from checkpoints.counting import capped
 
 PAGES = (("inbox", "Inbox", "inbox"), ("runs", "Runs", "runs"))
 ADMIN = ("admin:index", "Admin", "tool")
@@ -21,7 +22,7 @@ def frame(request: HttpRequest) -> dict[str, Any]:
         return {}
     return {
         "cursor": str(getattr(request, "drawn_at", "")),
-        "open": Gate.objects.decidable_by(user).count(),
+        "open": capped(Gate.objects.decidable_by(user)),
         "teams": list(user.groups.order_by("name").values_list("name", flat=True)),
         "pages": pages(request, user),
     }
