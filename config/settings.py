@@ -219,7 +219,9 @@ HOLDPOINT_TIME_SLICE = env.number("HOLDPOINT_TIME_SLICE", 10.0, least=0.0, most=
 # The largest state, in bytes of canonical JSON.
 HOLDPOINT_STATE_LIMIT = env.whole("HOLDPOINT_STATE_LIMIT", 16 * 1024 * 1024, least=1024)
 # Dotted names of the modules in which agents are declared.
-HOLDPOINT_AGENTS = env.words("HOLDPOINT_AGENTS", ["agents.examples.refunds", "agents.examples.jobshop"])
+HOLDPOINT_AGENTS = env.words(
+    "HOLDPOINT_AGENTS", ["agents.examples.refunds", "agents.examples.jobshop", "agents.examples.restock"]
+)
 # A key for the audit's seals; without one they are plain SHA-256.
 HOLDPOINT_SEAL_KEY = env.text("HOLDPOINT_SEAL_KEY")
 # The example agent's outside world: the payment sandbox, and the orders that it looks up.

@@ -83,8 +83,18 @@ def refunded(charge: str, *, but: str) -> tuple[Decimal, str]:
 
 def mail(to: str, subject: str, text: str, key: str) -> Sent:
     """Send a mail through Django. Its Message-ID comes from the key, so that a second copy can be told as one."""
-    message_id = f"<{key[:32]}@holdpoint.invalid>"  # a longer one would be folded
-    message = EmailMessage(subject, text, to=[to], headers={"Message-ID": message_id})
+    message_id = message_id_of(key)
+    deliver(EmailMessage(subject, text, to=[to], headers={"Message-ID": message_id}))
+    return Sent(to=to, message_id=message_id)
+
+
+def message_id_of(key: str) -> str:
+    """The Message-ID of the mail that is sent under this key."""
+    return f"<{key[:32]}@holdpoint.invalid>"  # a longer one would be folded
+
+
+def deliver(message: EmailMessage) -> None:
+    """Hand a mail to the mail server."""
     try:
         message.send()
     except NEVER_ACCEPTED as error:
@@ -93,7 +103,6 @@ def mail(to: str, subject: str, text: str, key: str) -> Sent:
         raise EffectFailed(f"The mail server cannot be reached: {error}", retry=True) from error
     except (OSError, smtplib.SMTPException) as error:
         raise EffectUnknown(f"The mail may have been sent: {error!r}") from error
-    return Sent(to=to, message_id=message_id)
 
 
 def _ask(method: str, path: str, body: dict[str, object], headers: dict[str, str]) -> Payment:

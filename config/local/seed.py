@@ -15,6 +15,7 @@ import django
 ROOT = Path(__file__).resolve().parent.parent.parent
 MAILS = ROOT / "agents" / "examples" / "mails"
 SHOP = ROOT / "agents" / "examples" / "jobshop" / "ta01.txt"
+SHELVES = ROOT / "agents" / "examples" / "shelves"
 SETTLE_WITHIN = 60.0  # seconds for the workers to bring every run to its gate
 
 VIEW = "checkpoints.view_run"
@@ -25,7 +26,11 @@ DECIDE = "approvals.decide_gate"
 # What each member of a team may do, and what some may besides.
 TEAMS = {"Support": [VIEW], "Finance": [VIEW], "Planning": [VIEW]}
 # By policy, the team that it belongs to and the teams whose members decide.
-POLICIES = {"refunds": ("Support", ["Support", "Finance"]), "schedules": ("Planning", ["Planning"])}
+POLICIES = {
+    "refunds": ("Support", ["Support", "Finance"]),
+    "restock": ("Support", ["Support", "Finance"]),
+    "schedules": ("Planning", ["Planning"]),
+}
 PEOPLE: dict[str, tuple[str, str, list[str], list[str]]] = {
     "ann": ("Ann", "Okafor", ["Support", "Planning"], [DECIDE, START, REWIND]),
     "bob": ("Bob", "Lindqvist", ["Support", "Planning"], [START]),
@@ -96,6 +101,7 @@ def make_runs() -> None:
 
     call_command("run_agent", "jobshop", "--input", str(SHOP), "--key", "first-schedule")
     call_command("run_agent", "refunds", "--input", str(MAILS), "--team", "Support", "--key", "first-inbox")
+    call_command("run_agent", "restock", "--input", str(SHELVES), "--team", "Support", "--key", "first-shelves")
     until = time.monotonic() + SETTLE_WITHIN
     moving = Run.objects.filter(status__in=[Run.Status.QUEUED, Run.Status.RUNNING])
     while moving.exists() and time.monotonic() < until:

@@ -6,7 +6,7 @@ import threading
 from dataclasses import asdict, dataclass
 from typing import Any
 
-PLACES = ("charges", "refunds", "cancel", "reads")
+PLACES = ("charges", "refunds", "cancel", "orders", "prices", "withdraw", "reads")
 KINDS = ("500", "500_after", "timeout", "cut_after", "cut_before", "slow")
 LONGEST = 120.0  # seconds
 

@@ -19,6 +19,7 @@ from . import page
 from .bank import Answer, Bank, Body, Refused
 from .faults import Fault, FaultRefused, Faults
 from .ledger import LedgerFile
+from .trade import Trade
 
 MAX_BODY = 64_000  # bytes
 MAX_KEY = 200  # characters
@@ -33,6 +34,8 @@ class Sandbox(ThreadingHTTPServer):
     def __init__(self, address: tuple[str, int], data: Path) -> None:
         self.ledger = LedgerFile(data / "ledger.jsonl")
         self.bank = Bank(self.ledger, charge_of_order)
+        self.traded = LedgerFile(data / "trade.jsonl")
+        self.trade = Trade(self.traded)
         self.faults = Faults()
         self.stopping = threading.Event()
         super().__init__(address, Handler)
@@ -49,6 +52,7 @@ class Sandbox(ThreadingHTTPServer):
         self.stopping.set()
         super().server_close()
         self.ledger.close()
+        self.traded.close()
 
 
 def charge_of_order(charge: str) -> Body | None:
@@ -75,6 +79,12 @@ class Handler(BaseHTTPRequestHandler):
         ("POST", "/refunds/*/cancel", "cancel_refund"),
         ("GET", "/refunds/*", "read_refund"),
         ("GET", "/refunds/by-key/*", "read_refund_by_key"),
+        ("GET", "/orders", "list_orders"),
+        ("POST", "/orders", "make_order"),
+        ("POST", "/orders/*/withdraw", "withdraw_order"),
+        ("GET", "/prices", "list_prices"),
+        ("POST", "/prices", "make_price"),
+        ("POST", "/prices/*/withdraw", "withdraw_price"),
         ("GET", "/faults", "list_faults"),
         ("POST", "/faults", "add_fault"),
         ("DELETE", "/faults", "clear_faults"),
@@ -125,6 +135,26 @@ class Handler(BaseHTTPRequestHandler):
 
     def read_refund_by_key(self, key: str) -> None:
         self.perform("reads", lambda: self.server.bank.read_by_key(key), key)
+
+    def list_orders(self) -> None:
+        self.perform("reads", lambda: self.server.trade.made("orders"))
+
+    def make_order(self, body: Body) -> None:
+        if key := self.key():
+            self.perform("orders", lambda: self.server.trade.make("orders", key, body), key)
+
+    def withdraw_order(self, order: str, body: Body) -> None:
+        self.perform("withdraw", lambda: self.server.trade.withdraw("orders", order), order)
+
+    def list_prices(self) -> None:
+        self.perform("reads", lambda: self.server.trade.made("prices"))
+
+    def make_price(self, body: Body) -> None:
+        if key := self.key():
+            self.perform("prices", lambda: self.server.trade.make("prices", key, body), key)
+
+    def withdraw_price(self, price: str, body: Body) -> None:
+        self.perform("withdraw", lambda: self.server.trade.withdraw("prices", price), price)
 
     def show_ledger(self) -> None:
         entries, refunds = self.server.bank.entries(), self.server.bank.refunds()

@@ -1,0 +1,62 @@
+"""What the supplier and the till do: orders and prices, each key once, and taken back again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+
+from .bank import Answer, Body, Refused
+from .ledger import LedgerFile
+
+KINDS = ("orders", "prices")
+
+
+class Trade:
+    """The state of the trade's ledger, and the only way to change it. Safe for threads: one at a time."""
+
+    def __init__(self, ledger: LedgerFile) -> None:
+        self._lock = threading.Lock()
+        self._ledger = ledger
+        self._made: dict[str, Body] = {}
+        self._keys: dict[str, tuple[str, str]] = {}  # key -> (digest of the request, id)
+        for entry in ledger.entries:
+            self._apply(entry)
+
+    def make(self, kind: str, key: str, wanted: Body) -> Answer:
+        """Place an order, or put in a price. Raises Refused."""
+        with self._lock:
+            digest = hashlib.sha256(json.dumps([kind, wanted], sort_keys=True).encode()).hexdigest()
+            before, made = self._keys.get(key, ("", ""))
+            if before and before != digest:
+                raise Refused(409, "this idempotency key was used for another request")
+            if before:
+                return Answer(201, self._made[made], replayed=True)
+            if not wanted:
+                raise Refused(422, "there is nothing in it")
+            id = f"{kind[0]}_{hashlib.sha256(key.encode()).hexdigest()[:12]}"
+            self._apply(self._ledger.append("make", of=kind, id=id, key=key, request=digest, wanted=wanted))
+            return Answer(201, self._made[id])
+
+    def withdraw(self, kind: str, id: str) -> Answer:
+        """Take one back; again and again is as good as once. Raises Refused."""
+        with self._lock:
+            found = self._made.get(id)
+            if found is None or found["of"] != kind:
+                raise Refused(404, "there is no such thing")
+            if found["status"] != "withdrawn":
+                self._apply(self._ledger.append("withdraw", of=kind, id=id))
+            return Answer(200, self._made[id])
+
+    def made(self, kind: str) -> Answer:
+        """All of a kind, oldest first."""
+        with self._lock:
+            return Answer(200, {"items": [dict(each) for each in self._made.values() if each["of"] == kind]})
+
+    def _apply(self, entry: Body) -> None:
+        if entry["kind"] == "withdraw":
+            self._made[entry["id"]] |= {"status": "withdrawn"}
+            return
+        facts = {name: entry[name] for name in ("id", "of", "key", "wanted")}
+        self._made[entry["id"]] = {**facts, "status": "made"}
+        self._keys[entry["key"]] = (entry["request"], entry["id"])

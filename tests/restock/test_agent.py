@@ -1,0 +1,42 @@
+"""The restock agent from the shelf to the supplier: one gate, three actions."""
+
+from __future__ import annotations
+
+from django.core import mail as outbox
+
+from tests.agents.driving import advance_to_rest, open_gate, state
+from tests.factories import ann, decide
+from tests.refunds.conftest import World
+
+from .shelves import made, make_restock
+
+
+def test_one_gate_asks_for_an_order_a_price_and_a_message() -> None:
+    run = make_restock()
+    card = open_gate(run).asked
+    assert [(each.id, each.effect) for each in card.actions] == [
+        ("order", "order"), ("price", "reprice"), ("message", "notify"),
+    ]  # fmt: skip
+    line = card.actions[0].arguments["lines"][0]
+    assert line["sku"] == "COF-250"
+    assert line["needed_by"] == "2026-03-06T08:15:00+01:00"
+
+
+def test_a_yes_orders_reprices_and_writes_to_those_who_wait(world: World) -> None:
+    run = make_restock()
+    decide(open_gate(run), ann(run.team))
+    assert advance_to_rest(run).status == "completed"
+    assert [each["wanted"]["supplier"] for each in made(world, "orders", run)] == ["Nordkaffee AB"]
+    assert [each["wanted"]["price"] for each in made(world, "prices", run)] == ["13.09"]
+    assert outbox.outbox[-1].bcc == ["marit@ellery.example", "j.brandt@post.example"]
+    assert "Nothing ordered" not in state(run)["summary"]
+
+
+def test_reviewers_words_change_the_proposal() -> None:
+    run = make_restock()
+    before = open_gate(run).asked.actions[0].arguments["lines"][0]["quantity"]
+    decide(open_gate(run), ann(run.team), "reject", then="back", comment="Half of that. And no price change.")
+    advance_to_rest(run)
+    order, price, _ = open_gate(run).asked.actions
+    assert order.arguments["lines"][0]["quantity"] == before // 2
+    assert price.arguments["price"] == price.arguments["old"]
