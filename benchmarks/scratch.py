@@ -36,6 +36,7 @@ class Scratch:
             "HOLDPOINT_HOME": str(self.home / "home"),
             "HOLDPOINT_SECRET_KEY": "for benchmarks, and longer than the fifty characters asked for",
             "HOLDPOINT_AGENTS": agents,
+            "SANDBOX_URL": f"http://127.0.0.1:{free_port()}",
         }
 
     def __enter__(self) -> Scratch:
@@ -82,8 +83,17 @@ class Scratch:
         """Start the sweeper."""
         return self._service("sweeper", manage("sweeper"))
 
+    def sandbox(self) -> None:
+        """Start the payment sandbox of the refunds agent."""
+        command = [sys.executable, "-m", "agents.examples.sandbox", "--data", str(self.home / "sandbox")]
+        command += ["--port", self.environment["SANDBOX_URL"].rpartition(":")[2]]
+        self._service("sandbox", command)
+
     def web(self) -> tuple[Service, str]:
-        """Start the web process; returns it and its base URL."""
+        """Start the web process, with its static files collected; returns it and its base URL."""
+        if not (self.home / "home" / "static").exists():
+            collect = [sys.executable, "manage.py", "collectstatic", "--noinput", "-v0"]
+            subprocess.run(collect, cwd=ROOT, env=os.environ, check=True)
         port = free_port()
         base = f"http://127.0.0.1:{port}"
         service = self._service("web", web_command(port), {"HOLDPOINT_ORIGINS": base})

@@ -1,0 +1,111 @@
+"""A deployment's worth of rows, by COPY: runs that ended or wait, and open gates in the queues of many teams.
+
+The rows are what lists, filters, counts and indexes meet. They carry no checkpoints: the pages of single runs and
+gates are measured on runs that a real worker brought to their gates, in the middle of this crowd.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import psycopg
+
+TEAMS = 20
+DAYS = 180
+ENDED = ("completed",) * 8 + ("failed", "cancelled")
+NAMES = ("Marit Ellery", "Ivo Petrov", "Nadia Haddad", "Tomasz Hale", "Chiara Bruni", "Lena Vogt")
+
+
+def fill(owner_url: str, *, runs: int, gates: int, model: int, crowd: list[int]) -> None:
+    """Add `runs` runs, `gates` of them waiting at an open gate, to the teams `crowd`; half of the gates to the first.
+
+    `model` is the id of a real open gate, whose card the gates of the crowd repeat under titles of their own.
+    """
+    dice = random.Random(20261121)
+    with psycopg.connect(owner_url) as connection:
+        like = _Like(connection, model)
+        first = _next_id(connection, "checkpoints_run") + 1000
+        when = [datetime.now(UTC) - timedelta(days=DAYS) * (1 - n / runs) for n in range(runs)]
+        teams = [crowd[0] if n % 2 else crowd[n // 2 % len(crowd)] for n in range(runs)]
+        waits = _spread(runs, gates)
+        _copy(connection, "checkpoints_run", _runs(like, dice, first, when, teams, waits))
+        _copy(connection, "approvals_gate", _gates(like, dice, first, when, teams, waits))
+        connection.execute("SELECT setval(pg_get_serial_sequence('checkpoints_run', 'id'), %s)", [first + runs])
+        connection.execute("SELECT setval(pg_get_serial_sequence('approvals_gate', 'id'), %s)", [first + runs])
+        connection.commit()
+    with psycopg.connect(owner_url, autocommit=True) as connection:
+        connection.execute("VACUUM ANALYZE")
+
+
+class _Like:
+    """The plan, the policies and the card that the crowd repeats."""
+
+    def __init__(self, connection: psycopg.Connection[Any], gate: int) -> None:
+        row = connection.execute(
+            "SELECT r.plan_id, g.card, g.step FROM approvals_gate g JOIN checkpoints_run r ON r.id = g.run_id"
+            " WHERE g.id = %s", [gate],
+        ).fetchone()  # fmt: skip
+        assert row is not None, "there is no such gate to be like"
+        self.plan, self.card, self.step = row
+        self.policies = dict(
+            connection.execute("SELECT team_id, max(id) FROM approvals_policy GROUP BY team_id").fetchall()
+        )
+
+
+def _spread(runs: int, gates: int) -> Callable[[int], bool]:
+    """Which of the runs wait: spread over all of them, a little denser among the newest."""
+    every = max(runs // gates, 1)
+    return lambda n: n % every == 0 and n // every < gates
+
+
+def _runs(
+    like: _Like, dice: random.Random, first: int, when: Sequence[datetime], teams: Sequence[int], waits: Any
+) -> Iterator[dict[str, Any]]:
+    for n, at in enumerate(when):
+        status = "waiting" if waits(n) else dice.choice(ENDED)
+        yield {
+            "id": first + n, "lineage": first + n, "plan_id": like.plan, "team_id": teams[n],
+            "title": f"Refund order {20_000 + n} for {dice.choice(NAMES)}", "status": status, "version": 4,
+            "head": UUID(int=n + 1), "seq": 4, "next_step": like.step, "token": 1, "worker": "", "attempts": 0,
+            "reason": "asks: a question" if status == "waiting" else "", "started_as": "system",
+            "environment": b"{}", "halt": False, "ending": "", "ending_reason": "", "ending_by": "",
+            "ending_by_name": "", "created_at": at,
+            "finished_at": None if status == "waiting" else at + timedelta(minutes=3),
+        }  # fmt: skip
+
+
+def _gates(
+    like: _Like, dice: random.Random, first: int, when: Sequence[datetime], teams: Sequence[int], waits: Any
+) -> Iterator[dict[str, Any]]:
+    now = datetime.now(UTC)
+    for n, at in enumerate(when):
+        if not waits(n):
+            continue
+        due = now + timedelta(minutes=dice.randrange(5, 60 * 24 * 9)) if dice.random() < 0.7 else None
+        yield {
+            "id": first + n, "run_id": first + n, "team_id": teams[n], "policy_id": like.policies[teams[n]],
+            "checkpoint": UUID(int=n + 1), "step": like.step, "kind": "review", "status": "open", "version": 1,
+            "proposal": 1, "title": f"Refund order {20_000 + n} and reply to {dice.choice(NAMES)}",
+            "risk": dice.choice(("low", "medium", "medium", "high")), "card": like.card, "deadline": due,
+            "opened_at": at, "closed_at": None,
+        }  # fmt: skip
+
+
+def _copy(connection: psycopg.Connection[Any], table: str, rows: Iterable[dict[str, Any]]) -> None:
+    """COPY the rows; the first names the columns."""
+    each = iter(rows)
+    row = next(each)
+    columns = list(row)
+    with connection.cursor().copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN") as out:
+        while row:
+            out.write_row([row[column] for column in columns])
+            row = next(each, {})
+
+
+def _next_id(connection: psycopg.Connection[Any], table: str) -> int:
+    found = connection.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()  # noqa: S608 - our own names
+    return int(found[0]) if found else 0

@@ -1,0 +1,140 @@
+"""Inbox, gate and run pages in the middle of a large deployment: how long the server takes, and how many queries.
+
+A web process as in production answers one request after another; what is measured is from the request's last byte
+to the answer's last. The queries are counted in this process, by the same views.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import uuid
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from benchmarks import crowd
+from benchmarks.latency import _until
+from benchmarks.numbers import percentile
+from benchmarks.scratch import ROOT, Scratch
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import Group, User
+
+AIM_MS, AIM_QUERIES = 60.0, 12
+REAL = 40  # runs that a worker brings to their gates
+WARM, ASKED = 5, 100  # requests of each page
+MAILS = ROOT / "agents" / "examples" / "mails"
+
+
+def main(runs: int = 1_000_000, gates: int = 100_000) -> None:
+    """Print each page's times and queries."""
+    with Scratch("benchmarks.agents,agents.examples.refunds") as scratch:
+        scratch.sandbox()
+        scratch.worker()
+        people, teams = _people()
+        real = _real(people["ann"])
+        began = time.monotonic()
+        owner = scratch.environment["DATABASE_OWNER_URL"]
+        crowd.fill(owner, runs=runs, gates=gates, model=real[0][1], crowd=teams)
+        print(f"{runs:,} runs and {gates:,} open gates by COPY in {time.monotonic() - began:.0f} s")
+        _, base = scratch.web()
+        print(f"{'':<44}      p50      p95      max   queries   kB")
+        for name, person, addresses in _pages(people, real):
+            _report(name, people[person], base, addresses)
+
+
+def _pages(people: dict[str, User], real: Sequence[tuple[int, int]]) -> list[tuple[str, str, list[str]]]:
+    """What is asked for: a name, who asks, and the addresses in turn."""
+    gates = [f"/gates/{gate}/" for _, gate in real]
+    runs = [f"/runs/{run}/" for run, _ in real]
+    return [
+        ("inbox, half of all gates are mine", "ann", ["/"]),
+        ("inbox, a team with few of them", "mira", ["/"]),
+        ("inbox, none of them mine", "eve", ["/"]),
+        ("inbox, all I may see", "ann", ["/?queue=all"]),
+        ("inbox, decided", "ann", ["/?queue=decided"]),
+        ("gate", "ann", gates),
+        ("run", "ann", runs),
+        ("runs", "ann", ["/runs/"]),
+        ("runs, waiting", "ann", ["/runs/?status=waiting"]),
+    ]
+
+
+def _report(name: str, person: User, base: str, addresses: Sequence[str]) -> None:
+    cookies = {"sessionid": _session(person)}
+    times, size = [], 0
+    with httpx.Client(base_url=base, cookies=cookies, headers={"accept": "text/html"}) as client:
+        for n in range(WARM + ASKED):
+            sent = time.perf_counter()
+            answer = client.get(addresses[n % len(addresses)])
+            times.append((time.perf_counter() - sent) * 1000)
+            answer.raise_for_status()
+            size = max(size, len(answer.content))
+    p50, p95 = percentile(times[WARM:], 50), percentile(times[WARM:], 95)
+    queries = _queries(cookies["sessionid"], addresses[0])
+    missed = [*["time"] * (p95 > AIM_MS), *["queries"] * (queries > AIM_QUERIES)]
+    verdict = f"MISSED: {', '.join(missed)}" if missed else "holds"
+    print(f"{name:<44} {p50:8.1f} {p95:8.1f} {max(times[WARM:]):8.1f} {queries:9d} {size / 1000:5.0f}   {verdict}")
+
+
+def _queries(session: str, address: str) -> int:
+    from django.db import connection
+    from django.test import Client
+    from django.test.utils import CaptureQueriesContext
+
+    client = Client(HTTP_ACCEPT="text/html", SERVER_NAME="127.0.0.1")
+    client.cookies["sessionid"] = session
+    with CaptureQueriesContext(connection) as counted:
+        answer = client.get(address)
+    assert answer.status_code == 200, answer.status_code
+    return len([each for each in counted if not each["sql"].startswith(("SAVEPOINT", "RELEASE", "BEGIN", "COMMIT"))])
+
+
+def _people() -> tuple[dict[str, User], list[int]]:
+    """Ann of the team that half of the gates belong to, Mira of one with few, Eve of one with none; and the teams."""
+    from django.contrib.auth.models import Group, Permission, User
+
+    from approvals.models import Policy
+
+    may = Permission.objects.filter(codename__in=("view_run", "start_run", "rewind_run", "decide_gate"))
+    teams: list[Group] = []
+    for n in range(crowd.TEAMS + 1):
+        teams.append(Group.objects.create(name=f"Bench {n}"))
+        teams[-1].permissions.set(may)
+        Policy.objects.create(team=teams[-1], name="default", quorum=1, separation=True)
+    people = {}
+    for name, team in (("ann", teams[0]), ("mira", teams[5]), ("eve", teams[-1])):
+        people[name] = User.objects.create_user(name, password=uuid.uuid4().hex)
+        people[name].groups.add(team)
+    return people, [team.pk for team in teams[:-1]]
+
+
+def _real(ann: User) -> list[tuple[int, int]]:
+    """Runs of the refunds agent that wait at their gates: (run, gate)."""
+    from agents import registry
+    from agents.start import start_run
+    from approvals.models import Gate
+    from checkpoints.actors import SYSTEM
+
+    given = registry.named("refunds").agent.inputs_from(MAILS / "01-frames-sent-back.eml")[0]
+    team = ann.groups.get()
+    runs = [start_run("refunds", given, by=SYSTEM, team=team).pk for _ in range(REAL)]
+
+    def all_asked() -> Any:
+        found = dict(Gate.objects.filter(run_id__in=runs, status="open").values_list("run_id", "pk"))
+        return found if len(found) == len(runs) else None
+
+    gates = _until(all_asked, within=60)
+    return [(run, gates[run]) for run in runs]
+
+
+def _session(person: User) -> str:
+    from tests.conftest import session_of
+
+    return session_of(person)
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
