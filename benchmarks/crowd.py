@@ -107,5 +107,5 @@ def _copy(connection: psycopg.Connection[Any], table: str, rows: Iterable[dict[s
 
 
 def _next_id(connection: psycopg.Connection[Any], table: str) -> int:
-    found = connection.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()  # noqa: S608 - our own names
+    found = connection.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()
     return int(found[0]) if found else 0

@@ -15,7 +15,6 @@ from approvals.models import Gate, Outcome, Proposal
 from approvals.presentation import agreement as agreements
 from approvals.presentation.outcomes import deciders
 from approvals.views.access import gate_or_404
-from approvals.views.inbox import gates
 from checkpoints import digests, store
 from checkpoints.errors import NotVerified
 
@@ -179,7 +178,7 @@ class GateDetail(GateHead):
 @router.get("", response=GatePage, operation_id="list_gates", summary="List open gates")
 def listing(request: HttpRequest, asked: Query[Paging]) -> HttpResponse:
     """The open gates that you may see, the longest open first: those of your teams and those that you review."""
-    found = gates("all", reader_of(request)).filter(pk__gt=asked.place).order_by("pk")
+    found = Gate.objects.open().visible_to(reader_of(request)).filter(pk__gt=asked.place).order_by("pk")
     rows = list(found.select_related("run__plan", "team")[: asked.limit + 1])
     items = [GateSummary.of(gate) for gate in rows[: asked.limit]]
     return answer(GatePage(items=items, next=next_of([gate.pk for gate in rows], asked.limit)))

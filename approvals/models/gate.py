@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.contrib.auth.models import Group, User
+from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.search import SearchVector
 from django.db import models
 from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Now
@@ -25,12 +27,16 @@ from checkpoints.actors import Actor
 from checkpoints.permissions import teams_where
 from checkpoints.rows import run_sql
 
-from .decision import Decision
 from .policy import Policy
+
+OPEN = Q(status="open")
+URGENT = ("deadline", "opened_at", "id")
+LATEST = (F("closed_at").desc(), F("id").desc())
 
 if TYPE_CHECKING:
     from checkpoints.store import Snapshot
 
+    from .decision import Decision
     from .outcome import Outcome
 
 # Past the ORM for its RETURNING: what was written need not be read again. $2 the status or null, $3 the proposal
@@ -52,10 +58,6 @@ class GateQuerySet(models.QuerySet["Gate"]):
         """Those that still ask."""
         return self.filter(status=Gate.Status.OPEN)
 
-    def in_time(self) -> GateQuerySet:
-        """Those whose deadline, by the database's clock, has not passed."""
-        return self.filter(Q(deadline__isnull=True) | Q(deadline__gt=Now()))
-
     def overdue(self) -> GateQuerySet:
         """Open ones past their deadline, the longest overdue first."""
         return self.open().filter(deadline__lte=Now()).order_by("deadline")
@@ -64,14 +66,6 @@ class GateQuerySet(models.QuerySet["Gate"]):
         """Those of the person's teams, and those that they review for others."""
         teams = teams_where(user, "checkpoints.view_run").values("pk")
         return self.filter(Q(team__in=teams) | self._reviewed_by(user))
-
-    def decidable_by(self, user: Any) -> GateQuerySet:
-        """Open ones that wait for this person's word: they may decide, and have not spoken for what stands."""
-        said = Decision.objects.filter(
-            gate=OuterRef("pk"), proposal__number=OuterRef("proposal"), user=user.pk, counts=True
-        )
-        own = Q(policy__separation=True, run__started_by=user.pk)
-        return self.open().in_time().filter(self._reviewed_by(user)).exclude(own).exclude(Exists(said))
 
     @staticmethod
     def _reviewed_by(user: Any) -> Q:
@@ -121,7 +115,12 @@ class Gate(models.Model):
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "checkpoint"], name="one_gate_per_checkpoint")]
         indexes = [
-            models.Index("team", "deadline", name="gate_open", condition=models.Q(status="open")),
+            # The orders in which approvals.queues reads, whole: no row is sorted that is not shown.
+            models.Index("team", *URGENT, name="gate_of_team", condition=OPEN),
+            models.Index("policy", *URGENT, name="gate_of_policy", condition=OPEN),
+            models.Index("team", *LATEST, name="gate_of_team_closed", condition=~OPEN),
+            models.Index("policy", *LATEST, name="gate_of_policy_closed", condition=~OPEN),
+            GinIndex(SearchVector("title", config="simple"), name="gate_title", condition=OPEN),
             models.Index("deadline", name="gate_overdue", condition=models.Q(status="open", deadline__isnull=False)),
         ]
         permissions = [("decide_gate", "May decide gates")]

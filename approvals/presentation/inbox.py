@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from approvals.cards import Card
 from approvals.models import Gate
+from checkpoints.counting import Capped
 
 from . import outcomes
 
@@ -83,10 +84,12 @@ def grouped(rows: Iterable[Row], *, now: datetime) -> list[Group]:
     return [Group(key=key, label=label, rows=by[key]) for key, label in GROUPS if by[key]]
 
 
-def summary(groups: Sequence[Group]) -> str:
-    """`14 open, 3 of them due within the hour.`"""
-    total = sum(group.open for group in groups)
+def summary(groups: Sequence[Group], *, whole: Capped | None = None) -> str:
+    """`14 open, 3 of them due within the hour.` `whole`: how many the queue holds, where not all are shown."""
+    shown = sum(group.open for group in groups)
     soon = sum(group.open for group in groups if group.key == "hour")
-    if not total:
+    if not shown:
         return "Nothing waits for you."
-    return f"{total} open" + (f", {soon} of them due within the hour." if soon else ".")
+    more = whole is not None and (whole.more or whole.number > shown)
+    first = "them" if not more else f"the first {shown}"
+    return f"{whole if more else shown} open" + (f", {soon} of {first} due within the hour." if soon else ".")

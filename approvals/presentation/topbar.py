@@ -8,10 +8,10 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.http import HttpRequest
 from django.urls import reverse
 
-from approvals.models import Gate
-from checkpoints.counting import capped
+from approvals import queues
 
 PAGES = (("inbox", "Inbox", "inbox"), ("runs", "Runs", "runs"))
+NAMED = 6  # teams
 ADMIN = ("admin:index", "Admin", "tool")
 
 
@@ -22,10 +22,16 @@ def frame(request: HttpRequest) -> dict[str, Any]:
         return {}
     return {
         "cursor": str(getattr(request, "drawn_at", "")),
-        "open": capped(Gate.objects.decidable_by(user)),
-        "teams": list(user.groups.order_by("name").values_list("name", flat=True)),
+        "open": queues.waiting(request),
+        "teams": teams(queues.reach_of(request)),
         "pages": pages(request, user),
     }
+
+
+def teams(reach: queues.Reach) -> list[str]:
+    """The teams whose runs they see, by name; the first of them where they are many."""
+    names = list(reach.teams.values())
+    return names if len(names) <= NAMED else [*names[:NAMED], f"{len(names) - NAMED} more"]
 
 
 def pages(request: HttpRequest, user: User) -> list[dict[str, Any]]:

@@ -6,21 +6,21 @@ import json
 import uuid
 from typing import Any
 
-from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from approvals import pointers
+from approvals import pointers, queues
 from approvals.presentation import untrusted
 from approvals.presentation.gate import GatePage
+from approvals.queues import MINE, Wanted
+from checkpoints.counting import MOST, Capped
 from checkpoints.errors import ValueRefused
 
 from .access import gate_or_404, private, reader_of, verified
-from .inbox import gates
 
 PART = 50_000  # characters of one value on one page
-PLACES = 500
+PLACES = MOST  # gates of the queue among which one has a number
 
 
 @require_safe
@@ -38,19 +38,23 @@ def show(
     """A gate's page, also after a decision that did not count."""
     context = {
         "page": page, "refusal": refusal, "key": request.POST.get("key") or uuid.uuid4().hex,
-        "place": place(page.gate.pk, page.user),
+        "place": place(request, page.gate.pk),
     }  # fmt: skip
     return render(request, "approvals/gate.html", context, status=status)
 
 
-def place(gate_id: int, user: User) -> dict[str, int | None]:
-    """Where the gate stands in the reader's own queue."""
-    queue = list(gates("mine", user).values_list("pk", flat=True)[:PLACES])
-    if gate_id not in queue:
-        return {"next": queue[0]} if queue else {}
+def place(request: HttpRequest, gate_id: int) -> dict[str, int | str | None]:
+    """Where the gate stands in the reader's own queue, and its neighbours there."""
+    reach = queues.reach_of(request)
+    queue = reach.ids(MINE, most=PLACES + 1)
+    waiting = Capped(min(len(queue), MOST), len(queue) > MOST)
+    request.waiting = waiting  # type: ignore[attr-defined]
+    if gate_id not in queue:  # decided just now, or far behind: on from where it stands, else from the start
+        after = reach.ids(MINE, most=1, wanted=Wanted(after=gate_id)) or queue
+        return {"next": after[0]} if after else {}
     at = queue.index(gate_id)
     return {
-        "number": at + 1, "total": len(queue),
+        "number": at + 1, "total": str(waiting),
         "previous": queue[at - 1] if at else None, "next": queue[at + 1] if at + 1 < len(queue) else None,
     }  # fmt: skip
 
@@ -66,7 +70,7 @@ def status(request: HttpRequest, gate_id: int) -> HttpResponse:
     looked_at = page.gate.proposals.filter(number=number).first()
     seen = looked_at.number if looked_at else page.gate.proposal  # a number that never was is no other version
     changed = page.gate.changes_since(bytes(looked_at.digest)) if looked_at else []
-    context = {"page": page, "seen": seen, "changed": changed, "place": place(page.gate.pk, page.user)}
+    context = {"page": page, "seen": seen, "changed": changed, "place": place(request, page.gate.pk)}
     return render(request, "approvals/status.html", context)
 
 

@@ -2,34 +2,78 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib.auth.models import User
-from django.db.models import F, Max, QuerySet
+from django.db.models import F, prefetch_related_objects
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from approvals import authority
 from approvals.models import Decision, Gate
 from approvals.presentation import inbox
+from approvals.queues import ALL, DECIDED, MINE, MINE_DECIDED, Reach, Wanted, reach_of
 
 from .access import private, reader_of
 
-SHOWN = 100
-QUEUES = (("mine", "Mine", "inbox"), ("all", "All I may see", "list"), ("decided", "Decided", "check"))
+SHOWN = 50
+QUEUES = ((MINE, "Mine", "inbox"), (ALL, "All I may see", "list"), (DECIDED, "Decided", "check"))
 EMPTY = {
-    "mine": "No gate is yours just now",
-    "all": "No gate is open just now",
-    "decided": "Nothing has been decided yet",
+    MINE: "No gate is yours just now",
+    ALL: "No gate is open just now",
+    DECIDED: "Nothing has been decided yet",
 }
+SEARCHED = 200  # characters
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What the address asks for; junk asks for nothing."""
+
+    queue: str
+    wanted: Wanted = field(default_factory=Wanted)
+
+    @classmethod
+    def of(cls, request: HttpRequest) -> Asked:
+        said = {
+            name: request.GET.get(name, "").replace("\0", "").strip()
+            for name in ("queue", "risk", "agent", "q", "after")
+        }
+        after = said["after"]
+        return cls(
+            queue=said["queue"] if said["queue"] in EMPTY else MINE,
+            wanted=Wanted(
+                risk=said["risk"] if said["risk"] in Gate.Risk.values else "",
+                agent=said["agent"][:100],
+                words=said["q"][:SEARCHED],
+                after=int(after) if after.isascii() and after.isdigit() and len(after) < 19 else 0,
+            ),
+        )
+
+    @property
+    def filtered(self) -> bool:
+        return bool(self.wanted.risk or self.wanted.agent or self.wanted.words)
+
+    def query(self, *, after: int = 0) -> str:
+        """The same as an address's query; `after`: the page that follows that gate."""
+        wanted = self.wanted
+        said = {
+            "queue": self.queue,
+            "risk": wanted.risk,
+            "agent": wanted.agent,
+            "q": wanted.words,
+            "after": after or "",
+        }
+        return urlencode({name: value for name, value in said.items() if value})
 
 
 @require_safe
 @private
 def page(request: HttpRequest) -> HttpResponse:
-    """The inbox; `?queue=` names another list than one's own."""
+    """The inbox; `?queue=` names another list than one's own, `?q=`, `?risk=` and `?agent=` pick from it."""
     return render(request, "approvals/inbox.html", context_of(request))
 
 
@@ -37,59 +81,61 @@ def page(request: HttpRequest) -> HttpResponse:
 @private
 def listing(request: HttpRequest) -> HttpResponse:
     """The list alone."""
-    return render(request, "approvals/list.html", context_of(request))
+    return render(request, "approvals/listing.html", context_of(request))
 
 
 def context_of(request: HttpRequest) -> dict[str, Any]:
-    user, now = reader_of(request), timezone.now()
-    asked = request.GET.get("queue", "")
-    queue = asked if asked in EMPTY else "mine"
-    text = request.GET.get("show", "")
-    limit = min(int(text), 2000) if text.isascii() and text.isdigit() and len(text) < 6 else SHOWN
-    found = list(read(gates(queue, user))[: limit + 1])
-    said = spoken_for(user, found)
-    rows = [inbox.row(gate, now=now, said=gate.pk in said) for gate in found[:limit]]
-    if queue != "decided":
-        rows += [inbox.row(gate, now=now, lingering=True) for gate in just_closed(queue, user)]
+    user, now, asked, reach = reader_of(request), timezone.now(), Asked.of(request), reach_of(request)
+    found = reach.gates(asked.queue, most=SHOWN + 1, wanted=asked.wanted)
+    shown = found[:SHOWN]
+    if asked.queue == DECIDED:
+        finish(shown)
+    said = spoken_for(user, shown)
+    rows = [inbox.row(gate, now=now, said=gate.pk in said) for gate in shown]
+    if asked.queue != DECIDED:
+        rows += [inbox.row(gate, now=now, lingering=True) for gate in just_closed(asked, reach)]
         groups = inbox.grouped(rows, now=now)
     else:
-        groups = [inbox.Group(key="decided", label="Newest first", rows=rows)] if rows else []
-    heading = next(label for key, label, _ in QUEUES if key == queue)
-    last = Gate.objects.visible_to(user).aggregate(last=Max("closed_at"))["last"] if not rows else None
-    queues = [queue_link(key, label, icon, user, current=key == queue) for key, label, icon in QUEUES]
+        groups = [inbox.Group(key=DECIDED, label="Newest first", rows=rows)] if rows else []
+    counts = reach.counts(MINE, ALL)
+    request.waiting = counts[MINE]  # type: ignore[attr-defined]
     return {
-        "queue": queue, "heading": heading, "groups": groups, "empty": EMPTY[queue], "last": last,
-        "summary": inbox.summary(groups) if queue != "decided" else "",
-        "more": limit + SHOWN if len(found) > limit else 0,
-        "queues": queues, "mine": queues[0]["count"],
+        "queue": asked.queue, "asked": asked, "heading": next(label for key, label, _ in QUEUES if key == asked.queue),
+        "groups": groups, "empty": EMPTY[asked.queue], "last": None if rows else last_closed(reach),
+        "summary": inbox.summary(groups, whole=counts.get(asked.queue) if not asked.filtered else None)
+        if asked.queue != DECIDED else "",
+        "here": asked.query(after=asked.wanted.after), "shown": SHOWN,
+        "more": asked.query(after=shown[-1].pk) if len(found) > SHOWN else "",
+        "queues": [
+            {"key": key, "label": label, "icon": icon, "count": counts.get(key), "current": key == asked.queue}
+            for key, label, icon in QUEUES
+        ],
+        "mine": counts[MINE], "risks": Gate.Risk.choices,
+        "agents": sorted({*reach.agents(asked.queue), asked.wanted.agent} - {""}),
     }  # fmt: skip
 
 
-def queue_link(key: str, label: str, icon: str, user: User, *, current: bool) -> dict[str, Any]:
-    count = None if key == "decided" else gates(key, user).count()
-    return {"key": key, "label": label, "icon": icon, "count": count, "current": current}
+def finish(gates: list[Gate]) -> None:
+    """Read how these ended, in sets."""
+    prefetch_related_objects(gates, "outcome__decisions__user", "outcome__grants")
 
 
-def gates(queue: str, user: User) -> QuerySet[Gate]:
-    """The gates of one queue, the most urgent first."""
-    if queue == "decided":
-        return Gate.objects.visible_to(user).exclude(status=Gate.Status.OPEN).order_by("-closed_at", "-pk")
-    found = Gate.objects.open().decidable_by(user) if queue == "mine" else Gate.objects.open().visible_to(user)
-    return found.order_by(F("deadline").asc(nulls_last=True), "opened_at", "pk")
-
-
-def read(found: QuerySet[Gate]) -> QuerySet[Gate]:
-    """With everything that a row shows."""
-    return found.select_related("run__plan", "policy", "team", "outcome").prefetch_related(
-        "outcome__decisions__user", "outcome__grants"
-    )
-
-
-def just_closed(queue: str, user: User) -> list[Gate]:
+def just_closed(asked: Asked, reach: Reach) -> list[Gate]:
     """Gates that left the queue some seconds ago: they are shown once more, so that nobody wonders where they went."""
-    since = timezone.now() - inbox.LINGERS
-    found = read(Gate.objects.visible_to(user).filter(closed_at__gte=since).order_by("closed_at"))[:SHOWN]
-    return [gate for gate in found if queue == "all" or not authority.why_not(user, gate)]
+    if asked.wanted.after:
+        return []
+    queue = MINE_DECIDED if asked.queue == MINE else DECIDED
+    wanted = Wanted(
+        risk=asked.wanted.risk, agent=asked.wanted.agent, words="", closed_within=inbox.LINGERS.total_seconds()
+    )
+    found = reach.gates(queue, most=SHOWN, wanted=wanted)[::-1]
+    finish(found)
+    return found
+
+
+def last_closed(reach: Reach) -> Any:
+    """When the last gate closed that this person may see; None where none has."""
+    return next((gate.closed_at for gate in reach.gates(DECIDED, most=1)), None)
 
 
 def spoken_for(user: User, found: list[Gate]) -> set[int]:

@@ -3,6 +3,7 @@ import "./times.js";
 import "./hotkeys.js";
 import "./live.js";
 import "./inbox.js";
+import "./filters.js";
 import "./gate-form.js";
 import "./gantt.js";
 import "./timeline.js";

@@ -9,7 +9,7 @@ import pytest
 from approvals.errors import GateExpired
 from approvals.models import Gate, Outcome
 from checkpoints.models import Event
-from tests.factories import ann, bob, decide, edit_amount, make_gate, make_policy, make_team
+from tests.factories import ann, bob, decide, edit_amount, make_gate, make_policy, make_team, waiting
 
 from .ageing import pass_deadline
 from .racing import meet_lock
@@ -29,7 +29,7 @@ def test_a_decision_after_the_deadline_loses_though_nothing_has_swept_the_gate()
     gate = make_gate(policy=make_policy(team, deadline=HOUR, on_expiry="approve"))
     person = ann(team)
     pass_deadline(gate)
-    assert not Gate.objects.decidable_by(person).filter(pk=gate.pk).exists()
+    assert gate.pk not in waiting(person)
     for verdict in ("approve", "reject"):
         with pytest.raises(GateExpired, match="deadline has passed"):
             decide(gate, person, verdict)

@@ -12,6 +12,7 @@ from django.contrib.auth.models import Group, User
 from approvals.cards import Action, Card, Question
 from approvals.models import Decision, Gate, Policy
 from approvals.opening import open_gate
+from approvals.queues import MINE, Reach
 from checkpoints import actors, claims, store
 from checkpoints.models import Run
 from checkpoints.plans import spec_of
@@ -115,3 +116,8 @@ def edit_amount(gate: Gate, amount: str) -> dict[str, Any]:
     action = Gate.objects.get(pk=gate.pk).standing().card.action("refund")
     assert action is not None
     return {"refund": {**action.arguments, "amount": amount}}
+
+
+def waiting(person: User) -> list[int]:
+    """The ids of the gates that wait for this person's word."""
+    return Reach.of(person).ids(MINE, most=1000)

@@ -155,7 +155,7 @@ def test_enter_in_a_field_sends_no_decision(new_page: NewPage) -> None:
     page = new_page(ann(team))
     page.goto(f"/gates/{gate.pk}/")
     sent: list[str] = []
-    page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
+    page.on("request", lambda request: sent.append(request.url) if request.url.endswith("/decisions/") else None)
     page.fill(AMOUNT, "1.00")
     page.press(AMOUNT, "Enter")
     page.locator("label[data-choice=approve]").click()

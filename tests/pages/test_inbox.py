@@ -5,7 +5,11 @@ from __future__ import annotations
 import datetime as dt
 import re
 
+import pytest
+from django.utils import timezone
+
 from approvals.models import Gate
+from approvals.views import inbox as views
 from tests.factories import ann, bob, decide, eve, make_card, make_gate, make_policy, make_team
 from tests.pages.clients import signed_in
 
@@ -64,7 +68,7 @@ def test_an_empty_inbox_says_so() -> None:
 
 
 def test_an_unknown_queue_is_ones_own() -> None:
-    page = signed_in(eve()).get("/?queue=<script>&show=999999999999").content.decode()
+    page = signed_in(eve()).get("/?queue=<script>&after=999999999999999999999").content.decode()
     assert "<h1>Mine</h1>" in page
 
 
@@ -76,13 +80,44 @@ def test_a_new_gate_is_marked_as_just_arrived() -> None:
     assert "Just arrived" not in inbox_of(ann(team))
 
 
-def test_long_lists_are_cut_with_a_way_to_see_more() -> None:
+def test_a_long_queue_is_shown_in_parts_and_no_gate_is_in_two_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(views, "SHOWN", 2)
+    team, now = make_team(), timezone.now()
+    for number in range(5):
+        gate = make_gate(team=team, card=make_card(title=f"Gate {number}"))
+        Gate.objects.filter(pk=gate.pk).update(deadline=now + dt.timedelta(days=number) if number < 3 else None)
+    reader, seen, query = signed_in(ann(team)), [], "queue=all"
+    while query:
+        page = reader.get(f"/inbox/list/?{query}").content.decode()
+        seen += re.findall(r">Gate (\d)<", page)
+        query = "".join(re.findall(r'gate-more"><a href="/\?([^"]+)"', page)).replace("&amp;", "&")
+    assert seen == ["0", "1", "2", "3", "4"]
+
+
+def test_a_part_begins_after_its_gate_also_when_that_was_decided_meanwhile() -> None:
     team = make_team()
-    for number in range(3):
-        make_gate(team=team, card=make_card(title=f"Gate {number}"))
-    page = signed_in(ann(team)).get("/inbox/list/?show=2").content.decode()
-    assert page.count('class="gate-row"') == 2
-    assert "Show more" in page
+    first, second = (make_gate(team=team, card=make_card(title=f"Gate {number}")) for number in range(2))
+    decide(first, bob(team))
+    assert "Gate 1" in inbox_of(ann(team), f"mine&after={first.pk}")
+    assert "That was the last of them" in inbox_of(ann(team), f"all&after={second.pk}")
+
+
+def test_filters_pick_by_title_risk_and_agent_and_say_when_nothing_is_like_that() -> None:
+    team = make_team()
+    make_gate(team=team, card=make_card(title="Refund order 20418", risk="high"))
+    make_gate(team=team, card=make_card(title="Wire to Brightwater", risk="low"))
+    reader = ann(team)
+    for query, there, gone in (
+        ("q=brightwater", "Wire to", "Refund order"),
+        ("risk=high", "Refund order", "Wire to"),
+        ("q=refund&risk=low", "No gate here is like that", "gate-row"),
+        ("agent=nobody", "No gate here is like that", "gate-row"),
+        ("q=%22%28%7C%26%21%3A%2A%00", "", "Server Error"),
+        ("risk=extreme&after=x", "Wire to", "No gate here"),
+    ):
+        page = inbox_of(reader, f"mine&{query}")
+        assert there in page
+        assert gone not in page
 
 
 def test_the_wrong_queue_of_a_team_leaks_nothing() -> None:

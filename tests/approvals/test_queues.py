@@ -1,0 +1,54 @@
+"""Queues: whose a gate is to decide, and who may see it, as the rules say it of one gate at a time."""
+
+from __future__ import annotations
+
+import random
+
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from approvals import authority
+from approvals.models import Gate
+from approvals.queues import ALL, DECIDED, MINE, MINE_DECIDED, Reach
+from tests.factories import ann, bob, decide, eve, make_card, make_gate, make_policy, make_team
+
+
+def test_the_queues_hold_what_the_rules_of_one_gate_say() -> None:
+    teams = [make_team(), make_team("Finance"), make_team("Ops")]
+    people = [ann(teams[0]), bob(teams[1]), eve()]
+    people[1].groups.add(teams[2])
+    dice = random.Random(7)
+    policies = [make_policy(teams[n % 3], name=f"p{n}", groups=(teams[dice.randrange(3)],) if n % 2 else (), quorum=2)
+                for n in range(6)]  # fmt: skip
+    for n in range(30):
+        gate = make_gate(policy=policies[n % 6], started_by=people[n % 4] if n % 4 < 3 else None)
+        willing = [each for each in people if not authority.why_not(each, gate)]
+        for each in willing[: dice.randrange(3)]:
+            decide(gate, each)
+    for person in people:
+        reach = Reach.of(person)
+        visible = Gate.objects.visible_to(person)
+        mine = [gate.pk for gate in visible if gate.status == "open" and not authority.why_not(person, gate)
+                and not gate.decisions.filter(user=person, counts=True).exists()]  # fmt: skip
+        closed = [gate for gate in visible if gate.status != "open"]
+        assert sorted(reach.ids(MINE, most=100)) == sorted(mine)
+        assert sorted(reach.ids(ALL, most=100)) == sorted(gate.pk for gate in visible if gate.status == "open")
+        assert sorted(reach.ids(DECIDED, most=100)) == sorted(gate.pk for gate in closed)
+        own = {gate.pk for gate in closed if not authority.why_not(person, gate)}
+        assert set(reach.ids(MINE_DECIDED, most=100)) == own
+        counts = reach.counts(MINE, ALL)
+        assert (counts[MINE].number, counts[ALL].number) == (len(mine), len(reach.ids(ALL, most=100)))
+
+
+def test_a_queue_takes_as_many_statements_for_many_gates_as_for_few() -> None:
+    team, other = make_team(), make_team("Finance")
+    reader = ann(team)
+    for n in range(12):
+        make_gate(team=other if n % 3 else team, card=make_card(title=f"Gate {n}"))
+    with CaptureQueriesContext(connection) as few:
+        Reach.of(reader).gates(MINE, most=5)
+    for n in range(12, 40):
+        make_gate(team=team, card=make_card(title=f"Gate {n}"))
+    with CaptureQueriesContext(connection) as many:
+        Reach.of(reader).gates(MINE, most=5)
+    assert len(many) == len(few) == 4
