@@ -13,13 +13,12 @@ from __future__ import annotations
 import structlog
 from django.db import transaction
 
-from checkpoints import claims, digests, ledger
+from checkpoints import claims, crash, digests, ledger
 from checkpoints.errors import Fenced
 from checkpoints.plans import StepSpec
 
 from . import (
     allowances,
-    crash,
     meaning,
     observing,
     outputs,

@@ -11,11 +11,11 @@ from approvals import binding
 from approvals.cards import Action, Card
 from approvals.models import Gate
 from approvals.opening import open_gate
-from checkpoints import claims, store
+from checkpoints import claims, crash, store
 from checkpoints.errors import Fenced
 from checkpoints.plans import StepSpec
 
-from . import allowances, crash, observing, standing, steps
+from . import allowances, observing, standing, steps
 from .errors import OutputRefused, StepFailed
 from .slices import Slice
 

@@ -14,6 +14,8 @@ from uuid import UUID
 
 from django.db import connection
 
+from checkpoints import records
+
 _PATH = """
 WITH RECURSIVE path AS (
     SELECT id, parent, run_id, kind, step, input_digest, occurrence, next_step, 0 AS up
@@ -62,6 +64,9 @@ class Path:
         with connection.cursor() as cursor:
             cursor.execute(_PATH, [head])
             rows = [Place(*row) for row in cursor.fetchall()]
+        if rows and rows[0].parent is not None:  # what is before it was removed, and is known from the gaps
+            found = records.path(head)
+            return cls([Place(*(getattr(each, name) for name in Place._fields)) for each in found])
         return cls([row._replace(input_digest=row.input_digest and bytes(row.input_digest)) for row in rows])
 
     @property

@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db import transaction
 
 from approvals.models import Gate, Outcome
-from checkpoints import store
+from checkpoints import crash, store
 from checkpoints.actors import SYSTEM, Actor
 from checkpoints.errors import ValueRefused
 from checkpoints.plans import StepSpec
@@ -16,7 +16,6 @@ from checkpoints.store import Snapshot
 
 from . import (
     agreed,
-    crash,
     effects,
     leaving,
     outputs,

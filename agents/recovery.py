@@ -11,10 +11,11 @@ from approvals.cards import Action, Card, Choice, Question
 from approvals.models import Gate
 from approvals.opening import open_gate
 from approvals.schemas import resolved
+from checkpoints import crash
 from checkpoints.actors import SYSTEM
 from checkpoints.plans import StepSpec
 
-from . import crash, versions
+from . import versions
 from .allowances import carried, shown_for
 from .models import Effect
 from .slices import Slice

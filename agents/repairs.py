@@ -21,14 +21,14 @@ from django.db import transaction
 
 from approvals.cards import Action
 from approvals.models import Outcome
-from checkpoints import records, store
+from checkpoints import crash, records, store
 from checkpoints.actors import Actor
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
 from checkpoints.ops import apply
 from checkpoints.plans import StepSpec
 from checkpoints.values import canonical
 
-from . import crash, feedback, outputs, recovery, refusals
+from . import feedback, outputs, recovery, refusals
 from .calling import call_method
 from .errors import OutputRefused
 from .history import EXECUTED, Place

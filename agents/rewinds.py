@@ -18,7 +18,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from approvals.models import Gate
-from checkpoints import actors, claims, ledger, store
+from checkpoints import actors, claims, crash, ledger, store
 from checkpoints.claims import Claim
 from checkpoints.errors import NotVerified
 from checkpoints.models import Run
@@ -27,7 +27,7 @@ from checkpoints.permissions import may
 from checkpoints.plans import PlanSpec, input_digest, spec_of
 from checkpoints.store import Header, Snapshot
 
-from . import crash, doorbell, environment, impacts, leaving, registry, unsettled
+from . import doorbell, environment, impacts, leaving, registry, unsettled
 from .errors import ImpactChanged, NeedsConfirmation, RewindNotAllowed, RewindRefused
 from .feedback import appended
 from .history import Path

@@ -16,13 +16,13 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, transaction
 
 from approvals.models import Gate
-from checkpoints import claims, ledger, store
+from checkpoints import claims, crash, ledger, store
 from checkpoints.actors import SYSTEM
 from checkpoints.claims import Claim
 from checkpoints.errors import Fenced, NotVerified
 from checkpoints.models import Plan, Run
 
-from . import crash, doorbell, effects, gates, outcomes, policies, registry, reuse, settling, steps, upgrades
+from . import doorbell, effects, gates, outcomes, policies, registry, reuse, settling, steps, upgrades
 from .heartbeat import HEART, Beat
 from .slices import Slice
 

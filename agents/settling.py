@@ -12,13 +12,13 @@ from typing import Any
 import structlog
 from django.db import transaction
 
-from checkpoints import claims, digests, ledger
+from checkpoints import claims, crash, digests, ledger
 from checkpoints.actors import Actor
 from checkpoints.errors import Fenced
 from checkpoints.models import Run
 from checkpoints.plans import StepSpec
 
-from . import crash, leaving, meaning, outputs, readback, recovery, reports, steps, unsettled, versions
+from . import leaving, meaning, outputs, readback, recovery, reports, steps, unsettled, versions
 from .calling import call_about, declared
 from .errors import EffectFailed
 from .models import Effect

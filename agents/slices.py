@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from pydantic import BaseModel
 
-from checkpoints import actors, records, store
+from checkpoints import actors, crash, records, store
 from checkpoints.actors import Actor
 from checkpoints.claims import Claim
 from checkpoints.errors import Fenced
@@ -24,7 +24,7 @@ from checkpoints.plans import PlanSpec, StepSpec, input_digest
 from checkpoints.records import Record
 from checkpoints.store import Header, Snapshot
 
-from . import crash, doorbell, environment, fields, unsettled, versions
+from . import doorbell, environment, fields, unsettled, versions
 from .base import Agent, RunInfo
 from .errors import UpcastFailed
 from .heartbeat import Beat

@@ -13,13 +13,13 @@ import structlog
 from django.db import transaction
 
 from approvals.errors import CardRefused
-from checkpoints import claims, ledger
+from checkpoints import claims, crash, ledger
 from checkpoints.actors import Actor
 from checkpoints.claims import Claim
 from checkpoints.errors import Fenced, ValueRefused
 from checkpoints.plans import StepSpec
 
-from . import crash, outputs, policies, recovery, repairs
+from . import outputs, policies, recovery, repairs
 from .base import Agent
 from .errors import AgentError, Retry, StepFailed, StepTimeout
 from .limits import limited

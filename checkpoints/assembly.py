@@ -47,8 +47,11 @@ class Assembly:
     def _unpack(self, row: Row) -> tuple[list[Op], list[bytes]]:
         before, self.last = self.last, row
         made = unpack(row)
-        builds_on = (row.parent, row.parent_digest, row.anchor_seq)
-        if row.anchor_seq != row.seq and (before is None or (before.id, before.digest, before.anchor_seq) != builds_on):
+        # Pruning may have made a later row than the one that it names into the anchor that it builds on.
+        builds_on = before is not None and row.anchor_seq <= before.seq
+        if row.anchor_seq != row.seq and not (
+            builds_on and before is not None and (before.id, before.digest) == (row.parent, row.parent_digest)
+        ):
             raise NotVerified(name_of(row), "the row before it is not the one it builds on")
         self.wide = self.wide or bool(row.codec & payloads.WIDE)
         return made

@@ -12,8 +12,9 @@ from django.db import IntegrityError, connection, transaction
 
 from . import ledger
 from .actors import Actor
+from .errors import NoSuchCheckpoint
 from .loading import load_checkpoint
-from .models import Hold, Plan, Run
+from .models import Checkpoint, Hold, Plan, Run
 from .ops import Write
 from .rows import new_id, run_sql
 from .saving import insert_first
@@ -73,8 +74,13 @@ def fork(
     """
 
     def make() -> Run:
+        # Before the state is read: a prune, which takes this lock too, removes neither it nor its chunks from then on.
+        stands = Checkpoint.objects.filter(pk=checkpoint_id).values("run_id")
+        locked = Run.objects.select_for_update(no_key=True, of=("self",)).select_related("team")
+        source = locked.filter(pk__in=stands).first()
+        if source is None:
+            raise NoSuchCheckpoint
         origin = load_checkpoint(checkpoint_id)
-        source = Run.objects.select_related("team").get(pk=origin.run_id)
         run = Run(
             plan_id=plan.pk if plan else origin.plan_id, team=team or source.team, key=key,
             title=(title or source.title)[:200], started_by=started_by, started_as=by.id, lineage=origin.lineage,

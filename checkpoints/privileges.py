@@ -1,7 +1,8 @@
 """What the application's database role may do: everything but rewrite the past.
 
 The owner's role migrates. The application's role gets every table that there is and will be, and may only insert
-and select events and seals. Applied after every migrate, since other apps' tables come later; safe to repeat.
+and select events, seals and the gaps that pruning leaves. Applied after every migrate, since other apps' tables come
+later; safe to repeat.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from django.conf import settings
 from django.db import connections
 from psycopg import sql
 
-APPEND_ONLY = ("checkpoints_event", "checkpoints_seal")
+APPEND_ONLY = ("checkpoints_event", "checkpoints_seal", "checkpoints_gap")
 
 _GRANTS = (
     "GRANT USAGE ON SCHEMA public TO {role}",

@@ -6,46 +6,27 @@ there; a list that a step gave as a whole is written as a whole.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
 from uuid import UUID
 
 from psycopg.types.numeric import Int4, Int8
 
 from .errors import NoSuchCheckpoint
+from .record import COLUMNS, Record
+from .retention import gaps
 from .rows import run_sql
 from .writings import writes_of
 
 __all__ = ["Record", "executions", "path", "twin", "writes_of"]
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A checkpoint's header. One with an input digest is an execution: of a step or a gate, or the reuse of one."""
-
-    id: UUID
-    run_id: int
-    seq: int
-    parent: UUID | None
-    kind: str
-    step: str
-    next_step: str
-    occurrence: int
-    attempt: int
-    input_digest: bytes | None
-    code_hash: bytes | None
-    took_us: int
-    at: datetime
-
-
-_COLUMNS = ", ".join(f"c.{name}" for name in Record.__slots__)
+_COLUMNS = ", ".join(f"c.{name}" for name in COLUMNS)
 # The root by its key and the forks by their own index: runs that are neither are not looked at.
 _MEMBERS = "SELECT id FROM checkpoints_run WHERE id = $1 OR (lineage = $1 AND forked_from IS NOT NULL)"
 _EXECUTIONS = f"""
 SELECT {_COLUMNS} FROM ({_MEMBERS}) run JOIN checkpoints_checkpoint c ON c.run_id = run.id
 WHERE c.input_digest IS NOT NULL ORDER BY c.run_id, c.seq
 """  # noqa: S608 - constants
-# A parent is older than its child, which ends the walk whatever is stored.
+# A parent is older than its child, which ends the walk whatever is stored. One that was removed ends it too.
 _PATH = f"""
 WITH RECURSIVE path AS (
   SELECT {_COLUMNS}, 0 AS up FROM checkpoints_checkpoint c WHERE id = $1
@@ -63,16 +44,33 @@ ORDER BY c.at DESC, c.run_id DESC, c.seq DESC LIMIT 1
 
 
 def executions(lineage: int) -> list[Record]:
-    """What was executed in a run and its forks, on all branches, by run and number."""
-    return [Record(*row) for row in run_sql(_EXECUTIONS, [Int8(lineage)])]
+    """What was executed in a run and its forks, on all branches, by run and number; what is removed included."""
+    found = [Record(*row) for row in run_sql(_EXECUTIONS, [Int8(lineage)])]
+    gone = [each for each in gaps.records_of(lineage).values() if each.input_digest is not None]
+    return sorted(found + gone, key=lambda each: (each.run_id, each.seq)) if gone else found
 
 
 def path(head: UUID) -> list[Record]:
-    """The checkpoints from the root of the lineage to this one, of every kind. Raises NoSuchCheckpoint."""
-    found = [Record(*row) for row in run_sql(_PATH, [head])]
+    """The checkpoints from the root of the lineage to this one, of every kind; those that are removed included.
+
+    Raises NoSuchCheckpoint.
+    """
+    found = _stretch(head)
     if not found:
         raise NoSuchCheckpoint
+    gone: dict[UUID, Record] = {}
+    while (above := found[0].parent) is not None:
+        gone = gone or gaps.records_near(found[0].run_id)
+        more = _stretch(above) or gaps.leading_to(above, gone)
+        if not more:
+            break
+        found = more + found
     return found
+
+
+def _stretch(tip: UUID) -> list[Record]:
+    """The checkpoints that lead to this one, up to the first that is not there any more."""
+    return [Record(*row) for row in run_sql(_PATH, [tip])]
 
 
 def twin(lineage: int, step: str, input_digest: bytes, code_hash: bytes, occurrence: int) -> UUID | None:

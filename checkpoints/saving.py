@@ -128,8 +128,13 @@ def insert_first(made: Draft, lineage: int) -> None:
     """Write the first checkpoint of a run that is being made in the caller's transaction."""
     run_sql(_CHECKPOINT, _typed(made.row))
     if made.blobs:
-        run_sql(_CHUNKS.format("$2", "$3", "$4", "$5", lineage="$1") + " ON CONFLICT DO NOTHING",
-                [Int8(lineage), *_columns(lineage, made.blobs)])  # fmt: skip
+        insert_chunks(lineage, made.blobs)
+
+
+def insert_chunks(lineage: int, blobs: Sequence[Blob]) -> None:
+    """Write chunks that are not there yet; in the caller's transaction."""
+    run_sql(_CHUNKS.format("$2", "$3", "$4", "$5", lineage="$1") + " ON CONFLICT DO NOTHING",
+            [Int8(lineage), *_columns(lineage, blobs)])  # fmt: skip
 
 
 def _columns(lineage: int, blobs: Sequence[Blob]) -> list[list[Any]]:

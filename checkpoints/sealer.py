@@ -19,11 +19,12 @@ from typing import Any, NamedTuple
 import structlog
 from django.conf import settings
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Max, QuerySet
 
 from .cursor import Cursor, beyond, settled, until
 from .ledger import text_digest
-from .models import Checkpoint, Event, EventText, Run, Seal
+from .models import Checkpoint, Event, EventText, Gap, Run, Seal
+from .retention import gaps
 from .rows import microseconds, run_sql
 from .values import canonical, decode
 
@@ -174,7 +175,12 @@ def _head_faults(seal: Seal) -> list[str]:
         return ["its heads cannot be read"]
     found = Checkpoint.objects.filter(run_id__in=wanted, digest__in=wanted.values()).values_list("run_id", "digest")
     there = {(run, bytes(digest)) for run, digest in found}
-    return [f"the head that run {run} had is gone" for run, digest in wanted.items() if (run, digest) not in there]
+    missing = {run: digest for run, digest in wanted.items() if (run, digest) not in there}
+    pruned = dict(
+        Gap.objects.filter(run__in=missing).values("run_id").annotate(n=Max("number")).values_list("run_id", "n")
+    )
+    lost = [run for run, digest in missing.items() if digest not in gaps.digests_of(run, pruned.get(run, 0))]
+    return [f"the head that run {run} had is gone" for run in lost]
 
 
 def _export_faults() -> list[Problem]:

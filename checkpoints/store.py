@@ -22,6 +22,7 @@ from .lineages import fork, start
 from .loading import load, load_checkpoint
 from .models import Plan, Run
 from .ops import Write
+from .rows import run_sql
 from .saving import Move
 from .snapshots import Header, Place, Snapshot, draft
 
@@ -80,17 +81,29 @@ def move_head(
     path that it was forked from. The run goes on with the plan of `target`, or the one that is given. Raises as
     `save` does, and NoSuchCheckpoint.
     """
-    head, seq = Run.objects.values_list("head", "seq").get(pk=claim.run_id)
-    if head is None or not (target.run_id == claim.run_id or _leads_to(target.id, head)):
-        raise NoSuchCheckpoint
-    plan_id = target.plan_id if plan is None else plan.pk
-    place = Place(claim.run_id, target.lineage, plan_id, seq + 1, claim.token, header.at or claim.clock())
-    made = draft(target, writes, header, place, parent=target)
     move = Move(status, reason, wake_at, notes, actor)
-    if not saving.save(made, claim=claim, head=head, seq=seq, lineage=target.lineage, move=move):
-        raise Fenced
-    _ring(claim.run_id, status)
+    with transaction.atomic(savepoint=False):
+        head, seq = _locked(claim.run_id, target.id)
+        if head is None or not (target.run_id == claim.run_id or _leads_to(target.id, head)):
+            raise NoSuchCheckpoint
+        plan_id = target.plan_id if plan is None else plan.pk
+        place = Place(claim.run_id, target.lineage, plan_id, seq + 1, claim.token, header.at or claim.clock())
+        made = draft(target, writes, header, place, parent=target)
+        if not saving.save(made, claim=claim, head=head, seq=seq, lineage=target.lineage, move=move):
+            raise Fenced
+        _ring(claim.run_id, status)
     return made.snapshot()
+
+
+def _locked(run_id: int, target: UUID) -> tuple[UUID | None, int]:
+    """The run's head and number, with the run and the checkpoint to which it moves locked.
+
+    What a prune removes meanwhile is not gone on from: its chunks may be freed. Raises NoSuchCheckpoint.
+    """
+    found = Run.objects.select_for_update(no_key=True).values_list("head", "seq").get(pk=run_id)
+    if not run_sql("SELECT 1 FROM checkpoints_checkpoint WHERE id = $1 FOR KEY SHARE", [target]):
+        raise NoSuchCheckpoint
+    return found
 
 
 def _leads_to(checkpoint: UUID, head: UUID) -> bool:

@@ -1,21 +1,25 @@
 """Checking what is stored: every column of every checkpoint and chunk of a run, from the first on.
 
 A load checks what it reads. This checks everything: the numbers without a hole, each row's digest and its
-parent's, the state after each row, every anchor from its own chunks, and the run's place at its head.
+parent's, the state after each row, every anchor from its own chunks, and the run's place at its head. Where rows were
+removed, their gaps have to span exactly what is missing, and to give the digests that the rows around them name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from uuid import UUID
 
 from . import digests
 from .assembly import Assembly
 from .contents import Contents, fetcher, read_chunk
 from .errors import NotVerified
-from .models import Checkpoint, Chunk, Run
+from .models import Checkpoint, Chunk, Event, Gap, Run
+from .retention import gaps, headers
 from .rows import Row, run_sql
 from .sealer import Problem, verify_seals
+from .values import decode
 
 BATCH = 200
 _ROWS = f"""
@@ -26,8 +30,13 @@ SELECT {", ".join(Row._fields)} FROM checkpoints_checkpoint WHERE run_id = $1 AN
 def verify_run(run: Run) -> list[Problem]:
     """What is wrong with a run's checkpoints; empty where all is as it was written."""
     walk = _Walk(run)
+    stretches = sorted(_gaps(run.pk, walk.problems), key=lambda gap: gap.first_seq)
     for row in _rows(run.pk):
+        while stretches and stretches[0].first_seq <= row.seq:
+            walk.skip(stretches.pop(0))
         walk.visit(row)
+    for gap in stretches:
+        walk.skip(gap)
     return walk.end()
 
 
@@ -48,6 +57,29 @@ def verify_all() -> list[Problem]:
     return [*dict.fromkeys(problems), *verify_seals()]
 
 
+def _gaps(run_id: int, problems: list[Problem]) -> Iterator[Gap]:
+    """The run's gaps that are what was written; what is wrong with the others, or with their chain, goes to `problems`.
+
+    The newest has to be the one that the event of its removal names: seals cover that.
+    """
+    before: Gap | None = None
+    for gap in Gap.objects.filter(run_id=run_id).order_by("number").iterator(chunk_size=20):
+        found = gaps.faults(gap, before)
+        problems += [Problem(f"gap {gap.number} (run {run_id})", reason) for reason in found]
+        before = gap
+        if not found:
+            yield gap
+    if before is not None and (before.number, bytes(before.digest).hex()) not in _ordered(run_id):
+        problems.append(Problem(f"gap {before.number} (run {run_id})", "no event tells of it"))
+
+
+def _ordered(run_id: int) -> set[tuple[int, str]]:
+    """Number and digest of the gaps that events of removals name."""
+    found = Event.objects.filter(run_id=run_id, kind="retention.pruned").values_list("data", flat=True)
+    said = [decode(bytes(data)) for data in found]
+    return {(data["gap"], data["digest"]) for data in said}
+
+
 class _Walk:
     """One pass over a run's rows in the order of their numbers."""
 
@@ -58,18 +90,32 @@ class _Walk:
         self.digests: dict[UUID, bytes] = {}
         self.seq = 0
         self.newest: Row | None = None
+        self.elsewhere: dict[UUID, bytes] | None = None
         self.problems: list[Problem] = []
 
     def visit(self, row: Row) -> None:
         if row.seq != self.seq + 1:
-            self._say(row, f"follows number {self.seq}: what is between is gone")
-        self.seq, self.newest = row.seq, row
+            where = "what is between is gone" if row.seq > self.seq else "a gap says that it was removed"
+            self._say(row, f"follows number {self.seq}: {where}")
+        self.seq, self.newest = max(self.seq, row.seq), row
         if row.header_digest() != row.digest:
             self._say(row, "its columns do not match its digest")
         if self._parent_digest(row.parent) != row.parent_digest:
             self._say(row, "its parent is not the checkpoint it was saved on")
         self.digests[row.id] = row.digest
         self._apply(row)
+
+    def skip(self, gap: Gap) -> None:
+        """Go on behind a gap, whose headers stand for the rows."""
+        name = f"gap {gap.number} (run {gap.run_id})"
+        if gap.first_seq != self.seq + 1:
+            self.problems.append(Problem(name, f"begins at {gap.first_seq}, what is before it ends at {self.seq}"))
+        for row in gaps.removed(gap):
+            parent = row.header[headers.PARENT]
+            if self._parent_digest(UUID(bytes=parent) if parent else None) != row.header[headers.PARENT_DIGEST]:
+                self.problems.append(Problem(name, f"the parent of {row.id} is not the checkpoint it was saved on"))
+            self.digests[row.id] = row.digest
+        self.seq = max(self.seq, gap.last_seq)
 
     def _apply(self, row: Row) -> None:
         """Check the state after this row. After a fault the next anchor is the next that can be checked."""
@@ -87,7 +133,18 @@ class _Walk:
             return self.digests.get(parent) if parent else None
         # The first checkpoint of a fork stands on one of another run, and so does one that was sent back over that.
         found = Checkpoint.objects.filter(pk=parent, run__lineage=self.run.lineage).values_list("digest", flat=True)
-        return next((bytes(digest) for digest in found), None)
+        return next((bytes(digest) for digest in found), None) or self._removed_elsewhere().get(parent)
+
+    def _removed_elsewhere(self) -> dict[UUID, bytes]:
+        """What gaps of the lineage's other runs removed, by id."""
+        if self.elsewhere is None:
+            kin = Run.objects.of_lineage(self.run.lineage or self.run.pk).exclude(pk=self.run.pk)
+            found = Gap.objects.filter(run__in=kin).order_by("run_id", "number")
+            with suppress(ValueError):  # which the verification of that run says
+                self.elsewhere = {}
+                for gap in found:
+                    self.elsewhere |= {row.id: row.digest for row in gaps.removed(gap)}
+        return self.elsewhere or {}
 
     def _say(self, row: Row, reason: str) -> None:
         self.problems.append(Problem(f"checkpoint {row.id} (run {row.run_id}, number {row.seq})", reason))

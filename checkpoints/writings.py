@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -25,7 +24,7 @@ SELECT coalesce((SELECT lineage FROM checkpoints_run r WHERE r.id = c.run_id), c
 FROM checkpoints_checkpoint c WHERE id = ANY($1)
 """  # noqa: S608 - constants
 _TRAILS = f"""
-SELECT {", ".join(f"c.{name}" for name in Row._fields)}
+SELECT DISTINCT ON (c.run_id, c.seq) {", ".join(f"c.{name}" for name in Row._fields)}
 FROM unnest($1::bigint[], $2::int[], $3::int[]) AS wanted (run_id, first, last)
 JOIN checkpoints_checkpoint c ON c.run_id = wanted.run_id AND c.seq BETWEEN wanted.first AND wanted.last
 ORDER BY c.run_id, c.seq
@@ -134,11 +133,12 @@ def _whole_lists(members: Sequence[_Written], contents: Contents) -> dict[UUID, 
     rows = [Row._make(row) for row in run_sql(_TRAILS, columns)]
     contents.collect(references(line for row in rows for line in unpack(row)[1]))
     made: dict[UUID, dict[str, Any]] = {}
-    for _, trail in groupby(rows, key=lambda row: (row.run_id, row.anchor_seq)):
-        assembly = Assembly(contents)
-        for row in trail:
-            assembly.feed(row)
-            if row.id in fields:
-                assembly.check()
-                made[row.id] = {name: assembly.value(name) for name in fields[row.id]}
+    assembly = Assembly(contents)
+    for row in rows:
+        if row.anchor_seq == row.seq:
+            assembly = Assembly(contents)
+        assembly.feed(row)
+        if row.id in fields:
+            assembly.check()
+            made[row.id] = {name: assembly.value(name) for name in fields[row.id]}
     return made

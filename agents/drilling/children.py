@@ -15,10 +15,11 @@ from typing import Any, Generic, TypeVar
 
 from django.conf import settings
 
-from agents import crash, doorbell
+from agents import doorbell
 from agents.errors import AgentError
 from agents.registry import Registered
 from approvals.errors import DecisionRefused
+from checkpoints import crash
 from checkpoints.errors import PlanChanged, ValueRefused
 
 from . import stand_in

@@ -20,7 +20,7 @@ class Witness:
         self.known, self.path = known, path
 
     def __call__(self, point: str, step: str, value: Any) -> None:
-        """Listen at the crash points; see agents.crash."""
+        """Listen at the crash points; see checkpoints.crash."""
         if point != "after_effect":
             return
         try:

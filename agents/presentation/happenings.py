@@ -42,6 +42,7 @@ WORDS = {
     "effect.taken": "took over what another run had done at {step}",
     "effect.withheld": "did not do {step}: the world is not what it was approved for",
     "step.failed": "failed at {step}, attempt {attempt}",
+    "retention.pruned": "removed {count} checkpoints, {first} to {last}, under the retention policy {policy}",
     "step.refused": "refused what {step} returned: {validator}",
 }
 VERDICTS = {

@@ -1,8 +1,13 @@
 from .checkpoint import Checkpoint, Chunk, Note
 from .event import Event, EventText
+from .gap import Gap
 from .hold import Hold
 from .plan import Plan
+from .retention import Prune, PruneLine, RetentionPolicy
 from .run import Run
 from .seal import Seal
 
-__all__ = ["Checkpoint", "Chunk", "Event", "EventText", "Hold", "Note", "Plan", "Run", "Seal"]
+__all__ = [
+    "Checkpoint", "Chunk", "Event", "EventText", "Gap", "Hold", "Note", "Plan", "Prune", "PruneLine", "RetentionPolicy",
+    "Run", "Seal",
+]  # fmt: skip

@@ -49,7 +49,7 @@ class Checkpoint(models.Model):
     took_us = models.BigIntegerField(default=0)
     state_digest = models.BinaryField()
     digest = models.BinaryField()
-    anchor_seq = models.IntegerField()  # of the anchor this row builds on; its own seq in an anchor
+    anchor_seq = models.IntegerField()  # its own in an anchor; else its anchor when saved: a prune may make a later one
     codec = models.SmallIntegerField()
     payload = models.BinaryField()
     checksum = models.BinaryField()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from django.db import models
+from django.db import models, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
@@ -23,11 +23,16 @@ class HoldQuerySet(models.QuerySet["Hold"]):
         return self.filter(freed_at__isnull=True)
 
     def make(self, *, run: Run, checkpoint: UUID | None, kind: str, subject: str, reason: str, by: Actor) -> Hold:
-        """Hold a checkpoint, or a whole run, for `subject`; the hold that stands already where there is one."""
-        hold, _ = self.standing().get_or_create(
-            run=run, kind=kind, subject=subject,
-            defaults={"checkpoint": checkpoint, "reason": reason[:300], "by": by.id},
-        )  # fmt: skip
+        """Hold a checkpoint, or a whole run, for `subject`; the hold that stands already where there is one.
+
+        Under the lock of the run's row, which a prune takes too: whoever is second knows of the first.
+        """
+        with transaction.atomic():
+            list(type(run).objects.select_for_update(no_key=True).filter(pk=run.pk).values_list("pk"))
+            hold, _ = self.standing().get_or_create(
+                run=run, kind=kind, subject=subject,
+                defaults={"checkpoint": checkpoint, "reason": reason[:300], "by": by.id},
+            )  # fmt: skip
         return hold
 
     def free(self, *, subject: str, by: Actor) -> int:
@@ -63,6 +68,7 @@ class Hold(models.Model):
                 fields=["run", "kind", "subject"], condition=Q(freed_at__isnull=True), name="hold_is_made_once"
             )
         ]
+        permissions = [("set_legal_hold", "May set and free legal holds")]
 
     def __str__(self) -> str:
         return f"{self.kind} hold on run {self.run_id}"

@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth.models import Group
 from django.db import OperationalError, connection, transaction
 
-from agents import crash
+from checkpoints import crash
 from tests.factories import unique
 
 Wish = Callable[[str], None]

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from agents import crash, rewinds
+from agents import rewinds
 from agents.errors import ImpactChanged
 from agents.heartbeat import HEART
+from checkpoints import crash
 from checkpoints.models import Run
 from tests.factories import ann
 

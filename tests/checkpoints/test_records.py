@@ -20,6 +20,7 @@ from checkpoints.errors import NoSuchCheckpoint, NotRecorded, NotVerified
 from checkpoints.models import Checkpoint, Run
 from checkpoints.ops import DROP, Append, Splice
 from checkpoints.payloads import join, pack, row_checksum, split, unpack
+from checkpoints.record import COLUMNS
 from checkpoints.store import Header, Snapshot
 from checkpoints.values import canonical
 from checkpoints.verify import verify_run
@@ -278,7 +279,7 @@ def test_the_executions_of_a_lineage_are_those_of_all_its_runs_and_branches() ->
         (run.pk, 2), (run.pk, 3), (run.pk, 5), (forked.pk, 2),
     ]  # fmt: skip
     row = Checkpoint.objects.get(pk=reused.id)
-    for name in records.Record.__slots__:
+    for name in COLUMNS:
         column = getattr(row, name)
         assert getattr(found[2], name) == (bytes(column) if isinstance(column, memoryview) else column), name
 

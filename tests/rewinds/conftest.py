@@ -23,7 +23,7 @@ def _only_these_agents(settings: Any) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _no_point_passed_yet(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hits of a crash point count from here, and who listens to them hears of this test alone."""
-    from agents import crash
+    from checkpoints import crash
 
     monkeypatch.setattr(crash, "_hits", Counter())
     monkeypatch.setattr(crash, "_listeners", [])

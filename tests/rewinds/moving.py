@@ -11,9 +11,10 @@ from unittest import mock
 import pytest
 from django.db.models.functions import Now
 
-from agents import crash, rewinds
+from agents import rewinds
 from agents.models import Effect
 from approvals.models import Gate
+from checkpoints import crash
 from checkpoints.models import Checkpoint, Run
 from tests.agents.driving import advance_to_rest
 from tests.factories import ann

@@ -16,13 +16,13 @@ from unittest import mock
 
 import pytest
 
-from agents import cancelling, crash, recovery, rewinds, runner, unsettled
+from agents import cancelling, recovery, rewinds, runner, unsettled
 from agents.errors import EffectFailed, EffectUnknown, RewindRefused
 from agents.history import Path as Trail
 from agents.models import Effect
 from approvals.errors import DecisionRefused
 from approvals.models import Gate
-from checkpoints import verify
+from checkpoints import crash, verify
 from checkpoints.models import Run
 from tests.agents.driving import open_gate, state
 from tests.factories import ann, bob, make_team, random_agents

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from django.db.models.functions import Now
 
-from agents import cancelling, crash, forks, impacts, registry, rewinds
+from agents import cancelling, forks, impacts, registry, rewinds
 from agents.models import Effect
+from checkpoints import crash
 from checkpoints.models import Run
 from tests.agents.driving import advance_to_rest, answer, decide, make_run, open_gate, state
 from tests.factories import ann

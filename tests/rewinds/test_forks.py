@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from agents import crash, forks
+from agents import forks
 from agents.errors import RewindNotAllowed, RewindRefused
 from agents.models import Effect
+from checkpoints import crash
 from checkpoints.models import Event, Hold, Run
 from checkpoints.values import decode
 from tests.agents.driving import advance_to_rest, answer, decide, make_run, open_gate, state

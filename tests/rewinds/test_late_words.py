@@ -6,8 +6,9 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from agents import crash, reports
+from agents import reports
 from agents.models import Effect
+from checkpoints import crash
 from checkpoints.models import Event, Run
 from checkpoints.values import decode
 from tests.agents.driving import advance, advance_to_rest, answer, make_run, open_gate

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from agents import crash, rewinds, runner
-from checkpoints import actors, claims
+from agents import rewinds, runner
+from checkpoints import actors, claims, crash
 from checkpoints.models import Run
 from tests.agents.driving import advance_to_rest, decide, make_run
 from tests.approvals.racing import blocked

@@ -1,7 +1,7 @@
 """A warm process that forks another for each line of JSON: a worker's turn, or a person's rewind or edit.
 
-The child may be made to crash (`wish`, see agents.crash); the answer says how it ended and what points it passed. This
-process itself never opens a connection, so that its children inherit none.
+The child may be made to crash (`wish`, see checkpoints.crash); the answer says how it ended and what points it passed.
+This process itself never opens a connection, so that its children inherit none.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def forked(asked: dict[str, Any], passed: Path) -> int:
     """Do it in a process of its own; its exit status, minus a signal's number."""
     pid = os.fork()
     if pid == 0:
-        from agents import crash
+        from checkpoints import crash
 
         os.environ["HOLDPOINT_CRASH"] = asked.get("wish", "")
         code = 1

@@ -19,8 +19,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import override_settings
 
-from agents import crash, doorbell, registry
-from checkpoints import sealer, verify
+from agents import doorbell, registry
+from checkpoints import crash, sealer, verify
 from tests.factories import ann, make_team
 from tests.harness.session import ROOT
 from tests.refunds.conftest import World, start_sandbox  # noqa: F401 - a fixture

@@ -25,7 +25,7 @@ from typing import Any
 
 from django.db import OperationalError, connection
 
-POINTS = (
+POINTS = (  # of a run
     "after_claim",
     "before_step",
     "after_step",
@@ -48,6 +48,7 @@ POINTS = (
     "before_rewind",
     "after_rewind",
 )
+OF_PRUNES = ("prune_removed", "prune_line_done", "prune_chunks")
 LOST = "server closed the connection unexpectedly (a crash that was asked for)"
 _hits: Counter[str] = Counter()
 _listeners: list[Callable[[str, str, Any], None]] = []

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.template.defaultfilters import filesizeformat
+
+from checkpoints.actors import SYSTEM
+from checkpoints.models import Prune
+from checkpoints.retention import prunes, telling
+from checkpoints.retention.errors import PruneRefused
+
+SHOWN = 50  # runs that are named; --json has all of them
+
+
+class Command(BaseCommand):
+    help = (
+        "Remove the checkpoints that no retention policy keeps and nothing holds. Goes on with a prune that was "
+        "interrupted first. Exits with 0 where it is done, 1 where it was refused or another is at it."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--dry-run", action="store_true", help="say what would go, and remove nothing")
+        parser.add_argument("--json", action="store_true", help="one JSON object instead of words")
+
+    def handle(self, *, dry_run: bool = False, **options: Any) -> None:
+        as_json = options["json"]
+        if not dry_run:
+            for unfinished in Prune.objects.under_way():
+                self._apply(unfinished, as_json, "Went on with a prune that was interrupted.")
+        prune = prunes.begin(by=SYSTEM)
+        prunes.look(prune)
+        try:
+            if dry_run:
+                self._say(prune, as_json)
+            else:
+                prunes.order(prune, seen=bytes(prune.digest), by=SYSTEM)
+                self._apply(prune, as_json)
+        except PruneRefused as error:
+            raise CommandError(str(error)) from error
+        finally:
+            prunes.drop(prune)
+
+    def _apply(self, prune: Prune, as_json: bool, words: str = "") -> None:
+        if not prunes.apply(prune):
+            raise CommandError("Another process is at this prune and has not finished it; nothing is lost. Try again.")
+        if words and not as_json:
+            self.stdout.write(words)
+        self._say(prune, as_json)
+
+    def _say(self, prune: Prune, as_json: bool) -> None:
+        if as_json:
+            self.stdout.write(json.dumps(telling.facts(prune)))
+            return
+        for line in telling.lines(prune)[:SHOWN]:
+            self.stdout.write(line.words)
+        more = prune.lines.count() - SHOWN
+        if more > 0:
+            self.stdout.write(f"… and {more} more runs.")
+        if prune.status == Prune.Status.DONE:
+            self.stdout.write(f"Removed {prune.removed:,} checkpoints, {filesizeformat(prune.freed)} freed.")
+        else:
+            size = filesizeformat(prune.size)
+            self.stdout.write(f"Would remove {prune.checkpoints:,} checkpoints, about {size}. Nothing was removed.")

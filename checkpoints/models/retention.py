@@ -1,0 +1,165 @@
+"""What is to be kept for how long, and the prunes that remove the rest.
+
+A policy's row is one version of it: the newest of an agent's counts, and the rows before are its history. A prune is
+looked at first and applied afterwards; its lines say run by run what goes, and are what a killed prune goes on with.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.validators import MinValueValidator
+from django.db import models
+from django.db.models import OuterRef, Q, Subquery
+
+DEFAULT = "default"  # how the policy of all other agents is called
+
+
+class RetentionPolicyQuerySet(models.QuerySet["RetentionPolicy"]):
+    """Questions about many policies."""
+
+    def current(self) -> RetentionPolicyQuerySet:
+        """The newest version of each."""
+        newest = RetentionPolicy.objects.filter(agent=OuterRef("agent")).order_by("-version").values("pk")[:1]
+        return self.filter(pk=Subquery(newest))
+
+    def next_version(self, agent: str) -> int:
+        """The number that the next version of an agent's policy gets."""
+        newest = self.filter(agent=agent).order_by("-version").values_list("version", flat=True).first()
+        return (newest or 0) + 1
+
+
+class RetentionPolicy(models.Model):
+    """One version of what is kept of one agent's runs, or of every agent's that has no policy of its own."""
+
+    agent = models.CharField(
+        max_length=100,
+        default="",
+        blank=True,
+        help_text="The agent's name. Empty: every agent that has no policy of its own.",
+    )
+    version = models.IntegerField()
+    keep_days = models.PositiveIntegerField(
+        "keep by age",
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text="Days. A checkpoint younger than this stays. Empty: age keeps nothing.",
+    )
+    keep_last = models.PositiveIntegerField(
+        "keep by count",
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text="That many of a run's newest checkpoints stay, on all its branches together. "
+        "Empty: count keeps nothing.",
+    )
+    keep_gates = models.BooleanField(
+        "keep gates", default=True, help_text="The state that people were shown when the run asked."
+    )
+    keep_decisions = models.BooleanField(
+        "keep decisions", default=True, help_text="The checkpoint that carries what came of it, and the first one."
+    )
+    keep_finals = models.BooleanField(
+        "keep finals", default=True, help_text="The last checkpoint of every branch. A run's newest stays in any case."
+    )
+    enabled = models.BooleanField(
+        "prune by this",
+        default=True,
+        help_text="Off: nothing of these runs is removed, neither at night nor by hand.",
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = RetentionPolicyQuerySet.as_manager()
+
+    class Meta:
+        verbose_name_plural = "retention policies"
+        constraints = [models.UniqueConstraint(fields=["agent", "version"], name="retention_version_is_written_once")]
+        permissions = [("prune_checkpoints", "May remove checkpoints by a retention policy")]
+
+    def __str__(self) -> str:
+        return f"{self.called} (version {self.version})"
+
+    @property
+    def called(self) -> str:
+        """How people read it."""
+        return self.agent or DEFAULT
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What it says, for its event."""
+        names = ("keep_days", "keep_last", "keep_gates", "keep_decisions", "keep_finals", "enabled")
+        return {"agent": self.agent, **{name: getattr(self, name) for name in names}}
+
+
+class PruneQuerySet(models.QuerySet["Prune"]):
+    """Questions about many prunes."""
+
+    def under_way(self) -> PruneQuerySet:
+        """The one that is being applied, where there is one."""
+        return self.filter(status=Prune.Status.APPLYING)
+
+    def looking(self) -> PruneQuerySet:
+        """Those whose dry run is not finished."""
+        return self.filter(status=Prune.Status.LOOKING)
+
+
+class Prune(models.Model):
+    """One look at what the policies let go, and its removal once somebody orders it."""
+
+    class Status(models.TextChoices):
+        # looking -> shown; shown -> applying | dropped; applying -> done
+        LOOKING = "looking", "Looking"
+        SHOWN = "shown", "Dry run"
+        APPLYING = "applying", "Pruning"
+        DONE = "done", "Done"
+        DROPPED = "dropped", "Not applied"
+
+    status = models.CharField(max_length=10, choices=Status.choices, default=Status.LOOKING)
+    at = models.DateTimeField()  # ages count up to here; the database's clock
+    by = models.CharField(max_length=120)
+    by_name = models.CharField(max_length=150, default="", blank=True)
+    policies = models.JSONField(default=dict)  # agent -> the policy row's id, as they were at the look
+    cursor = models.BigIntegerField(default=0)  # the last run that was looked at
+    upto = models.BigIntegerField(default=0)  # the newest run that there was
+    runs = models.IntegerField(default=0)  # looked at
+    checkpoints = models.BigIntegerField(default=0)  # that go
+    size = models.BigIntegerField(default=0)  # bytes of their rows
+    removed = models.BigIntegerField(default=0)  # so far
+    freed = models.BigIntegerField(default=0)  # bytes so far, chunks included
+    digest = models.BinaryField(default=b"")  # over what was shown
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+
+    objects = PruneQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["status"], condition=Q(status="applying"), name="one_prune_at_a_time")
+        ]
+
+    def __str__(self) -> str:
+        return f"prune {self.pk}"
+
+
+class PruneLine(models.Model):
+    """What goes of one run, what its holds keep that would go, and how far the removal is."""
+
+    prune = models.ForeignKey(Prune, on_delete=models.CASCADE, related_name="lines")
+    run = models.ForeignKey("checkpoints.Run", on_delete=models.PROTECT, related_name="+")
+    agent = models.CharField(max_length=100)
+    policy = models.ForeignKey(RetentionPolicy, on_delete=models.PROTECT, related_name="+")
+    checkpoints = models.IntegerField(default=0)
+    size = models.BigIntegerField(default=0)
+    ranges = models.JSONField(default=list)  # [[first, last], …]
+    kept = models.JSONField(default=dict)  # reason -> how many stay for it
+    held = models.JSONField(default=list)  # [[hold's id, how many stay for it alone], …]
+    removed = models.IntegerField(default=0)
+    done = models.BooleanField(default=False)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["prune", "run"], name="prune_has_one_line_a_run")]
+        indexes = [models.Index("prune", "run", name="prune_line_to_do", condition=Q(done=False))]
+
+    def __str__(self) -> str:
+        return f"R-{self.run_id} in prune {self.prune_id}"

@@ -1,0 +1,82 @@
+"""Rewriting a survivor as an anchor, so that it stands without the row before it.
+
+Only the encoding changes: the state, and with it every digest, stays. What the row says that its step wrote is kept
+beside the manifest, as in every anchor. Rows after it go on naming the anchor that they were saved under; a load
+begins with the newest that is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from psycopg.types.numeric import Int2, Int4, Int8
+
+from checkpoints import payloads, saving
+from checkpoints.assembly import Assembly, unpack
+from checkpoints.contents import Contents, fetcher
+from checkpoints.payloads import Blob
+from checkpoints.rows import COLUMNS, Row, run_sql
+from checkpoints.snapshots import Changes
+
+from .rules import Place
+
+_ROWS = f"SELECT {COLUMNS} FROM checkpoints_checkpoint WHERE run_id = $1 AND seq BETWEEN $2 AND $3 ORDER BY seq"  # noqa: S608 - constants
+_REWRITE = """
+UPDATE checkpoints_checkpoint SET anchor_seq = seq, codec = $3, payload = $4, checksum = $5
+WHERE run_id = $1 AND seq = $2
+"""
+
+
+class Anchor(NamedTuple):
+    """A row's new encoding and its chunks."""
+
+    seq: int
+    codec: int
+    payload: bytes
+    checksum: bytes
+    blobs: list[Blob]
+
+
+def prepared(run_id: int, lineage: int, places: Sequence[Place], orphans: Sequence[int]) -> list[Anchor]:
+    """The new encodings of these rows, each from its verified state. Raises NotVerified."""
+    contents = Contents(fetcher(lineage))
+    bases = [place.seq for place in places if place.anchor]
+    found: list[Anchor] = []
+    wanted = set(orphans)
+    for base, following in zip(bases, [*bases[1:], places[-1].seq + 1], strict=True):
+        mine = [seq for seq in orphans if base < seq < following]
+        if mine:
+            rows = [Row._make(row) for row in run_sql(_ROWS, [Int8(run_id), Int4(base), Int4(mine[-1])])]
+            found += _of_segment(rows, contents, wanted)
+    return found
+
+
+def _of_segment(rows: Sequence[Row], contents: Contents, wanted: set[int]) -> list[Anchor]:
+    assembly, made, left = Assembly(contents), [], list[Row]()
+    for row in rows:
+        left.append(row)
+        if row.seq in wanted:
+            assembly.feed_all(left)
+            left = []
+            made.append(_of(row, assembly))
+    return made
+
+
+def _of(row: Row, assembly: Assembly) -> Anchor:
+    ops, lines = unpack(row)
+    changes = Changes({}, assembly.check(), ops, lines, wide=bool(row.codec & payloads.WIDE))
+    changes.seal(record=row.input_digest is not None)
+    codec, payload = payloads.pack(payloads.join(changes.ops, changes.lines), wide=changes.wide or assembly.wide)
+    return Anchor(
+        row.seq, codec, payload, payloads.row_checksum(row.digest, row.seq, codec, payload), changes.blobs
+    )  # fmt: skip
+
+
+def write(run_id: int, lineage: int, made: Sequence[Anchor]) -> None:
+    """Store them, in the caller's transaction, under the lock of the run's row."""
+    for anchor in made:
+        if anchor.blobs:
+            saving.insert_chunks(lineage, anchor.blobs)
+        values = [Int8(run_id), Int4(anchor.seq), Int2(anchor.codec), anchor.payload, anchor.checksum]
+        run_sql(_REWRITE, values)

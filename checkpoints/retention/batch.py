@@ -1,0 +1,165 @@
+"""Removing a portion of one run: anchors, rows, gaps and the event in one transaction.
+
+What takes time is read and worked out before. Under the lock of the run's row, which a save takes too and which lasts
+for moments, only that is asked which could have changed: whether something is held by now, and whether somebody moved
+the run. A row that was saved meanwhile stands on the head, and changes nothing about what is older.
+
+Locks go one way: the line of the prune, then the run's row, then its checkpoints. Whoever makes a hold takes the
+run's row first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+from uuid import UUID
+
+import psycopg
+from django.db import connection
+from psycopg.types.numeric import Int4, Int8
+
+from checkpoints import crash, digests, ledger
+from checkpoints.errors import NotVerified
+from checkpoints.models import Gap, Run
+from checkpoints.rows import COLUMNS, run_sql
+
+from . import anchors, gaps, reading, rules
+from .anchors import Anchor
+from .gaps import Why
+from .headers import ID, Header
+from .rules import History
+
+HEADER = COLUMNS.split(", ")[:17]
+_HEADERS = f"""
+SELECT {", ".join(f"c.{name}" for name in HEADER)}, c.digest, octet_length(c.payload)
+FROM unnest($2::int[], $3::int[]) AS going (first, last)
+JOIN checkpoints_checkpoint c ON c.run_id = $1 AND c.seq BETWEEN going.first AND going.last ORDER BY c.seq
+"""  # noqa: S608 - constants
+_LOCK = "SELECT head, seq, status FROM checkpoints_run WHERE id = $1 FOR NO KEY UPDATE"
+_FOLLOWS = """
+SELECT count(*) FROM (
+  SELECT kind, parent, lag(id, 1, $3) OVER (ORDER BY seq) AS before
+  FROM checkpoints_checkpoint WHERE run_id = $1 AND seq > $2
+) AS since WHERE parent IS DISTINCT FROM before OR kind = ANY($4)
+"""
+_REMOVE = """
+DELETE FROM checkpoints_checkpoint c USING unnest($2::int[], $3::int[]) AS going (first, last)
+WHERE c.run_id = $1 AND c.seq BETWEEN going.first AND going.last
+RETURNING 1
+"""
+_NOTES = "DELETE FROM checkpoints_note WHERE run_id = $1 AND checkpoint = ANY($2)"
+
+Companion = Callable[[int, list[UUID]], None]
+_companions: list[Companion] = []
+
+
+def along(companion: Companion) -> None:
+    """Have `companion(run_id, ids)` remove what belongs to removed checkpoints, in the same transaction."""
+    _companions.append(companion)
+
+
+class Moved(Exception):
+    """Somebody moved the run, or held something of it, since it was looked at: look again."""
+
+
+@dataclass(frozen=True)
+class Portion:
+    """What is removed at once, ready to be: rows' headers and digests by stretch, and the new anchors."""
+
+    run_id: int
+    lineage: int
+    seqs: Sequence[int]
+    stretches: Sequence[tuple[int, int]]
+    headers: Sequence[Header]
+    digests: Sequence[bytes]
+    anchors: Sequence[Anchor]
+    size: int
+    newest: int  # the run's newest row when it was looked at
+    head: UUID | None
+    live: bool
+
+
+def prepared(run_id: int, lineage: int, history: History, seqs: Sequence[int]) -> Portion:
+    """Read what the removal of these rows takes. Raises NotVerified for a row that is not what was written."""
+    ranges = rules.stretches(seqs)
+    found, sizes = _headers(run_id, ranges)
+    if len(found) != len(seqs):
+        raise Moved
+    for row, digest in found:
+        if digests.of_header(row) != digest:
+            raise NotVerified(f"checkpoint {UUID(bytes=row[ID] or b'')} (run {run_id})", "does not match its digest")
+    made = anchors.prepared(run_id, lineage, history.places, rules.orphans(history.places, seqs))
+    size = sum(sizes) + len(sizes) * reading.ROW
+    return Portion(
+        run_id, lineage, seqs, ranges, [row for row, _ in found], [digest for _, digest in found], made, size,
+        history.places[-1].seq, history.head, history.live,
+    )  # fmt: skip
+
+
+def remove(portion: Portion, *, why: Why) -> int:
+    """Remove a portion, in the caller's transaction; the bytes freed. Raises Moved."""
+    run_id = portion.run_id
+    ids = [UUID(bytes=row[ID] or b"") for row in portion.headers]
+    _check(portion, set(ids))
+    anchors.write(run_id, portion.lineage, portion.anchors)
+    columns = [Int8(run_id), *([Int4(each) for each in side] for side in zip(*portion.stretches, strict=True))]
+    if len(run_sql(_REMOVE, columns)) != len(ids):
+        raise Moved
+    crash.point("prune_removed", str(run_id))
+    made = _leave(portion, why)
+    run_sql(_NOTES, [Int8(run_id), ids])
+    for companion in _companions:
+        companion(run_id, ids)
+    grown = sum(len(anchor.payload) for anchor in portion.anchors) + sum(len(gap.headers) for gap in made)
+    return portion.size - grown
+
+
+def _check(portion: Portion, ids: set[UUID]) -> None:
+    """Lock the run. Raises Moved where it was moved, held, or came to life, since it was looked at."""
+    [(head, seq, status)] = run_sql(_LOCK, [Int8(portion.run_id)])
+    if (status in Run.LIVE) and not portion.live:
+        raise Moved
+    if any(hold.checkpoint is None or hold.checkpoint in ids for hold in reading.holds_of(portion.run_id)):
+        raise Moved
+    if seq == portion.newest and head == portion.head:
+        return
+    # What was saved since stands on what was the head, one on the other: any other way somebody moved the run.
+    found = run_sql(_FOLLOWS, [Int8(portion.run_id), Int4(portion.newest), portion.head, list(rules.BY_HAND)])
+    if found[0][0]:
+        raise Moved
+
+
+def _leave(portion: Portion, why: Why) -> list[Gap]:
+    """Write a gap for each stretch, and the event that names the newest."""
+    before = Gap.objects.filter(run_id=portion.run_id).order_by("-number").defer("headers").first()
+    made: list[Gap] = []
+    at = 0
+    for first, last in portion.stretches:
+        upto = at + last - first + 1
+        rows, known = portion.headers[at:upto], portion.digests[at:upto]
+        before = gaps.made(portion.run_id, first, rows, known, before, why)
+        made.append(before)
+        at = upto
+    Gap.objects.bulk_create(made)
+    run = Run.objects.only("pk", "team_id").get(pk=portion.run_id)
+    data = {
+        "first": portion.seqs[0], "last": portion.seqs[-1], "count": len(portion.seqs), "policy": why.policy,
+        "version": why.version, "gap": made[-1].number, "digest": made[-1].digest.hex(),
+    }  # fmt: skip
+    ledger.record("retention.pruned", subject=f"run:{run.pk}", by=why.by, run=run, data=data)
+    return made
+
+
+def _headers(run_id: int, ranges: Sequence[tuple[int, int]]) -> tuple[list[tuple[Header, bytes]], list[int]]:
+    """Headers with their digests, as the database sends them, and the sizes of the payloads."""
+    firsts, lasts = [Int4(first) for first, _ in ranges], [Int4(last) for _, last in ranges]
+    connection.ensure_connection()
+    with connection.wrap_database_errors, psycopg.RawCursor(cast(Any, connection.connection)) as cursor:
+        cursor.execute(_HEADERS.encode(), [Int8(run_id), firsts, lasts], prepare=True, binary=True)
+        result = cursor.pgresult
+        assert result is not None  # noqa: S101 - a SELECT has one
+        value, upto = result.get_value, len(HEADER)
+        rows = range(result.ntuples)
+        found = [([value(n, column) for column in range(upto)], value(n, upto) or b"") for n in rows]
+        return found, [int.from_bytes(value(n, upto + 1) or b"") for n in rows]

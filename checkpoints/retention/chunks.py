@@ -1,0 +1,76 @@
+"""Freeing chunks: those of a lineage that no row of any of its runs names, directly or through another chunk.
+
+Rows are marked first, without a lock. What a writer adds meanwhile may name a chunk that was found useless, so the
+runs of the lineage are locked for the removal, and what they saved since is marked too. A writer that comes later
+waits, and writes the chunk anew where it is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.db import transaction
+from psycopg.types.numeric import Int4, Int8
+
+from checkpoints import crash
+from checkpoints.assembly import references, unpack
+from checkpoints.contents import fetcher
+from checkpoints.models import Chunk
+from checkpoints.parts import Entry, measure
+from checkpoints.rows import COLUMNS, Row, run_sql
+
+PORTION = 500
+_MEMBERS = "SELECT id FROM checkpoints_run WHERE id = $1 OR (lineage = $1 AND forked_from IS NOT NULL) ORDER BY id"
+_LOCK = f"{_MEMBERS} FOR NO KEY UPDATE"
+_ROWS = f"SELECT {COLUMNS} FROM checkpoints_checkpoint WHERE run_id = $1 AND seq > $2 ORDER BY seq LIMIT 200"  # noqa: S608 - constants
+_DELETE = """
+DELETE FROM checkpoints_chunk WHERE lineage = $1 AND digest = ANY($2) RETURNING octet_length(payload)
+"""
+OVERHEAD = 120  # bytes of a chunk's row and its index entry beside the payload, about
+
+
+class Marks:
+    """The chunks that a lineage's rows name, and up to which row each run was read."""
+
+    def __init__(self, lineage: int) -> None:
+        self.lineage = lineage
+        self.fetch = fetcher(lineage)
+        self.named: set[bytes] = set()
+        self.upto: dict[int, int] = {}
+
+    def read(self, runs: Iterable[int]) -> None:
+        """Mark what the rows of these runs name that were not read yet. Raises NotVerified."""
+        for run in runs:
+            while rows := [Row._make(row) for row in run_sql(_ROWS, [Int8(run), Int4(self.upto.get(run, 0))])]:
+                self._mark(references(line for row in rows for line in unpack(row)[1]))
+                self.upto[run] = rows[-1].seq
+
+    def _mark(self, lines: set[bytes]) -> None:
+        while lines:
+            self.named |= {measure(line)[0] for line in lines if line[:1] == b"@"}
+            stretches = {Entry.of_line(line).digest for line in lines if line[:1] == b"#"} - self.named
+            self.named |= stretches
+            found = self.fetch(stretches) if stretches else {}
+            lines = references(line for content, _ in found.values() for line in content.split(b"\n"))
+
+
+def free(lineage: int) -> int:
+    """Remove what nothing names; the bytes freed. Raises NotVerified where a row cannot be read."""
+    stored = [bytes(digest) for digest in Chunk.objects.filter(lineage=lineage).values_list("digest", flat=True)]
+    if not stored:
+        return 0
+    marks = Marks(lineage)
+    marks.read(_runs(_MEMBERS, lineage))
+    useless = [digest for digest in stored if digest not in marks.named]
+    freed = 0
+    for start in range(0, len(useless), PORTION):
+        with transaction.atomic():
+            marks.read(_runs(_LOCK, lineage))
+            going = [digest for digest in useless[start : start + PORTION] if digest not in marks.named]
+            freed += sum(size + OVERHEAD for (size,) in run_sql(_DELETE, [Int8(lineage), going]))
+            crash.point("prune_chunks", str(lineage))
+    return freed
+
+
+def _runs(sql: str, lineage: int) -> list[int]:
+    return [run for (run,) in run_sql(sql, [Int8(lineage)])]

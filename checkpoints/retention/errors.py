@@ -1,0 +1,34 @@
+"""What retention refuses. Each docstring is the message a person reads."""
+
+from __future__ import annotations
+
+from checkpoints.errors import CheckpointError
+from checkpoints.models import Gap
+
+
+class PruneRefused(CheckpointError):
+    """Nothing was removed."""
+
+
+class PruneChanged(PruneRefused):
+    """This dry run was applied or dropped meanwhile, or is not complete yet; nothing was removed. Look again."""
+
+
+class PoliciesChanged(PruneRefused):
+    """A retention policy was changed since this dry run; nothing was removed. Look again."""
+
+
+class AlreadyPruning(PruneRefused):
+    """Another prune is being applied; nothing was removed. Wait until it is done, then look again."""
+
+
+class Removed(CheckpointError):
+    """The checkpoint was removed by retention; what stood there cannot be restored."""
+
+    def __init__(self, gap: Gap, seq: int) -> None:
+        super().__init__(
+            f"Checkpoint {seq} of R-{gap.run_id} was removed on {gap.at:%d %B %Y} under the retention policy "
+            f"{gap.policy} (version {gap.policy_version}); its state cannot be restored."
+        )
+        self.gap = gap
+        self.seq = seq

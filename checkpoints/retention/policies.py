@@ -1,0 +1,51 @@
+"""Which policy counts for which agent, and what changes one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from django.db import transaction
+
+from checkpoints import ledger
+from checkpoints.actors import Actor
+from checkpoints.models import RetentionPolicy
+
+from .rules import Rules
+
+ByAgent = Mapping[str, RetentionPolicy]  # "" is the default
+
+
+def current() -> dict[str, RetentionPolicy]:
+    """The policies that count now, by agent."""
+    return {policy.agent: policy for policy in RetentionPolicy.objects.current()}
+
+
+def named(ids: Mapping[str, int]) -> dict[str, RetentionPolicy]:
+    """The policies of a prune, as they were when it was looked at."""
+    known = RetentionPolicy.objects.in_bulk(list(ids.values()))
+    return {agent: known[pk] for agent, pk in ids.items()}
+
+
+def of(agent: str, policies: ByAgent) -> RetentionPolicy | None:
+    """The policy of an agent's runs; None where there is none, or it lets nothing go."""
+    policy = policies.get(agent) or policies.get("")
+    if policy is None or not policy.enabled or (policy.keep_days is None and policy.keep_last is None):
+        return None
+    return policy
+
+
+def rules_of(policy: RetentionPolicy) -> Rules:
+    """What a policy says, as the rules take it."""
+    return Rules(policy.keep_days, policy.keep_last, policy.keep_gates, policy.keep_decisions, policy.keep_finals)
+
+
+def write(policy: RetentionPolicy, *, by: Actor) -> RetentionPolicy:
+    """Store what was entered as the next version of the agent's policy, with its event."""
+    with transaction.atomic():
+        policy.pk, policy.version = None, RetentionPolicy.objects.next_version(policy.agent)
+        policy._state.adding = True
+        policy.save(force_insert=True)
+        ledger.record(
+            "retention.changed", subject=f"retention:{policy.called}", by=by, version=policy.version, data=policy.facts
+        )
+    return policy

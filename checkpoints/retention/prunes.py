@@ -1,0 +1,206 @@
+"""A prune from its look to its end: looked at in portions, ordered by a person or by the night, applied line by line.
+
+Everything that it has done so far is in its rows, so whoever comes next goes on: after a kill, beside another worker,
+or in a slice of a few seconds. Only what both the line and the rules, asked again, let go is removed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import replace
+
+import structlog
+from django.db import IntegrityError, transaction
+from django.db.models import F, Max
+from django.db.models.functions import Now
+
+from checkpoints import crash, ledger
+from checkpoints.actors import Actor
+from checkpoints.errors import NotVerified
+from checkpoints.models import Prune, PruneLine, RetentionPolicy, Run
+from checkpoints.rows import run_sql
+from checkpoints.values import canonical
+
+from . import batch, chunks, policies, reading, rules
+from .errors import AlreadyPruning, PoliciesChanged, PruneChanged
+from .gaps import Why
+from .rules import History
+
+PORTION = 2000  # checkpoints that one transaction removes at most, about
+LOOKED = 20  # runs that one transaction writes the lines of
+TRIES = 5  # of a run that somebody moves meanwhile
+log = structlog.get_logger(__name__)
+
+
+def begin(*, by: Actor) -> Prune:
+    """A look that has not looked at anything yet, with the policies and the time that count for it."""
+    known = {agent: policy.pk for agent, policy in policies.current().items()}
+    newest = Run.objects.aggregate(upto=Max("pk"))["upto"] or 0
+    at = run_sql("SELECT clock_timestamp()", [])[0][0]
+    return Prune.objects.create(at=at, by=by.id, by_name=by.name, policies=known, upto=newest)
+
+
+def look(prune: Prune, *, seconds: float = 3600.0) -> bool:
+    """Go on looking for that long; whether the look is complete. Two that look at once share the work."""
+    known = policies.named(prune.policies)
+    until = time.monotonic() + seconds
+    while prune.status == Prune.Status.LOOKING and time.monotonic() < until:
+        runs = Run.objects.filter(pk__gt=prune.cursor, pk__lte=prune.upto).select_related("plan").order_by("pk")
+        found = list(runs.only("pk", "seq", "plan__agent")[:LOOKED])
+        lines = [line for run in found if (line := _looked(prune, run, policies.of(run.plan.agent, known)))]
+        _note(prune, found, lines)
+        prune.refresh_from_db()
+    return prune.status != Prune.Status.LOOKING
+
+
+def _looked(prune: Prune, run: Run, policy: RetentionPolicy | None) -> PruneLine | None:
+    """The line of a run; None where nothing goes and nothing is held that would."""
+    if policy is None or (policy.keep_last is not None and run.seq <= policy.keep_last):
+        return None
+    history = reading.history_of(run.pk)
+    verdict = rules.decide(history, policies.rules_of(policy), prune.at)
+    if not verdict.going and not verdict.held:
+        return None
+    return PruneLine(
+        prune=prune, run=run, agent=run.plan.agent, policy=policy, checkpoints=len(verdict.going),
+        size=reading.bytes_of(history, verdict.going), ranges=verdict.ranges, kept=dict(verdict.kept),
+        held=list(verdict.held.items()), done=not verdict.going,
+    )  # fmt: skip
+
+
+def _note(prune: Prune, runs: list[Run], lines: list[PruneLine]) -> None:
+    """Store what was found of these runs, unless another has done so meanwhile; the look is over after the last."""
+    mine = Prune.objects.looking().filter(pk=prune.pk, cursor=prune.cursor)
+    with transaction.atomic():
+        if not runs:
+            mine.update(status=Prune.Status.SHOWN, digest=_digest(prune))
+        elif mine.update(
+            cursor=runs[-1].pk,
+            runs=F("runs") + len(runs),
+            checkpoints=F("checkpoints") + sum(line.checkpoints for line in lines),
+            size=F("size") + sum(line.size for line in lines),
+        ):
+            PruneLine.objects.bulk_create(lines)
+
+
+def _digest(prune: Prune) -> bytes:
+    """Over all that the look shows: time, policies, and what goes of which run."""
+    made = hashlib.sha256(b"holdpoint prune\n" + canonical([prune.at.isoformat(), prune.policies]))
+    for line in prune.lines.order_by("run_id").values_list("run_id", "policy_id", "ranges").iterator():
+        made.update(canonical(list(line)))
+    return made.digest()
+
+
+def order(prune: Prune, *, seen: bytes, by: Actor) -> None:
+    """Have what was shown removed. Raises PruneChanged, PoliciesChanged and AlreadyPruning.
+
+    `seen` is the digest of what was shown.
+    """
+    if {agent: policy.pk for agent, policy in policies.current().items()} != prune.policies:
+        raise PoliciesChanged
+    shown = Prune.objects.filter(pk=prune.pk, status=Prune.Status.SHOWN, digest=seen)
+    try:
+        with transaction.atomic():
+            if not shown.update(status=Prune.Status.APPLYING, started_at=Now(), by=by.id, by_name=by.name):
+                raise PruneChanged
+            prune.refresh_from_db()
+            data = {"checkpoints": prune.checkpoints, "digest": seen.hex(), "policies": prune.policies}
+            ledger.record("retention.ordered", subject=f"prune:{prune.pk}", by=by, data=data)
+    except IntegrityError as error:
+        raise AlreadyPruning from error
+
+
+def drop(prune: Prune) -> None:
+    """A look that nobody applies any more; its lines go."""
+    with transaction.atomic():
+        open_ = (Prune.Status.LOOKING, Prune.Status.SHOWN)
+        if Prune.objects.filter(pk=prune.pk, status__in=open_).update(status=Prune.Status.DROPPED):
+            prune.lines.all().delete()
+
+
+def apply(prune: Prune, *, seconds: float = 3600.0) -> bool:
+    """Go on removing for that long; whether the prune is done. Several at once take each what is left."""
+    until, after = time.monotonic() + seconds, 0
+    while time.monotonic() < until:
+        left = prune.lines.filter(done=False, run_id__gt=after).select_related("run", "policy").order_by("run_id")
+        line = left.first()
+        if line is None:
+            return _finish(prune)
+        after = line.run_id
+        _apply_line(prune, line, until)
+    return False
+
+
+def _apply_line(prune: Prune, line: PruneLine, until: float) -> None:
+    """Remove what goes of one run; what somebody moves all the time is left for the next prune."""
+    for _ in range(TRIES):
+        try:
+            if not _remove(prune, line, until):
+                return
+            break
+        except batch.Moved:
+            continue
+        except NotVerified as error:
+            log.error("retention.not_verified", run=line.run_id, error=str(error))
+            break
+    _close(prune, line)
+
+
+def _remove(prune: Prune, line: PruneLine, until: float) -> bool:
+    """Remove portion by portion; False where the time is over. Raises Moved and NotVerified."""
+    run, policy = line.run, line.policy
+    history = reading.history_of(run.pk)
+    verdict = rules.decide(history, policies.rules_of(policy), prune.at)
+    going = rules.within(verdict.going, line.ranges)
+    for seqs in rules.batches(history.places, going, PORTION):
+        if time.monotonic() > until:
+            return False
+        portion = batch.prepared(run.pk, run.lineage or run.pk, history, seqs)
+        with transaction.atomic():
+            at = run_sql("SELECT clock_timestamp()", [])[0][0]
+            why = Why(policy.called, policy.version, Actor(prune.by, prune.by_name), at)
+            freed = batch.remove(portion, why=why)
+            _count(prune, line, len(seqs), freed)
+        history = _without(history, seqs)
+    return True
+
+
+def _without(history: History, seqs: list[int]) -> History:
+    """The run as it is once these are removed."""
+    gone, bare = set(seqs), set(rules.orphans(history.places, seqs))
+    left = [
+        place._replace(anchor=place.anchor or place.seq in bare) for place in history.places if place.seq not in gone
+    ]
+    return replace(history, places=left)
+
+
+def _count(prune: Prune, line: PruneLine, removed: int, freed: int) -> None:
+    """Note how far a line is, in the transaction of what was removed."""
+    PruneLine.objects.filter(pk=line.pk).update(removed=F("removed") + removed)
+    Prune.objects.filter(pk=prune.pk).update(removed=F("removed") + removed, freed=F("freed") + freed)
+
+
+def _close(prune: Prune, line: PruneLine) -> None:
+    """Free the chunks that nothing of the lineage names any more, after the last of its lines."""
+    crash.point("prune_line_done", str(line.run_id))
+    lineage = line.run.lineage or line.run_id
+    others = prune.lines.filter(done=False, run__lineage=lineage).exclude(pk=line.pk)
+    freed = 0 if others.exists() else chunks.free(lineage)
+    with transaction.atomic():
+        PruneLine.objects.filter(pk=line.pk).update(done=True)
+        if freed:
+            Prune.objects.filter(pk=prune.pk).update(freed=F("freed") + freed)
+
+
+def _finish(prune: Prune) -> bool:
+    """End a prune of which nothing is left to do; whether it has ended."""
+    with transaction.atomic():
+        mine = Prune.objects.under_way().filter(pk=prune.pk)
+        if not prune.lines.filter(done=False).exists() and mine.update(status=Prune.Status.DONE, finished_at=Now()):
+            prune.refresh_from_db()
+            data = {"checkpoints": prune.removed, "freed": prune.freed}
+            by = Actor(prune.by, prune.by_name)
+            ledger.record("retention.finished", subject=f"prune:{prune.pk}", by=by, data=data)
+    prune.refresh_from_db()
+    return prune.status != Prune.Status.APPLYING

@@ -1,0 +1,202 @@
+"""What of one run goes and what stays, and why: pure, over the columns of its rows.
+
+A checkpoint goes only where every rule lets it go. Kinds and steps say what a row is: a *gate* is where a run asked,
+a *decision* what came of it, a *final* the last row of a branch.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import NamedTuple
+from uuid import UUID
+
+HELD, NEEDED, LAST, YOUNG, GATE, DECISION, FINAL = "held", "needed", "count", "age", "gate", "decision", "final"
+REASONS = {
+    HELD: "held",
+    NEEDED: "needed to go on, or to take something back",
+    LAST: "among the newest",
+    YOUNG: "too young",
+    GATE: "where the run asked",
+    DECISION: "what was decided, or the input",
+    FINAL: "the end of a branch",
+}
+BY_HAND = ("rewind", "edit", "upcast", "recovery", "reopen")  # what the runtime looks back at whatever its age
+OUTCOMES = ("gate", "recovery")
+EXECUTED = ("step", "reused")
+
+
+class Rules(NamedTuple):
+    """What a policy keeps. With neither `days` nor `last` it keeps everything."""
+
+    days: int | None = None
+    last: int | None = None
+    gates: bool = True
+    decisions: bool = True
+    finals: bool = True
+
+
+class Place(NamedTuple):
+    """One row. `effect`: the step that comes next is an effect; `size`: the bytes of its payload."""
+
+    seq: int
+    id: UUID
+    parent: UUID | None
+    kind: str
+    step: str
+    at: datetime
+    anchor: bool
+    effect: bool
+    size: int
+
+
+class Held(NamedTuple):
+    """A hold that stands: on one checkpoint, or on the whole run."""
+
+    id: int
+    checkpoint: UUID | None
+
+
+@dataclass(frozen=True)
+class History:
+    """One run's rows in the order of their numbers, and what protects them."""
+
+    places: Sequence[Place]
+    head: UUID | None
+    live: bool
+    holds: Sequence[Held] = ()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`going` are numbers in order; `kept` counts what stays by its first reason; `held` what a hold keeps alone."""
+
+    going: list[int]
+    kept: Mapping[str, int]
+    held: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def ranges(self) -> list[tuple[int, int]]:
+        """First and last number of each stretch that goes."""
+        return stretches(self.going)
+
+
+def decide(history: History, rules: Rules, now: datetime) -> Verdict:
+    """What goes of a run under these rules, with ages counted up to `now`."""
+    places = history.places
+    reasons: dict[int, str] = {}
+    if rules.days is None and rules.last is None:
+        return Verdict([], {YOUNG: len(places)} if places else {})
+    for name, seqs in _protected(history, rules, now):
+        for seq in seqs:
+            reasons.setdefault(seq, name)
+    before = [place.seq for place in places if place.seq not in reasons]
+    held = _held(history, before)
+    for seqs in held.values():
+        reasons.update(dict.fromkeys(seqs, HELD))
+    going = [seq for seq in before if seq not in reasons]
+    return Verdict(going, Counter(reasons.values()), {hold: len(seqs) for hold, seqs in held.items() if seqs})
+
+
+def _protected(history: History, rules: Rules, now: datetime) -> Iterable[tuple[str, Collection[int]]]:
+    places = history.places
+    yield NEEDED, _needed(history)
+    if rules.last is not None:
+        yield LAST, [place.seq for place in places[-rules.last :]]
+    if rules.days is not None:
+        since = now - timedelta(days=rules.days)
+        yield YOUNG, [place.seq for place in places if place.at > since]
+    asked = _asked(places)
+    if rules.gates or history.live:
+        yield GATE, asked
+    if rules.decisions or history.live:
+        yield DECISION, [place.seq for place in places if place.kind in OUTCOMES or place.kind == "input"]
+    if rules.finals:
+        parents = {place.parent for place in places}
+        yield FINAL, [place.seq for place in places if place.id not in parents]
+
+
+def _held(history: History, seqs: Sequence[int]) -> dict[int, list[int]]:
+    """By hold, those of `seqs` that it keeps."""
+    numbers = {place.id: place.seq for place in history.places}
+    going = set(seqs)
+    return {
+        hold.id: list(seqs)
+        if hold.checkpoint is None
+        else [each for each in (numbers.get(hold.checkpoint),) if each in going and each is not None]
+        for hold in history.holds
+    }
+
+
+def _asked(places: Sequence[Place]) -> list[int]:
+    """Where a gate stood whose outcome is recorded; one that is open is held."""
+    parents = {place.parent for place in places if place.kind in OUTCOMES}
+    return [place.seq for place in places if place.id in parents]
+
+
+def _needed(history: History) -> set[int]:
+    """What the runtime reads again: to go on, to undo an effect, and to compare what people changed."""
+    places = history.places
+    numbers = {place.id: place.seq for place in places}
+    found = {place.seq for place in places if place.effect or place.kind in BY_HAND or place.id == history.head}
+    wanted = [place.parent for place in places if place.kind in BY_HAND]
+    if history.live:
+        newest = {place.step: place for place in _on_path(history) if place.kind in EXECUTED}
+        found |= {place.seq for place in newest.values()}
+        wanted += [place.parent for place in newest.values()]
+    return found | {numbers[parent] for parent in wanted if parent in numbers}
+
+
+def _on_path(history: History) -> list[Place]:
+    """The rows that lead to the head, in order; all that are older than where a gap hides how it came there."""
+    known = {place.id: place for place in history.places}
+    found: list[Place] = []
+    at = history.head
+    while at in known:
+        found.append(known[at])
+        at = known[at].parent
+    if not found or at is None:
+        return found[::-1]
+    return [place for place in history.places if place.seq < found[-1].seq] + found[::-1]
+
+
+def orphans(places: Sequence[Place], going: Collection[int]) -> list[int]:
+    """The survivors whose base goes: they are no anchors, and the row before them is removed."""
+    gone = set(going)
+    return [place.seq for place in places if place.seq not in gone and not place.anchor and place.seq - 1 in gone]
+
+
+def stretches(seqs: Iterable[int]) -> list[tuple[int, int]]:
+    """Numbers in order, as stretches without a hole."""
+    found: list[tuple[int, int]] = []
+    for seq in seqs:
+        if found and found[-1][1] == seq - 1:
+            found[-1] = (found[-1][0], seq)
+        else:
+            found.append((seq, seq))
+    return found
+
+
+def within(seqs: Iterable[int], ranges: Sequence[Sequence[int]]) -> list[int]:
+    """Those of the numbers, in order, that lie in one of the ranges, which are in order too."""
+    found, left = [], list(reversed(ranges))
+    for seq in seqs:
+        while left and left[-1][1] < seq:
+            left.pop()
+        if left and left[-1][0] <= seq:
+            found.append(seq)
+    return found
+
+
+def batches(places: Sequence[Place], going: Sequence[int], size: int) -> list[list[int]]:
+    """What goes, in portions of about `size` that end where the next row stands without what went before it."""
+    gone, anchors = set(going), {place.seq for place in places if place.anchor}
+    found: dict[int, list[int]] = defaultdict(list)
+    number = 0
+    for seq in going:
+        found[number].append(seq)
+        if len(found[number]) >= size and (seq + 1 not in gone or seq + 1 in anchors):
+            number += 1
+    return list(found.values())

@@ -1,0 +1,158 @@
+"""What is left after a prune is exactly what was there: the same states, the same digests, the same path."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+
+from django.core.management import call_command
+
+from agents.history import Path
+from checkpoints import records, store
+from checkpoints.models import Chunk, Event, Gap, Prune, Run
+from checkpoints.values import decode
+from checkpoints.verify import verify_all, verify_run
+
+from .pruning import at, ended, grown, keep, looked, more, pruned, seqs
+
+
+def test_the_newest_stay_with_their_states_and_the_rest_is_a_gap() -> None:
+    run = ended(200)
+    before = {seq: store.load_checkpoint(at(run, seq)) for seq in range(182, 202)}
+    keep(run, keep_last=20)
+    prune = pruned()
+    assert seqs(run) == list(range(182, 202))
+    assert [(gap.first_seq, gap.last_seq) for gap in run.gaps.all()] == [(1, 181)]
+    for seq, snapshot in before.items():
+        after = store.load_checkpoint(at(run, seq))
+        assert (after.state, after.digest, after.fields) == (snapshot.state, snapshot.digest, snapshot.fields)
+    assert verify_run(run) == []
+    assert (prune.removed, prune.status) == (181, Prune.Status.DONE)
+    assert prune.freed > 0
+
+
+def test_the_executions_of_the_survivors_are_read_as_they_were() -> None:
+    run = ended(150)
+    keep(run, keep_last=30)
+    before = records.writes_of([at(run, seq) for seq in range(122, 151)])
+    pruned()
+    assert records.writes_of(list(before)) == before
+
+
+def test_the_path_and_the_history_are_whole_although_the_rows_are_gone() -> None:
+    run = ended(150)
+    head = run.head
+    assert head
+    path, ran = records.path(head), records.executions(run.pk)
+    places = Path.to(head)
+    keep(run, keep_last=10)
+    pruned()
+    gone = [each for each in records.path(head) if each.removed]
+    assert [each.seq for each in gone] == list(range(1, 142))
+    assert [strip(each) for each in records.path(head)] == [strip(each) for each in path]
+    assert [strip(each) for each in records.executions(run.pk)] == [strip(each) for each in ran]
+    assert Path.to(head).places == places.places
+
+
+def strip(record: records.Record) -> tuple[object, ...]:
+    return tuple(getattr(record, name) for name in records.Record.__slots__ if name != "removed")
+
+
+def test_a_run_goes_on_after_its_early_checkpoints_are_gone_and_is_pruned_again() -> None:
+    run, claim, head = grown(100)
+    keep(run, keep_last=10)
+    pruned()
+    head = more(store.load(run), claim, 100)
+    assert store.load(run).state == head.state
+    assert verify_run(run) == []
+    pruned()
+    assert seqs(run)[-10:] == list(range(191, 201))
+    assert store.load(run).state["n"] == 200
+    assert len(store.load(run).state["messages"]) == 199
+    assert verify_run(run) == []
+
+
+def test_a_worker_that_holds_the_head_in_hand_saves_on_it_after_a_prune() -> None:
+    run, claim, head = grown(100)
+    keep(run, keep_last=5)
+    pruned()
+    head = more(head, claim, 70)  # over an anchor
+    assert store.load(run).state == head.state
+    assert verify_run(run) == []
+
+
+def test_what_is_named_stays_in_the_middle() -> None:
+    from checkpoints.actors import SYSTEM
+    from checkpoints.models import Hold
+
+    run = ended(200)
+    named = [at(run, seq) for seq in (7, 64, 65, 130)]
+    states = {id: store.load_checkpoint(id).state for id in named}
+    for id in named:
+        Hold.objects.make(run=run, checkpoint=id, kind="name", subject=f"name:{id}", reason="x", by=SYSTEM)
+    keep(run, keep_last=20)
+    pruned()
+    assert seqs(run) == [7, 64, 65, 130, *range(182, 202)]
+    assert {id: store.load_checkpoint(id).state for id in named} == states
+    assert verify_run(run) == []
+
+
+def test_chunks_that_nothing_names_any_more_are_freed() -> None:
+    run = ended(200)
+    before = Chunk.objects.filter(lineage=run.pk).count()
+    keep(run, keep_last=20)
+    pruned()
+    assert 0 < Chunk.objects.filter(lineage=run.pk).count() < before
+    assert verify_run(run) == []
+
+
+def test_an_event_tells_of_it_and_names_the_gap() -> None:
+    run = ended(60)
+    policy = keep(run, keep_last=20)
+    pruned()
+    [event] = Event.objects.filter(run_id=run.pk, kind="retention.pruned")
+    gap = Gap.objects.get(run=run)
+    assert decode(bytes(event.data)) == {
+        "first": 1, "last": 41, "count": 41, "policy": run.plan.agent, "version": policy.version, "gap": 1,
+        "digest": bytes(gap.digest).hex(),
+    }  # fmt: skip
+
+
+def test_a_dry_run_removes_nothing_and_says_what_would_go() -> None:
+    run = ended(60)
+    keep(run, keep_last=20)
+    prune = looked()
+    [line] = prune.lines.filter(run=run)
+    assert (line.checkpoints, line.ranges) == (41, [[1, 41]])
+    assert line.size > 0
+    assert len(seqs(run)) == 61
+
+
+def test_the_command_says_what_would_go_and_removes_it() -> None:
+    run = ended(60)
+    keep(run, keep_last=20)
+    said = StringIO()
+    call_command("prune", "--dry-run", stdout=said)
+    assert f"R-{run.pk} ({run.plan.agent}): 41 go (1 to 41)" in said.getvalue()
+    assert "Nothing was removed." in said.getvalue()
+    assert len(seqs(run)) == 61
+    said = StringIO()
+    call_command("prune", "--json", stdout=said)
+    told = json.loads(said.getvalue())
+    assert (told["status"], told["removed"]) == ("done", 41)
+    assert len(seqs(run)) == 20
+
+
+def test_everything_verifies_with_the_seals_after_heads_that_were_sealed_are_gone() -> None:
+    from checkpoints.sealer import seal_once
+
+    run = ended(60)
+    while seal_once():
+        pass
+    head = Run.objects.get(pk=run.pk).head
+    assert head
+    keep(run, keep_last=20)
+    pruned()
+    while seal_once():
+        pass
+    assert verify_all() == []
