@@ -8,12 +8,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.contrib.postgres.search import SearchVector
 from django.db import transaction
+from django.db.models import Value
 
 from . import rings
 from .actors import Actor
 from .models import Event, EventText, Run
+from .rows import storable
 from .values import canonical
+
+FINDABLE = 100_000  # characters of a text that a search looks at
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,12 +77,17 @@ def append(entries: Sequence[Entry]) -> None:
         )
         events.append(event)
         if words is not None:
-            texts.append(EventText(event=event, salt=salt, text=words))
+            texts.append(EventText(event=event, salt=salt, text=words, terms=terms_of(words)))
     # No savepoint: where the event cannot be written, what it tells of must not be either.
     with transaction.atomic(savepoint=False):
         Event.objects.bulk_create(events)
         EventText.objects.bulk_create(texts)
     transaction.on_commit(rings.ring)
+
+
+def terms_of(words: bytes) -> SearchVector:
+    """What a text is found by."""
+    return SearchVector(Value(storable(words.decode(errors="replace"))[:FINDABLE]), config="simple")
 
 
 def text_digest(salt: bytes, words: bytes) -> bytes:

@@ -13,12 +13,13 @@ from uuid import UUID
 
 from . import digests
 from .assembly import Assembly
+from .audit import database
+from .audit.problem import Problem
 from .contents import Contents, fetcher, read_chunk
 from .errors import NotVerified
 from .models import Checkpoint, Chunk, Event, Gap, Run
 from .retention import gaps, headers
 from .rows import Row, run_sql
-from .sealer import Problem, verify_seals
 from .values import decode
 
 BATCH = 200
@@ -54,7 +55,7 @@ def verify_all() -> list[Problem]:
             continue
         if stored[0] not in (digests.of_segment(content), digests.of_canonical(content)):
             problems.append(Problem(f"chunk {digests.brief(stored[0])}", "the content does not match its digest"))
-    return [*dict.fromkeys(problems), *verify_seals()]
+    return [*dict.fromkeys(problems), *database.verify()]
 
 
 def _gaps(run_id: int, problems: list[Problem]) -> Iterator[Gap]:

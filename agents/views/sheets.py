@@ -9,10 +9,11 @@ from urllib.parse import urlencode
 from django.contrib.auth.models import User
 from django.urls import reverse
 
-from agents.presentation import effects, happenings, head, timeline
+from agents.presentation import effects, head, timeline
 from agents.presentation.fates import fates
-from agents.presentation.happenings import Happening
 from approvals.preflight import sources as preflights
+from approvals.presentation import happenings
+from approvals.presentation.happenings import Happening
 from checkpoints.models import Event, Run
 from checkpoints.values import decode
 

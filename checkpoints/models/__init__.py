@@ -6,8 +6,9 @@ from .plan import Plan
 from .retention import Prune, PruneLine, RetentionPolicy
 from .run import Run
 from .seal import Seal
+from .verification import Verification
 
 __all__ = [
     "Checkpoint", "Chunk", "Event", "EventText", "Gap", "Hold", "Note", "Plan", "Prune", "PruneLine", "RetentionPolicy",
-    "Run", "Seal",
+    "Run", "Seal", "Verification",
 ]  # fmt: skip

@@ -6,8 +6,14 @@ stops below the oldest transaction still open: see checkpoints.cursor.
 
 from __future__ import annotations
 
+from typing import Any
+
+from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.search import SearchVectorField
 from django.db import models
-from django.db.models import Func
+from django.db.models import F, Func, Q, TextField
+
+NOT_SEALED = "checkpoint.saved"  # covered by its run's chain; so many that no page but the run's tells of them
 
 
 class CurrentTransaction(Func):
@@ -22,6 +28,35 @@ class StatementClock(Func):
 
     template = "clock_timestamp()"
     output_field = models.DateTimeField()
+
+
+class Escaped(Func):
+    """Bytes as text, whatever they are: what is no ASCII is written as its number."""
+
+    template = "encode(%(expressions)s, 'escape')"
+    output_field = TextField()
+
+
+class EventTerms(Func):
+    """What an event is found by: its kind, subject, actor's name and data, word by word. As its index has it."""
+
+    template = (
+        "to_tsvector('simple'::regconfig, translate(left(%(expressions)s, 10000), '.:_-/\"{}[](),=\\',"
+        " '               '))"
+    )
+    arg_joiner = " || ' ' || "
+    output_field = SearchVectorField()
+
+    def __init__(self, *expressions: Any, **extra: Any) -> None:
+        super().__init__(*(expressions or (F("kind"), F("subject"), F("actor_name"), Escaped(F("data")))), **extra)
+
+
+class EventQuerySet(models.QuerySet["Event"]):
+    """Questions about many events."""
+
+    def told(self) -> EventQuerySet:
+        """All but saved checkpoints, of which a run's own page tells."""
+        return self.exclude(kind=NOT_SEALED)
 
 
 class Event(models.Model):
@@ -39,11 +74,24 @@ class Event(models.Model):
     data = models.BinaryField(default=b"{}")  # canonical JSON, never personal text
     text_digest = models.BinaryField(null=True)
 
+    objects = EventQuerySet.as_manager()
+
     class Meta:
         indexes = [
             models.Index("xid", "id", name="event_cursor"),
-            models.Index("xid", "id", name="event_to_seal", condition=~models.Q(kind="checkpoint.saved")),
-            models.Index("run_id", "id", name="event_of_run", condition=~models.Q(kind="checkpoint.saved")),
+            models.Index("xid", "id", name="event_to_seal", condition=~Q(kind=NOT_SEALED)),
+            models.Index("run_id", "id", name="event_of_run", condition=~Q(kind=NOT_SEALED)),
+            # The audit's page goes back in time along one of these. Saved checkpoints, which are most, are in none.
+            models.Index("at", "id", name="event_by_time", condition=~Q(kind=NOT_SEALED)),
+            models.Index("kind", "at", "id", name="event_by_kind", condition=~Q(kind=NOT_SEALED)),
+            models.Index("team_id", "at", "id", name="event_by_team", condition=~Q(kind=NOT_SEALED)),
+            models.Index("actor", "at", "id", name="event_by_actor", condition=~Q(kind=NOT_SEALED)),
+            models.Index("subject", "at", "id", name="event_by_subject", condition=~Q(kind=NOT_SEALED)),
+            GinIndex(EventTerms(), name="event_terms", condition=~Q(kind=NOT_SEALED)),
+        ]
+        permissions = [
+            ("view_audit", "May see the team's audit, verify the seals and export"),
+            ("erase_text", "May erase what people wrote from the audit"),
         ]
 
     def __str__(self) -> str:
@@ -58,6 +106,10 @@ class EventText(models.Model):
     )
     salt = models.BinaryField()  # goes with the text, so that the digest left behind tells nothing
     text = models.BinaryField()  # UTF-8
+    terms = SearchVectorField(null=True)  # what it is found by; goes with the text
+
+    class Meta:
+        indexes = [GinIndex(fields=["terms"], name="event_text_terms")]
 
     def __str__(self) -> str:
         return f"text of event {self.event_id}"

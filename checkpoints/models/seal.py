@@ -15,12 +15,17 @@ class Seal(models.Model):
     last_id = models.BigIntegerField()
     count = models.IntegerField()
     merkle_root = models.BinaryField()
-    heads = models.BinaryField()  # canonical JSON: run id -> digest of its head
+    marks = models.BinaryField(null=True)  # one of each event, so that a wrong one can be named; see audit.leaves
+    heads = models.BinaryField()  # canonical JSON: run id -> [number, digest] of its head
     previous = models.BinaryField(null=True)
     digest = models.BinaryField()  # HMAC-SHA-256 where a key is set, else SHA-256
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["previous"], nulls_distinct=False, name="seals_form_one_chain")]
+        indexes = [
+            models.Index("last_xid", "last_id", name="seal_by_place"),
+            models.Index("at", name="seal_by_time"),
+        ]
 
     def __str__(self) -> str:
         return f"seal {self.pk}"

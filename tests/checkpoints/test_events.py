@@ -17,6 +17,8 @@ from django.db import ProgrammingError, connection, transaction
 
 from checkpoints import cursor, ledger, sealer, store
 from checkpoints.actors import Actor
+from checkpoints.audit import database
+from checkpoints.audit.problem import Problem
 from checkpoints.cursor import Cursor
 from checkpoints.models import Event, EventText, Seal
 from checkpoints.values import decode
@@ -29,6 +31,11 @@ def say(text: str | None = None) -> str:
     subject = f"test:{secrets.token_hex(8)}"
     ledger.record("test.said", subject=subject, by=Actor("user:7", "Ann"), version=3, data={"n": 1}, text=text)
     return subject
+
+
+def found() -> list[Problem]:
+    """What a verification of everything finds."""
+    return list(database.verify())
 
 
 def read_from(start: Cursor) -> list[str]:
@@ -140,8 +147,8 @@ def test_a_seal_covers_what_settled_and_the_heads_of_its_runs() -> None:
     assert bytes(newest.previous or b"") == bytes(seal.digest)
     assert str(run.pk) in decode(bytes(newest.heads))
     assert sealer.seal_once() is None
-    assert sealer.verify_seals() == []
-    lines = [json.loads(line) for line in sealer.export_path().read_text().splitlines()]
+    assert found() == []
+    lines = [json.loads(line) for line in database.export_path().read_text().splitlines()]
     assert lines[-1]["digest"] == bytes(newest.digest).hex()
 
 
@@ -192,8 +199,8 @@ def test_a_sealed_event_that_was_altered_is_found(owner: psycopg.Connection, cha
     event = Event.objects.get(subject=say("a secret"))
     sealed()
     with forged(owner, f"UPDATE checkpoints_event SET {change} WHERE id = %(id)s", {"id": event.pk}):
-        assert sealer.verify_seals()
-    assert sealer.verify_seals() == []
+        assert found()
+    assert found() == []
 
 
 SLIPPED_IN = """INSERT INTO checkpoints_event (xid, kind, subject, version, actor, actor_name, data)
@@ -211,7 +218,7 @@ VALUES (%(xid)s - 1, 'x', 'x', 0, 'x', 'x', '{}')"""
 def test_a_sealed_event_that_was_removed_or_slipped_in_is_found(owner: psycopg.Connection, forgery: str) -> None:
     seal = sealed()
     with forged(owner, forgery, {"id": seal.last_id, "xid": seal.last_xid}):
-        assert sealer.verify_seals()
+        assert found()
 
 
 SEAL_CHANGES = [
@@ -226,23 +233,23 @@ def test_a_seal_that_was_altered_is_found(owner: psycopg.Connection, change: str
     make_run()
     seal = sealed()
     with forged(owner, f"UPDATE checkpoints_seal SET {change} WHERE id = %(id)s", {"id": seal.pk}):
-        assert sealer.verify_seals()
+        assert found()
 
 
 def test_a_cut_tail_is_found_by_the_export(owner: psycopg.Connection) -> None:
     seal = sealed()
     with forged(owner, "DELETE FROM checkpoints_seal WHERE id = %(id)s", {"id": seal.pk}):
-        assert sealer.verify_seals()
+        assert found()
 
 
 def test_a_text_may_be_erased_and_not_replaced() -> None:
     event = Event.objects.get(subject=say("a secret"))
     sealed()
-    assert sealer.verify_seals() == []
+    assert found() == []
     EventText.objects.filter(pk=event.pk).update(text=b"another")
-    assert [str(problem) for problem in sealer.verify_seals() if str(event.pk) in problem.reason]
+    assert [str(problem) for problem in found() if str(event.pk) in problem.reason]
     EventText.objects.filter(pk=event.pk).delete()
-    assert sealer.verify_seals() == []
+    assert found() == []
 
 
 def test_the_whole_check_covers_the_seals(owner: psycopg.Connection) -> None:
@@ -265,12 +272,12 @@ def test_a_torn_line_of_the_export_is_a_finding_and_ends_no_check() -> None:
     """A half-written last line, as a crash leaves it, raised: nothing at all was verified any more."""
     say()
     sealed()
-    path = sealer.export_path()
+    path = database.export_path()
     whole = path.read_bytes()
     try:
         path.write_bytes(whole + b'{"seal": 9, "dig\xff\n[]\n')
-        found = [str(problem) for problem in sealer.verify_seals()]
+        said = [str(problem) for problem in found()]
     finally:
         path.write_bytes(whole)
     number = whole.count(b"\n") + 1
-    assert found == [f"line {n} of seals.jsonl: cannot be read" for n in (number, number + 1)]
+    assert said == [f"line {n} of seals.jsonl: cannot be read" for n in (number, number + 1)]

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from agents.presentation import happenings, words
+from agents.presentation import words
+from approvals.presentation import happenings
 
 
 @pytest.mark.parametrize(

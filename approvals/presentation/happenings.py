@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from checkpoints.audit.leaves import Row
+from checkpoints.audit.seals import readable
 
 # `{name}` is the event's own datum of that name; one that it does not hold reads as nothing.
 WORDS = {
@@ -44,6 +47,10 @@ WORDS = {
     "step.failed": "failed at {step}, attempt {attempt}",
     "retention.pruned": "removed {count} checkpoints, {first} to {last}, under the retention policy {policy}",
     "step.refused": "refused what {step} returned: {validator}",
+    "policy.changed": "wrote version {version} of the policy {name}",
+    "audit.verified": "had {seals} seals verified over {events} events: {faults} faults",
+    "audit.exported": "exported {count} events as {format}",
+    "text.erased": "erased what was written with event {event}",
 }
 VERDICTS = {
     "approve": "approved {step}",
@@ -84,6 +91,14 @@ def tell(*, at: datetime, kind: str, who: str, data: Mapping[str, Any], text: st
     if kind == "gate.decided":
         words = VERDICTS.get(str(data.get("kind")), "decided {step}")
     return Happening(at, kind, who, words.format_map(_Blank(data)), text)
+
+
+def of_row(row: Row, text: str = "") -> Happening:
+    """The same of an event as seals cover it; whatever its data are."""
+    found = readable(row.data)
+    data = found if isinstance(found, dict) else {}
+    at = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=row.at or 0)
+    return tell(at=at, kind=row.kind, who=row.actor_name or row.actor, data=data, text=text)
 
 
 class _Blank(dict[str, Any]):

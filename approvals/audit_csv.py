@@ -1,0 +1,53 @@
+"""The audit as a table for people: CSV that a spreadsheet shows and does not run.
+
+A cell that begins like a formula gets an apostrophe before it (OWASP, "CSV Injection"), full-width forms and what
+follows a semicolon or a tab included, since some spreadsheets split there. Line breaks and other control characters
+are written as their code points, so that no value can begin a row. All cells are quoted. A byte order mark comes
+first: without one Excel reads UTF-8 as something else; LibreOffice and Python's utf-8-sig leave it out. The lines of
+JSON are the exact form.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from checkpoints.audit.leaves import Row
+from checkpoints.audit.seals import moment
+
+from .presentation import happenings
+
+COLUMNS = ("time (UTC)", "event", "kind", "who", "what", "actor", "team", "run", "subject", "version", "data", "cursor")
+_FORMULA = re.compile(r"(^|[;\t])(\s*)([=+\-@\uff1d\uff0b\uff0d\uff20])")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+def lines(rows: Iterable[Row]) -> Iterator[bytes]:
+    """The table, line by line."""
+    yield b"\xef\xbb\xbf" + _line(COLUMNS)
+    for row in rows:
+        yield _line(cells(row))
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    """One event."""
+    told = happenings.of_row(row)
+    at = moment(row.at) if row.at is not None else ""
+    team, run = ("" if number is None else str(number) for number in (row.team_id, row.run_id))
+    data = row.data.decode(errors="replace")
+    cursor = f"{row.xid}.{row.id}"
+    return (
+        at, str(row.id), row.kind, told.who, told.what, row.actor, team, run and f"R-{run}", row.subject,
+        str(row.version), data, cursor,
+    )  # fmt: skip
+
+
+def safe(text: str) -> str:
+    """A value that no spreadsheet takes for a formula, on one line."""
+    text = _FORMULA.sub(r"\1\2'\3", text) if not text.startswith(("\t", "\r", "\n")) else f"'{text}"
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _line(values: Iterable[str]) -> bytes:
+    quoted = ('"' + safe(value).replace('"', '""') + '"' for value in values)
+    return ",".join(quoted).encode() + b"\r\n"

@@ -1,0 +1,55 @@
+"""Taking events elsewhere: who took which is in the audit before the first byte leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from checkpoints import cursor, ledger
+from checkpoints.actors import Actor
+from checkpoints.audit import database, export
+from checkpoints.audit.export import Asked
+from checkpoints.audit.filters import Filters
+from checkpoints.models import Event
+from checkpoints.models.event import EventQuerySet
+
+from . import audit_csv
+
+TYPES = {"jsonl": "application/jsonl", "csv": "text/csv; charset=utf-8"}
+
+
+@dataclass(frozen=True)
+class Export:
+    """What leaves, line by line, and how many events that is."""
+
+    lines: Iterator[bytes]
+    count: int
+
+
+def prepare(filters: Filters, *, format: str, texts: bool, by: Actor, of: EventQuerySet | None = None) -> Export:
+    """Say in the audit what is exported, and give it. `of` is what may be seen; all there is, unless it is given.
+
+    Only what is settled leaves, so the count is of exactly these events; the event of this export is not among them.
+    """
+    seen = (Event.objects.all() if of is None else of).told()
+    upto = cursor.newest()
+    parts = [cursor.until(part, upto) for part in filters.searched(filters.apply(seen))]
+    now = datetime.now(UTC)
+    asked = Asked(events=parts, upto=upto, filters=filters.to_json(), made=now.isoformat(), by=by.name, texts=texts)
+    with transaction.atomic():
+        count = count_of(parts)
+        data = {"format": format, "filters": asked.filters, "count": count, "texts": texts, "upto": str(upto)}
+        ledger.record("audit.exported", subject=f"export:{now:%Y%m%dT%H%M%S%f}Z", by=by, data=data)
+    if format == "csv":
+        return Export(audit_csv.lines(export.in_order(asked)), count)
+    return Export(export.lines(asked, key=database.key()), count)
+
+
+def count_of(parts: list[QuerySet[Event]]) -> int:
+    """How many events are in any of these."""
+    first, *others = [part.order_by().values("pk") for part in parts]
+    return (first.union(*others) if others else first).count()

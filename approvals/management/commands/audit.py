@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DatabaseError
+
+from approvals import exporting
+from checkpoints.actors import Actor
+from checkpoints.audit import anchors, database, proof
+from checkpoints.audit.filters import Filters, NoFilter
+from checkpoints.audit.problem import Problem
+from checkpoints.audit.walk import Walk
+from checkpoints.models import Seal
+
+SHOWN = 50  # findings that are printed; all are counted
+OPERATOR = Actor("operator", "somebody at the command line")
+CANNOT = 2
+
+
+class Command(BaseCommand):
+    help = "Verify the audit, here or from an export alone, and export it."
+    requires_system_checks = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        verbs = parser.add_subparsers(dest="verb", required=True)
+        verify = verbs.add_parser("verify", help="verify the seals and every event they cover, or an export")
+        verify.add_argument("file", nargs="?", help="an export (JSON Lines); no database is needed then")
+        verify.add_argument("--since", default="", help="begin with this seal's number, or with this time")
+        verify.add_argument("--anchors", help="a copy of the file of exported seals; else the one in HOLDPOINT_HOME")
+        verify.add_argument("--json", action="store_true", help="say what was found as JSON")
+        export = verbs.add_parser("export", help="export events, with proof or as a table")
+        export.add_argument("--format", choices=("jsonl", "csv"), default="jsonl", help="jsonl: with proof")
+        export.add_argument("-o", "--output", help="the file to write; else standard output")
+        export.add_argument("--texts", action="store_true", help="with what people wrote, where it is not erased")
+        for name in Filters.__dataclass_fields__:
+            export.add_argument(f"--{name}", default="", help="leaves the others out")
+
+    def handle(self, *, verb: str, **options: Any) -> None:
+        try:
+            if verb == "export":
+                self._export(**options)
+            elif options["file"]:
+                self._verify_file(Path(options["file"]), options["anchors"], as_json=options["json"])
+            else:
+                self._verify(options["since"], options["anchors"], as_json=options["json"])
+        except DatabaseError as error:
+            raise CommandError(f"The database cannot be read: {error}".strip(), returncode=CANNOT) from error
+        except OSError as error:
+            raise CommandError(f"{error.filename}: {error.strerror}", returncode=CANNOT) from error
+
+    def _verify(self, since: str, copy: str | None, *, as_json: bool) -> None:
+        walks: list[Walk] = []
+        after = self._after(since)
+        found = database.verify(after=after, exported=Path(copy) if copy else None, told=walks.append)
+        problems, count = self._shown(found, as_json=as_json)
+        walk, tail = walks[-1] if walks else None, database.tail()
+        notes = []
+        if tail.count:
+            more = "+" if tail.count == database.COUNTED else ""
+            late = ": is the sweeper running?" if tail.late else ", which is usual for a moment"
+            notes.append(f"{tail.count}{more} events are not sealed yet{late}")
+        if walk and walk.erased:
+            notes.append(f"{walk.erased} texts were erased, each by an order that is in the audit")
+        if walk and walk.lost:
+            notes.append(f"{walk.lost} texts are gone without an order in the audit")
+        if not database.key():
+            notes.append("no key is set (HOLDPOINT_SEAL_KEY): whoever can write the database could make seals again")
+        events, seals = (walk.events, walk.seals) if walk else (0, 0)
+        said = f"{events:,} events in {seals:,} seals are as they were written."
+        self._verdict(problems, count, said, notes, {"events": events, "seals": seals}, as_json=as_json)
+
+    def _verify_file(self, path: Path, copy: str | None, *, as_json: bool) -> None:
+        check = proof.Check(database.key(), anchors=_anchors(copy))
+        with path.open("rb") as file:
+            try:
+                problems, count = self._shown(check.lines(file), as_json=as_json)
+            except proof.NoExport as error:
+                raise CommandError(str(error), returncode=CANNOT) from error
+        found = check.verdict
+        which = f"seals {found.first} to {found.last}" if found.seals > 1 else f"seal {found.first}"
+        told = f"{found.sealed:,} of them sealed, in {which}" if found.seals else "none of them sealed"
+        said = f"{found.events:,} events are as they were written; {told}."
+        notes = [*found.notes, f"When this was exported, the newest seal was {proof.newest(found.header)}"]
+        data = {"events": found.events, "sealed": found.sealed, "seals": found.seals}
+        self._verdict(problems, count, said, notes, data, as_json=as_json)
+
+    def _shown(self, found: Iterator[Problem], *, as_json: bool) -> tuple[list[Problem], int]:
+        """The first findings, printed as they come, and how many there are."""
+        problems, count = [], 0
+        for problem in found:
+            count += 1
+            if count <= SHOWN:
+                problems.append(problem)
+                if not as_json:
+                    self.stderr.write(str(problem))
+        return problems, count
+
+    def _verdict(
+        self, problems: list[Problem], count: int, said: str, notes: list[str], data: dict[str, int], *, as_json: bool
+    ) -> None:
+        if as_json:
+            findings = [problem._asdict() for problem in problems]
+            self.stdout.write(
+                json.dumps({"ok": not count, **data, "faults": count, "findings": findings, "notes": notes})
+            )
+        else:
+            for note in notes:
+                self.stdout.write(f"Note: {note.rstrip('.')}.")
+        if count:
+            shown = f"; the first {SHOWN} are shown" if count > SHOWN else ""
+            raise CommandError(f"{count} fault{'s' if count > 1 else ''} found{shown}.")
+        if not as_json:
+            self.stdout.write(said)
+
+    def _after(self, since: str) -> int:
+        """The seal before the first that is to be checked."""
+        if not since:
+            return 0
+        if since.isascii() and since.isdigit():
+            return max(int(since) - 1, 0)
+        try:
+            at = Filters.read({"since": since}).since
+        except NoFilter as error:
+            raise CommandError(str(error), returncode=CANNOT) from error
+        return Seal.objects.filter(at__lt=at).order_by("-pk").values_list("pk", flat=True).first() or 0
+
+    def _export(self, *, format: str, output: str | None, texts: bool, **options: Any) -> None:
+        try:
+            filters = Filters.read({name: options[name] for name in Filters.__dataclass_fields__})
+        except NoFilter as error:
+            raise CommandError(str(error), returncode=CANNOT) from error
+        export = exporting.prepare(filters, format=format, texts=texts, by=OPERATOR)
+        with ExitStack() as stack:
+            target: BinaryIO = stack.enter_context(Path(output).open("wb")) if output else sys.stdout.buffer
+            for line in export.lines:
+                target.write(line)
+        self.stderr.write(f"{export.count:,} events exported.")
+
+
+def _anchors(name: str | None) -> dict[int, bytes]:
+    """The digests in a copy of the file of exported seals."""
+    if name is None:
+        return {}
+    with Path(name).open(encoding="utf-8", errors="replace") as file:
+        read = (anchors.read(number, line) for number, line in enumerate(file, 1))
+        return {anchor.seal: anchor.digest for anchor in read if anchor}

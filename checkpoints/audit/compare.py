@@ -1,0 +1,109 @@
+"""A seal's marks beside the events that are there now: which of them is not what was sealed, and in what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from .leaves import TAGGED, Mark, Row, differing, kind_of, leaf, tags
+from .problem import Problem
+
+# What people call a column.
+WORDS = {
+    "at": "time", "run_id": "run", "team_id": "team", "actor_name": "actor's name", "text_digest": "digest of its text"
+}  # fmt: skip
+
+
+class Sources(NamedTuple):
+    """What a comparison asks for once something is wrong: events by id, wherever they are, and the kinds there are."""
+
+    elsewhere: Callable[[Sequence[int]], Mapping[int, Row]]
+    kinds: Callable[[], Collection[str]]
+
+
+NOWHERE = Sources(lambda ids: {}, lambda: ())
+
+
+@dataclass
+class _Differences:
+    altered: list[tuple[Mark, Row]] = field(default_factory=list)
+    missing: list[Mark] = field(default_factory=list)
+    extra: list[Row] = field(default_factory=list)
+
+
+def compare(seal: int, marks: Iterable[Mark], rows: Iterable[Row], sources: Sources = NOWHERE) -> list[Problem]:
+    """What is wrong with the events of one seal; both in order of their place. Empty where all is as it was sealed."""
+    found = _walk(marks, rows)
+    if not (found.altered or found.missing or found.extra):
+        return []
+    kinds = sources.kinds()
+    extra = {row.id: row for row in found.extra}
+    gone = [mark.id for mark in found.missing if mark.id not in extra]
+    strays = sources.elsewhere(gone) if gone else {}
+    sealed = {mark.tags: mark for mark in (*(mark for mark, _ in found.altered), *found.missing)}
+    problems = [_altered(mark, row, sealed, kinds) for mark, row in found.altered]
+    for mark in found.missing:
+        row = extra.pop(mark.id, None) or strays.get(mark.id)
+        problems.append(_removed(seal, mark, kinds) if row is None else _moved(mark, row, kinds))
+    return problems + [_slipped_in(seal, row, sealed) for row in extra.values()]
+
+
+def _walk(marks: Iterable[Mark], rows: Iterable[Row]) -> _Differences:
+    found = _Differences()
+    left, right = iter(marks), iter(rows)
+    mark, row = next(left, None), next(right, None)
+    while mark is not None or row is not None:
+        if row is None or (mark is not None and mark.place < row.place):
+            assert mark is not None  # noqa: S101 - for the type checker
+            found.missing.append(mark)
+            mark = next(left, None)
+        elif mark is None or row.place < mark.place:
+            found.extra.append(row)
+            row = next(right, None)
+        else:
+            if leaf(row) != mark.leaf:
+                found.altered.append((mark, row))
+            mark, row = next(left, None), next(right, None)
+    return found
+
+
+def _altered(mark: Mark, row: Row, sealed: Mapping[bytes, Mark], kinds: Collection[str]) -> Problem:
+    other = sealed.get(tags(row))
+    if other is not None and other.id != mark.id:
+        return Problem(f"event {row.id}", f"was put in another's place: it holds what was sealed as event {other.id}")
+    return Problem(f"event {row.id}", f"{_was(mark, kinds)}was altered: {_columns(mark, row, kinds)}")
+
+
+def _moved(mark: Mark, row: Row, kinds: Collection[str]) -> Problem:
+    what = f"was moved: it was written by transaction {mark.xid}, and says {row.xid}" if row.xid != mark.xid else ""
+    changed = _columns(mark, row, kinds) if differing(mark, row) else ""
+    said = " and ".join(part for part in (what, f"was altered: {changed}" if changed else "") if part)
+    return Problem(f"event {row.id}", _was(mark, kinds) + (said or "stands outside the range of its seal"))
+
+
+def _removed(seal: int, mark: Mark, kinds: Collection[str]) -> Problem:
+    return Problem(f"event {mark.id}", f"{_was(mark, kinds)}was removed from seal {seal}")
+
+
+def _slipped_in(seal: int, row: Row, sealed: Mapping[bytes, Mark]) -> Problem:
+    other = sealed.get(tags(row))
+    if other is not None:
+        return Problem(f"event {row.id}", f"({row.kind}) is event {other.id} under another number")
+    return Problem(
+        f"event {row.id}", f"({row.kind}) was slipped in: it lies in the range of seal {seal}, and in no seal"
+    )
+
+
+def _was(mark: Mark, kinds: Collection[str]) -> str:
+    kind = kind_of(mark, kinds)
+    return f"({kind}) " if kind else ""
+
+
+def _columns(mark: Mark, row: Row, kinds: Collection[str]) -> str:
+    names = differing(mark, row)
+    if not names:
+        return "its content is not what was sealed"
+    said = [f"its {WORDS.get(name, name)}" for name in TAGGED if name in names]
+    listed = said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]}"
+    return f"{listed} {'is' if len(said) == 1 else 'are'} not what was sealed"

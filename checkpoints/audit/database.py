@@ -1,0 +1,86 @@
+"""Verifying everything that seals cover: the walk, then the exported seals, then what no seal covers yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from django.conf import settings
+
+from checkpoints.cursor import Cursor, beyond, settled
+from checkpoints.models import Seal
+from checkpoints.rows import run_sql
+
+from . import anchors, reading
+from .problem import Problem
+from .walk import Walk
+
+COUNTED = 1_000
+LATE = timedelta(minutes=1)  # a sealer passes every second
+
+
+@dataclass(frozen=True)
+class Tail:
+    """Settled events that no seal covers yet: how many, up to COUNTED, and since when the oldest waits."""
+
+    count: int
+    oldest: datetime | None
+    late: bool
+
+
+def key() -> bytes:
+    """The key of the seals; empty where none is set."""
+    return str(getattr(settings, "HOLDPOINT_SEAL_KEY", "")).encode()
+
+
+def export_path() -> Path:
+    """Where seals are appended, one JSON object a line."""
+    return Path(settings.HOME) / "audit" / "seals.jsonl"
+
+
+def begin(*, after: int = 0) -> Walk:
+    """A walk over the seals that there are now, from the one after `after` on."""
+    return Walk(key(), after, reading.newest_seal())
+
+
+def verify(*, after: int = 0, exported: Path | None = None, told: Callable[[Walk], object] = id) -> Iterator[Problem]:
+    """All that is wrong, as it is found. `told` is called after each step.
+
+    Raises OSError where `exported` is named and cannot be read.
+    """
+    walk = begin(after=after)
+    while not walk.done:
+        yield from walk.step()
+        told(walk)
+    yield from walk.chain.digests()
+    yield from exported_seals(exported, since=after)
+
+
+def exported_seals(exported: Path | None = None, *, since: int = 0) -> Iterator[Problem]:
+    """What the file of exported seals says otherwise. Where none is named, one that is missing says nothing."""
+    path = exported or export_path()
+    if exported is None and not path.exists():
+        return
+    with ExitStack() as stack:
+        lines = stack.enter_context(path.open(encoding="utf-8", errors="replace"))
+        yield from anchors.check(lines, _stored, key=key(), name=path.name, since=since)
+
+
+def _stored(ids: list[int]) -> dict[int, bytes]:
+    found = Seal.objects.filter(pk__in=ids).values_list("pk", "digest")
+    return {pk: bytes(digest) for pk, digest in found}
+
+
+def tail() -> Tail:
+    """What no seal covers yet."""
+    last = Seal.objects.order_by("-pk").first()
+    waiting = settled().exclude(kind="checkpoint.saved")
+    if last:
+        waiting = beyond(waiting, Cursor(last.last_xid, last.last_id))
+    times = list(waiting.values_list("at", flat=True)[:COUNTED])
+    oldest = min(times, default=None)
+    now = run_sql("SELECT clock_timestamp()", [])[0][0]
+    return Tail(len(times), oldest, bool(oldest and now - oldest > LATE))

@@ -1,0 +1,194 @@
+"""Events as lines of JSON that prove themselves elsewhere.
+
+header; then seal by seal: the seal, and those of its events that were asked for, each with its path to the seal's root
+unless all of the seal's events are there; then events that no seal covers yet; then the end, with counts and a digest
+over all lines before it. Between the first and the last seal concerned no seal is left out, so that they form a chain.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db.models import QuerySet
+
+from checkpoints.cursor import Cursor, beyond, until
+from checkpoints.models import Event, EventText, Seal
+
+from . import leaves, merkle, reading
+from .leaves import Row
+from .lines import FORMAT, Told, to_json
+from .reading import Kept
+
+PAGE = 2_000
+END = b"holdpoint export\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What is to be exported: of these events, those up to a place. `whole` where no filter leaves any out."""
+
+    events: list[QuerySet[Event]]
+    upto: Cursor
+    filters: dict[str, Any]
+    made: str  # ISO 8601
+    by: str
+    texts: bool = False
+
+
+@dataclass
+class _Sum:
+    """The digest over the lines so far, and what they hold."""
+
+    key: bytes
+    sha: Any = field(default_factory=hashlib.sha256)
+    events: int = 0
+    seals: int = 0
+
+    def line(self, said: dict[str, Any]) -> bytes:
+        data = json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+        self.sha.update(data)
+        return data
+
+    def end(self) -> bytes:
+        digest = self.sha.digest()
+        mac = hmac.digest(self.key, END + digest, "sha256").hex() if self.key else None
+        said = {"events": self.events, "seals": self.seals, "sha256": digest.hex(), "hmac": mac}
+        return json.dumps({"end": said}).encode() + b"\n"
+
+
+def lines(asked: Asked, *, key: bytes) -> Iterator[bytes]:
+    """The export, line by line."""
+    total = _Sum(key)
+    rows = _Rows(in_order(asked))
+    seal = _covering(rows.next)
+    before = reading.seal_before(seal.fact.id) if seal else None
+    yield total.line(_header(asked, before))
+    last = seal.fact.id if seal else 0
+    while seal is not None and rows.next is not None:
+        for kept in _from(last, seal.fact.id):
+            yield from _sealed(kept, rows, asked, total)
+        last = seal.fact.id + 1
+        seal = _covering(rows.next)
+    for page in rows.pages():
+        for told in _with_texts([Told(row) for row in page], asked):
+            total.events += 1
+            yield total.line(to_json(told))
+    yield total.end()
+
+
+def in_order(asked: Asked) -> Iterator[Row]:
+    """The events that are asked for, page by page in the order of their places."""
+    at = Cursor()
+    while True:
+        found: dict[int, Event] = {}
+        for events in asked.events:
+            ahead = until(beyond(events, at), asked.upto).order_by("xid", "id")
+            found |= {event.pk: event for event in ahead[:PAGE]}
+        page = sorted(found.values(), key=lambda event: (event.xid, event.pk))[:PAGE]
+        yield from map(reading.row_of, page)
+        if len(page) < PAGE:
+            return
+        at = Cursor.of(page[-1])
+
+
+class _Rows:
+    """A stream of events, taken in stretches."""
+
+    def __init__(self, rows: Iterator[Row]) -> None:
+        self.rows = rows
+        self.next = next(rows, None)
+
+    def until(self, place: tuple[int, int]) -> Iterator[Row]:
+        """Those up to and with a place."""
+        while self.next is not None and self.next.place <= place:
+            row, self.next = self.next, next(self.rows, None)
+            yield row
+
+    def pages(self) -> Iterator[list[Row]]:
+        """All that are left, in pages."""
+        while self.next is not None:
+            page: list[Row] = []
+            while self.next is not None and len(page) < PAGE:
+                page.append(self.next)
+                self.next = next(self.rows, None)
+            yield page
+
+
+def _covering(row: Row | None) -> Kept | None:
+    """The seal in whose range an event lies."""
+    if row is None:
+        return None
+    at = {"last_xid__gte": row.xid}
+    found = Seal.objects.filter(**at).exclude(last_xid=row.xid, last_id__lt=row.id).order_by("last_xid", "last_id")
+    seal = found.first()
+    return reading.kept(seal) if seal else None
+
+
+def _from(first: int, last: int) -> Iterator[Kept]:
+    """The seals from one to another."""
+    at = first - 1
+    while found := reading.seals(at, last):
+        yield from found
+        at = found[-1].fact.id
+
+
+def _sealed(kept: Kept, rows: _Rows, asked: Asked, total: _Sum) -> Iterator[bytes]:
+    """A seal, and those of its events that were asked for."""
+    total.seals += 1
+    yield total.line(kept.fact.to_json())
+    found = list(rows.until(kept.fact.last))
+    if not found:
+        return
+    for told in _with_texts(_proven(kept, found), asked):
+        total.events += 1
+        yield total.line(to_json(told))
+
+
+def _proven(kept: Kept, rows: list[Row]) -> list[Told]:
+    """Events of one seal with their place in it, and their paths where some of its events are left out."""
+    sealed = places(kept)
+    index = {place: n for n, (place, _) in enumerate(sealed)}
+    if [row.place for row in rows] == [place for place, _ in sealed]:
+        return [Told(row, n) for n, row in enumerate(rows)]
+    tree = merkle.levels([leaf for _, leaf in sealed])
+    told = []
+    for row in rows:
+        at = index.get(row.place)
+        told.append(Told(row, at, merkle.path(tree, at)) if at is not None else Told(row))
+    return told
+
+
+def places(kept: Kept) -> list[tuple[tuple[int, int], bytes]]:
+    """The place and the leaf of each event of a seal: from its marks, or from the events where it has none."""
+    if kept.marks:
+        return [(mark.place, mark.leaf) for mark in leaves.unpack(kept.marks)]
+    before = reading.seal_before(kept.fact.id)
+    rows = reading.events(reading.end_of(before.fact if before else None), kept.fact.last)
+    return [(row.place, leaves.leaf(row)) for row in rows]
+
+
+def _with_texts(told: list[Told], asked: Asked) -> list[Told]:
+    if not asked.texts:
+        return told
+    wanted = [each.row.id for each in told if each.row.text_digest is not None]
+    found = {text.pk: (bytes(text.salt), bytes(text.text)) for text in EventText.objects.filter(pk__in=wanted)}
+    return [Told(each.row, each.index, each.path, text=found.get(each.row.id)) for each in told]
+
+
+def _header(asked: Asked, before: Kept | None) -> dict[str, Any]:
+    newest = Seal.objects.order_by("-pk").values_list("pk", "digest").first()
+    return {
+        "holdpoint": "audit export",
+        "format": FORMAT,
+        "made": asked.made,
+        "by": asked.by,
+        "filters": asked.filters,
+        "upto": str(asked.upto),
+        "newest": {"seal": newest[0], "digest": bytes(newest[1]).hex()} if newest else None,
+        "before": {"seal": before.fact.id, "digest": before.fact.digest.hex()} if before else None,
+    }

@@ -1,0 +1,116 @@
+"""Which events somebody asks for: one form for the page, the exports and the command."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any, Self
+
+from django.contrib.postgres.search import SearchQuery
+from django.db.models import Exists, OuterRef, QuerySet
+from django.utils.dateparse import parse_datetime
+
+from checkpoints.models import Event, EventText, Run
+from checkpoints.models.event import EventTerms
+
+MOST_WORDS = 8
+_NUMBER = re.compile(r"(?:R-|run:)?(\d{1,18})", re.IGNORECASE)
+
+
+class NoFilter(ValueError):
+    """What was typed into a filter is none; the text says which, and what it takes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filters:
+    """Empty means all. `kind` may end in a point for all kinds that begin so. Times have their zone."""
+
+    kind: str = ""
+    subject: str = ""
+    run: int | None = None
+    agent: str = ""
+    actor: str = ""
+    team: int | None = None
+    since: datetime | None = None
+    until: datetime | None = None  # not included
+    words: str = ""
+
+    @classmethod
+    def read(cls, said: Mapping[str, str]) -> Self:
+        """What was typed, by the filters' names. Raises NoFilter for what is none."""
+        texts = {name: said.get(name, "").strip()[:200] for name in ("kind", "subject", "agent", "actor", "words")}
+        return cls(
+            **texts,
+            run=_number(said.get("run", ""), "run"),
+            team=_number(said.get("team", ""), "team"),
+            since=_time(said.get("since", ""), "since"),
+            until=_time(said.get("until", ""), "until"),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Those that are set."""
+        said = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {
+            name: value.isoformat() if isinstance(value, datetime) else value for name, value in said.items() if value
+        }
+
+    def apply(self, events: QuerySet[Event]) -> QuerySet[Event]:
+        """Those of the events that are asked for, but for their words."""
+        if self.kind:
+            events = events.filter(**{"kind__startswith" if self.kind.endswith(".") else "kind": self.kind})
+        if self.subject:
+            events = events.filter(subject=self.subject)
+        if self.run is not None:
+            events = events.filter(run_id=self.run)
+        if self.agent:
+            events = events.filter(Exists(Run.objects.filter(pk=OuterRef("run_id"), plan__agent=self.agent)))
+        if self.actor:
+            events = events.filter(actor=self.actor)
+        if self.team is not None:
+            events = events.filter(team_id=self.team)
+        if self.since:
+            events = events.filter(at__gte=self.since)
+        return events.filter(at__lt=self.until) if self.until else events
+
+    def searched(self, events: QuerySet[Event]) -> list[QuerySet[Event]]:
+        """The events that say these words, and those whose text does; both, so that each has its own index."""
+        query = query_of(self.words)
+        if query is None:
+            return [events]
+        said = EventText.objects.filter(terms=query).values("event_id")
+        return [events.annotate(terms=EventTerms()).filter(terms=query), events.filter(pk__in=said)]
+
+
+def query_of(words: str) -> SearchQuery | None:
+    """A search for all of these words, each of which may go on; None where there is no word."""
+    found = re.findall(r"\w+", words.replace("_", " ").lower())[:MOST_WORDS]
+    return (
+        SearchQuery(" & ".join(f"'{word}':*" for word in found), config="simple", search_type="raw") if found else None
+    )
+
+
+def _number(text: str, name: str) -> int | None:
+    text = text.strip()
+    if not text:
+        return None
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        raise NoFilter(f"{text[:40]!r} is no {name}; write its number, such as {'R-7' if name == 'run' else '7'}.")
+    return int(match[1])
+
+
+def _time(text: str, name: str) -> datetime | None:
+    text = text.strip()
+    if not text:
+        return None
+    try:
+        at = parse_datetime(text) or parse_datetime(f"{text}T00:00Z")
+    except ValueError:
+        at = None
+    if at is None:
+        raise NoFilter(f"{text[:40]!r} is no time ({name}); write one such as 2026-11-21T14:00Z.")
+    from django.utils import timezone
+
+    return at if at.tzinfo else timezone.make_aware(at)

@@ -1,0 +1,15 @@
+"""What a verification finds."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Problem(NamedTuple):
+    """Something stored that is not what was written. `subject` names it, "checkpoint <id>", "seal 7" or "event 12"."""
+
+    subject: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.reason}"

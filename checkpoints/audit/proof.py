@@ -1,0 +1,218 @@
+"""Verifying an export by itself: nothing is needed but its lines, and the key of the seals where one was used.
+
+Without the key the events are still checked against the roots of their seals, and the seals against each other; that
+the seals and the file were made by somebody with the key cannot be, and the verdict says so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from checkpoints import values
+from checkpoints.errors import ValueRefused
+
+from . import merkle
+from .chain import UNKNOWN, Chain
+from .compare import compare
+from .export import END
+from .leaves import Mark, leaf
+from .lines import FORMAT, Told, from_json
+from .problem import Problem
+from .seals import SealFact
+
+UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, ValueRefused)
+
+
+class NoExport(Exception):
+    """This is no export of the audit, or one of a later format: nothing in it can be verified."""
+
+
+@dataclass
+class Verdict:
+    """What was found in an export. `notes` is what could not be checked."""
+
+    header: dict[str, Any]
+    events: int = 0
+    sealed: int = 0
+    seals: int = 0
+    first: int = 0
+    last: int = 0
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Check:
+    """Reads an export line by line: `for problem in check.lines(file)`, then `check.verdict`."""
+
+    key: bytes
+    anchors: Mapping[int, bytes] = field(default_factory=dict)  # digests of seals, by number, that were kept elsewhere
+    verdict: Verdict = field(default_factory=lambda: Verdict({}))
+    seal: SealFact | None = None
+    told: list[Told] = field(default_factory=list)  # of the seal at hand; at most as many as it covers
+    place: tuple[int, int] = (0, 0)
+    ended: bool = False
+
+    def lines(self, data: Iterable[bytes]) -> Iterator[Problem]:
+        """What is wrong, as it is found. Raises NoExport for what is none."""
+        sha, before = hashlib.sha256(), None
+        for number, line in enumerate(data, 1):
+            if before is not None:
+                sha.update(before)
+            before = line
+            if number == 1:
+                self._begin(line)
+                continue
+            yield from self._line(number, line, sha)
+        yield from self._close_seal()
+        yield from self._verdicts()
+        if not self.ended:
+            yield Problem("the end", "is missing: the file was cut off")
+
+    def _begin(self, line: bytes) -> None:
+        try:
+            header = values.parse(line)
+            if header["holdpoint"] != "audit export" or not isinstance(header["filters"], dict):
+                raise NoExport
+        except UNREADABLE as error:
+            raise NoExport("This is no export of the audit: its first line is not the header of one.") from error
+        if header.get("format") != FORMAT:
+            raise NoExport(f"This export has format {header.get('format')!r}; this version reads {FORMAT}.")
+        self.verdict.header = header
+        begins = header.get("before")
+        self.chain = Chain(self.key, begins=bytes.fromhex(begins["digest"]) if begins else None)
+
+    def _line(self, number: int, line: bytes, sha: Any) -> Iterator[Problem]:
+        if self.ended:
+            yield Problem(f"line {number}", "stands after the end")
+            return
+        try:
+            said = values.parse(line)
+            if "end" in said:
+                self.ended = True
+                yield from self._close_seal()
+                yield from self._end(said["end"], sha)
+            elif "seal" in said:
+                yield from self._close_seal()
+                yield from self._seal(SealFact.from_json(said))
+            else:
+                yield from self._event(number, from_json(said))
+        except UNREADABLE:
+            yield Problem(f"line {number}", "cannot be read: it was altered or cut")
+
+    def _seal(self, seal: SealFact) -> Iterator[Problem]:
+        yield from self.chain.follow(seal)
+        if self.anchors.get(seal.id, seal.digest) != seal.digest:
+            yield Problem(f"seal {seal.id}", "is not the one that was exported then: it was made again")
+        self.seal = seal
+        self.verdict.seals += 1
+        self.verdict.first = self.verdict.first or seal.id
+        self.verdict.last = seal.id
+
+    def _event(self, number: int, told: Told) -> Iterator[Problem]:
+        row = told.row
+        self.verdict.events += 1
+        if row.place <= self.place:
+            yield Problem(f"event {row.id}", f"(line {number}) stands after one that is later: the order was changed")
+        self.place = max(row.place, self.place)
+        if told.text is not None and hashlib.sha256(b"".join(told.text)).digest() != row.text_digest:
+            yield Problem(f"event {row.id}", f"the text of event {row.id} is not what was written")
+        if told.index is None:
+            yield from self._unsealed(told)
+        elif self.seal is None:
+            yield Problem(f"event {row.id}", f"(line {number}) stands under no seal: the line of its seal was removed")
+        else:
+            self.told.append(told)
+
+    def _unsealed(self, told: Told) -> Iterator[Problem]:
+        if self.seal is not None and told.row.place <= self.seal.last:
+            yield Problem(
+                f"event {told.row.id}",
+                f"({told.row.kind}) was slipped in: it lies in the range of seal {self.seal.id}, and in no seal",
+            )
+
+    def _close_seal(self) -> Iterator[Problem]:
+        """Check the events of the seal at hand, which are all there now."""
+        seal, told = self.seal, self.told
+        self.told = []
+        if seal is None or not told:
+            return
+        self.verdict.sealed += len(told)
+        if any(each.path is None for each in told):
+            yield from self._whole(seal, told)
+            return
+        for each in told:
+            if merkle.climb(leaf(each.row), each.index or 0, seal.count, each.path or []) != seal.root:
+                yield from self._differing(seal, each)
+
+    def _whole(self, seal: SealFact, told: list[Told]) -> Iterator[Problem]:
+        """All events of a seal have to be there."""
+        if len(told) == seal.count and merkle.root([leaf(each.row) for each in told]) == seal.root:
+            return
+        there = {each.index for each in told}
+        missing = [index for index in range(seal.count) if index not in there]
+        for index in missing[:20]:
+            after = max((each for each in told if (each.index or 0) < index), key=lambda e: e.row.place, default=None)
+            beside = f" after event {after.row.id}" if after else ""
+            yield Problem(
+                f"seal {seal.id}", f"the event that stood at place {index}{beside} was removed from the export"
+            )
+        if len(missing) > 20:
+            yield Problem(f"seal {seal.id}", f"and {len(missing) - 20} more of its events were removed")
+        altered = [problem for each in told for problem in self._differing(seal, each)]
+        yield from altered
+        if not (missing or altered):
+            yield Problem(f"seal {seal.id}", "its events do not lead to its root: they are not what was sealed")
+
+    def _differing(self, seal: SealFact, told: Told) -> Iterator[Problem]:
+        row, mark = told.row, Mark(told.row.xid, told.row.id, told.mark[:32], told.mark[32:])
+        found = compare(seal.id, [mark], [row])
+        yield from found
+        if not found and told.path is not None:
+            yield Problem(f"event {row.id}", f"({row.kind}) is not what seal {seal.id} covers at its place")
+
+    def _end(self, end: Any, sha: Any) -> Iterator[Problem]:
+        verdict = self.verdict
+        for name, there in (("events", verdict.events), ("seals", verdict.seals)):
+            if end[name] != there:
+                yield Problem("the end", f"says {end[name]} {name}, there are {there}")
+        digest = sha.digest()
+        if bytes.fromhex(end["sha256"]) != digest:
+            yield Problem("the file", "is not as it was exported: its lines do not match the digest at its end")
+        elif end["hmac"] and self.key:
+            if not hmac.compare_digest(hmac.digest(self.key, END + digest, "sha256"), bytes.fromhex(end["hmac"])):
+                yield Problem("the file", "was not made with this key: another key made it, or somebody without one")
+        elif self.key:
+            yield Problem("the file", "was made without a key, and one is set here")
+        elif end["hmac"]:
+            verdict.notes.append(
+                "The key of the seals was not given (HOLDPOINT_SEAL_KEY): that nobody without it made this file, or "
+                "left lines out of it, could not be checked."
+            )
+
+    def _verdicts(self) -> Iterator[Problem]:
+        """What is wrong with the seals' digests. Without the key, one that it made looks like one that was altered."""
+        for problem, (first, last, said) in zip(self.chain.digests(), self.chain.wrong, strict=True):
+            if said == UNKNOWN:
+                which = f"seal {first}" if first == last else f"seals {first} to {last}"
+                self.verdict.notes.append(f"The digest of {which} could not be checked without the key of the seals.")
+            else:
+                yield problem
+        unsealed = self.verdict.events - self.verdict.sealed
+        if unsealed:
+            self.verdict.notes.append(
+                f"{unsealed} of the events were not sealed when this was exported: nothing proves them."
+            )
+        if self.verdict.header.get("filters"):
+            self.verdict.notes.append(
+                "Filters were set. Each event is proven by itself; that none was left out rests on the file's own digest."
+            )
+
+
+def newest(header: dict[str, Any]) -> str:
+    """The newest seal when it was exported, to be compared with what was noted elsewhere."""
+    found = header.get("newest")
+    return f"seal {found['seal']}, {str(found['digest'])[:16]}…" if found else "none"

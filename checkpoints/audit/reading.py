@@ -1,0 +1,122 @@
+"""Reading events and seals in bounded pieces: pages of keys, never a cursor that holds a transaction open."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from checkpoints.cursor import Cursor
+from checkpoints.models import Event, Seal
+from checkpoints.rows import microseconds, run_sql
+
+from .leaves import Row
+from .seals import SealFact
+
+PAGE = 5_000
+SEALS = 200
+# A time that Python cannot hold is no time that a writer wrote.
+COLUMNS = """id, xid, CASE WHEN isfinite(at) THEN (extract(epoch FROM at) * 1000000)::bigint END,
+kind, run_id, team_id, subject, version, actor, actor_name, data, text_digest"""
+_RANGE = f"""
+SELECT {COLUMNS} FROM checkpoints_event
+WHERE (xid, id) > ($1, $2) AND (xid, id) <= ($3, $4) AND NOT (kind = 'checkpoint.saved')
+ORDER BY xid, id LIMIT {PAGE}"""  # noqa: S608 - constants
+_BY_ID = f"SELECT {COLUMNS} FROM checkpoints_event WHERE id = ANY($1)"  # noqa: S608 - constants
+# The kinds that there are, by one look at the index for each.
+_KINDS = """
+WITH RECURSIVE found AS (
+  (SELECT kind FROM checkpoints_event WHERE NOT (kind = 'checkpoint.saved') ORDER BY kind LIMIT 1)
+  UNION ALL
+  SELECT (SELECT kind FROM checkpoints_event WHERE kind > found.kind AND NOT (kind = 'checkpoint.saved')
+    ORDER BY kind LIMIT 1)
+  FROM found WHERE found.kind IS NOT NULL
+) SELECT kind FROM found WHERE kind IS NOT NULL"""
+
+
+class Kept(NamedTuple):
+    """A seal as it is stored, and its marks; None where it was made before marks were kept."""
+
+    fact: SealFact
+    marks: bytes | None
+
+
+def kept(seal: Seal) -> Kept:
+    """A stored seal as plain data."""
+    marks = None if seal.marks is None else bytes(seal.marks)
+    fact = SealFact(
+        id=seal.pk,
+        at=microseconds(seal.at),
+        first=(seal.first_xid, seal.first_id),
+        last=(seal.last_xid, seal.last_id),
+        count=seal.count,
+        root=bytes(seal.merkle_root),
+        heads=bytes(seal.heads),
+        previous=bytes(seal.previous) if seal.previous else None,
+        marks=None if marks is None else hashlib.sha256(marks).digest(),
+        digest=bytes(seal.digest),
+    )
+    return Kept(fact, marks)
+
+
+def row_of(event: Event) -> Row:
+    """An event as plain data."""
+    digest = None if event.text_digest is None else bytes(event.text_digest)
+    return Row(
+        event.pk, event.xid, microseconds(event.at), event.kind, event.run_id, event.team_id, event.subject,
+        event.version, event.actor, event.actor_name, bytes(event.data), digest,
+    )  # fmt: skip
+
+
+def seals(after: int, upto: int, *, events: int = 20_000) -> list[Kept]:
+    """The next seals after one, up to and with another, that cover about so many events; at least one."""
+    sizes = Seal.objects.filter(pk__gt=after, pk__lte=upto).order_by("pk").values_list("pk", "count")[:SEALS]
+    wanted: list[int] = []
+    covered = 0
+    for pk, count in sizes:
+        if wanted and covered + count > events:
+            break
+        wanted.append(pk)
+        covered += count
+    return [kept(seal) for seal in Seal.objects.filter(pk__in=wanted).order_by("pk")]
+
+
+def events(after: tuple[int, int], upto: tuple[int, int]) -> Iterator[Row]:
+    """The events that seals cover between two places, the second included, in order."""
+    at: Sequence[int] = after
+    while found := run_sql(_RANGE, [*at, *upto]):
+        rows = [_row(columns) for columns in found]
+        yield from rows
+        at = rows[-1].place
+        if len(rows) < PAGE:
+            return
+
+
+def elsewhere(ids: Sequence[int]) -> dict[int, Row]:
+    """Events by their ids, wherever they stand."""
+    return {row.id: row for row in map(_row, run_sql(_BY_ID, [list(ids)]))}
+
+
+def kinds() -> list[str]:
+    """The kinds of all events that there are."""
+    return [kind for (kind,) in run_sql(_KINDS, [])]
+
+
+def newest_seal() -> int:
+    """The id of the newest seal; 0 where there is none."""
+    return Seal.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
+
+
+def seal_before(seal: int) -> Kept | None:
+    """The seal before one."""
+    found = Seal.objects.filter(pk__lt=seal).order_by("-pk").first()
+    return kept(found) if found else None
+
+
+def end_of(seal: SealFact | None) -> Cursor:
+    """The place after everything that a seal covers; the beginning where there is none."""
+    return Cursor(*seal.last) if seal else Cursor()
+
+
+def _row(columns: tuple[Any, ...]) -> Row:
+    return Row._make(columns)

@@ -1,0 +1,135 @@
+"""Verifying the database: seal by seal, in bounded steps, so that millions of events need no more memory than a few.
+
+A walk may be put down after any step and taken up by another process from `to_json`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from checkpoints.rows import run_sql
+
+from . import heads, leaves, merkle, reading
+from .chain import Chain
+from .compare import Sources, compare
+from .leaves import Row
+from .problem import Problem
+from .reading import Kept
+
+_TEXTS = "SELECT event_id, salt, text FROM checkpoints_eventtext WHERE event_id = ANY($1)"
+_ERASED = "SELECT subject FROM checkpoints_event WHERE kind = 'text.erased' AND subject = ANY($1)"
+SOURCES = Sources(reading.elsewhere, reading.kinds)
+
+
+@dataclass
+class Walk:
+    """Where a verification stands: `at` is the last seal that was checked, `upto` the last that will be."""
+
+    key: bytes
+    at: int
+    upto: int
+    seals: int = 0
+    events: int = 0
+    texts: int = 0
+    erased: int = 0  # texts that are gone, by an order that stands in the audit
+    lost: int = 0  # texts that are gone without one
+    wrong: list[tuple[int, int, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        before = reading.seal_before(self.at + 1)
+        self.chain = Chain(self.key, before.fact if before and self.at else None, wrong=self.wrong)
+
+    @property
+    def done(self) -> bool:
+        """Whether every seal was checked."""
+        return self.at >= self.upto
+
+    def step(self) -> list[Problem]:
+        """Check the next seals, some 20,000 events of them; what is wrong with these."""
+        found = reading.seals(self.at, self.upto)
+        if not found:
+            self.at = self.upto
+            return []
+        begin = reading.end_of(self.chain.before)
+        ahead = _Ahead(reading.events(begin, found[-1].fact.last))
+        problems: list[Problem] = []
+        for kept in found:
+            problems += self.chain.follow(kept.fact)
+            rows = list(ahead.until(kept.fact.last))
+            problems += check_seal(kept, rows, SOURCES)
+            problems += self._texts(rows)
+            self.events += len(rows)
+        problems += heads.check(kept.fact for kept in found)
+        self.seals += len(found)
+        self.at = found[-1].fact.id
+        return problems
+
+    def _texts(self, rows: list[Row]) -> Iterator[Problem]:
+        """Words that are not those that were written. Words that are gone are counted."""
+        digests = {row.id: row.text_digest for row in rows}
+        there = run_sql(_TEXTS, [list(digests)]) if rows else []
+        for event, salt, text in there:
+            if hashlib.sha256(salt + text).digest() != digests[event]:
+                yield Problem(f"event {event}", f"the text of event {event} is not what was written")
+        gone = {event for event, digest in digests.items() if digest is not None} - {event for event, *_ in there}
+        ordered = run_sql(_ERASED, [[f"event:{event}" for event in gone]]) if gone else []
+        self.texts += len(there)
+        self.erased += len(ordered)
+        self.lost += len(gone) - len(ordered)
+
+    def to_json(self) -> dict[str, Any]:
+        """What another process needs to go on."""
+        names = ("at", "upto", "seals", "events", "texts", "erased", "lost")
+        return {name: getattr(self, name) for name in names} | {"wrong": [list(each) for each in self.wrong]}
+
+    @classmethod
+    def from_json(cls, said: dict[str, Any], *, key: bytes) -> Walk:
+        """A walk that was put down."""
+        return cls(key, **said | {"wrong": [tuple(each) for each in said["wrong"]]})
+
+
+class _Ahead:
+    """Rows that are taken from one stream in stretches."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self.rows = iter(rows)
+        self.next = next(self.rows, None)
+
+    def until(self, place: tuple[int, int]) -> Iterator[Row]:
+        """Those up to and with a place."""
+        while self.next is not None and self.next.place <= place:
+            yield self.next
+            self.next = next(self.rows, None)
+
+
+def check_seal(kept: Kept, rows: list[Row], sources: Sources) -> list[Problem]:
+    """Check one seal against the events in its range."""
+    seal, name = kept.fact, f"seal {kept.fact.id}"
+    marks = _marks(kept)
+    if marks is not None:
+        return compare(seal.id, marks, rows, sources)
+    problems = (
+        [Problem(name, "its root and what is kept of its events beside it do not agree")]
+        if kept.marks is not None
+        else []
+    )
+    if len(rows) != seal.count:
+        problems.append(Problem(name, f"sealed {seal.count} events, there are {len(rows)}"))
+    elif rows and merkle.root([leaves.leaf(row) for row in rows]) != seal.root:
+        problems.append(Problem(name, f"an event between {rows[0].id} and {rows[-1].id} is not what was sealed"))
+    return problems
+
+
+def _marks(kept: Kept) -> list[leaves.Mark] | None:
+    """The marks of a seal, where they are those that its root covers."""
+    if not kept.marks:
+        return None
+    try:
+        marks = list(leaves.unpack(kept.marks))
+    except struct.error:
+        return None
+    return marks if merkle.root([mark.leaf for mark in marks]) == kept.fact.root else None

@@ -1,0 +1,116 @@
+"""Verifications of the seals that somebody asked for: slices of work that any worker takes up."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.db import IntegrityError, models, transaction
+from django.db.models import F, Q
+from django.db.models.functions import Now
+
+from checkpoints.actors import Actor
+from checkpoints.audit.problem import Problem
+from checkpoints.values import canonical, decode
+
+SHOWN = 100  # findings that are kept; all are counted
+LEASE = timedelta(seconds=60)
+
+
+class VerificationQuerySet(models.QuerySet["Verification"]):
+    """Questions about many verifications."""
+
+    def underway(self) -> VerificationQuerySet:
+        """The one that has not ended, where there is one."""
+        return self.filter(status=Verification.Status.UNDERWAY)
+
+    def idle(self) -> VerificationQuerySet:
+        """One that is under way and that no worker has in hand."""
+        return self.underway().filter(Q(busy_until__isnull=True) | Q(busy_until__lt=Now()))
+
+    def ask(self, *, by: Actor) -> Verification:
+        """Ask for one; the one that is under way where there is one."""
+        try:
+            with transaction.atomic():
+                return self.create(by=by.id, by_name=by.name)
+        except IntegrityError:
+            return self.underway().first() or self.ask(by=by)
+
+
+class Verification(models.Model):
+    """One check of all seals against the events. The event `audit.verified` says for good what came of it."""
+
+    class Status(models.TextChoices):
+        # underway -> passed | failed
+        UNDERWAY = "underway", "Under way"
+        PASSED = "passed", "Passed"
+        FAILED = "failed", "Failed"
+
+    status = models.CharField(max_length=8, choices=Status.choices, default=Status.UNDERWAY)
+    by = models.CharField(max_length=120)  # an actor, and what people call them
+    by_name = models.CharField(max_length=150, default="")
+    created_at = models.DateTimeField(auto_now_add=True)
+    finished_at = models.DateTimeField(null=True)
+    busy_until = models.DateTimeField(null=True)  # a worker has it in hand
+    token = models.IntegerField(default=0)  # of the worker that has it in hand
+    seals = models.IntegerField(default=0)  # checked so far
+    of = models.IntegerField(default=0)  # how many will be
+    events = models.BigIntegerField(default=0)
+    faults = models.IntegerField(default=0)
+    findings = models.BinaryField(default=b"[]")  # canonical JSON: the first [subject, reason]
+    place = models.BinaryField(default=b"{}")  # canonical JSON: audit.walk.Walk
+
+    objects = VerificationQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["status"], condition=Q(status="underway"), name="one_verification_at_a_time"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"verification {self.pk}"
+
+    def take(self) -> bool:
+        """Take it in hand for a slice; False where it has ended, or another worker has it."""
+        taken = Verification.objects.idle().filter(pk=self.pk).update(token=F("token") + 1, busy_until=Now() + LEASE)
+        if taken:
+            self.refresh_from_db()
+        return bool(taken)
+
+    def put_down(self, place: dict[str, Any], found: list[Problem], *, of: int) -> bool:
+        """Keep what a slice found, and where the next goes on; False where another worker has taken it over."""
+        return bool(self._mine().update(**self._kept(place, found), of=of, busy_until=None))
+
+    def end(self, place: dict[str, Any], found: list[Problem]) -> bool:
+        """Say what came of it, in the audit too; False where another worker has taken it over."""
+        from checkpoints import ledger
+
+        kept = self._kept(place, found)
+        status = Verification.Status.FAILED if kept["faults"] else Verification.Status.PASSED
+        with transaction.atomic():
+            if not self._mine().update(**kept, of=kept["seals"], status=status, finished_at=Now(), busy_until=None):
+                return False
+            data = {name: kept[name] for name in ("seals", "events", "faults")} | {"upto": place.get("upto", 0)}
+            ledger.record(
+                "audit.verified", subject=f"verification:{self.pk}", by=Actor(self.by, self.by_name), data=data
+            )  # fmt: skip
+        return True
+
+    def problems(self) -> list[Problem]:
+        """What was found, up to SHOWN."""
+        return [Problem(*each) for each in decode(bytes(self.findings))]
+
+    def _mine(self) -> VerificationQuerySet:
+        return Verification.objects.underway().filter(pk=self.pk, token=self.token)
+
+    def _kept(self, place: dict[str, Any], found: list[Problem]) -> dict[str, Any]:
+        shown = [list(each) for each in (*self.problems(), *found)][:SHOWN]
+        return {
+            "place": canonical(place),
+            "seals": place.get("seals", 0),
+            "events": place.get("events", 0),
+            "faults": self.faults + len(found),
+            "findings": canonical(shown),
+        }

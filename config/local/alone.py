@@ -1,0 +1,22 @@
+"""Commands that need no services: an export of the audit is verified on any machine, by its lines alone.
+
+The settings insist on what every service needs. Such a command gets stand-ins that lead nowhere, for what is not set.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Sequence
+
+ALONE = (("audit", "verify"),)
+NOWHERE = {"DATABASE_URL": "postgres://nobody@127.0.0.1:9/none?connect_timeout=1", "REDIS_URL": "redis://127.0.0.1:9/0"}
+
+
+def prepare(arguments: Sequence[str]) -> None:
+    """Set what is not set, for a command that needs none of it."""
+    if tuple(arguments[:2]) not in ALONE:
+        return
+    for name, value in (NOWHERE | {"HOLDPOINT_SECRET_KEY": secrets.token_hex(32)}).items():
+        if not os.environ.get(name):
+            os.environ[name] = value
