@@ -30,17 +30,28 @@ _quiet_until = 0.0
 
 def ring(run_id: int, queue: str) -> bool:
     """Ask a worker to look at the run; says whether the broker took the message. Never raises for a dead broker."""
-    global _quiet_until
     from .tasks import advance
 
+    return _send(advance, run_id, queue)
+
+
+def ring_for_verification(verification: int) -> bool:
+    """Ask any worker to go on with a verification of the audit; as `ring`."""
+    from approvals.tasks import verify
+
+    return _send(verify, verification, current_app.conf.task_default_queue)
+
+
+def _send(task: Any, number: int, queue: str) -> bool:
+    global _quiet_until
     if time.monotonic() < _quiet_until:
         return False
     try:
         with producers[_connection()].acquire(block=True, timeout=TIMEOUT) as producer:
-            advance.apply_async(args=(run_id,), queue=queue, retry=False, ignore_result=True, producer=producer)
+            task.apply_async(args=(number,), queue=queue, retry=False, ignore_result=True, producer=producer)
     except (OperationalError, OSError) as error:
         _quiet_until = time.monotonic() + PAUSE_AFTER_FAILURE
-        log.warning("doorbell.lost", run=run_id, queue=queue, error=str(error))
+        log.warning("doorbell.lost", task=task.name, number=number, queue=queue, error=str(error))
         return False
     return True
 

@@ -1,9 +1,10 @@
 """The sweeper: a small process of its own that finds what a crash, a flush or a clock left lying.
 
 Every second it wakes runs whose timer is due, rings for those that are due and for those whose worker is gone,
-closes gates past their deadline and seals the audit. A ring carries nothing, so that two sweepers, or one too many
-rings, do no harm. How often it rang for a run is its own affair and dies with it: were that kept in `wake_at`, a
-queued run would not be due while its bell rings. A mark in Redis shows a flush, which makes it ring for all again.
+closes gates past their deadline, seals the audit and rings for a verification of it. A ring carries nothing, so that
+two sweepers, or one too many rings, do no harm. How often it rang for a run is its own affair and dies with it: were
+that kept in `wake_at`, a queued run would not be due while its bell rings. A mark in Redis shows a flush, which makes
+it ring for all again.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 from approvals.models import Gate
 from checkpoints import sealer
 from checkpoints.actors import SYSTEM
-from checkpoints.models import Run
+from checkpoints.models import Run, Verification
 
 from . import doorbell, registry, upgrades
 from .models import SweeperPass
@@ -76,6 +77,7 @@ class Sweeper:
         self._look_for_a_flush()
         done = {"woken": wake_timers(), "expired": expire_gates(), "upgraded": self.upgrade(), "rung": self.ring_due()}
         done["sealed"] = int(sealer.seal_once() is not None)
+        done["verifying"] = ring_for_verifications()
         SweeperPass.beat()
         return done
 
@@ -114,6 +116,14 @@ class Sweeper:
         except redis.RedisError as error:
             log.warning("redis.silent", error=str(error))
             self.bells.forget()
+
+
+def ring_for_verifications() -> int:
+    """Ring for a verification of the audit that no worker has in hand; how many there were."""
+    idle = list(Verification.objects.idle().values_list("pk", flat=True))
+    for verification in idle:
+        doorbell.ring_for_verification(verification)
+    return len(idle)
 
 
 def wake_timers() -> int:

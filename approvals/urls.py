@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from .views import decisions, gates, impacts, inbox
+from .views import audit, audit_orders, decisions, gates, impacts, inbox
 
 urlpatterns = [
     path("", inbox.page, name="inbox"),
@@ -15,4 +15,10 @@ urlpatterns = [
     path("gates/<int:gate_id>/values/", gates.value, name="gate_value"),
     path("gates/<int:gate_id>/impacts/", impacts.create, name="gate_impacts"),
     path("gates/<int:gate_id>/decisions/", decisions.create, name="decisions"),
+    path("audit/", audit.page, name="audit"),
+    path("audit/news/", audit.news, name="audit-news"),
+    path("audit/seals/", audit_orders.seals, name="audit-seals"),
+    path("audit/verifications/", audit_orders.verifications, name="audit-verifications"),
+    path("audit/exports/", audit_orders.exports, name="audit-exports"),
+    path("audit/events/<int:event_id>/erasures/", audit_orders.erasures, name="audit-erasures"),
 ]

@@ -74,7 +74,7 @@ def _heads(runs: set[int]) -> bytes:
 
 def _export(seal: Seal) -> None:
     fact = kept(seal).fact.to_json()
-    log.info("audit.sealed", **fact)
+    log.info("audit.sealed", **kept(seal).fact.to_json(heads=False))
     try:
         path = export_path()
         path.parent.mkdir(parents=True, exist_ok=True)

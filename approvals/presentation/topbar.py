@@ -9,8 +9,10 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from approvals import queues
+from approvals.audit import readers
 
 PAGES = (("inbox", "Inbox", "inbox"), ("runs", "Runs", "runs"))
+AUDIT = ("audit", "Audit", "audit")
 NAMED = 6  # teams
 ADMIN = ("admin:index", "Admin", "tool")
 
@@ -36,7 +38,7 @@ def teams(reach: queues.Reach) -> list[str]:
 
 def pages(request: HttpRequest, user: User) -> list[dict[str, Any]]:
     """The pages that this person may open."""
-    shown = PAGES + ((ADMIN,) if user.is_staff else ())
+    shown = PAGES + ((AUDIT,) if readers.may_see(user) else ()) + ((ADMIN,) if user.is_staff else ())
     return [
         {"name": name, "label": label, "icon": icon, "url": reverse(name), "current": here(request, name)}
         for name, label, icon in shown

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
@@ -37,7 +38,7 @@ STATUSES = {"not_allowed": 403, "invalid": 422, "edit_refused": 422}  # any othe
 
 @require_POST
 @never_cache
-def create(request: HttpRequest, gate_id: int) -> HttpResponse:
+def create(request: HttpRequest, gate_id: int) -> HttpResponseBase:
     """Take a decision. Somebody whose session ended comes back to the gate, where their draft is kept."""
     if not request.user.is_authenticated:
         return redirect_to_login(reverse("gate", args=[gate_id]))

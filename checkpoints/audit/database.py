@@ -69,6 +69,11 @@ def exported_seals(exported: Path | None = None, *, since: int = 0) -> Iterator[
         yield from anchors.check(lines, _stored, key=key(), name=path.name, since=since)
 
 
+def ahead(walk: Walk) -> int:
+    """How many seals a walk will have checked at its end."""
+    return walk.seals + Seal.objects.filter(pk__gt=walk.at, pk__lte=walk.upto).count()
+
+
 def _stored(ids: list[int]) -> dict[int, bytes]:
     found = Seal.objects.filter(pk__in=ids).values_list("pk", "digest")
     return {pk: bytes(digest) for pk, digest in found}

@@ -140,7 +140,7 @@ def _from(first: int, last: int) -> Iterator[Kept]:
 def _sealed(kept: Kept, rows: _Rows, asked: Asked, total: _Sum) -> Iterator[bytes]:
     """A seal, and those of its events that were asked for."""
     total.seals += 1
-    yield total.line(kept.fact.to_json())
+    yield total.line(kept.fact.to_json(heads=False))
     found = list(rows.until(kept.fact.last))
     if not found:
         return

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from django.contrib.postgres.search import SearchQuery
 from django.db.models import Exists, OuterRef, QuerySet
+from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from checkpoints.models import Event, EventText, Run
@@ -106,11 +107,9 @@ def _time(text: str, name: str) -> datetime | None:
     if not text:
         return None
     try:
-        at = parse_datetime(text) or parse_datetime(f"{text}T00:00Z")
+        at = parse_datetime(text) or parse_datetime(f"{text}T00:00")
     except ValueError:
         at = None
     if at is None:
         raise NoFilter(f"{text[:40]!r} is no time ({name}); write one such as 2026-11-21T14:00Z.")
-    from django.utils import timezone
-
     return at if at.tzinfo else timezone.make_aware(at)

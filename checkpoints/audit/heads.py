@@ -49,7 +49,7 @@ def check(seals: Iterable[SealFact]) -> Iterator[Problem]:
 
 def heads_of(seal: SealFact) -> list[Head]:
     """The heads that a seal covers. Raises ValueError, TypeError or AttributeError where they are no heads."""
-    said: dict[str, Any] = decode(seal.heads)
+    said: dict[str, Any] = decode(seal.heads or b"{}")
     found = []
     for run, head in said.items():
         seq, digest = head if isinstance(head, list) else (0, head)

@@ -208,7 +208,7 @@ class Check:
             )
         if self.verdict.header.get("filters"):
             self.verdict.notes.append(
-                "Filters were set. Each event is proven by itself; that none was left out rests on the file's own digest."
+                "Filters were set. Each event is proven by itself; that none was left out rests on the file's digest."
             )
 
 

@@ -52,6 +52,7 @@ def kept(seal: Seal) -> Kept:
         count=seal.count,
         root=bytes(seal.merkle_root),
         heads=bytes(seal.heads),
+        heads_digest=hashlib.sha256(bytes(seal.heads)).digest(),
         previous=bytes(seal.previous) if seal.previous else None,
         marks=None if marks is None else hashlib.sha256(marks).digest(),
         digest=bytes(seal.digest),

@@ -17,7 +17,11 @@ Made = Literal["key", "plain", "other"]
 
 @dataclass(frozen=True)
 class SealFact:
-    """One seal. `at` is in microseconds since 1970; `marks` the SHA-256 of its marks, None where none are kept."""
+    """One seal. `at` is in microseconds since 1970.
+
+    `marks` is the SHA-256 of its marks, None of a seal from before marks were kept: such a one covers its heads as they
+    are, the others by their digest, so that an export need not carry them.
+    """
 
     id: int
     at: int
@@ -25,7 +29,8 @@ class SealFact:
     last: tuple[int, int]
     count: int
     root: bytes
-    heads: bytes
+    heads: bytes | None
+    heads_digest: bytes
     previous: bytes | None
     marks: bytes | None
     digest: bytes
@@ -33,7 +38,8 @@ class SealFact:
     def expected(self, key: bytes) -> bytes:
         """What the digest has to be: HMAC-SHA-256 under a key, plain SHA-256 without one."""
         columns: list[object] = [
-            self.at, *self.first, *self.last, self.count, self.root.hex(), self.heads.hex(),
+            self.at, *self.first, *self.last, self.count, self.root.hex(),
+            self.heads_digest.hex() if self.marks is not None else (self.heads or b"").hex(),
             self.previous.hex() if self.previous else None,
         ]  # fmt: skip
         if self.marks is not None:
@@ -47,24 +53,28 @@ class SealFact:
             return "key"
         return "plain" if self.expected(b"") == self.digest else "other"
 
-    def to_json(self) -> dict[str, Any]:
-        """The form in files. `heads` is left as hex where it is not what a sealer writes."""
-        return {
+    def to_json(self, *, heads: bool = True) -> dict[str, Any]:
+        """The form in files; `heads` themselves, or their digest where that is all that the seal covers."""
+        said = {
             "seal": self.id,
             "at": moment(self.at),
             "first": f"{self.first[0]}.{self.first[1]}",
             "last": f"{self.last[0]}.{self.last[1]}",
             "count": self.count,
             "root": self.root.hex(),
-            "heads": readable(self.heads),
+            "heads_digest": self.heads_digest.hex(),
             "previous": self.previous.hex() if self.previous else None,
             "marks": self.marks.hex() if self.marks else None,
             "digest": self.digest.hex(),
         }
+        if self.heads is not None and (heads or self.marks is None):
+            said["heads"] = readable(self.heads)
+        return said
 
     @classmethod
     def from_json(cls, said: Any) -> SealFact:
         """Read that form. Raises ValueError, KeyError or TypeError for anything else."""
+        heads = exact(said["heads"]) if "heads" in said else None
         return cls(
             id=_whole(said["seal"]),
             at=instant(said["at"]),
@@ -72,7 +82,8 @@ class SealFact:
             last=_place(said["last"]),
             count=_whole(said["count"]),
             root=bytes.fromhex(said["root"]),
-            heads=exact(said["heads"]),
+            heads=heads,
+            heads_digest=bytes.fromhex(said["heads_digest"]) if heads is None else hashlib.sha256(heads).digest(),
             previous=bytes.fromhex(said["previous"]) if said["previous"] else None,
             marks=bytes.fromhex(said["marks"]) if said["marks"] else None,
             digest=bytes.fromhex(said["digest"]),

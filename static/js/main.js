@@ -8,5 +8,6 @@ import "./gate-form.js";
 import "./gantt.js";
 import "./timeline.js";
 import "./order.js";
+import "./audit.js";
 
 for (const element of document.querySelectorAll("[data-needs-script]")) element.hidden = false;

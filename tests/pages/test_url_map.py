@@ -15,6 +15,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from approvals.models import Gate
+from checkpoints.models import Event
 from tests.factories import ann, eve, make_gate, make_team, make_user
 from tests.pages.clients import form_of, signed_in
 
@@ -26,7 +27,8 @@ LISTS = frozenset({"inbox", "inbox_list", "runs"})
 MOVES = {"run-cancellations", "run-rewinds", "run-edits", "run-forks", "run-settlements"}
 MAY_MOVE = "checkpoints.rewind_run"
 FORMS = frozenset({"checkpoint-edit", "checkpoint-fork"})  # shown to those who may write
-WRITES = frozenset({"decisions", "gate_impacts", "run-impacts", *MOVES})
+AUDIT_ORDERS = {"audit-verifications", "audit-exports", "audit-erasures"}
+WRITES = frozenset({"decisions", "gate_impacts", "run-impacts", *MOVES, *AUDIT_ORDERS})
 
 
 def patterns(found: list[Any], before: str = "") -> Iterator[tuple[str, URLPattern]]:
@@ -53,6 +55,7 @@ def gate() -> Gate:
 def address(route: str) -> str:
     """The address of a route, for the one gate and its run."""
     values = {"gate_id": gate().pk, "run_id": gate().run_id, "seq": 1, "pointer": "/order"}
+    values["event_id"] = Event.objects.filter(subject=f"gate:{gate().pk}").values_list("pk", flat=True)[0]
 
     def value(match: re.Match[str]) -> str:
         assert match[1] in values, f"say here what {match[1]} of {route} is"

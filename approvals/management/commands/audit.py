@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
-from approvals import exporting
+from approvals.audit import exporting
 from checkpoints.actors import Actor
 from checkpoints.audit import anchors, database, proof
 from checkpoints.audit.filters import Filters, NoFilter

@@ -17,17 +17,18 @@ from checkpoints.audit.filters import Filters
 from checkpoints.models import Event
 from checkpoints.models.event import EventQuerySet
 
-from . import audit_csv
+from . import table
 
 TYPES = {"jsonl": "application/jsonl", "csv": "text/csv; charset=utf-8"}
 
 
 @dataclass(frozen=True)
 class Export:
-    """What leaves, line by line, and how many events that is."""
+    """What leaves, line by line, how many events that is, and what the file is called."""
 
     lines: Iterator[bytes]
     count: int
+    name: str
 
 
 def prepare(filters: Filters, *, format: str, texts: bool, by: Actor, of: EventQuerySet | None = None) -> Export:
@@ -40,13 +41,14 @@ def prepare(filters: Filters, *, format: str, texts: bool, by: Actor, of: EventQ
     parts = [cursor.until(part, upto) for part in filters.searched(filters.apply(seen))]
     now = datetime.now(UTC)
     asked = Asked(events=parts, upto=upto, filters=filters.to_json(), made=now.isoformat(), by=by.name, texts=texts)
+    name = f"holdpoint-audit-{now:%Y%m%dT%H%M%SZ}.{format}"
     with transaction.atomic():
         count = count_of(parts)
         data = {"format": format, "filters": asked.filters, "count": count, "texts": texts, "upto": str(upto)}
         ledger.record("audit.exported", subject=f"export:{now:%Y%m%dT%H%M%S%f}Z", by=by, data=data)
     if format == "csv":
-        return Export(audit_csv.lines(export.in_order(asked)), count)
-    return Export(export.lines(asked, key=database.key()), count)
+        return Export(table.lines(export.in_order(asked)), count, name)
+    return Export(export.lines(asked, key=database.key()), count, name)
 
 
 def count_of(parts: list[QuerySet[Event]]) -> int:

@@ -12,10 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from approvals.presentation import happenings
 from checkpoints.audit.leaves import Row
 from checkpoints.audit.seals import moment
-
-from .presentation import happenings
 
 COLUMNS = ("time (UTC)", "event", "kind", "who", "what", "actor", "team", "run", "subject", "version", "data", "cursor")
 _FORMULA = re.compile(r"(^|[;\t])(\s*)([=+\-@\uff1d\uff0b\uff0d\uff20])")

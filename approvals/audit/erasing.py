@@ -1,0 +1,51 @@
+"""Erasing what a person wrote. The event stays, and so does the digest in it: the seals go on verifying."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from checkpoints import actors, ledger
+from checkpoints.models import Event, EventText, Run
+from checkpoints.permissions import may
+
+from .readers import ERASE
+
+LONGEST = 2_000  # characters of a reason
+
+
+class ErasureRefused(Exception):
+    """Nothing was erased; the text says why."""
+
+
+class MayNotErase(ErasureRefused):
+    """You may not erase what people of this team wrote; ask somebody who holds that permission."""
+
+
+class NothingToErase(ErasureRefused):
+    """There is no text with this event, or it was erased before."""
+
+
+class NoReason(ErasureRefused):
+    """Say why it is erased: the reason stays in the audit."""
+
+
+def erase(event: Event, *, reason: str, by: User) -> None:
+    """Erase the text of an event, for good. Raises ErasureRefused."""
+    if event.team_id is None or not may(by, event.team_id, ERASE):
+        raise MayNotErase(MayNotErase.__doc__)
+    if not reason.strip():
+        raise NoReason(NoReason.__doc__)
+    with transaction.atomic():
+        erased, _ = EventText.objects.filter(pk=event.pk).delete()
+        if not erased:
+            raise NothingToErase(NothingToErase.__doc__)
+        ledger.record(
+            "text.erased",
+            subject=f"event:{event.pk}",
+            by=actors.of_user(by),
+            run=Run.objects.filter(pk=event.run_id).first() if event.run_id else None,
+            team_id=event.team_id,
+            data={"event": event.pk, "kind": event.kind},
+            text=reason.strip()[:LONGEST],
+        )

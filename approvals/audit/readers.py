@@ -1,0 +1,68 @@
+"""Who may see the audit, and of which teams.
+
+Members who may view a team's runs see its events, which its runs' pages tell of anyway. Who holds `view_audit` in a
+team sees them without its runs, and may have the seals verified and take events elsewhere. Staff with the permission
+to view events sees those of every team and of none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.contrib.auth.models import User
+
+from checkpoints.models import Event
+from checkpoints.models.event import EventQuerySet
+from checkpoints.permissions import teams_where
+
+AUDIT = "checkpoints.view_audit"
+RUNS = "checkpoints.view_run"
+ERASE = "checkpoints.erase_text"
+
+
+@dataclass(frozen=True)
+class Reader:
+    """What one person may see: `teams`, or all where `everything`; and whether they may verify and export."""
+
+    user: User
+    everything: bool
+    teams: frozenset[int]
+    audits: frozenset[int]
+
+    @property
+    def may_see(self) -> bool:
+        return self.everything or bool(self.teams)
+
+    @property
+    def may_audit(self) -> bool:
+        """Whether they may have the seals verified, and export what they see in the teams that they audit."""
+        return self.everything or bool(self.audits)
+
+    def events(self) -> list[EventQuerySet]:
+        """The events that they may see, a team at a time: each is then in order along an index of its own."""
+        told = Event.objects.told()
+        return [told] if self.everything else [told.filter(team_id=team) for team in sorted(self.teams)]
+
+    def audited(self) -> EventQuerySet:
+        """The events that they may take elsewhere."""
+        told = Event.objects.told()
+        return told if self.everything else told.filter(team_id__in=sorted(self.audits))
+
+    def sees(self, event: Event) -> bool:
+        return self.everything or event.team_id in self.teams
+
+
+def reader(user: User) -> Reader:
+    """What this person may see now."""
+    everything = user.is_active and user.is_staff and user.has_perm("checkpoints.view_event")
+    if everything:
+        return Reader(user, True, frozenset(), frozenset())
+    audits = frozenset(teams_where(user, AUDIT).values_list("pk", flat=True))
+    return Reader(user, False, audits | frozenset(teams_where(user, RUNS).values_list("pk", flat=True)), audits)
+
+
+def may_see(user: User) -> bool:
+    """The same question for the page alone, in one statement."""
+    if user.is_staff and user.has_perm("checkpoints.view_event"):
+        return True
+    return (teams_where(user, AUDIT) | teams_where(user, RUNS)).exists()

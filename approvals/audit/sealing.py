@@ -1,0 +1,48 @@
+"""How far the audit is sealed, and what became of its verifications; for the sheet at the top of its page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from checkpoints.audit import database
+from checkpoints.audit.database import Tail
+from checkpoints.counting import Capped
+from checkpoints.models import Seal, Verification
+
+SHOWN = 5  # findings on the page
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The newest seal, what it does not cover yet, the verification under way and the last one that ended."""
+
+    seal: Seal | None
+    tail: Tail
+    underway: Verification | None
+    last: Verification | None
+
+    @property
+    def waiting(self) -> Capped:
+        """How many settled events no seal covers yet."""
+        return Capped(min(self.tail.count, database.COUNTED - 1), self.tail.count >= database.COUNTED)
+
+    @property
+    def findings(self) -> list[str]:
+        """The first that the last verification found."""
+        return [str(problem) for problem in self.last.problems()[:SHOWN]] if self.last else []
+
+    @property
+    def unshown(self) -> int:
+        """How many findings are not shown."""
+        return max(self.last.faults - SHOWN, 0) if self.last else 0
+
+
+def standing() -> Standing:
+    """As it is now."""
+    ended = Verification.objects.exclude(status=Verification.Status.UNDERWAY)
+    return Standing(
+        Seal.objects.order_by("-pk").defer("marks", "heads").first(),
+        database.tail(),
+        Verification.objects.underway().first(),
+        ended.order_by("-pk").first(),
+    )

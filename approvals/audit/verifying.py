@@ -1,0 +1,60 @@
+"""Verifying the seals in slices, as work of any worker.
+
+Whoever asks writes a row; the sweeper rings for it until it ends. A slice takes the row in hand, checks seals for some
+seconds, and puts it down where the next goes on: so nothing is lost with a worker or a message, a slice that comes
+twice does nothing, and no worker is away for long.
+"""
+
+from __future__ import annotations
+
+import time
+
+import structlog
+from django.db import InterfaceError, OperationalError
+
+from checkpoints.actors import Actor
+from checkpoints.audit import database
+from checkpoints.audit.problem import Problem
+from checkpoints.audit.walk import Walk
+from checkpoints.models import Verification
+from checkpoints.values import decode
+
+SLICE = 5.0  # seconds
+log = structlog.get_logger(__name__)
+
+
+def ask(*, by: Actor) -> Verification:
+    """Ask for a verification of all seals; the one that is under way where there is one."""
+    return Verification.objects.ask(by=by)
+
+
+def go_on(verification: int, *, within: float = SLICE) -> bool:
+    """One slice of a verification; False where it has ended, or another worker has it in hand.
+
+    What the database refuses for the moment is tried again by the next slice. Anything else ends it, and is said.
+    """
+    found = Verification.objects.filter(pk=verification).first()
+    if found is None or not found.take():
+        return False
+    try:
+        return _slice(found, within)
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception as error:
+        log.exception("verification.failed", verification=verification)
+        cannot = Problem("the verification", f"could not be finished: {type(error).__name__}")
+        return found.end(decode(bytes(found.place)), [cannot])
+
+
+def _slice(found: Verification, within: float) -> bool:
+    place = decode(bytes(found.place))
+    walk = Walk.from_json(place, key=database.key()) if place else database.begin()
+    until = time.monotonic() + within
+    problems: list[Problem] = []
+    while not walk.done:
+        problems += walk.step()
+        if time.monotonic() >= until and not walk.done:
+            return found.put_down(walk.to_json(), problems, of=database.ahead(walk))
+    problems += walk.chain.digests()
+    problems += database.exported_seals()
+    return found.end(walk.to_json(), problems)

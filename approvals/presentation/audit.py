@@ -1,0 +1,115 @@
+"""An event of the audit as a row: one sentence, what it is about, and the exact data behind it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib.auth.models import Group
+from django.urls import reverse
+
+from approvals.audit.listing import Page
+from approvals.audit.readers import ERASE, Reader
+from approvals.models import Gate
+from checkpoints.audit.reading import row_of
+from checkpoints.audit.seals import readable
+from checkpoints.cursor import Cursor
+from checkpoints.models import Event, Run
+from checkpoints.permissions import teams_where
+
+from . import happenings
+from .happenings import Happening
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What an event is about: its name, its title where the reader may see it, and its page where there is one."""
+
+    name: str
+    title: str = ""
+    address: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One event in the list."""
+
+    event: Event
+    told: Happening
+    subject: Subject
+    run: Subject | None
+    team: str
+    seal: int | None
+    data: str
+    cursor: str
+    erased: bool
+    may_erase: bool
+
+
+def rows(page: Page, reader: Reader) -> list[Row]:
+    """A page of the list, with what its rows are about read in a few statements."""
+    events = page.events
+    gates = _gates(events, reader)
+    runs = _runs(events, reader)
+    teams = dict(Group.objects.filter(pk__in={event.team_id for event in events}).values_list("pk", "name"))
+    erasing = set(teams_where(reader.user, ERASE).values_list("pk", flat=True)) if page.texts else set()
+    return [
+        Row(
+            event=event,
+            told=happenings.of_row(row_of(event), page.texts.get(event.pk, "")),
+            subject=subject_of(event, gates, runs),
+            run=runs.get(event.run_id or 0) if not event.subject.startswith("run:") else None,
+            team=teams.get(event.team_id or 0, ""),
+            seal=page.seals.get(event.pk),
+            data=pretty(bytes(event.data)),
+            cursor=str(Cursor.of(event)),
+            erased=event.text_digest is not None and event.pk not in page.texts,
+            may_erase=event.pk in page.texts and event.team_id in erasing,
+        )
+        for event in events
+    ]
+
+
+def subject_of(event: Event, gates: Mapping[int, Subject], runs: Mapping[int, Subject]) -> Subject:
+    """What an event is about."""
+    kind, _, number = event.subject.partition(":")
+    id = int(number) if number.isascii() and number.isdigit() and len(number) < 19 else 0
+    if kind == "gate":
+        return gates.get(id, Subject(f"gate {number}"))
+    if kind == "run":
+        return runs.get(id, Subject(f"R-{number}"))
+    return Subject(f"{kind} {number}".strip())
+
+
+def pretty(data: bytes) -> str:
+    """The data of an event, written for people; nothing where there are none."""
+    found = readable(data)
+    return json.dumps(found, ensure_ascii=False, indent=2) if found else ""
+
+
+def _gates(events: Iterable[Event], reader: Reader) -> dict[int, Subject]:
+    wanted = {int(event.subject[5:]) for event in events if event.subject.startswith("gate:")}
+    seen = Gate.objects.visible_to(reader.user).filter(pk__in=wanted).values_list("pk", "title") if wanted else ()
+    return {pk: Subject(f"gate {pk}", title, reverse("gate", args=[pk])) for pk, title in seen}
+
+
+def _runs(events: Iterable[Event], reader: Reader) -> dict[int, Subject]:
+    wanted = {event.run_id for event in events if event.run_id}
+    seen = Run.objects.visible_to(reader.user).filter(pk__in=wanted).values_list("pk", "title") if wanted else ()
+    return {pk: Subject(f"R-{pk}", title, reverse("run", args=[pk])) for pk, title in seen}
+
+
+def kinds() -> list[tuple[str, str]]:
+    """The kinds that may be filtered for: whole families, then each."""
+    names = sorted({*happenings.WORDS, "gate.decided"})
+    families = sorted({name.partition(".")[0] for name in names})
+    return [(f"{family}.", f"all of {family}") for family in families] + [(name, name) for name in names]
+
+
+def address(filters: Mapping[str, Any], **more: object) -> str:
+    """The query of the list's address with these filters."""
+    said = {name: value for name, value in {**filters, **more}.items() if value}
+    return f"?{urlencode(said)}" if said else ""

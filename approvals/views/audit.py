@@ -1,0 +1,99 @@
+"""The audit's page: every event that the reader may see, filtered and searched; newest first."""
+
+from __future__ import annotations
+
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from django.contrib.auth.models import Group
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from approvals.audit import listing, readers, sealing
+from approvals.audit.listing import Mark
+from approvals.audit.readers import Reader
+from approvals.presentation import audit
+from checkpoints.audit.filters import Filters, NoFilter
+
+from .access import private, reader_of
+
+NAMES = ("kind", "team", "words", "subject", "run", "agent", "actor", "since", "until", "zone")
+
+
+def auditor_or_404(request: HttpRequest) -> Reader:
+    """What the reader may see; whoever may see nothing is told that there is no such page."""
+    reader = readers.reader(reader_of(request))
+    if not reader.may_see:
+        raise Http404("No such page")
+    return reader
+
+
+@require_safe
+@private
+def page(request: HttpRequest) -> HttpResponse:
+    """The list; `?before=` names the place to go on below."""
+    reader = auditor_or_404(request)
+    typed = typed_of(request.GET)
+    try:
+        filters, refused = filters_of(typed), ""
+    except NoFilter as error:
+        filters, refused = Filters(), str(error)
+    context = {"typed": typed, "refused": refused, "set": audit.address(typed), "seals": sealing.standing()}
+    context |= choices(reader)
+    if not refused:
+        before = Mark.read(request.GET.get("before", ""))
+        context |= listed(reader, filters, typed, before)
+    return render(request, "audit/page.html", context, status=400 if refused else 200)
+
+
+@require_safe
+@private
+def news(request: HttpRequest) -> HttpResponse:
+    """How many events came since the list was drawn; the list itself never moves under a reader."""
+    reader = auditor_or_404(request)
+    typed, after = typed_of(request.GET), Mark.read(request.GET.get("after", ""))
+    try:
+        count = listing.newer(reader, filters_of(typed), after) if after else None
+    except NoFilter:
+        count = None
+    return render(request, "audit/_news.html", {"count": count, "after": after, "set": audit.address(typed)})
+
+
+def listed(reader: Reader, filters: Filters, typed: dict[str, str], before: Mark | None) -> dict[str, Any]:
+    """For audit/_list.html."""
+    found = listing.page(reader, filters, before=before)
+    rows = audit.rows(found, reader)
+    top = Mark.of(found.events[0]) if found.events else Mark(0, 0)
+    return {
+        "rows": rows, "before": before, "after": top, "filtered": bool(filters.to_json()),
+        "older": audit.address(typed, before=found.next) if found.next else "",
+    }  # fmt: skip
+
+
+def choices(reader: Reader) -> dict[str, Any]:
+    """What the filters offer."""
+    teams = Group.objects.order_by("name")
+    return {
+        "kinds": audit.kinds(),
+        "teams": list(
+            (teams if reader.everything else teams.filter(pk__in=reader.teams)).values_list("pk", "name")[:200]
+        ),
+        "may_audit": reader.may_audit,
+    }
+
+
+def typed_of(sent: QueryDict) -> dict[str, str]:
+    """What was typed into the filters."""
+    return {name: sent.get(name, "").strip()[:200] for name in NAMES}
+
+
+def filters_of(typed: dict[str, str]) -> Filters:
+    """The filters that were typed, with times in the reader's zone. Raises NoFilter for what is none."""
+    try:
+        zone = ZoneInfo(typed["zone"] or "UTC")
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        zone = ZoneInfo("UTC")
+    with timezone.override(zone):
+        return Filters.read(typed)
