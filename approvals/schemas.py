@@ -1,9 +1,10 @@
-"""Reading JSON Schema as pydantic writes it: references, nullable unions, and which input suits a value. Pure."""
+"""Reading JSON Schema as pydantic writes it: references, nullable unions, and what a hostile one
+may not do: whatever has the wrong type is left out. Pure.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from . import pointers
@@ -11,16 +12,31 @@ from . import pointers
 Schema = Mapping[str, Any]
 _DEPTH = 32  # of references to references
 _NULL: Schema = {"type": "null"}
+_NESTED = 64  # levels of a schema that are read
+_MAPS = ("properties", "$defs", "patternProperties")  # of schemas
+_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")  # of schemas
+_PARTS = ("items", "additionalProperties", "propertyNames")  # one schema each
+_PLAIN: dict[str, type | tuple[type, ...]] = {
+    "required": list, "enum": list, "title": str, "description": str, "format": str, "pattern": str, "$ref": str,
+    "type": (str, list), "discriminator": Mapping, "contentEncoding": str,
+}  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
-class Shape:
-    """What one place of a schema wants."""
-
-    kind: str  # text, decimal, number, integer, enum, boolean, date, datetime, object, json
-    schema: Schema  # without references, null taken out
-    nullable: bool = False
-    options: tuple[Any, ...] = ()  # an enum's values
+def sound(schema: Any, depth: int = 0) -> dict[str, Any]:
+    """The schema without what is not of the type that JSON Schema gives it, as deep as it is read."""
+    if not isinstance(schema, Mapping) or depth > _NESTED:
+        return {}
+    found: dict[str, Any] = {}
+    for name, part in schema.items():
+        if name in _MAPS and isinstance(part, Mapping):
+            found[name] = {str(key): sound(each, depth + 1) for key, each in part.items()}
+        elif name in _LISTS and isinstance(part, list):
+            found[name] = [sound(each, depth + 1) for each in part]
+        elif name in _PARTS and isinstance(part, Mapping):
+            found[name] = sound(part, depth + 1)
+        elif name not in (*_MAPS, *_LISTS, *_PARTS) and isinstance(part, _PLAIN.get(name, object)):
+            found[name] = part
+    return found
 
 
 def schema_at(schema: Schema, pointer: str) -> dict[str, Any]:
@@ -49,18 +65,6 @@ def resolved(part: Schema, root: Schema) -> Schema:
         else:
             return _without_null(part, root)
     return {}
-
-
-def shape(part: Schema, root: Schema) -> Shape:
-    """How a value at this place is best asked for."""
-    schema = resolved(part, root)
-    nullable = _nullable(part, root)
-    if "const" in schema:
-        return Shape(kind="enum", schema=schema, nullable=nullable, options=(schema["const"],))
-    if isinstance(schema.get("enum"), list):
-        options = tuple(value for value in schema["enum"] if value is not None)
-        return Shape(kind="enum", schema=schema, nullable=nullable or None in schema["enum"], options=options)
-    return Shape(kind=_kind(schema), schema=schema, nullable=nullable)
 
 
 def label_of(schema: Schema, name: str) -> str:
@@ -102,7 +106,8 @@ def _without_null(schema: Schema, root: Schema) -> Schema:
     return {**resolved(rest[0], root), **beside} if len(rest) == 1 else {**beside, "anyOf": rest}
 
 
-def _nullable(part: Schema, root: Schema) -> bool:
+def is_nullable(part: Schema, root: Schema) -> bool:
+    """Whether null is one of the values that this place takes."""
     for _ in range(_DEPTH):
         branches = part.get("anyOf") or part.get("oneOf") or []
         if _NULL in branches or (isinstance(part.get("type"), list) and "null" in part["type"]):
@@ -111,31 +116,3 @@ def _nullable(part: Schema, root: Schema) -> bool:
             return part.get("type") == "null"
         part = _definition(str(part["$ref"]), root)
     return False
-
-
-def _kind(schema: Schema) -> str:
-    if _is_decimal(schema):
-        return "decimal"
-    kind, form = schema.get("type"), schema.get("format")
-    if kind == "string":
-        return {"date": "date", "date-time": "datetime"}.get(str(form), "text")
-    if kind == "object" and isinstance(schema.get("properties"), dict):
-        return "object"
-    return kind if kind in ("integer", "number", "boolean") else "json"
-
-
-def _is_decimal(schema: Schema) -> bool:
-    """A Decimal as pydantic writes it: a text with a number's pattern, or a number beside such a text."""
-    if schema.get("type") == "string":
-        return schema.get("format") == "decimal" or _is_number_pattern(schema.get("pattern"))
-    branches = schema.get("anyOf")
-    if not isinstance(branches, list) or len(branches) != 2:
-        return False
-    text = next((branch for branch in branches if branch.get("type") == "string"), None)
-    if text is None or not any(branch.get("type") == "number" for branch in branches):
-        return False
-    return text.get("format") in (None, "decimal") and ("pattern" not in text or _is_number_pattern(text["pattern"]))
-
-
-def _is_number_pattern(pattern: Any) -> bool:
-    return isinstance(pattern, str) and "\\d" in pattern and "[+-]" in pattern

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from typing import Any
 
-from approvals import pointers, schema_form, schemas
-from approvals.cards import Action, Card
+from approvals import forms, pointers, schemas
+from approvals.cards import Action, Card, Choice
 from approvals.errors import Problem
+from approvals.forms import MISSING, Field, Form, Node
 from checkpoints import patch
-
-from . import unseen
-
-EDITABLE = 60_000  # characters: a longer value is shown, not put into an input that would have to carry it back
-
-
-MISSING: Any = object()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,66 +29,35 @@ class Pinned:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Input:
-    """One field of the form, with what it was before the reader touched it."""
-
-    field: schema_form.Field
-    was: str  # the text it was rendered from
-    at: str = ""  # JSON Pointer within the saved state
-    too_long: bool = False
-    value: Any = None  # as it is in the arguments, where it is only shown
-
-    @property
-    def id(self) -> str:
-        return "f-" + "".join(char if char.isalnum() else "-" for char in self.field.name)
-
-    @property
-    def edited(self) -> bool:
-        return self.field.value != self.was
-
-    @property
-    def fixed(self) -> bool:
-        """Whether there is nothing to choose: shown as it is, and not posted."""
-        return len(self.field.choices) == 1 and not self.field.error
-
-    @property
-    def wide(self) -> bool:
-        return self.field.kind in ("long", "json")
-
-    @property
-    def nested(self) -> bool:
-        return isinstance(self.value, (dict, list)) and bool(self.value)
-
-    @property
-    def unseen(self) -> bool:
-        return any(unseen.badge_count(self.was[:EDITABLE]))
-
-    @property
-    def hidden_characters(self) -> bool:
-        return not self.field.exact
-
-
-@dataclass(frozen=True, kw_only=True)
 class Sheet:
     """One action: what will be called, with what."""
 
     number: int
     action: Action
     pinned: Sequence[Pinned] = ()
-    inputs: Sequence[Input] = ()
-    values: Sequence[Input] = ()  # the same fields of an action that cannot be edited, less what is pinned
+    form: Form | None = None  # where it can be edited
+    values: Sequence[Node] = ()  # the same fields of an action that cannot be edited, less what is pinned
     shown: Any = None  # its arguments, where no schema names their fields
     changes: Sequence[Mapping[str, Any]] = ()  # rows of the reader's own edit
     errors: Sequence[str] = ()  # that belong to no field
     value_text: str = ""  # the arguments as JSON, for "put this value in its place"
+
+    @property
+    def prefix(self) -> str:
+        return prefix(self.action)
+
+    @property
+    def fields(self) -> Sequence[Field]:
+        """Every input that is drawn."""
+        return self.form.fields if self.form else ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Typed:
     """What somebody typed and has not managed to send. `arguments` is by action id, where it could be read."""
 
-    posted: Mapping[str, str] = field(default_factory=dict)
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    posted: Mapping[str, str] = dataclass_field(default_factory=dict)
+    arguments: Mapping[str, Any] = dataclass_field(default_factory=dict)
     errors: Sequence[Problem] = ()
     patch: Sequence[Mapping[str, Any]] = ()  # on the gate's state, where what was typed is a valid edit
 
@@ -121,60 +85,55 @@ def sheets(
 def sheet(action: Action, *, number: int, typed: Typed, before: Card | None, read_only: bool) -> Sheet:
     mine = typed.arguments.get(action.id, action.arguments)
     errors = {e["pointer"]: e["message"] for e in typed.errors if e["action"] == action.id}
-    inputs = [] if read_only or not editable(action) else inputs_of(action, typed=typed, errors=errors)
-    placed = {place for place in errors for each in inputs if pointers.covers(each.field.pointer, place)}
-    values = [] if inputs else values_of(action)
+    form = None if read_only or not editable(action) else form_of(action, typed.posted, errors=errors)
+    values = [] if form else values_of(action)
     proposed = before.action(action.id) if before else None
     return Sheet(
         number=number,
         action=action,
-        pinned=pinned_of(action, mine=mine, before=proposed, inputs=inputs, values=values),
-        inputs=inputs,
-        values=[each for each in values if not each.field.pinned],
-        shown=None if inputs or values else without(action.arguments, action.pinned),
+        pinned=pinned_of(action, mine=mine, before=proposed, form=form, values=values),
+        form=form,
+        values=[each for each in values if not each.pinned],
+        shown=None if form or values else without(action.arguments, action.pinned),
         changes=patch.changes(action.arguments, mine) if mine != action.arguments else (),
-        errors=[message for place, message in errors.items() if place not in placed],
-        value_text=json_of(action) if inputs else "",
+        errors=loose(form, errors),
+        value_text=json_of(action) if form else "",
     )
+
+
+def form_of(action: Action, posted: Mapping[str, str], *, errors: Mapping[str, str] | None = None) -> Form:
+    """The form of an action's arguments, with what was typed into it."""
+    return forms.build(
+        action.schema, action.arguments, prefix=prefix(action), posted=posted, errors=errors, pinned=action.pinned
+    )
+
+
+def loose(form: Form | None, errors: Mapping[str, str]) -> list[str]:
+    """The errors that no node of the form shows."""
+    if form is None:
+        return list(errors.values())
+    shown = " ".join(node.error for node in form.nodes)
+    return [message for message in errors.values() if message not in shown]
 
 
 def json_of(action: Action) -> str:
     """The arguments as JSON, for a form; nothing where that would be too long to carry back."""
-    text = schema_form.fields({}, action.arguments)[0].value
-    return text if len(text) <= EDITABLE else ""
+    text = forms.texts.written("json", action.arguments)
+    return text if len(text) <= forms.EDITABLE else ""
 
 
-def inputs_of(action: Action, *, typed: Typed, errors: Mapping[str, str]) -> list[Input]:
-    names = prefix(action)
-    offered = schema_form.fields(
-        action.schema, action.arguments, prefix=names, pinned=action.pinned, errors=errors, posted=typed.posted
-    )
-    was = {each.name: each.value for each in schema_form.fields(action.schema, action.arguments, prefix=names)}
-    return [Input(field=each, was=was[each.name], too_long=len(was[each.name]) > EDITABLE) for each in offered]
-
-
-def values_of(action: Action) -> list[Input]:
+def values_of(action: Action) -> list[Node]:
     """The fields that the schema names, to be read only; none where it names no fields."""
-    named = schema_form.fields(action.schema, action.arguments, prefix=prefix(action), pinned=action.pinned)
-    return [
-        Input(
-            field=each,
-            was=each.value,
-            at=action.pointer + each.pointer if action.pointer else "",
-            value=at(action.arguments, each.pointer),
-        )
-        for each in named
-        if each.pointer and at(action.arguments, each.pointer) is not MISSING
-    ]
+    root = forms.build(action.schema, action.arguments, prefix=prefix(action), pinned=action.pinned).root
+    return [each for each in root.children if each.value is not forms.MISSING] if root.kind == "group" else []
 
 
 def pinned_of(
-    action: Action, *, mine: Any, before: Action | None, inputs: Sequence[Input], values: Sequence[Input] = ()
+    action: Action, *, mine: Any, before: Action | None, form: Form | None, values: Sequence[Node] = ()
 ) -> list[Pinned]:
-    offered = {each.field.pointer for each in inputs if not each.fixed}
-    known = [*inputs, *values]
-    labels = {each.field.pointer: each.field.label for each in known}
-    money = {each.field.pointer for each in known if each.field.kind == "decimal"}
+    known = form.nodes if form else [inner for each in values for inner in forms.all_nodes(each)]
+    fields = {each.pointer: each for each in known if isinstance(each, Field)}
+    labels = {each.pointer: each.label for each in known if each.label}
     found = []
     for place in action.pinned:
         stands = at(action.arguments, place)
@@ -183,12 +142,12 @@ def pinned_of(
             continue
         changed = "you" if value != stands else "others" if stands != proposed else ""
         label = labels.get(place) or " ".join(pointers.tokens(place)).replace("_", " ") or "all of it"
-        old = stands if changed == "you" else proposed
+        old, field = stands if changed == "you" else proposed, fields.get(place)
         found.append(
             Pinned(
-                label=label, value=shown(value), name=prefix(action) + place, before=shown(old), changed=changed,
-                editable=place in offered,
-                unit=unit_of(action.arguments, place) if place in money else "",
+                label=label, value=shown(value), name=field.name if field else "", before=shown(old), changed=changed,
+                editable=form is not None and (field.open if field else any(each.pointer == place for each in known)),
+                unit=unit_of(action.arguments, place) if field is not None and field.kind == "decimal" else "",
             )
         )  # fmt: skip
     return found
@@ -206,6 +165,7 @@ def at(value: Any, place: str) -> Any:
 
 
 def shown(value: Any) -> Any:
+    """A pinned value, or the words for one that is not there."""
     return "(not there)" if value is MISSING else value
 
 
@@ -237,8 +197,12 @@ class Answer:
     id: str
     label: str
     grants: bool = False  # it lets the gate's effects run
-    inputs: Sequence[Input] = ()
+    form: Form | None = None
     errors: Sequence[str] = ()
+
+    @property
+    def prefix(self) -> str:
+        return answer_prefix(self.id)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,16 +222,19 @@ class Override:
 
 
 def answer_prefix(choice_id: str) -> str:
-    return f"value.{choice_id}"
+    return "value." + forms.names.encoded(choice_id).replace("!", "%21").replace("~1", "%2F")
 
 
-def blank(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None, depth: int = 0) -> Any:
-    """What a form for a value that nobody has written yet starts from: defaults, and objects to fill in."""
-    part = schemas.resolved(schema, root or schema)
-    if "default" in schema or "properties" not in part or depth > schema_form.NESTING:
-        return schema.get("default", {} if part.get("type") == "object" else None)
-    inner = {name: blank(each, root or schema, depth + 1) for name, each in part["properties"].items()}
-    return {name: value for name, value in inner.items() if value is not None or "default" in part["properties"][name]}
+def answer_form(choice: Choice, posted: Mapping[str, str], errors: Mapping[str, str] | None = None) -> Form:
+    """The form of a value that nobody has written yet."""
+    schema = choice.get("schema") or {}
+    return forms.build(schema, blank(schema), prefix=answer_prefix(choice["id"]), posted=posted, errors=errors)
+
+
+def blank(schema: Mapping[str, Any]) -> Any:
+    """What such a form starts from: the default, or an object to fill in."""
+    part = schemas.resolved(schema, schema)
+    return schema.get("default", {} if part.get("type") == "object" else None)
 
 
 def answers(card: Card, *, typed: Typed) -> list[Answer]:
@@ -277,14 +244,9 @@ def answers(card: Card, *, typed: Typed) -> list[Answer]:
         return []
     found = []
     for choice in question["choices"]:
-        schema, names = choice.get("schema") or {}, answer_prefix(choice["id"])
         mine = {e["pointer"].removeprefix("/value"): e["message"] for e in typed.errors if not e["action"]}
         errors = mine if typed.posted.get("answer") == choice["id"] else {}
-        offered = schema_form.fields(schema, blank(schema), prefix=names, errors=errors, posted=typed.posted)
-        was = {each.name: each.value for each in schema_form.fields(schema, blank(schema), prefix=names)}
-        inputs = [Input(field=each, was=was[each.name]) for each in offered] if choice.get("needs_value") else []
-        placed = {place for place in errors for each in inputs if pointers.covers(each.field.pointer, place)}
-        loose = [message for place, message in errors.items() if place not in placed]
+        form = answer_form(choice, typed.posted, errors) if choice.get("needs_value") else None
         label, grants = choice.get("label", choice["id"]), choice.get("grants", False)
-        found.append(Answer(id=choice["id"], label=label, grants=grants, inputs=inputs, errors=loose))
+        found.append(Answer(id=choice["id"], label=label, grants=grants, form=form, errors=loose(form, errors)))
     return found

@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 
 from approvals import authority
 from approvals.cards import Card
+from approvals.forms import MISSING
 from approvals.models import Gate, Policy, Proposal
 from approvals.preflight import sources as preflights
 from approvals.preflight.checks import Preflight
@@ -149,21 +150,21 @@ class GatePage:
 
     @property
     def can_edit(self) -> bool:
-        return any(sheet.inputs for sheet in self.sheets)
+        return any(sheet.form for sheet in self.sheets)
 
     @property
     def first_input(self) -> str:
         """The id of the first field that can be edited."""
-        return next((i.id for s in self.sheets for i in s.inputs if not i.fixed and not i.too_long), "decide")
+        return next((each.id for sheet in self.sheets for each in sheet.fields if each.open), "decide")
 
     @cached_property
     def missing(self) -> list[str]:
         """The labels of required fields that hold nothing: the gate asks for them, a bare approval leaves them so."""
         return [
-            each.field.label
+            each.label
             for sheet in self.sheets
-            for each in sheet.inputs
-            if each.field.required and actions.at(sheet.action.arguments, each.field.pointer) in ("", actions.MISSING)
+            for each in sheet.fields
+            if each.required and each.was in ("", MISSING) and each.place.was is not None
         ]
 
     @property

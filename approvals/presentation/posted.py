@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from approvals import schema_form
-from approvals.cards import Action, Card, Question
+from approvals import forms
+from approvals.cards import Card, Question
 from approvals.errors import Problem, problem
 from checkpoints import values
 from checkpoints.errors import ValueRefused
@@ -74,11 +74,11 @@ def edited(form: Mapping[str, str], card: Card, common: dict[str, Any]) -> Poste
     for action in card.actions:
         if not actions.editable(action):
             continue
-        parsed = schema_form.parse(action.schema, action.arguments, form, prefix=actions.prefix(action))
-        problems += [problem(said, action=action.id, pointer=place) for place, said in parsed.errors.items()]
-        if parsed.arguments is not action.arguments:
-            arguments[action.id] = parsed.arguments
-        kept |= touched(form, action)
+        read = actions.form_of(action, form)
+        problems += [problem(said, action=action.id, pointer=place) for place, said in read.errors.items()]
+        if read.value is not action.arguments and not same(read.value, action.arguments):
+            arguments[action.id] = read.value
+        kept |= read.touched | forms.names.drawn(form, actions.prefix(action))
     chosen = common["chosen"]
     problems = problems if chosen in ("approve", "edit") else []
     if chosen not in ("approve", "edit", "reject"):
@@ -96,14 +96,6 @@ def edited(form: Mapping[str, str], card: Card, common: dict[str, Any]) -> Poste
     if chosen == "reject":
         decision |= {"then": common["then"] or "stop", "back_to": common["back_to"]}
     return Posted(**common, typed=typed, decision=decision)
-
-
-def touched(form: Mapping[str, str], action: Action) -> dict[str, str]:
-    """The inputs of an action that say something else than they were rendered with."""
-    prefix = actions.prefix(action)
-    shown = schema_form.fields(action.schema, action.arguments, prefix=prefix)
-    was = {each.name: each.value.replace("\r\n", "\n") for each in shown}
-    return {name: form[name] for name in was if name in form and form[name].replace("\r\n", "\n") != was[name]}
 
 
 def overridden(form: Mapping[str, str], card: Card, common: dict[str, Any]) -> Posted:
@@ -137,10 +129,9 @@ def answered(form: Mapping[str, str], question: Question, common: dict[str, Any]
     if chosen is None:
         problems.append(problem("Choose one of the answers.", pointer="/choice"))
     elif chosen.get("needs_value"):
-        schema = chosen.get("schema") or {}
-        parsed = schema_form.parse(schema, actions.blank(schema), form, prefix=actions.answer_prefix(chosen["id"]))
-        problems += [problem(said, pointer="/value" + place) for place, said in parsed.errors.items()]
-        value = parsed.arguments
+        read = actions.answer_form(chosen, form)
+        problems += [problem(said, pointer="/value" + place) for place, said in read.errors.items()]
+        value = read.value
     kept = {name: text for name, text in form.items() if name.startswith("value.")} | {"answer": common["answer"]}
     answer = {"choice": common["answer"], "value": value}
     decision = {"verdict": "answer", "comment": common["comment"], "answer": answer}
@@ -153,9 +144,7 @@ def carried_over(posted: Posted, card: Card) -> Typed:
     arguments = {}
     for action in card.actions:
         if actions.editable(action):
-            parsed = schema_form.parse(
-                action.schema, action.arguments, posted.typed.posted, prefix=actions.prefix(action)
-            )
-            if parsed.arguments is not action.arguments:
-                arguments[action.id] = parsed.arguments
+            read = actions.form_of(action, posted.typed.posted)
+            if read.value is not action.arguments:
+                arguments[action.id] = read.value
     return Typed(posted=posted.typed.posted, arguments=arguments)

@@ -14,7 +14,8 @@ from django.template import Context
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from approvals.presentation import marks, times, topbar, tree, untrusted
+from approvals.forms import names
+from approvals.presentation import marks, times, topbar, tree, unseen, untrusted
 
 register = template.Library()
 
@@ -79,6 +80,19 @@ def untrusted_whole(value: Any) -> SafeString:
     if isinstance(value, (dict, list)) and value:
         return untrusted.render(json.dumps(value, ensure_ascii=False, indent=2), clamp=False)
     return tree.scalar(value, clamp=False)
+
+
+@register.filter
+def hides(value: object) -> bool:
+    """Whether a text holds what a reader would not see: then it is shown once more, with badges."""
+    return any(unseen.badge_count(str(value)))
+
+
+@register.filter
+def unmarked(name: str) -> str:
+    """The name of an input less its mark: what a button's change speaks of."""
+    prefix, _, path = names.split(name)
+    return prefix + path
 
 
 @register.filter

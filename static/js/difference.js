@@ -1,5 +1,23 @@
+import { changed, original } from "./form-parts.js";
+
+// What a reader changed in one item of the form, beside its inputs; and the words that stood there, once put back.
+export function tell(item, note) {
+  const mine = [...item.querySelectorAll(".input")].filter((field) => changed(field));
+  item.toggleAttribute("data-edited", mine.length > 0);
+  item.querySelector("[data-edit-tag]").hidden = !mine.length;
+  item.querySelector("[data-put-back]").hidden = !mine.length;
+  note.dataset.asProposed ??= note.querySelector(".was") ? "as proposed" : note.textContent;
+  const said = (field) => (field.type === "password" ? difference("••••", "another") : difference(words(field, original(field)), words(field, field.value)));
+  note.replaceChildren(...(mine.length ? mine.map(said) : [note.dataset.asProposed]));
+}
+
+// A choice by its words, anything else as it is.
+function words(field, value) {
+  return [...(field.options ?? [])].find((option) => option.value === value)?.label ?? value;
+}
+
 // A change of one field as <del> and <ins>: the words around it are left out, a reader has them in the field.
-export function difference(before, after) {
+function difference(before, after) {
   const was = document.createElement("span");
   [was.className, was.dataset.by] = ["was", "you"];
   const [gone, put] = [document.createElement("del"), document.createElement("ins")];

@@ -1,8 +1,9 @@
 // <hp-gate-form>: what the decision form does beyond plain HTML. Typing in a field selects Edit and shows the
 // difference; "put back" undoes it; a draft is kept in this browser per gate, proposal and person. The server
 // renders the same differences after a submit: nothing here decides anything.
-import { difference } from "./difference.js";
+import { tell } from "./difference.js";
 import { Draft } from "./draft.js";
+import { changed, entered, original, Parts, ticks } from "./form-parts.js";
 import { mirror, nameAmounts } from "./pinned.js";
 
 class GateForm extends HTMLElement {
@@ -11,7 +12,7 @@ class GateForm extends HTMLElement {
     if (!this.form) return;
     const { gate, proposal, person } = this.dataset;
     this.draft = new Draft(`hp-draft:${person}:${gate}`, proposal);
-    this.originals = new Map(this.fields().map((field) => [field.name, field.dataset.was ?? field.defaultValue]));
+    this.parts = new Parts(this, this.form, () => this.refreshed());
     this.addEventListener("input", (event) => this.typed(event.target));
     this.addEventListener("change", (event) => this.typed(event.target));
     this.addEventListener("click", (event) => this.clicked(event));
@@ -23,9 +24,10 @@ class GateForm extends HTMLElement {
     for (const field of this.fields()) this.show(field);
   }
 
-  // The fields of the actions; the rest of the form (comment, feedback, ticks) is kept in the draft only.
+  // The fields of the actions, with the order of their lists; the rest of the form (comment, feedback, ticks) is kept
+  // in the draft only.
   fields() {
-    return [...this.form.elements].filter((field) => field.name?.startsWith("args."));
+    return [...this.form.elements].filter((field) => field.name?.startsWith("args.") && "was" in field.dataset);
   }
 
   kept() {
@@ -33,20 +35,16 @@ class GateForm extends HTMLElement {
     return [...new Set([...this.fields(), ...rest])].filter((field) => field.name);
   }
 
-  original(field) {
-    return ticks(field) ? field.defaultChecked : this.originals.get(field.name) ?? field.defaultValue;
-  }
-
   typed(field) {
     if (!this.kept().includes(field)) return;
     if (this.fields().includes(field)) {
       this.show(field);
       const edit = this.form.querySelector('[name="verdict"][value="edit"]');
-      const edited = this.fields().some((each) => this.changed(each));
+      const edited = this.fields().some((each) => changed(each));
       if (edit && edited && !this.rejecting()) edit.checked = true;
       if (edit?.checked && !edited) edit.checked = false;
     }
-    const unsent = this.kept().filter((each) => this.changed(each));
+    const unsent = this.kept().filter((each) => changed(each));
     this.draft.keep(Object.fromEntries(unsent.map((each) => [each.name, entered(each)])));
     this.say(unsent.length ? "Draft kept in this browser" : "");
   }
@@ -55,42 +53,42 @@ class GateForm extends HTMLElement {
     return this.form.querySelector('[name="verdict"][value="reject"]')?.checked;
   }
 
-  changed(field) {
-    return entered(field) !== this.original(field);
-  }
-
   show(field) {
     const item = field.closest(".item");
-    const changed = this.changed(field);
-    item.toggleAttribute("data-edited", changed);
-    item.querySelector("[data-edit-tag]").hidden = !changed;
-    item.querySelector("[data-put-back]").hidden = !changed;
-    const note = item.querySelector("[data-note]");
-    note.dataset.asProposed ??= note.querySelector(".was") ? "as proposed" : note.textContent;
-    note.replaceChildren(...(changed ? [difference(this.original(field), field.value)] : [note.dataset.asProposed]));
-    mirror(this, field, this.original(field), changed);
-    nameAmounts(this, this.fields().filter((each) => this.changed(each)));
+    const note = item?.querySelector("[data-note]");
+    if (note) tell(item, note);
+    mirror(this, field, original(field), changed(field));
+    nameAmounts(this, this.fields().filter((each) => each.checkVisibility() && changed(each)));
     const action = field.closest(".action");
-    if (action) {
-      const edited = this.fields().some((each) => action.contains(each) && this.changed(each));
-      action.toggleAttribute("data-verdict", edited);
-      if (edited) action.dataset.verdict = "edit";
-    }
+    if (!action) return;
+    action.toggleAttribute("data-verdict", false);
+    if (this.fields().some((each) => action.contains(each) && changed(each))) action.dataset.verdict = "edit";
+  }
+
+  // A part of the form was drawn anew by the server: its inputs are others, and what they say is not.
+  refreshed() {
+    for (const field of this.fields()) this.show(field);
+    const any = this.fields().find((field) => changed(field));
+    this.typed(any ?? this.fields()[0]);
+    this.dispatchEvent(new Event("input", { bubbles: true }));
   }
 
   clicked(event) {
     const button = event.target.closest("[data-put-back]");
     if (!button) return;
-    const field = button.closest(".item").querySelector(".input");
-    field.value = this.original(field);
-    this.typed(field);
-    field.focus();
+    const fields = [...button.closest(".item").querySelectorAll(".input")];
+    for (const field of fields) {
+      field.value = original(field);
+      this.typed(field);
+    }
+    fields[0].dispatchEvent(new Event("input", { bubbles: true }));
+    fields[0].focus();
   }
 
   choose(event, link) {
     const radio = link && this.form.querySelector(`[name="verdict"][value="${link.dataset.choose}"]`);
     if (radio) radio.checked = true;
-    const field = radio?.value === "edit" && this.fields()[0];
+    const field = radio?.value === "edit" && this.fields().find((each) => each.type !== "hidden");
     if (!field) return;
     event.preventDefault();
     field.closest("details")?.setAttribute("open", "");
@@ -107,9 +105,10 @@ class GateForm extends HTMLElement {
       if (ticks(field)) field.checked = values[field.name];
       else field.value = values[field.name];
     }
-    const any = this.kept().some((field) => this.changed(field));
+    this.parts.restore(values);
+    const any = this.kept().some((field) => changed(field));
     if (any) {
-      if (this.fields().some((field) => this.changed(field))) this.typed(this.fields().find((field) => this.changed(field)));
+      if (this.fields().some((field) => changed(field))) this.typed(this.fields().find((field) => changed(field)));
       this.say(older ? "Your draft of an earlier version was put in" : "Your draft was put back");
     }
   }
@@ -143,14 +142,6 @@ class GateForm extends HTMLElement {
     for (const field of this.kept()) field.readOnly = true; // readable and to be copied, never sent
     for (const choice of this.form.querySelectorAll("[type=radio], [type=checkbox]")) choice.disabled = true;
   }
-}
-
-function ticks(field) {
-  return field.type === "checkbox";
-}
-
-function entered(field) {
-  return ticks(field) ? field.checked : field.value;
 }
 
 customElements.define("hp-gate-form", GateForm);

@@ -13,8 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from approvals import schema_form
-from approvals.schema_form import ABSENT, Parsed
+from approvals.forms import MISSING, Form, build
+from approvals.forms import Field as Input
+from approvals.schemas import schema_at
+from tests.forms.posting import as_posted
 
 
 class Speed(enum.Enum):
@@ -56,24 +58,15 @@ VALUES: dict[str, Any] = Refund(
 ).model_dump(mode="json")
 
 
-def field(pointer: str, values: Any = None, **options: Any) -> schema_form.Field:
+def field(pointer: str, values: Any = None, **options: Any) -> Input:
     """The field at a pointer."""
-    made = schema_form.fields(SCHEMA, VALUES if values is None else values, prefix="refund", **options)
-    return next(each for each in made if each.pointer == pointer)
+    made = build(SCHEMA, VALUES if values is None else values, prefix="refund", **options)
+    return next(each for each in made.fields if each.pointer == pointer)
 
 
-def parse(**posted: str) -> Parsed:
-    """Parse what is posted under these top-level names."""
-    return schema_form.parse(SCHEMA, VALUES, {f"refund/{name}": text for name, text in posted.items()}, prefix="refund")
-
-
-def as_posted(fields: list[schema_form.Field]) -> dict[str, str]:
-    """What a browser sends for a form that nobody touched: CRLF, and U+FFFD for what HTML cannot say."""
-
-    def sent(text: str) -> str:
-        return text.replace("\r\n", "\n").replace("\r", "\n").replace("\n", "\r\n").replace("\0", "\ufffd")
-
-    return {each.name: sent(each.value) for each in fields}
+def parse(**posted: str) -> Form:
+    """Read what is posted under these top-level names."""
+    return build(SCHEMA, VALUES, posted={f"refund/{name}": text for name, text in posted.items()}, prefix="refund")
 
 
 @pytest.mark.parametrize(
@@ -88,16 +81,15 @@ def as_posted(fields: list[schema_form.Field]) -> dict[str, str]:
         ("/kind", "enum", "full"),
         ("/urgent", "boolean", "false"),
         ("/due", "date", ""),
-        ("/at", "datetime", "2026-03-31T14:00:00Z"),
+        ("/at", "datetime", "2026-03-31T14:00:00"),
         ("/reply", "text", ""),
         ("/address/city", "text", "Malmö"),
         ("/address/code", "text", ""),
-        ("/tags", "json", "[]"),
     ],
 )
 def test_each_kind_of_field_gets_its_input(pointer: str, kind: str, value: str) -> None:
     made = field(pointer)
-    assert (made.kind, made.value, made.name) == (kind, value, f"refund{pointer}")
+    assert (made.kind, made.text, made.name) == (kind, value, f"refund{pointer}")
 
 
 def test_a_decimal_is_found_however_pydantic_writes_it() -> None:
@@ -110,9 +102,9 @@ def test_a_decimal_is_found_however_pydantic_writes_it() -> None:
     ]
     for part in written:
         schema = {"type": "object", "properties": {"a": part}}
-        (made,) = schema_form.fields(schema, {"a": "1.50"})
+        (made,) = build(schema, {"a": "1.50"}).fields
         assert made.kind == "decimal"
-        assert schema_form.parse(schema, {"a": "1.50"}, {"/a": "1.60"}).arguments == {"a": "1.60"}
+        assert build(schema, {"a": "1.50"}, posted={"/a": "1.60"}).value == {"a": "1.60"}
 
 
 def test_labels_help_and_needs_come_from_the_schema() -> None:
@@ -122,7 +114,7 @@ def test_labels_help_and_needs_come_from_the_schema() -> None:
 
 
 def test_pinned_fields_come_first() -> None:
-    made = schema_form.fields(SCHEMA, VALUES, pinned=["/address"])
+    made = build(SCHEMA, VALUES, pinned=["/address"]).fields
     assert [each.pointer for each in made][:3] == ["/address/city", "/address/code", "/amount"]
     assert [each.pinned for each in made][:3] == [True, True, False]
 
@@ -134,7 +126,7 @@ def test_required_fields_keep_the_order_of_their_declaration_when_the_schemas_ke
         address: str
 
     stored = json.loads(json.dumps(Facts.model_json_schema(), sort_keys=True))
-    made = schema_form.fields(stored, {"address": "a", "name": "n", "order": "o"})
+    made = build(stored, {"address": "a", "name": "n", "order": "o"}).fields
     assert [each.pointer for each in made] == ["/order", "/name", "/address"]
 
 
@@ -150,15 +142,16 @@ def test_a_value_that_its_kind_cannot_show_is_raw_json() -> None:
 
 
 def test_a_name_that_the_schema_does_not_know_is_shown_all_the_same() -> None:
-    made = schema_form.fields(SCHEMA, {**VALUES, "extra": {"a": 1}})
+    made = build(SCHEMA, {**VALUES, "extra": {"a": 1}}).fields
     assert made[-1].pointer == "/extra"
     assert made[-1].kind == "json"
 
 
 def test_what_was_typed_is_shown_again_with_its_error() -> None:
     made = field("/amount", posted={"refund/amount": "12,50"}, errors={"/amount": "Write a number."})
-    assert (made.value, made.error) == ("12,50", "Write a number.")
-    assert field("/tags", errors={"/tags/3": "Too long."}).error == "Too long."
+    assert (made.text, made.error) == ("12,50", "Write a number.")
+    tagged = {**VALUES, "tags": ["a", "b"]}
+    assert field("/tags/1", tagged, errors={"/tags/1": "Too long."}).error == "Too long."
 
 
 @pytest.mark.parametrize(
@@ -178,14 +171,13 @@ def test_what_was_typed_is_shown_again_with_its_error() -> None:
         ({"reply": "a\r\nb"}, {"reply": "a\nb"}),
         ({"note": "a"}, {"note": "a"}),
         ({"address/city": "Lund"}, {"address": {"city": "Lund", "code": None}}),
-        ({"tags": '["a", 18446744073709551616]'}, {"tags": ["a", 2**64]}),
     ],
 )
 def test_what_was_typed_is_read_by_its_kind(posted: dict[str, str], changed: dict[str, Any]) -> None:
     result = parse(**posted)
     assert result.errors == {}
-    assert result.arguments == {**VALUES, **changed}
-    assert [type(result.arguments[name]) for name in changed] == [type(value) for value in changed.values()]
+    assert result.value == {**VALUES, **changed}
+    assert [type(result.value[name]) for name in changed] == [type(value) for value in changed.values()]
 
 
 @pytest.mark.parametrize(
@@ -202,16 +194,13 @@ def test_what_was_typed_is_read_by_its_kind(posted: dict[str, str], changed: dic
         ({"urgent": "maybe"}, "yes or no"),
         ({"due": "31.3.2026"}, "2026-03-31"),
         ({"at": "noon"}, "2026-03-31T14:00"),
-        ({"tags": "[1"}, "Write JSON"),
-        ({"tags": '{"a": 1, "a": 2}'}, "twice"),
-        ({"tags": "[NaN]"}, "NaN"),
     ],
 )
 def test_what_cannot_be_read_is_named_and_changes_nothing(posted: dict[str, str], says: str) -> None:
     result = parse(**posted)
     assert list(result.errors) == [f"/{name}" for name in posted]
     assert says in "".join(result.errors.values())
-    assert result.arguments is VALUES
+    assert result.value is VALUES
 
 
 def test_all_faults_are_told_at_once() -> None:
@@ -219,14 +208,13 @@ def test_all_faults_are_told_at_once() -> None:
 
 
 def test_a_field_that_was_not_posted_keeps_its_value() -> None:
-    assert parse().arguments is VALUES
+    assert parse().value is VALUES
 
 
 def test_an_absent_name_stays_absent_unless_it_is_filled_in() -> None:
     sparse = {name: value for name, value in VALUES.items() if name not in ("fee", "count")}
-    made = schema_form.fields(SCHEMA, sparse)
-    assert schema_form.parse(SCHEMA, sparse, as_posted(made)).arguments is sparse
-    filled = schema_form.parse(SCHEMA, sparse, {"/count": "2"}).arguments
+    assert build(SCHEMA, sparse, posted=as_posted(build(SCHEMA, sparse))).value is sparse
+    filled = build(SCHEMA, sparse, posted={"/count": "2"}).value
     assert filled == {**sparse, "count": 2}
 
 
@@ -235,8 +223,7 @@ def test_an_absent_name_stays_absent_unless_it_is_filled_in() -> None:
 )
 def test_text_that_an_input_cannot_carry_is_not_altered_by_being_shown(text: str) -> None:
     values = {**VALUES, "reply": text, "note": text, "tags": [text]}
-    made = schema_form.fields(SCHEMA, values)
-    assert schema_form.parse(SCHEMA, values, as_posted(made)).arguments is values
+    assert build(SCHEMA, values, posted=as_posted(build(SCHEMA, values))).value is values
 
 
 def test_a_field_says_when_an_edit_of_it_would_lose_characters() -> None:
@@ -256,35 +243,30 @@ json_values = st.recursive(
 @calm
 @given(st.dictionaries(st.sampled_from([*Refund.model_fields, "extra", "a/b~c"]), json_values))
 def test_a_form_that_nobody_touched_gives_back_the_very_arguments(values: dict[str, Any]) -> None:
-    made = schema_form.fields(SCHEMA, values, prefix="p")
-    result = schema_form.parse(SCHEMA, values, as_posted(made), prefix="p")
-    assert result.arguments is values
+    made = build(SCHEMA, values, prefix="p")
+    result = build(SCHEMA, values, posted=as_posted(made), prefix="p")
+    assert result.value is values
+    assert result.touched == {}
     assert result.errors == {}
 
 
 @calm
 @given(json_values)
 def test_arguments_without_a_schema_are_one_raw_field_that_gives_them_back(value: Any) -> None:
-    (made,) = schema_form.fields({}, value, prefix="p")
+    (made,) = build({}, value, prefix="p").fields
     assert made.kind == "json"
-    assert schema_form.parse({}, value, {"p": made.value}, prefix="p").arguments is value
-    assert schema_form.parse({}, ABSENT, {"p": made.value}, prefix="p").errors == {}
+    assert build({}, value, posted={"p": made.text}, prefix="p").value is value
+    assert build({}, MISSING, posted={"p": made.text}, prefix="p").errors == {}
 
 
-def test_a_schema_that_refers_to_itself_ends() -> None:
-    schema = {"$ref": "#/$defs/A", "$defs": {"A": {"$ref": "#/$defs/A"}}}
-    assert [each.kind for each in schema_form.fields(schema, {"a": 1})] == ["json"]
-    nested = {
-        "$ref": "#/$defs/A",
-        "$defs": {"A": {"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}}}},
-    }
-    deep: dict[str, Any] = {}
-    for _ in range(30):
-        deep = {"a": deep}
-    assert [each.pointer for each in schema_form.fields(nested, deep)] == ["/a/a/a"]
+@pytest.mark.parametrize(("text", "says"), [("[1", "Write JSON"), ('{"a": 1, "a": 2}', "twice"), ("[NaN]", "NaN")])
+def test_raw_json_is_read_as_strictly_as_any_other(text: str, says: str) -> None:
+    read = build({}, {"a": 1}, posted={"p": text}, prefix="p")
+    assert read.value == {"a": 1}
+    assert says in read.errors[""]
 
 
 def test_the_schema_of_a_place_keeps_the_definitions_it_needs() -> None:
-    part = schema_form.schema_at(SCHEMA, "/address")
-    assert [each.pointer for each in schema_form.fields(part, VALUES["address"])] == ["/city", "/code"]
-    assert schema_form.schema_at(SCHEMA, "/nowhere") == {}
+    part = schema_at(SCHEMA, "/address")
+    assert [each.pointer for each in build(part, VALUES["address"]).fields] == ["/city", "/code"]
+    assert schema_at(SCHEMA, "/nowhere") == {}

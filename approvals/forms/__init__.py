@@ -1,0 +1,27 @@
+"""Typed forms for JSON values, both ways. Pure.
+
+`build` walks a value, its JSON Schema and what was posted at once, and gives a tree of nodes: a `Field` is one
+input, a `Group` an object, `Rows` a list, `Entries` an object of free keys, a `Choice` a union or a nullable value.
+Every node holds what to show and the value that it now stands for; there is no second walk that reads.
+
+Names say where a value is: `args.refund/lines/2/amount`. The number is the item's place in the value as it was
+rendered and stays with it wherever it is moved, new items are `~new1`; so an item keeps what was typed into it, and
+a list's order is one more name, `args.refund!order/lines`. What was not posted stays as it is.
+
+Text that comes back as it was rendered gives back the very value that was rendered, byte for byte: an input cannot
+carry everything (a lone carriage return, U+0000), and a browser rewrites line breaks, so what was posted is compared
+with what a browser would have sent, and only then read.
+
+Whether values hold is not decided here: the agent's own validator is the truth. A schema is as little trusted as a
+value: patterns are never run, references never fetched, and depth, breadth and the number of inputs are bounded.
+"""
+
+from . import names, texts
+from .build import Form, all_nodes, build
+from .changing import applied
+from .nodes import EDITABLE, MISSING, Choice, Closed, Entries, Field, Group, Node, Row, Rows
+
+__all__ = [
+    "EDITABLE", "MISSING", "Choice", "Closed", "Entries", "Field", "Form", "Group", "Node", "Row", "Rows",
+    "all_nodes", "applied", "build", "names", "texts",
+]  # fmt: skip

@@ -1,0 +1,134 @@
+"""One of several shapes, or none: a union, and whatever may be null and has inputs of its own. Pure.
+
+The chosen branch's fields show; a name that two branches share keeps what was typed into it, for its input has the
+same name in both. What only the old branch had goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from approvals.schemas import Schema
+
+from . import groups, leaves, names, shapes
+from .nodes import MISSING, Choice, Node, Option, Place
+from .sent import Faults
+from .shapes import RAW, Shape
+
+if TYPE_CHECKING:
+    from .build import Builder
+
+NULL, VALUE, ODD = "none", "value", "json"
+
+
+def build(builder: Builder, part: Schema, what: Shape, value: Any, place: Place) -> Choice:
+    """The choice, and the node of what is chosen."""
+    branches = _branches(builder, part, what)
+    rendered = _branch_of(builder, branches, what, value)
+    options = _options(what, branches, rendered)
+    sent = builder.sent.text(place.path, names.BRANCH)
+    chosen = sent if sent in {option.value for option in options} else rendered
+    builder.faults = _relocated(builder, place, branches, chosen)
+    inner = _inner(builder, branches, chosen, rendered, value, place)
+    now = None if chosen == NULL else inner.value if inner is not None else value
+    common = builder.common(what, value, place, names.BRANCH)
+    return Choice(
+        **common,
+        value=value if chosen == rendered and (inner is None or not inner.changed) else now,
+        options=options,
+        chosen=chosen,
+        rendered=rendered,
+        inner=inner,
+        error="" if inner is not None else " ".join(builder.faults.within(place.pointer)),
+    )
+
+
+def _branches(builder: Builder, part: Schema, what: Shape) -> dict[str, tuple[str, Schema]]:
+    """Key -> (label, schema) of each branch; what may only be null or a value has one."""
+    if what.kind != "union":
+        return {VALUE: ("A value", part)}
+    labels = shapes.labels(what.branches, builder.root)
+    return {label.lower(): (label, each) for label, each in zip(labels, what.branches, strict=True)}
+
+
+def _branch_of(builder: Builder, branches: Mapping[str, tuple[str, Schema]], what: Shape, value: Any) -> str:
+    """The key of the branch that a value is of."""
+    if value is None and what.nullable:
+        return NULL
+    if value is MISSING:
+        return NULL if what.nullable else ""
+    if what.kind != "union":
+        return VALUE
+    found = [key for key, (_, part) in branches.items() if shapes.admits(part, value, builder.root)]
+    loose = [key for key, (_, part) in branches.items() if _is_of(builder, what, part, value)]
+    return (found or loose or [ODD])[0]
+
+
+def _is_of(builder: Builder, what: Shape, part: Schema, value: Any) -> bool:
+    """Whether a discriminator, or else the value's plain type, says that it is of this branch."""
+    inner = shapes.shape(part, builder.root)
+    tell = what.schema.get("discriminator", {}).get("propertyName")
+    if isinstance(value, dict) and isinstance(tell, str) and inner.kind == "object":
+        kinds = shapes.shape(inner.schema["properties"].get(tell, {}), builder.root).options
+        return value.get(tell) in kinds
+    return inner.kind in shapes.CONTAINERS - {"union"} and shapes.fits(inner, value)
+
+
+def _options(what: Shape, branches: Mapping[str, tuple[str, Schema]], rendered: str) -> list[Option]:
+    offered = [Option(value=NULL, label="None")] if what.nullable else []
+    offered += [Option(value=key, label=label) for key, (label, _) in branches.items()]
+    if rendered == "":
+        offered.insert(0, Option(value="", label="Choose…"))
+    return offered + ([Option(value=ODD, label="As it is, raw JSON")] if rendered == ODD else [])
+
+
+def _inner(
+    builder: Builder, branches: Mapping[str, tuple[str, Schema]], chosen: str, rendered: str, value: Any, place: Place
+) -> Node | None:
+    """The node of the chosen branch; the choice itself says what it is called and whether it may be left out."""
+    if chosen in (NULL, ""):
+        return None
+    spot = replace(place, label="", must=place.must or chosen != rendered)
+    if chosen == ODD:
+        return leaves.build(builder, RAW, value, spot)
+    part = branches[chosen][1]
+    what = replace(shapes.shape(part, builder.root), nullable=False)
+    if chosen == rendered:
+        held = builder.shape(part, value, spot)
+        return builder.plain(part, replace(held, nullable=False), value, spot)
+    if what.kind == "object":
+        return groups.build(builder, what, _shared(what, value), spot, switched=True)
+    keeps = value not in (MISSING, None) and shapes.fits(what, value)
+    node = builder.plain(part, what, value if keeps else MISSING, spot)
+    return replace(node, was=value)
+
+
+def _shared(what: Shape, value: Any) -> Any:
+    """What of an object the other branch has a name for, but for what tells the branches apart."""
+    if not isinstance(value, dict):
+        return MISSING
+    parts = what.schema["properties"]
+    return {name: each for name, each in value.items() if name in parts and "const" not in parts[name]}
+
+
+def _relocated(builder: Builder, place: Place, branches: Mapping[str, tuple[str, Schema]], chosen: str) -> Faults:
+    """The faults with the branch's own name taken out of their places.
+
+    A validator tries every branch and names each in its faults' places: those of branches that were not chosen go,
+    unless nothing is said of the chosen one.
+    """
+    if len(branches) < 2:
+        return builder.faults
+    inside = [at for at in builder.faults.messages if at.startswith(f"{place.pointer}/")]
+    steps = {at: at[len(place.pointer) + 1 :].partition("/") for at in inside}
+    tags = {key: shapes.tags(part, builder.root) for key, (_, part) in branches.items()}
+    of_chosen = {at for at, (step, _, _) in steps.items() if step in tags.get(chosen, set())}
+    of_others = {at for at, (step, _, _) in steps.items() if any(step in each for each in tags.values())} - of_chosen
+    instead = {at: place.pointer + (f"/{steps[at][2]}" if steps[at][2] else "") for at in of_chosen}
+    if of_chosen:
+        instead |= dict.fromkeys(of_others, "")
+    else:
+        instead |= dict.fromkeys(of_others, place.pointer)
+    return builder.faults.moved(place.pointer, instead) if instead else builder.faults

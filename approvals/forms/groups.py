@@ -1,0 +1,72 @@
+"""An object with named members. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from approvals.schemas import label_of
+
+from . import names, windows
+from .nodes import MISSING, Group, Node, Place
+from .shapes import Shape, items, members
+
+if TYPE_CHECKING:
+    from .build import Builder
+
+CURRENCY = re.compile("[A-Z]{3}")
+
+
+def build(builder: Builder, what: Shape, value: Any, place: Place, *, switched: bool = False) -> Group:
+    """The object's members as nodes; those that hold what is pinned come first.
+
+    `switched`: another branch of a union was chosen, so names that only the old one had go.
+    """
+    held: dict[str, Any] = value if isinstance(value, dict) else {}
+    parts = members(what) if "properties" in what.schema else {}
+    if not switched:
+        free = items(what)
+        parts |= {name: free for name in held if name not in parts}
+    order = sorted(parts, key=lambda name: not builder.holds_pinned(place.into(name).pointer))
+    window = windows.window(builder, place, len(order), [place.into(name) for name in order])
+    drawn = builder.draws(place)
+    needed = what.schema.get("required", ())
+    inner = []
+    for at, name in enumerate(order):
+        shown = drawn and window.first <= at + 1 <= window.last
+        spot = place.into(
+            name, label=label_of(parts[name], name), required=name in needed, must=False, shown=shown,
+            unit=_unit(held), was=None if switched and name not in held else place.into(name).was,
+        )  # fmt: skip
+        if shown or builder.sent.speaks_of(spot.path):
+            inner.append(builder.node(parts[name], held.get(name, MISSING), spot))
+    return Group(
+        **builder.common(what, value, place),
+        value=_value(value, inner, place, switched=switched),
+        members=[each for each in inner if each.place.shown],
+        rest=(rest := [each for each in inner if not each.place.shown]),
+        window=window,
+        carried=[pair for each in rest for pair in each.touched()] if drawn else (),
+        error=windows.own_error(builder, place, [each.pointer for each in inner]),
+    )
+
+
+def _unit(held: dict[str, Any]) -> str:
+    """The currency code that stands beside an amount as its sibling `currency`; "" where there is none."""
+    beside = held.get("currency")
+    return beside if isinstance(beside, str) and CURRENCY.fullmatch(beside) else ""
+
+
+def _value(value: Any, inner: list[Node], place: Place, *, switched: bool) -> Any:
+    """The object as it is now: the very one that was rendered where no member is another."""
+    if isinstance(value, dict) and not switched:
+        changed = {_token(each): each.value for each in inner if each.changed and not each.implied}
+        return {**value, **changed} if changed else value
+    said = [each for each in inner if each.value is not MISSING]
+    if place.must or switched or not all(each.implied for each in said):
+        return {_token(each): each.value for each in said}
+    return value
+
+
+def _token(node: Node) -> str:
+    return names.decoded(node.path.rpartition("/")[2])

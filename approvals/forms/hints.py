@@ -1,0 +1,56 @@
+"""The bounds of a value in words, from its schema. Pure: patterns are named, never run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .shapes import Shape, bounds
+
+LONGEST = 120  # characters of a pattern or a bound that are named
+
+
+def hints(what: Shape, *, size: int | None = None) -> list[str]:
+    """What its schema asks of a value, each as a few words. With `size`, of a text only what it is near to."""
+    schema = bounds(what.schema)
+    found = [*_numbers(schema), *_sizes(schema, what.kind, size)]
+    if size is None and what.kind == "text" and isinstance(what.schema.get("pattern"), str):
+        found.append(f"in the form {_short(what.schema['pattern'])}")
+    if schema.get("uniqueItems") is True:
+        found.append("each once")
+    kinds = {"duration": "such as PT1H30M", "uuid": "a UUID", "email": "an e-mail address", "uri": "an address"}
+    if what.kind in kinds:
+        found.append(kinds[what.kind])
+    return found
+
+
+def _numbers(schema: Mapping[str, Any]) -> list[str]:
+    words = {
+        "exclusiveMinimum": "more than", "minimum": "at least", "exclusiveMaximum": "less than", "maximum": "at most",
+        "multipleOf": "in steps of",
+    }  # fmt: skip
+    return [f"{said} {_short(schema[name])}" for name, said in words.items() if _is_number(schema.get(name))]
+
+
+def _sizes(schema: Mapping[str, Any], kind: str, size: int | None) -> list[str]:
+    low, high, unit = {
+        "list": ("minItems", "maxItems", "items"),
+        "map": ("minProperties", "maxProperties", "entries"),
+        "text": ("minLength", "maxLength", "characters"),
+    }.get(kind, ("", "", ""))
+    least, most = schema.get(low), schema.get(high)
+    found = [f"at least {_short(least)} {unit}"] if _is_number(least) and least else []
+    near = size is None or not _is_number(most) or size * 2 > float(most or 0)
+    return found + ([f"at most {_short(most)} {unit}"] if _is_number(most) and near else [])
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _short(value: Any) -> str:
+    try:
+        text = str(value)
+    except ValueError:  # past Python's limit for decimal digits
+        return "a number of very many digits"
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text):,} characters)"

@@ -1,0 +1,174 @@
+"""One input: a text, a number, a day, a value of a list, raw JSON. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from checkpoints.patch import same
+
+from . import moments, names, texts
+from .hints import hints
+from .nodes import MISSING, Field, Option, Place
+from .sent import carried, lines
+from .shapes import LISTED, Shape
+
+if TYPE_CHECKING:
+    from .build import Builder
+
+EMPTY = "This cannot be left empty."
+
+
+def build(builder: Builder, what: Shape, value: Any, place: Place) -> Field:
+    """The input of one place, with what was typed into it."""
+    if what.kind == "datetime":
+        return _moment(builder, what, value, place)
+    given = _given(what, value)
+    rendered = texts.written(what.kind, given)
+    sent = builder.sent.text(place.path)
+    changed = sent is not None and carried(sent) != carried(rendered)
+    new, fault = _typed(what, lines(str(sent)), value) if changed else (_untouched(what, value, place), "")
+    error = _error(builder, place, fault)
+    return Field(
+        **builder.common(what, value, place),
+        kind=_input(what, rendered),
+        value=new,
+        text=str(sent) if changed else rendered,
+        rendered=rendered,
+        choices=_choices(what, value, rendered),
+        suggestions=[texts.option(each) for each in what.options[:LISTED]] if len(what.options) > LISTED else (),
+        hints=_hints(what, None if place.was is None or error else len(rendered)),
+        fault=fault,
+        error=error,
+        exact=lines(rendered) == rendered and not texts.CONTROLS.search(rendered),
+        nullable=what.nullable,
+        implied=value is MISSING and "const" in what.schema,
+    )
+
+
+def _given(what: Shape, value: Any) -> Any:
+    """What an input starts from: the value, or for one that nobody wrote yet the default."""
+    if value is MISSING and "default" in what.schema and texts.shows(what.kind, what.schema["default"]):
+        return what.schema["default"]
+    return what.schema["default"] if value is MISSING and what.kind == "enum" and "default" in what.schema else value
+
+
+def _typed(what: Shape, text: str, value: Any) -> tuple[Any, str]:
+    """(the value that a changed text says, "") or (the old value, why it cannot be read)."""
+    try:
+        new = _read(what, text, value)
+    except ValueError as fault:
+        return value, str(fault)
+    if new is MISSING or (value is not MISSING and same(new, value)):
+        return value, ""
+    return new, ""
+
+
+def _untouched(what: Shape, value: Any, place: Place) -> Any:
+    """The value of an input that nobody typed into; an item of a list cannot be left out."""
+    if value is MISSING and "const" in what.schema:
+        return what.schema["const"]
+    if value is not MISSING or not place.must:
+        return value
+    given = _given(what, value)
+    if given is not MISSING:
+        return given
+    return "" if what.kind == "text" else None if what.nullable else MISSING
+
+
+def _read(what: Shape, text: str, value: Any) -> Any:
+    """The value that a changed text says. Raises ValueError with what to write instead."""
+    if what.kind == "secret":
+        return text if text else MISSING
+    if what.kind in texts.WORDS and what.kind not in texts.READERS:
+        return None if not text and what.nullable else text
+    if not text.strip():
+        return _empty(what, value)
+    if what.kind == "enum":
+        return _enum(what, text)
+    return texts.read(what.kind, text)
+
+
+def _empty(what: Shape, value: Any) -> Any:
+    if what.nullable:
+        return None
+    if value is MISSING:
+        return MISSING
+    raise ValueError(EMPTY)
+
+
+def _enum(what: Shape, text: str) -> Any:
+    for value in what.options:
+        if texts.option(value) == text:
+            return value
+    named = ", ".join(texts.option(value)[:80] for value in what.options[:20])
+    more = f" and {len(what.options) - 20:,} more" if len(what.options) > 20 else ""
+    raise ValueError(f"Choose one of {named}{more}.")
+
+
+def _input(what: Shape, text: str) -> str:
+    if what.kind not in ("text", "base64"):
+        return what.kind
+    return "long" if len(text) > texts.LONG or "\n" in text or "\r" in text else "text"
+
+
+def _choices(what: Shape, value: Any, rendered: str) -> tuple[Option, ...]:
+    if what.kind == "boolean":
+        offered = [Option(value="true", label="Yes"), Option(value="false", label="No")]
+    elif what.kind == "enum" and len(what.options) <= LISTED:
+        offered = [Option(value=texts.option(each), label=texts.option(each)) for each in what.options]
+        if value not in (MISSING, None) and rendered not in {choice.value for choice in offered}:
+            offered.insert(0, Option(value=rendered, label=rendered))
+    else:
+        return ()
+    if (what.nullable or value is MISSING) and "const" not in what.schema:
+        offered.insert(0, Option(value="", label="None" if what.nullable else "Choose…"))
+    return tuple(offered)
+
+
+def _hints(what: Shape, size: int | None) -> list[str]:
+    found = hints(what, size=size)
+    if len(what.options) > LISTED:
+        found.append(f"one of {len(what.options):,} values")
+    return found
+
+
+def _error(builder: Builder, place: Place, fault: str) -> str:
+    said = builder.faults.within(place.pointer)
+    return " ".join(said) if said else fault
+
+
+def _moment(builder: Builder, what: Shape, value: Any, place: Place) -> Field:
+    """A moment: its local time and its offset, each in an input of its own, so that neither shifts the other."""
+    split = moments.parts(value) if isinstance(value, str) else ("", "")
+    if split is None:
+        return build(builder, replace(what, kind="moment"), value, place)
+    local, zone = split
+    sent, sent_zone = builder.sent.text(place.path), builder.sent.text(place.path, names.ZONE)
+    now, zone_now = local if sent is None else sent.strip(), zone if sent_zone is None else sent_zone.strip()
+    same_time = moments.same_clock(now, local)
+    new, fault = value, ""
+    if not (same_time and zone_now == zone):
+        new, fault = _read_moment(what, local if same_time else now, zone_now, value)
+    return Field(
+        **builder.common(what, value, place),
+        kind="datetime",
+        value=new,
+        text=local if same_time else now,
+        rendered=local,
+        zone_name=builder.sent.name(place.path, names.ZONE),
+        zone=zone_now,
+        zone_rendered=zone,
+        hints=hints(what),
+        fault=fault,
+        error=_error(builder, place, fault),
+        nullable=what.nullable,
+    )
+
+
+def _read_moment(what: Shape, local: str, zone: str, value: Any) -> tuple[Any, str]:
+    try:
+        new = _empty(what, value) if not local else moments.joined(local, zone)
+    except ValueError as fault:
+        return value, str(fault)
+    return (value if new is MISSING else new), ""

@@ -1,0 +1,51 @@
+"""A list or a tuple. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from approvals.schemas import Schema, label_of, resolved
+
+from .leaves import EMPTY
+from .nodes import MISSING, Place, Rows
+from .rows import Items, ids_of
+from .shapes import Shape, items
+
+if TYPE_CHECKING:
+    from .build import Builder
+
+
+def build(builder: Builder, what: Shape, value: Any, place: Place) -> Rows:
+    """The list with its items in their present order; to a tuple nothing is added, and nothing in it moves."""
+    held: list[Any] = value if isinstance(value, list) else []
+    fixed: list[Schema] = what.schema["prefixItems"] if what.kind == "tuple" else []
+    old = [str(at) for at in range(len(held))]
+    ids = [str(at) for at in range(len(fixed))] if fixed else ids_of(builder, place, old)
+    part = items(what)
+    noun = label_of(resolved(part, builder.root), "item") if part else "Item"
+    found = Items(
+        builder=builder,
+        place=place,
+        old=old or ids if fixed else old,
+        kept=dict(zip(old, held, strict=True)) | (dict.fromkeys(ids, MISSING) if not held and fixed else {}),
+        ids=ids,
+        spots=[_spot(place, each, at, noun, known=each in old) for at, each in enumerate(ids)],
+        parts=fixed or [part] * len(ids),
+    )
+    empty = [(spot.pointer, EMPTY) for spot, each in zip(found.spots, found.values, strict=True) if each is MISSING]
+    untold = value is MISSING and (not ids or (bool(fixed) and found.same))
+    return Rows(
+        **found.common(what, value),
+        value=value if found.same or untold else [each for each in found.values if each is not MISSING],
+        grows=not fixed,
+        moves=not fixed and what.schema.get("uniqueItems") is not True,
+        noun=noun,
+        extra=() if untold else empty,
+    )
+
+
+def _spot(place: Place, each: str, at: int, noun: str, *, known: bool) -> Place:
+    was = f"{place.was}/{each}" if known and place.was is not None else None
+    return place.into(
+        each, path=f"{place.path}/{each}", pointer=f"{place.pointer}/{at}", label=f"{noun} {at + 1}", must=True, was=was
+    )

@@ -1,0 +1,78 @@
+"""An object of free keys. A key that is there keeps its name; a new entry has an input for its own. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from . import names
+from .leaves import EMPTY
+from .nodes import MISSING, Entries, Place
+from .rows import Items, ids_of
+from .shapes import Shape, items
+
+if TYPE_CHECKING:
+    from .build import Builder
+
+UNNAMED = "Name this entry."
+TWICE = "This name is there already."
+
+
+def build(builder: Builder, what: Shape, value: Any, place: Place) -> Entries:
+    """The object's entries, in the order of their keys as they were saved."""
+    held: dict[str, Any] = value if isinstance(value, dict) else {}
+    known = {names.encoded(key): key for key in held}
+    ids = ids_of(builder, place, list(known))
+    keys = {each: known[each] if each in known else _typed_key(builder, place, each) for each in ids}
+    found = Items(
+        builder=builder,
+        place=place,
+        old=list(known),
+        kept={each: held[key] for each, key in known.items()},
+        ids=ids,
+        spots=[_spot(place, each, keys[each], known=each in known) for each in ids],
+        parts=[items(what)] * len(ids),
+        keys=keys,
+    )
+    faults = list(_faults(found))
+    bad = {pointer for pointer, _ in faults}
+    said = [
+        (keys[each], entry)
+        for each, spot, entry in zip(ids, found.spots, found.values, strict=True)
+        if entry is not MISSING and not (names.is_new(each) and spot.pointer in bad)
+    ]
+    return Entries(
+        **_marked(found, found.common(what, value), dict(faults)),
+        value=value if found.same or (value is MISSING and not ids) else dict(said),
+        moves=False,
+        noun="Entry",
+        extra=faults,
+    )
+
+
+def _typed_key(builder: Builder, place: Place, each: str) -> str:
+    return builder.sent.text(f"{place.path}/{each}", names.KEY) or ""
+
+
+def _spot(place: Place, each: str, key: str, *, known: bool) -> Place:
+    if known:
+        return place.into(key, label=key, must=True)
+    return place.into(key or each, path=f"{place.path}/{each}", label=key or "New entry", must=True, was=None)
+
+
+def _faults(found: Items) -> Iterator[tuple[str, str]]:
+    taken = {key for each, key in found.keys.items() if not names.is_new(each)}
+    for each, spot, entry in zip(found.ids, found.spots, found.values, strict=True):
+        key = found.keys[each]
+        if names.is_new(each) and (not key or key in taken):
+            yield spot.pointer, TWICE if key else UNNAMED
+        elif entry is MISSING:
+            yield spot.pointer, EMPTY
+        taken.add(key)
+
+
+def _marked(found: Items, common: dict[str, Any], faults: dict[str, str]) -> dict[str, Any]:
+    """The rows with what is wrong with their keys."""
+    rows = [replace(row, key_fault=faults.get(row.node.pointer, "")) if row.key_name else row for row in common["rows"]]
+    return {**common, "rows": rows}

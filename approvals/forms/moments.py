@@ -1,0 +1,104 @@
+"""Days and times as a browser's inputs take them, without a shift: a moment is a local time and its offset. Pure.
+
+An input of a browser empties itself for what it cannot say (a zone, microseconds, a week), so such a value is
+edited as text. What comes back is compared as a time, since browsers leave out seconds that are zero.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+
+OFFSET = re.compile(r"[Zz]|[+-]\d{2}:?\d{2}|")
+_MOMENT = re.compile(r"(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2})(:\d{2})?([Zz]|[+-]\d{2}:?\d{2})?")
+_CLOCK = re.compile(r"\d{2}:\d{2}(:\d{2})?")
+
+
+def is_date(text: str) -> bool:
+    """Whether a date input can show it."""
+    try:
+        return dt.date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
+
+
+def is_clock(text: str) -> bool:
+    """Whether a time input can show it: to the second, without a zone."""
+    try:
+        dt.time.fromisoformat(text)
+    except ValueError:
+        return False
+    return bool(_CLOCK.fullmatch(text)) and text.isascii()
+
+
+def parts(text: str) -> tuple[str, str] | None:
+    """(local time, offset) of a moment that a browser's input can show; None for any other."""
+    found = _MOMENT.fullmatch(text)
+    if found is None or not text.isascii():
+        return None
+    try:
+        dt.datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return f"{found[1]}T{found[2]}{found[3] or ''}", found[4] or ""
+
+
+def same_clock(one: str, other: str) -> bool:
+    """Whether two texts say one time of day, or one local time."""
+    if one == other:
+        return True
+    try:
+        return _local(one) == _local(other)
+    except ValueError:
+        return False
+
+
+def joined(local: str, offset: str) -> str:
+    """A moment from its two inputs. Raises ValueError with what to write instead."""
+    offset = offset.strip()
+    try:
+        dt.datetime.fromisoformat(local)
+    except ValueError:
+        raise ValueError("Write a time as 2026-03-31T14:00.") from None
+    if not OFFSET.fullmatch(offset) or not offset.isascii():
+        raise ValueError("Write the zone as an offset such as +02:00, as Z, or leave it empty.")
+    whole = (local if _has_seconds(local) else f"{local}:00") + offset
+    try:
+        dt.datetime.fromisoformat(whole)
+    except ValueError:
+        raise ValueError("Write a time as 2026-03-31T14:00, and its zone as +02:00.") from None
+    return whole
+
+
+def date(text: str) -> str:
+    """A day. Raises ValueError."""
+    try:
+        return dt.date.fromisoformat(text).isoformat()
+    except ValueError:
+        raise ValueError("Write a date as 2026-03-31.") from None
+
+
+def clock(text: str) -> str:
+    """A time of day. Raises ValueError."""
+    try:
+        dt.time.fromisoformat(text)
+    except ValueError:
+        raise ValueError("Write a time of day as 14:00.") from None
+    return f"{text}:00" if re.fullmatch(r"\d{2}:\d{2}", text) else text
+
+
+def moment(text: str) -> str:
+    """A day and time in one text. Raises ValueError."""
+    try:
+        dt.datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError("Write a time as 2026-03-31T14:00:00+00:00.") from None
+    return text
+
+
+def _has_seconds(local: str) -> bool:
+    return local.count(":") > 1
+
+
+def _local(text: str) -> dt.datetime | dt.time:
+    return dt.datetime.fromisoformat(text) if "T" in text else dt.time.fromisoformat(text)

@@ -1,0 +1,71 @@
+"""The names of inputs: a prefix, then where the value is. Pure.
+
+A path is a JSON Pointer in which whatever HTML or a browser would alter (controls, what cannot be seen) is
+percent-encoded. Marks stand between the prefix and the path: `args.refund!order/lines`. No action's id holds a `!`
+or a `/`, and no escaped token begins with `~n`, so none of these can be taken for another.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from urllib.parse import quote, unquote
+
+from checkpoints import values
+
+NEW = "~new"  # begins the id of an item that the reader added
+ORDER, BRANCH, KEY, ZONE, PAGE, OPEN, FILE = "!order", "!branch", "!key", "!zone", "!page", "!open", "!file"
+_MARKED = re.compile(r"(?P<prefix>[^/!]*)(?P<mark>![a-z]+)?(?P<path>(/.*)?)", re.DOTALL)
+
+
+def encoded(token: str) -> str:
+    """One name of an object, or one index, as a path's token."""
+    return "".join(quote(char, safe="") if _altered(char) else char for char in values.pointer(token)[1:])
+
+
+def decoded(token: str) -> str:
+    """The name that a path's token stands for."""
+    return unquote(token).replace("~1", "/").replace("~0", "~")
+
+
+def split(name: str) -> tuple[str, str, str]:
+    """(prefix, mark, path) of an input's name."""
+    found = _MARKED.fullmatch(name)
+    return (found["prefix"], found["mark"] or "", found["path"]) if found else (name, "", "")
+
+
+def within(path: str, other: str) -> bool:
+    """Whether `other` is `path`, or lies in it."""
+    return other == path or other.startswith(path + "/")
+
+
+def order_of(ids: list[str]) -> str:
+    """Ids as an order's text: `/0/2/~new1`."""
+    return "".join("/" + each for each in ids)
+
+
+def ids_of(order: str) -> list[str]:
+    """The ids of an order's text, each once."""
+    return list(dict.fromkeys(order.split("/")[1:]))
+
+
+def drawn(posted: Mapping[str, str], prefix: str) -> dict[str, str]:
+    """The marks that say what is drawn and change no value: pages, and what was opened."""
+    return {name: text for name, text in posted.items() if name.startswith((prefix + PAGE, prefix + OPEN))}
+
+
+def fresh(ids: list[str]) -> str:
+    """An id that none of these is."""
+    taken = [int(each.removeprefix(NEW)) for each in ids if is_new(each)]
+    return f"{NEW}{max(taken, default=0) + 1}"
+
+
+def is_new(token: str) -> bool:
+    """Whether this is the id of an item that the reader added."""
+    number = token.removeprefix(NEW)
+    return token.startswith(NEW) and number.isascii() and number.isdigit() and len(number) < 7
+
+
+def _altered(char: str) -> bool:
+    return char == "%" or (not " " < char <= "~" and unicodedata.category(char)[0] in "CZM")

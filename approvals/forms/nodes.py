@@ -1,0 +1,310 @@
+"""What a form is made of. Every node knows what to show and the value that it stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2s
+from typing import Any
+
+from . import names
+
+EDITABLE = 60_000  # characters
+MISSING: Any = object()  # the value of a place that an object does not have
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where a node stands."""
+
+    path: str = ""  # among the names of the form: an item keeps its number wherever it is moved
+    pointer: str = ""  # in the value as it is typed
+    was: str | None = ""  # in the value as it was rendered; None for what is new
+    label: str = "Value"
+    required: bool = True
+    must: bool = True  # it cannot be left out: the whole, an item of a list, the branch that was chosen
+    depth: int = 0
+    shown: bool = True
+    unit: str = ""  # the currency beside an amount
+
+    def into(self, token: str, **changes: Any) -> Place:
+        """A place further in, at the name or number `token`."""
+        step = names.encoded(token)
+        was = None if self.was is None else f"{self.was}/{pointer_token(token)}"
+        given: dict[str, Any] = {
+            "path": f"{self.path}/{step}",
+            "pointer": f"{self.pointer}/{pointer_token(token)}",
+            "was": was,
+            "depth": self.depth + 1,
+            "shown": self.shown,
+        }
+        return Place(**{**given, **changes})
+
+
+def pointer_token(token: str) -> str:
+    """A name or number as a token of a JSON Pointer (RFC 6901)."""
+    return token.replace("~", "~0").replace("/", "~1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """One value to choose. `value` is what the form posts."""
+
+    value: str
+    label: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """What all kinds share. `value` is MISSING where the object that holds it has no such name."""
+
+    place: Place
+    name: str  # of the input
+    value: Any
+    was: Any = MISSING  # the value as it was rendered
+    pinned: bool = False
+    error: str = ""
+    help: str = ""
+    hints: Sequence[str] = ()
+    implied: bool = False  # nobody typed it: it follows from the schema
+    kind = ""
+
+    @property
+    def label(self) -> str:
+        return self.place.label
+
+    @property
+    def required(self) -> bool:
+        return self.place.required
+
+    @property
+    def pointer(self) -> str:
+        return self.place.pointer
+
+    @property
+    def path(self) -> str:
+        return self.place.path
+
+    @property
+    def id(self) -> str:
+        """For the page: names hold characters that an id may not."""
+        plain = "".join(char if char.isalnum() and char.isascii() else "-" for char in self.name)
+        return f"f-{plain[:60]}-{blake2s(self.name.encode(), digest_size=3).hexdigest()}"
+
+    @property
+    def changed(self) -> bool:
+        return self.value is not self.was
+
+    @property
+    def children(self) -> Sequence[Node]:
+        return ()
+
+    @property
+    def wide(self) -> bool:
+        return True
+
+    def fields(self) -> Iterator[Field]:
+        """Every input in it, in order."""
+        for child in self.children:
+            yield from child.fields()
+
+    def touched(self) -> Iterator[tuple[str, str]]:
+        """The names and texts that say something else than was rendered."""
+        for child in self.children:
+            yield from child.touched()
+
+    def faults(self) -> Iterator[tuple[str, str]]:
+        """(pointer, message) for what could not be read."""
+        for child in self.children:
+            yield from child.faults()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Field(Node):
+    """One input. `text` is what it shows, `rendered` what it showed before anybody typed."""
+
+    kind: str  # text, long, decimal, number, integer, enum, boolean, date, time, datetime, secret, file, json, ...
+    text: str = ""
+    rendered: str = ""
+    choices: Sequence[Option] = ()
+    suggestions: Sequence[str] = ()  # for a choice of too many values for a list
+    fault: str = ""  # why what was typed cannot be read
+    exact: bool = True  # False: the value holds characters that an edit of this field would lose
+    nullable: bool = False
+    zone_name: str = ""  # the input beside a moment that holds its offset
+    zone: str = ""
+    zone_rendered: str = ""
+
+    @property
+    def unit(self) -> str:
+        return self.place.unit
+
+    @property
+    def edited(self) -> bool:
+        return self.text != self.rendered or self.zone != self.zone_rendered
+
+    @property
+    def fixed(self) -> bool:
+        """Whether there is nothing to choose: shown as it is, and not posted."""
+        return len(self.choices) == 1 and not self.error
+
+    @property
+    def too_long(self) -> bool:
+        """Whether it is only shown: an input would have to carry all of it back."""
+        return len(self.rendered) > EDITABLE
+
+    @property
+    def open(self) -> bool:
+        """Whether it can be typed into."""
+        return not (self.fixed or self.too_long)
+
+    @property
+    def wide(self) -> bool:
+        return self.kind in ("long", "json", "file") or self.too_long
+
+    def fields(self) -> Iterator[Field]:
+        yield self
+
+    def touched(self) -> Iterator[tuple[str, str]]:
+        if self.text != self.rendered:
+            yield self.name, self.text
+        if self.zone != self.zone_rendered:
+            yield self.zone_name, self.zone
+
+    def faults(self) -> Iterator[tuple[str, str]]:
+        if self.fault:
+            yield self.pointer, self.fault
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    """Which part of many rows is drawn. Numbers count from 1."""
+
+    name: str = ""  # of the mark that says which page it is
+    page: int = 1
+    pages: int = 1
+    first: int = 0
+    last: int = 0
+    total: int = 0
+
+    @property
+    def paged(self) -> bool:
+        return self.pages > 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group(Node):
+    """An object with named members."""
+
+    members: Sequence[Node] = ()
+    rest: Sequence[Node] = ()  # read, and not drawn: on another page
+    window: Window = Window()
+    carried: Sequence[tuple[str, str]] = ()  # what was typed on other pages
+    kind = "group"
+
+    @property
+    def children(self) -> Sequence[Node]:
+        return (*self.members, *self.rest)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Closed(Node):
+    """Something that is not drawn until somebody opens it; its value is as it was."""
+
+    summary: str = ""
+    kind = "closed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One item of a list, or one entry of an object of free keys."""
+
+    id: str
+    node: Node
+    number: int  # its place now, from 1
+    added: bool = False
+    moved: bool = False
+    first: bool = False
+    last: bool = False
+    key_name: str = ""  # the input for the key of a new entry
+    key: str = ""
+    key_fault: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is one input, which needs no line of its own."""
+        return isinstance(self.node, Field) and not self.node.wide
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows(Node):
+    """A list. `order` is what its mark posts, `rendered` what it posted before anybody moved anything."""
+
+    rows: Sequence[Row] = ()  # that are drawn
+    rest: Sequence[Row] = ()  # that are read, and not drawn
+    removed: Sequence[tuple[str, str]] = ()  # (name, summary) of items that were taken out
+    order_name: str = ""
+    order: str = ""
+    rendered: str = ""
+    window: Window = Window()
+    carried: Sequence[tuple[str, str]] = ()
+    grows: bool = True
+    moves: bool = True
+    noun: str = "item"
+    extra: Sequence[tuple[str, str]] = ()  # faults of its own, with their places
+    kind = "rows"
+
+    @property
+    def children(self) -> Sequence[Node]:
+        return [row.node for row in (*self.rows, *self.rest)]
+
+    @property
+    def edited(self) -> bool:
+        return self.order != self.rendered
+
+    def touched(self) -> Iterator[tuple[str, str]]:
+        if self.order != self.rendered:
+            yield self.order_name, self.order
+        for row in (*self.rows, *self.rest):
+            if row.key_name:
+                yield row.key_name, row.key
+        yield from super().touched()
+
+    def faults(self) -> Iterator[tuple[str, str]]:
+        yield from self.extra
+        yield from super().faults()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entries(Rows):
+    """An object of free keys."""
+
+    kind = "entries"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice(Node):
+    """One of several shapes, or none at all."""
+
+    options: Sequence[Option] = ()
+    chosen: str = ""
+    rendered: str = ""
+    inner: Node | None = None
+    kind = "choice"
+
+    @property
+    def children(self) -> Sequence[Node]:
+        return () if self.inner is None else (self.inner,)
+
+    @property
+    def edited(self) -> bool:
+        return self.chosen != self.rendered
+
+    def touched(self) -> Iterator[tuple[str, str]]:
+        if self.chosen != self.rendered:
+            yield self.name, self.chosen
+        yield from super().touched()

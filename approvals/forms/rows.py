@@ -1,0 +1,134 @@
+"""What lists and objects of free keys share: items that are added, removed and moved. Pure.
+
+An item is known by its id: its number (or key) in the value as it was rendered, wherever it is moved to; a new one
+is `~new1`. The order's mark holds the ids as they stand now, so what is removed is what it does not name.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from approvals.schemas import Schema
+
+from . import names, windows
+from .hints import hints
+from .nodes import MISSING, Place, Row, Window
+from .shapes import Shape
+from .summaries import summary
+
+if TYPE_CHECKING:
+    from .build import Builder
+
+
+@dataclass(frozen=True, kw_only=True)
+class Items:
+    """The items of one list or object: as they were (`old`, `kept`), and as they stand (`ids` and what goes along)."""
+
+    builder: Builder
+    place: Place
+    old: Sequence[str]
+    kept: dict[str, Any]  # id -> value as it was rendered
+    ids: Sequence[str]
+    spots: Sequence[Place]
+    parts: Sequence[Schema]
+    keys: dict[str, str] = field(default_factory=dict)  # id -> key, of an object
+
+    @cached_property
+    def window(self) -> Window:
+        return windows.window(self.builder, self.place, len(self.ids), self.spots)
+
+    @cached_property
+    def drawn(self) -> bool:
+        return self.builder.draws(self.place)
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """Those that are drawn, are new, or were typed into."""
+        found = []
+        for at, (each, spot) in enumerate(zip(self.ids, self.spots, strict=True)):
+            shown = self.drawn and self.window.first <= at + 1 <= self.window.last
+            if shown or names.is_new(each) or self.builder.sent.speaks_of(spot.path):
+                found.append(self._row(at, each, Place(**{**vars(spot), "shown": shown})))
+        return found
+
+    def _row(self, at: int, each: str, spot: Place) -> Row:
+        node = self.builder.node(self.parts[at], self.kept.get(each, MISSING), spot)
+        named = bool(self.keys) and names.is_new(each)
+        return Row(
+            id=each, node=node, number=at + 1, added=names.is_new(each),
+            moved=not names.is_new(each) and each not in self.still, first=at == 0, last=at == len(self.ids) - 1,
+            key_name=self.builder.sent.name(spot.path, names.KEY) if named else "", key=self.keys.get(each, ""),
+        )  # fmt: skip
+
+    @cached_property
+    def still(self) -> set[str]:
+        """The ids that keep their order among each other: whatever is not one of them was moved."""
+        at = {each: number for number, each in enumerate(self.old)}
+        return set(_rising([(at[each], each) for each in self.ids if each in at]))
+
+    @cached_property
+    def values(self) -> list[Any]:
+        """The values as they stand; MISSING for one that still lacks its own."""
+        built = {row.id: row.node.value for row in self.rows}
+        return [built[each] if each in built else self.kept[each] for each in self.ids]
+
+    @cached_property
+    def same(self) -> bool:
+        return list(self.ids) == list(self.old) and not any(row.node.changed for row in self.rows)
+
+    def common(self, what: Shape, value: Any) -> dict[str, Any]:
+        """What both kinds of nodes are given."""
+        rest = [row for row in self.rows if not row.node.place.shown]
+        standing = set(self.ids)
+        name = self.builder.sent.name
+        return {
+            **self.builder.common(what, value, self.place),
+            "rows": [row for row in self.rows if row.node.place.shown],
+            "rest": rest,
+            "removed": [
+                (name(f"{self.place.path}/{each}"), summary(self.kept.get(each, MISSING)))
+                for each in self.old
+                if each not in standing
+            ],
+            "order_name": name(self.place.path, names.ORDER),
+            "order": names.order_of(list(self.ids)),
+            "rendered": names.order_of(list(self.old)),
+            "window": self.window,
+            "carried": [pair for row in rest for pair in _typed(row)] if self.drawn else (),
+            "hints": hints(what),
+            "error": windows.own_error(self.builder, self.place, [spot.pointer for spot in self.spots]),
+        }
+
+
+def ids_of(builder: Builder, place: Place, old: Sequence[str]) -> list[str]:
+    """The ids of the items as they stand: those of the order's mark that are there, or new."""
+    order = builder.sent.text(place.path, names.ORDER)
+    if order is None:
+        return list(old)
+    known = set(old)
+    return [each for each in names.ids_of(order) if each in known or names.is_new(each)]
+
+
+def _typed(row: Row) -> list[tuple[str, str]]:
+    return [*([(row.key_name, row.key)] if row.key_name else []), *row.node.touched()]
+
+
+def _rising(numbered: Sequence[tuple[int, str]]) -> list[str]:
+    """The ids of a longest run of rising numbers."""
+    tails: list[int] = []
+    at: list[int] = []  # position in `numbered` of the end of the best run of each length
+    before: dict[int, int] = {}
+    for index, (number, _) in enumerate(numbered):
+        length = bisect_left(tails, number)
+        tails[length : length + 1] = [number]
+        at[length : length + 1] = [index]
+        before[index] = at[length - 1] if length else -1
+    found, index = [], at[-1] if at else -1
+    while index >= 0:
+        found.append(numbered[index][1])
+        index = before[index]
+    return found

@@ -1,0 +1,76 @@
+"""What was posted under one prefix, and which places it speaks of. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from . import names
+
+
+def lines(text: str) -> str:
+    """The text with every line break as a line feed, as the rest of the world writes it."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def carried(text: str) -> str:
+    """What an input makes of a text: one kind of line break, no U+0000."""
+    return lines(text).replace("\0", "\ufffd")
+
+
+def ancestors(path: str) -> Iterable[str]:
+    """A path and every place that it lies in."""
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
+    yield ""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """The posted texts whose name begins with `prefix`; empty where nothing was posted yet."""
+
+    prefix: str
+    texts: Mapping[str, str] = field(default_factory=dict)
+    places: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, posted: Mapping[str, str], prefix: str) -> Sent:
+        """What of a posted form belongs to this prefix."""
+        mine = {name: text for name, text in posted.items() if names.split(name)[0] == prefix}
+        places = {place for name in mine for place in ancestors(names.split(name)[2])}
+        return cls(prefix, mine, frozenset(places))
+
+    def name(self, path: str, mark: str = "") -> str:
+        """The name of an input."""
+        return self.prefix + mark + path
+
+    def text(self, path: str, mark: str = "") -> str | None:
+        """What was posted there."""
+        return self.texts.get(self.name(path, mark))
+
+    def speaks_of(self, path: str) -> bool:
+        """Whether anything was posted at this place, or further in."""
+        return path in self.places
+
+
+class Faults:
+    """Messages by JSON Pointer, and which places they lie in."""
+
+    def __init__(self, messages: Mapping[str, str]) -> None:
+        self.messages = dict(messages)
+        self.places = {place for pointer in messages for place in ancestors(pointer)}
+
+    def within(self, pointer: str) -> list[str]:
+        """Every message at a place and further in."""
+        if pointer not in self.places:
+            return []
+        return [said for place, said in self.messages.items() if names.within(pointer, place)]
+
+    def moved(self, pointer: str, instead: Mapping[str, str]) -> Faults:
+        """The same, with other places for those at and in `pointer`; "" drops one."""
+        kept = {place: said for place, said in self.messages.items() if place not in instead}
+        for place, said in self.messages.items():
+            if instead.get(place):
+                kept[instead[place]] = " ".join(filter(None, [kept.get(instead[place]), said]))
+        return Faults(kept)

@@ -1,0 +1,204 @@
+"""Which kind of node suits one place of a schema, and whether a value fits it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from approvals.schemas import Schema, is_nullable, label_of, resolved
+from checkpoints.artifacts import MARK
+
+from . import texts
+
+FORMATS = {
+    "date": "date", "time": "time", "date-time": "datetime", "duration": "duration", "uuid": "uuid",
+    "email": "email", "uri": "uri", "password": "secret", "base64": "base64", "base64url": "base64",
+}  # fmt: skip
+CONTAINERS = frozenset({"object", "list", "tuple", "map", "union"})
+BRANCHES = 40  # of a union that can be chosen
+NESTED = 4  # unions in unions
+LISTED = 200  # values of an enum that are offered as a list
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """What one place of a schema wants."""
+
+    kind: str  # a Field's kind, or object, list, tuple, map, union
+    schema: Schema  # without references, null taken out
+    nullable: bool = False
+    options: tuple[Any, ...] = ()  # an enum's values
+    branches: tuple[Schema, ...] = ()  # a union's
+
+
+RAW = Shape(kind="json", schema={})
+
+
+def shape(part: Schema, root: Schema) -> Shape:
+    """How a value at this place is best asked for."""
+    schema = resolved(part, root)
+    nullable = is_nullable(part, root)
+    if "const" in schema:
+        return Shape(kind="enum", schema=schema, nullable=nullable, options=(schema["const"],))
+    if isinstance(schema.get("enum"), list):
+        options = tuple(value for value in schema["enum"] if value is not None)
+        return Shape(kind="enum", schema=schema, nullable=nullable or None in schema["enum"], options=options)
+    kind = _kind(schema)
+    if kind != "union":
+        return Shape(kind=kind, schema=schema, nullable=nullable)
+    branches, null = _branches(schema, root)
+    return Shape(kind=kind, schema=schema, nullable=nullable or null, branches=branches)
+
+
+def members(what: Shape) -> dict[str, Schema]:
+    """An object's declared members in the order of their declaration.
+
+    A card is stored with its keys sorted; the order of the declaration lives on in the list of required names.
+    """
+    needed = [str(name) for name in what.schema.get("required", ())]
+    declared = {member: at for at, member in enumerate(needed)}
+    found = {name: part for name, part in what.schema["properties"].items() if isinstance(part, Mapping)}
+    return dict(sorted(found.items(), key=lambda each: declared.get(each[0], len(needed))))
+
+
+def items(what: Shape) -> Schema:
+    """What each item of a list, or each value of an object of free keys, is."""
+    for name in ("items", "additionalProperties"):
+        if isinstance(what.schema.get(name), Mapping):
+            return dict(what.schema[name])
+    patterns = what.schema.get("patternProperties")
+    return dict(next(iter(patterns.values()))) if isinstance(patterns, Mapping) and patterns else {}
+
+
+def fits(what: Shape, value: Any) -> bool:
+    """Whether an input of this kind can show the value."""
+    if what.kind in ("object", "map"):
+        return isinstance(value, dict)
+    if what.kind == "list":
+        return isinstance(value, list)
+    if what.kind == "tuple":
+        return isinstance(value, list) and len(value) == len(what.schema["prefixItems"])
+    if what.kind == "enum":
+        return True
+    return texts.shows(what.kind, value)
+
+
+def admits(part: Schema, value: Any, root: Schema) -> bool:
+    """Whether a value could be one of this branch of a union: by its type, and for objects by their names."""
+    what = shape(part, root)
+    if value is None:
+        return what.nullable
+    if what.kind == "enum":
+        return any(type(value) is type(each) and value == each for each in what.options)
+    if what.kind == "union":
+        return any(admits(each, value, root) for each in what.branches)
+    if what.kind == "object" and isinstance(value, dict):
+        known = what.schema["properties"]
+        needed = [str(name) for name in what.schema.get("required", ())]
+        marks = {
+            name: shape(part, root) for name, part in known.items() if isinstance(part, Mapping) and "const" in part
+        }
+        told = all(name not in value or value[name] in each.options for name, each in marks.items())
+        return told and all(name in value for name in needed) and all(name in known for name in value)
+    return what.kind != "json" and fits(what, value)
+
+
+def tags(part: Schema, root: Schema) -> set[str]:
+    """What a fault's place may name the branch by: its title, its type, or the value that tells it apart."""
+    what = shape(part, root)
+    schema = what.schema
+    found = {str(schema.get(name)) for name in ("title", "type") if schema.get(name)}
+    found |= {str(each["const"]) for each in schema.get("properties", {}).values() if "const" in each}
+    short = {"integer": "int", "string": "str", "number": "float", "boolean": "bool", "array": "list", "object": "dict"}
+    found |= {short[each] for each in list(found) if each in short}
+    if "$ref" in part:
+        found.add(str(part["$ref"]).rpartition("/")[2])
+    return found
+
+
+def labels(branches: Sequence[Schema], root: Schema) -> list[str]:
+    """A name for each branch, each its own."""
+    found = [_label(part, root) for part in branches]
+    return [each if found.count(each) == 1 else f"{each} {at}" for at, each in enumerate(found, 1)]
+
+
+def _label(part: Schema, root: Schema) -> str:
+    what = shape(part, root)
+    words = {"object": "object", "map": "object", "tuple": "list", "long": "text", "json": "raw JSON"}
+    if isinstance(what.schema.get("title"), str):
+        return label_of(what.schema, "")
+    if what.kind == "enum":
+        return " or ".join(texts.option(each) for each in what.options[:3])
+    return words.get(what.kind, what.kind)
+
+
+def _kind(schema: Schema) -> str:
+    if is_decimal(schema):
+        return "decimal"
+    if isinstance(schema.get("anyOf"), list) or isinstance(schema.get("oneOf"), list):
+        return "union"
+    kind, properties = schema.get("type"), schema.get("properties")
+    if isinstance(kind, list):
+        return "union"
+    if kind == "string":
+        return _text_kind(schema)
+    if kind == "object" and isinstance(properties, Mapping):
+        return "file" if MARK in properties else "object"
+    if kind == "object":
+        return "map" if items(Shape(kind="map", schema=schema)) else "json"
+    if kind == "array":
+        if isinstance(schema.get("prefixItems"), list):
+            return "tuple"
+        return "list" if schema.get("items") and isinstance(schema["items"], Mapping) else "json"
+    return str(kind) if kind in ("integer", "number", "boolean") else "json"
+
+
+def _text_kind(schema: Schema) -> str:
+    if schema.get("writeOnly") is True:
+        return "secret"
+    if schema.get("contentEncoding") in ("base64", "base64url"):
+        return "base64"
+    return FORMATS.get(str(schema.get("format")), "text")
+
+
+def _branches(schema: Schema, root: Schema, depth: int = 0) -> tuple[tuple[Schema, ...], bool]:
+    """(the branches of a union, and of the unions that are its branches; whether one of them is null)."""
+    if isinstance(schema.get("type"), list):
+        return tuple({**schema, "type": each} for each in schema["type"] if each != "null"), "null" in schema["type"]
+    found: list[Schema] = []
+    null = False
+    for each in (schema.get("anyOf") or schema.get("oneOf") or [])[:BRANCHES]:
+        inner = resolved(each, root)
+        null = null or is_nullable(each, root)
+        if "const" not in inner and "enum" not in inner and _kind(inner) == "union":
+            more, other = _branches(inner, root, depth + 1) if depth < NESTED else ((), False)
+            found, null = [*found, *more], null or other
+        elif inner.get("type") != "null":
+            found.append(each)
+    return tuple(found[:BRANCHES]), null
+
+
+def is_decimal(schema: Schema) -> bool:
+    """A Decimal as pydantic writes it: a text with a number's pattern, or a number beside such a text."""
+    if schema.get("type") == "string":
+        return schema.get("format") == "decimal" or _is_number_pattern(schema.get("pattern"))
+    branches = schema.get("anyOf")
+    if not isinstance(branches, list) or len(branches) != 2:
+        return False
+    text = next((branch for branch in branches if branch.get("type") == "string"), None)
+    if text is None or not any(branch.get("type") == "number" for branch in branches):
+        return False
+    return text.get("format") in (None, "decimal") and ("pattern" not in text or _is_number_pattern(text["pattern"]))
+
+
+def bounds(schema: Schema) -> Schema:
+    """The part of a number's schema that holds its bounds: a decimal's stand beside its text."""
+    branches = schema.get("anyOf")
+    if isinstance(branches, list):
+        return next((each for each in branches if isinstance(each, Mapping) and each.get("type") == "number"), schema)
+    return schema
+
+
+def _is_number_pattern(pattern: Any) -> bool:
+    return isinstance(pattern, str) and "\\d" in pattern and "[+-]" in pattern

@@ -1,0 +1,39 @@
+"""A value in a few words, for the head of what is folded away. Pure; the words are the payload's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .nodes import MISSING
+
+LONGEST = 80
+
+
+def summary(value: Any) -> str:
+    """The first plain values of an object, the beginning of a text, or how many items a list has."""
+    if value is MISSING:
+        return "nothing yet"
+    if isinstance(value, dict):
+        plain = [
+            _words(each) for each in value.values() if not isinstance(each, (dict, list)) and each not in ("", None)
+        ]
+        return _cut(", ".join(plain[:3])) or _count(len(value), "field")
+    if isinstance(value, list):
+        return _count(len(value), "item")
+    return _cut(_words(value))
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, str):
+        return value[: LONGEST * 2]
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 300:
+        return "a very long number"
+    return {None: "none", True: "yes", False: "no"}[value] if value is None or isinstance(value, bool) else repr(value)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

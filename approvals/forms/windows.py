@@ -1,0 +1,37 @@
+"""Pages of what is too much for one page, and the errors that belong to no part of it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from . import names
+from .nodes import Place, Window
+
+if TYPE_CHECKING:
+    from .build import Builder
+
+SIZE = 40  # items, entries or members on one page
+
+
+def window(builder: Builder, place: Place, total: int, spots: Sequence[Place]) -> Window:
+    """The page that is drawn: the one asked for, unless the first fault is on another."""
+    name = builder.sent.name(place.path, names.PAGE)
+    pages = max(-(-total // SIZE), 1)
+    asked = builder.sent.text(place.path, names.PAGE) or ""
+    page = min(max(int(asked), 1), pages) if asked.isascii() and asked.isdigit() and len(asked) < 7 else 1
+    if builder.faults.within(place.pointer):
+        faulty = [at // SIZE + 1 for at, spot in enumerate(spots) if builder.faults.within(spot.pointer)]
+        page = page if page in faulty or not faulty else faulty[0]
+    first = (page - 1) * SIZE + 1
+    return Window(name=name, page=page, pages=pages, first=first, last=min(first + SIZE - 1, total), total=total)
+
+
+def own_error(builder: Builder, place: Place, inner: Sequence[str]) -> str:
+    """What is wrong with a container itself: whatever lies in none of its parts."""
+    found = builder.faults.messages.items()
+    if not builder.faults.within(place.pointer):
+        return ""
+    mine = [(at, said) for at, said in found if names.within(place.pointer, at)]
+    loose = [said for at, said in mine if not any(names.within(each, at) for each in inner)]
+    return " ".join(loose)

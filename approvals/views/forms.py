@@ -1,0 +1,64 @@
+"""A gate's form with a list changed, a branch chosen, a part opened: everything typed is kept, nothing is decided.
+
+One rendering for both: a button of the form posts all of it here and gets the gate's page back; with script, the
+same post asks for the one action's form alone, which takes the place of the old.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_POST
+
+from approvals import forms
+from approvals.forms import names
+from approvals.presentation import posted
+from approvals.presentation.gate import GatePage
+from approvals.presentation.posted import Posted
+
+from .access import gate_or_404, private, reader_of, verified
+from .decisions import proposal_of
+from .gates import show
+
+CHANGED = {
+    "title": "Nothing was sent yet.", "said": "What is asked changed meanwhile; what you typed is still there.",
+    "tone": "hold", "icon": "reply",
+}  # fmt: skip
+
+
+@require_POST
+@private
+@verified
+def create(request: HttpRequest, gate_id: int) -> HttpResponse:
+    """The changed form: one action's where script asks for it, else the whole page. 409 where the gate moved on."""
+    page = GatePage(gate=gate_or_404(request, gate_id), user=reader_of(request))
+    if page.open and page.why_not:
+        raise PermissionDenied
+    change = request.POST.get("change", "")
+    looked_at = proposal_of(page.gate, request)
+    sent = posted.read(forms.applied(request.POST.dict(), change), looked_at.card)
+    fill(page, sent)
+    if looked_at.number != page.proposal.number or not page.open:
+        page.typed = posted.carried_over(sent, page.card)
+        return show(request, page, status=409, refusal=CHANGED)
+    prefix = names.split(change)[0]
+    if request.headers.get("X-Fragment"):
+        for sheet in page.sheets:
+            if sheet.form and sheet.prefix == prefix:
+                return render(request, "approvals/action_form.html", {"page": page, "sheet": sheet})
+        for choice in page.answers:
+            if choice.form and choice.prefix == prefix:
+                return render(request, "approvals/answer_form.html", {"page": page, "choice": choice})
+    return show(request, page)
+
+
+def fill(page: GatePage, sent: Posted) -> None:
+    """What was typed and chosen, put into the page; what is missing yet is said when it is sent."""
+    page.typed = replace(sent.typed, errors=())
+    page.comment, page.then, page.back_to, page.answer = sent.comment, sent.then, sent.back_to, sent.answer
+    page.override, page.only_if = dict(sent.override), sent.only_if
+    edits = page.card.question is None and bool(sent.typed.arguments)
+    page.verdict = "edit" if edits and sent.chosen != "reject" else sent.chosen
