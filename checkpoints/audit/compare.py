@@ -11,8 +11,12 @@ from .problem import Problem
 
 # What people call a column.
 WORDS = {
-    "at": "time", "run_id": "run", "team_id": "team", "actor_name": "actor's name", "text_digest": "digest of its text"
-}  # fmt: skip
+    "at": "its time",
+    "run_id": "its run",
+    "team_id": "its team",
+    "actor_name": "its actor's name",
+    "text_digest": "the digest of its text",
+}
 
 
 class Sources(NamedTuple):
@@ -104,6 +108,6 @@ def _columns(mark: Mark, row: Row, kinds: Collection[str]) -> str:
     names = differing(mark, row)
     if not names:
         return "its content is not what was sealed"
-    said = [f"its {WORDS.get(name, name)}" for name in TAGGED if name in names]
+    said = [WORDS.get(name, f"its {name}") for name in TAGGED if name in names]
     listed = said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]}"
     return f"{listed} {'is' if len(said) == 1 else 'are'} not what was sealed"

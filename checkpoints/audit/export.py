@@ -11,7 +11,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.db.models import QuerySet
@@ -20,7 +20,7 @@ from checkpoints.cursor import Cursor, beyond, until
 from checkpoints.models import Event, EventText, Seal
 
 from . import leaves, merkle, reading
-from .leaves import Row
+from .leaves import Mark, Row
 from .lines import FORMAT, Told, to_json
 from .reading import Kept
 
@@ -132,7 +132,7 @@ def _covering(row: Row | None) -> Kept | None:
 def _from(first: int, last: int) -> Iterator[Kept]:
     """The seals from one to another."""
     at = first - 1
-    while found := reading.seals(at, last):
+    while found := reading.seals(at, last, events=PAGE):
         yield from found
         at = found[-1].fact.id
 
@@ -151,25 +151,26 @@ def _sealed(kept: Kept, rows: _Rows, asked: Asked, total: _Sum) -> Iterator[byte
 
 def _proven(kept: Kept, rows: list[Row]) -> list[Told]:
     """Events of one seal with their place in it, and their paths where some of its events are left out."""
-    sealed = places(kept)
-    index = {place: n for n, (place, _) in enumerate(sealed)}
-    if [row.place for row in rows] == [place for place, _ in sealed]:
-        return [Told(row, n) for n, row in enumerate(rows)]
-    tree = merkle.levels([leaf for _, leaf in sealed])
+    marks = marks_of(kept)
+    index = {mark.place: n for n, mark in enumerate(marks)}
+    kept_of = [marks[index[row.place]] if row.place in index else None for row in rows]
+    if kept_of == marks:
+        return [Told(row, n, mark=mark.leaf + mark.tags) for n, (row, mark) in enumerate(zip(rows, marks, strict=True))]
+    tree = merkle.levels([mark.leaf for mark in marks])
     told = []
-    for row in rows:
-        at = index.get(row.place)
-        told.append(Told(row, at, merkle.path(tree, at)) if at is not None else Told(row))
+    for row, mark in zip(rows, kept_of, strict=True):
+        at = index.get(row.place, 0)
+        told.append(Told(row, at, merkle.path(tree, at), mark.leaf + mark.tags) if mark else Told(row))
     return told
 
 
-def places(kept: Kept) -> list[tuple[tuple[int, int], bytes]]:
-    """The place and the leaf of each event of a seal: from its marks, or from the events where it has none."""
+def marks_of(kept: Kept) -> list[Mark]:
+    """The marks of a seal's events: those that are kept, or of the events as they are where none are."""
     if kept.marks:
-        return [(mark.place, mark.leaf) for mark in leaves.unpack(kept.marks)]
+        return list(leaves.unpack(kept.marks))
     before = reading.seal_before(kept.fact.id)
     rows = reading.events(reading.end_of(before.fact if before else None), kept.fact.last)
-    return [(row.place, leaves.leaf(row)) for row in rows]
+    return [Mark(row.xid, row.id, leaves.leaf(row), leaves.tags(row)) for row in rows]
 
 
 def _with_texts(told: list[Told], asked: Asked) -> list[Told]:
@@ -177,7 +178,7 @@ def _with_texts(told: list[Told], asked: Asked) -> list[Told]:
         return told
     wanted = [each.row.id for each in told if each.row.text_digest is not None]
     found = {text.pk: (bytes(text.salt), bytes(text.text)) for text in EventText.objects.filter(pk__in=wanted)}
-    return [Told(each.row, each.index, each.path, text=found.get(each.row.id)) for each in told]
+    return [replace(each, text=found.get(each.row.id)) for each in told]
 
 
 def _header(asked: Asked, before: Kept | None) -> dict[str, Any]:

@@ -16,7 +16,7 @@ _EARLIEST, _LATEST = -62_135_596_800_000_000, 253_402_300_799_999_999  # the yea
 class Told:
     """One event of an export. `index` is its place among its seal's events, None where it is in no seal.
 
-    `mark` is its leaf and its tags when it was exported; `path` leads from its leaf to the seal's root, and is empty
+    `mark` is its leaf and its tags as they are kept beside the seal; `path` leads from its leaf to the seal's root, and is empty
     where all events of the seal are in the export.
     """
 
@@ -44,7 +44,7 @@ def to_json(told: Told) -> dict[str, Any]:
         "data": readable(row.data),
         "text_digest": row.text_digest.hex() if row.text_digest is not None else None,
         "index": told.index,
-        "mark": (leaf(row) + tags(row)).hex(),
+        "mark": (told.mark or leaf(row) + tags(row)).hex(),
     }
     if told.path is not None:
         said["path"] = [sibling.hex() for sibling in told.path]

@@ -69,7 +69,7 @@ def row_of(event: Event) -> Row:
     )  # fmt: skip
 
 
-def seals(after: int, upto: int, *, events: int = 20_000) -> list[Kept]:
+def seals(after: int, upto: int, *, events: int) -> list[Kept]:
     """The next seals after one, up to and with another, that cover about so many events; at least one."""
     sizes = Seal.objects.filter(pk__gt=after, pk__lte=upto).order_by("pk").values_list("pk", "count")[:SEALS]
     wanted: list[int] = []

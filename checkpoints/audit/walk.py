@@ -22,6 +22,7 @@ from .reading import Kept
 
 _TEXTS = "SELECT event_id, salt, text FROM checkpoints_eventtext WHERE event_id = ANY($1)"
 _ERASED = "SELECT subject FROM checkpoints_event WHERE kind = 'text.erased' AND subject = ANY($1)"
+STEP = 20_000  # events
 SOURCES = Sources(reading.elsewhere, reading.kinds)
 
 
@@ -48,9 +49,9 @@ class Walk:
         """Whether every seal was checked."""
         return self.at >= self.upto
 
-    def step(self) -> list[Problem]:
-        """Check the next seals, some 20,000 events of them; what is wrong with these."""
-        found = reading.seals(self.at, self.upto)
+    def step(self, *, events: int = STEP) -> list[Problem]:
+        """Check the next seals, about so many events of them; what is wrong with these."""
+        found = reading.seals(self.at, self.upto, events=events)
         if not found:
             self.at = self.upto
             return []

@@ -1,0 +1,80 @@
+"""Events that are sealed, and the past rewritten by somebody with the owner's role, who puts it back."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import psycopg
+from django.db import transaction
+
+from checkpoints import ledger, sealer
+from checkpoints.actors import Actor
+from checkpoints.audit import database
+from checkpoints.audit.reading import kept
+from checkpoints.audit.seals import SealFact
+from checkpoints.models import Event, Seal
+
+TABLES = ("checkpoints_event", "checkpoints_seal", "checkpoints_eventtext")
+
+
+def say(text: str | None = None, *, team: int | None = None, subject: str = "", **data: object) -> Event:
+    """Record one event."""
+    subject = subject or f"test:{secrets.token_hex(8)}"
+    by = Actor("user:7", "Ann")
+    ledger.record("test.said", subject=subject, by=by, version=3, team_id=team, data={"n": 1, **data}, text=text)
+    return Event.objects.filter(subject=subject).latest("pk")
+
+
+def seal_all() -> Seal:
+    """Seal everything that settled; the newest seal."""
+    while sealer.seal_once() is not None:
+        pass
+    return Seal.objects.latest("pk")
+
+
+def three() -> tuple[Event, Event, Event, Seal]:
+    """Three events of one transaction and the seal that covers them, with others before and after it."""
+    say()
+    seal_all()
+    with transaction.atomic():
+        events = say(), say("a secret"), say()
+    seal = seal_all()
+    say()
+    seal_all()
+    return *events, seal
+
+
+def found() -> list[str]:
+    """What a verification of everything finds."""
+    return [str(problem) for problem in database.verify()]
+
+
+@contextmanager
+def forged(*statements: str) -> Iterator[None]:
+    """The past as these statements rewrite it; put back afterwards."""
+    with psycopg.connect(os.environ["DATABASE_OWNER_URL"], autocommit=True) as owner:
+        for table in TABLES:
+            owner.execute(f"CREATE TEMP TABLE kept_{table} AS TABLE {table}")
+        try:
+            for statement in statements:
+                owner.execute(statement)
+            yield
+        finally:
+            for table in TABLES:
+                owner.execute(f"TRUNCATE {table}")
+                owner.execute(f"INSERT INTO {table} TABLE kept_{table}")
+
+
+def remade(seal: Seal, *, key: bytes, **changed: object) -> str:
+    """The statement that gives a seal these columns and the digest that goes with them under a key."""
+    fact: SealFact = replace(kept(seal).fact, **changed)  # type: ignore[arg-type]
+    columns = {"merkle_root": fact.root, "digest": fact.expected(key)}
+    said = ", ".join(f"{name} = decode('{value.hex()}', 'hex')" for name, value in columns.items())
+    at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=fact.at)
+    marks = ", marks = NULL" if fact.marks is None else ""
+    return f"UPDATE checkpoints_seal SET {said}, at = '{at.isoformat()}'{marks} WHERE id = {seal.pk}"

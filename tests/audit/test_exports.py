@@ -1,0 +1,300 @@
+"""An export proves itself elsewhere: by its lines and the key alone. Whatever was done to it is found and named."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from approvals.audit import exporting
+from approvals.management.commands.audit import OPERATOR
+from checkpoints import ledger
+from checkpoints.actors import Actor
+from checkpoints.audit import database, proof
+from checkpoints.audit.export import END
+from checkpoints.audit.filters import Filters
+from checkpoints.ledger import Entry
+from checkpoints.models import Event, EventText
+from tests.harness.services import run
+from tests.harness.session import ROOT
+
+from .evidence import forged, say, seal_all, three
+
+KEY = b"seals of the tests"
+Lines = list[dict[str, Any]]
+
+
+def exported(*, texts: bool = False, **filters: str) -> list[bytes]:
+    """The lines of an export."""
+    asked = Filters.read(filters)
+    return list(exporting.prepare(asked, format="jsonl", texts=texts, by=OPERATOR).lines)
+
+
+def checked(lines: list[bytes], *, key: bytes = KEY, **more: Any) -> tuple[list[str], proof.Verdict]:
+    """What a verification of these lines finds."""
+    check = proof.Check(key, **more)
+    return [str(problem) for problem in check.lines(lines)], check.verdict
+
+
+def changed(lines: list[bytes], change: Callable[[Lines], Any], *, key: bytes = KEY) -> list[bytes]:
+    """The export with a change, and the end made anew as somebody would who has this key."""
+    said = [json.loads(line) for line in lines]
+    change(said)
+    body = [json.dumps(each, ensure_ascii=False, separators=(",", ":")).encode() + b"\n" for each in said[:-1]]
+    digest = hashlib.sha256(b"".join(body)).digest()
+    end = said[-1]["end"] | {
+        "sha256": digest.hex(),
+        "hmac": hmac.digest(key, END + digest, "sha256").hex() if key else None,
+    }
+    return [*body, json.dumps({"end": end}).encode() + b"\n"]
+
+
+def line_of(said: Lines, event: Event) -> dict[str, Any]:
+    return next(each for each in said if each.get("event") == event.pk)
+
+
+def test_what_was_exported_verifies_whole_and_filtered() -> None:
+    one, _, _, seal = three()
+    found, verdict = checked(exported())
+    assert found == []
+    assert verdict.events == verdict.sealed > 3
+    found, verdict = checked(exported(subject=one.subject))
+    assert found == []
+    assert (verdict.events, verdict.sealed, verdict.first, verdict.last) == (1, 1, seal.pk, seal.pk)
+    assert any("Filters were set" in note for note in verdict.notes)
+
+
+def test_each_line_holds_the_event_exactly_and_no_text_unless_it_was_asked_for() -> None:
+    _, spoken, _, seal = three()
+    (line,) = [json.loads(line) for line in exported(subject=spoken.subject) if b'"event"' in line]
+    assert (line["event"], line["kind"], line["actor"], line["data"]) == (spoken.pk, "test.said", "user:7", {"n": 1})
+    assert line["index"] == 1
+    assert seal.count == 3
+    assert "text" not in line
+    lines = exported(subject=spoken.subject, texts=True)
+    assert b'"words":"a secret"' in b"".join(lines)
+    assert checked(lines)[0] == []
+    found, _ = checked(changed(lines, lambda said: line_of(said, spoken)["text"].update(words="another")))
+    assert found == [f"event {spoken.pk}: the text of event {spoken.pk} is not what was written"]
+
+
+@pytest.mark.parametrize("filtered", [False, True])
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("actor", "user:8", "its actor is"),
+        ("kind", "gate.closed", "its kind is"),
+        ("data", {"n": 2}, "its data is"),
+        ("at", "2020-01-01T00:00:00+00:00", "its time is"),
+        ("team", 7, "its team is"),
+        ("text_digest", None, "the digest of its text is"),
+    ],
+)
+def test_an_event_altered_in_the_file_is_named_even_by_somebody_with_the_key(
+    filtered: bool, field: str, value: object, said: str
+) -> None:
+    _, event, _, _ = three()
+    lines = exported(subject=event.subject) if filtered else exported()
+    found, _ = checked(changed(lines, lambda all: line_of(all, event).update({field: value})))
+    assert [each for each in found if f"{said} not what was sealed" in each and f"event {event.pk}:" in each] == found
+
+
+def test_an_event_altered_with_its_mark_still_does_not_lead_to_the_root() -> None:
+    _, event, _, seal = three()
+    whole, one = exported(), exported(subject=event.subject)
+
+    def change(said: Lines) -> None:
+        from checkpoints.audit import leaves, lines
+
+        line = line_of(said, event)
+        line["actor"] = "user:8"
+        row = lines.from_json(line).row
+        line["mark"] = (leaves.leaf(row) + leaves.tags(row)).hex()
+
+    found, _ = checked(changed(whole, change))
+    assert found == [f"seal {seal.pk}: its events do not lead to its root: they are not what was sealed"]
+    found, _ = checked(changed(one, change))
+    assert found == [f"event {event.pk}: (test.said) is not what seal {seal.pk} covers at its place"]
+
+
+def test_an_event_removed_from_the_file_is_named_by_its_place() -> None:
+    one, event, _, seal = three()
+
+    def remove(said: Lines) -> None:
+        said.remove(line_of(said, event))
+        said[-1]["end"]["events"] -= 1
+
+    found, _ = checked(changed(exported(), remove))
+    assert found == [
+        f"seal {seal.pk}: the event that stood at place 1 after event {one.pk} was removed from the export"
+    ]
+
+
+def test_an_event_removed_from_a_filtered_export_is_found_by_its_digest() -> None:
+    three()
+    lines = exported(kind="test.said")
+    at = next(n for n, line in enumerate(lines) if b'"path"' in line or b'"event"' in line)
+    found, _ = checked(lines[:at] + lines[at + 1 :])
+    assert "the file: is not as it was exported: its lines do not match the digest at its end" in found
+    found, _ = checked(changed(lines, lambda said: said.pop(at), key=b"guessed"))
+    assert "the file: was not made with this key: another key made it, or somebody without one" in found
+
+
+def test_events_in_another_order_are_named() -> None:
+    one, event, _, _ = three()
+
+    def swap(said: Lines) -> None:
+        a, b = said.index(line_of(said, one)), said.index(line_of(said, event))
+        said[a], said[b] = said[b], said[a]
+
+    found, _ = checked(changed(exported(), swap))
+    assert any(f"event {one.pk}: (line" in each and "the order was changed" in each for each in found)
+
+
+def test_an_event_slipped_into_the_file_is_named() -> None:
+    _, event, last, seal = three()
+
+    def insert(said: Lines) -> None:
+        at = said.index(line_of(said, event))
+        said.insert(at, line_of(said, event) | {"event": event.pk, "xid": event.xid - 1, "index": None})
+        said[-1]["end"]["events"] += 1
+
+    found, _ = checked(changed(exported(since=event.at.isoformat()), insert))
+    assert any("was slipped in" in each and f"seal {seal.pk}" in each for each in found), found
+    assert last.pk
+
+
+def test_a_file_that_was_cut_is_found() -> None:
+    three()
+    lines = exported()
+    assert "the end: is missing: the file was cut off" in checked(lines[:-1])[0]
+    found, _ = checked([*lines[:-1], lines[-1][:20]])
+    assert f"line {len(lines)}: cannot be read: it was altered or cut" in found
+    assert f"line {len(lines) + 1}: stands after the end" in checked([*lines, lines[-2]])[0]
+
+
+def test_a_seal_that_was_altered_removed_or_swapped_is_named() -> None:
+    *_, seal = three()
+    lines = exported()
+
+    def line(said: Lines) -> dict[str, Any]:
+        return next(each for each in said if each.get("seal") == seal.pk)
+
+    found, _ = checked(changed(lines, lambda said: line(said).update(at="2020-01-01T00:00:00+00:00")))
+    assert found == [f"seal {seal.pk}: was made with another key, or its columns do not match its digest"]
+    found, _ = checked(changed(lines, lambda said: said.remove(line(said))))
+    assert any(each.startswith(f"seal {seal.pk + 1}: does not follow seal {seal.pk - 1}") for each in found)
+
+
+def test_without_the_key_it_says_what_could_not_be_checked_and_still_finds_an_altered_event() -> None:
+    _, event, _, _ = three()
+    found, verdict = checked(exported(), key=b"")
+    assert found == []
+    assert len([note for note in verdict.notes if "key" in note]) == 2
+    altered = changed(exported(), lambda said: line_of(said, event).update(actor="user:8"))
+    found, _ = checked(altered, key=b"")
+    assert found == [f"event {event.pk}: was altered: its actor is not what was sealed"]
+
+
+def test_with_another_key_every_seal_is_refused() -> None:
+    three()
+    found, _ = checked(exported(), key=b"another")
+    assert any("made with another key" in each for each in found)
+    assert any(each.startswith("the file: was not made with this key") for each in found)
+
+
+def test_seals_kept_elsewhere_show_an_export_of_seals_that_were_made_again() -> None:
+    *_, seal = three()
+    found, _ = checked(exported(), anchors={seal.pk: bytes(seal.digest)})
+    assert found == []
+    found, _ = checked(exported(), anchors={seal.pk: bytes(32)})
+    assert found == [f"seal {seal.pk}: is not the one that was exported then: it was made again"]
+
+
+def test_what_is_altered_in_the_database_is_named_in_its_export_too() -> None:
+    _, event, _, _ = three()
+    lines = exported()
+    with forged(f"UPDATE checkpoints_event SET actor = 'user:8' WHERE id = {event.pk}"):
+        found, _ = checked(exported())
+    assert any(each.startswith(f"event {event.pk}: ") for each in found), found
+    assert checked(lines)[0] == []
+
+
+@pytest.mark.parametrize(
+    "line", [b"", b"{}\n", b"[]\n", b'{"holdpoint":"audit export","format":99,"filters":{}}\n', b"\xff\n"]
+)
+def test_what_is_no_export_is_refused(line: bytes) -> None:
+    with pytest.raises(proof.NoExport):
+        list(proof.Check(KEY).lines([line]))
+
+
+def elsewhere(*arguments: str, home: Path, **variables: str) -> Any:
+    """The command as on another machine: no database, no Redis, nothing set."""
+    ours = ("HOLDPOINT_", "DATABASE_", "REDIS_", "DJANGO_", "HPTEST_")
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    said = [f"{name}={value}" for name, value in (clean | variables | {"HOLDPOINT_HOME": str(home)}).items()]
+    return run("env", "-i", *said, sys.executable, str(ROOT / "manage.py"), "audit", *arguments)
+
+
+def test_ten_thousand_events_are_exported_and_verified_elsewhere_by_the_command_alone(tmp_path: Path) -> None:
+    team = 700_000 + os.getpid()
+    by = Actor("user:7", "Ann")
+    ledger.append(
+        [Entry(kind="test.said", subject=f"test:{n}", by=by, team_id=team, data={"n": n}) for n in range(10_000)]
+    )
+    seal_all()
+    file = tmp_path / "audit.jsonl"
+    done = run(sys.executable, "manage.py", "audit", "export", "-o", str(file), "--team", str(team))
+    assert done.returncode == 0, done.stderr
+    assert "10,000 events exported" in done.stderr
+    done = elsewhere("verify", str(file), home=tmp_path, HOLDPOINT_SEAL_KEY=KEY.decode())
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "10,000 events are as they were written" in done.stdout
+    lines = file.read_bytes().splitlines(keepends=True)
+    at = len(lines) // 2
+    event = json.loads(lines[at])["event"]
+    lines[at] = lines[at].replace(b'"actor":"user:7"', b'"actor":"user:8"')
+    file.write_bytes(b"".join(lines))
+    done = elsewhere("verify", str(file), "--json", home=tmp_path)
+    assert done.returncode == 1
+    said = json.loads(done.stdout)
+    subjects = [each["subject"] for each in said["findings"]]
+    assert f"event {event}" in subjects
+    assert not said["ok"]
+    file.write_bytes(b"not an export\n")
+    assert elsewhere("verify", str(file), home=tmp_path).returncode == 2
+    assert elsewhere("verify", str(tmp_path / "none"), home=tmp_path).returncode == 2
+
+
+def test_an_export_is_in_the_audit_before_it_leaves() -> None:
+    event = say()
+    export = exporting.prepare(Filters(subject=event.subject), format="csv", texts=False, by=Actor("user:9", "Bob"))
+    told = Event.objects.filter(kind="audit.exported").latest("pk")
+    assert (told.actor, told.actor_name) == ("user:9", "Bob")
+    data = json.loads(bytes(told.data))
+    assert data == data | {"format": "csv", "count": 1, "filters": {"subject": event.subject}, "texts": False}
+    assert export.count == 1
+    assert EventText.objects.filter(pk=told.pk).count() == 0
+
+
+def test_the_database_is_verified_by_the_command_which_says_what_is_wrong_and_how_much() -> None:
+    _, event, _, _ = three()
+    command = [sys.executable, "manage.py", "audit", "verify", "--json"]
+    done = run(*command)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(done.stdout)["ok"]
+    with forged(f"UPDATE checkpoints_event SET actor = 'user:8' WHERE id = {event.pk}"):
+        done = run(*command)
+        assert done.returncode == 1
+        assert json.loads(done.stdout)["findings"][0]["subject"] == f"event {event.pk}"
+        since = run(*command, "--since", str(database.begin().upto))
+    assert since.returncode == 0, since.stdout
+    assert run(*command, "--since", "last week").returncode == 2
+    assert run(*command, "--anchors", "/nowhere").returncode == 2

@@ -1,0 +1,251 @@
+"""Whatever somebody with the owner's role did to the audit is found, and the row that they did it to is named."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+
+import pytest
+
+from checkpoints.audit import database, heads, leaves, merkle
+from checkpoints.audit.reading import kept, row_of
+from checkpoints.audit.walk import Walk
+from checkpoints.models import EventText, Seal
+from tests.factories import make_run
+
+from .evidence import forged, found, remade, say, seal_all, three
+
+EVENT = "UPDATE checkpoints_event SET {change} WHERE id = {id}"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("actor = 'user:8'", "its actor is"),
+        ("actor = 'user:8', actor_name = 'Bob'", "its actor and its actor's name are"),
+        ("at = at + interval '1 microsecond'", "its time is"),
+        ("at = 'infinity'", "its time is"),
+        ("at = '4000-01-01 BC'", "its time is"),
+        ("kind = 'checkpoint.saved'", "its kind is"),
+        ("kind = 'gate.closed'", "its kind is"),
+        ("run_id = 5, team_id = 6", "its run and its team are"),
+        ("subject = 'gate:1', version = 4", "its subject and its version are"),
+        ("data = '{}'", "its data is"),
+        ("data = decode('ff', 'hex')", "its data is"),
+        ("text_digest = NULL", "the digest of its text is"),
+    ],
+)
+def test_an_altered_event_is_named_with_its_kind_and_what_differs(change: str, said: str) -> None:
+    _, event, _, _ = three()
+    with forged(EVENT.format(change=change, id=event.pk)):
+        named = [each for each in found() if "was altered" in each]
+    assert named == [f"event {event.pk}: (test.said) was altered: {said} not what was sealed"]
+    assert found() == []
+
+
+def test_a_removed_event_is_named_with_its_kind() -> None:
+    _, event, _, seal = three()
+    with forged(f"DELETE FROM checkpoints_event WHERE id = {event.pk}"):
+        assert found() == [f"event {event.pk}: (test.said) was removed from seal {seal.pk}"]
+
+
+def test_all_events_of_a_seal_removed_are_named_one_by_one() -> None:
+    *events, seal = three()
+    ids = [event.pk for event in events]
+    with forged(f"DELETE FROM checkpoints_event WHERE id IN ({ids[0]}, {ids[1]}, {ids[2]})"):
+        assert found() == [f"event {id}: (test.said) was removed from seal {seal.pk}" for id in ids]
+
+
+def test_an_event_slipped_into_a_sealed_range_is_named() -> None:
+    event, _, _, seal = three()
+    with forged(
+        "INSERT INTO checkpoints_event (id, xid, kind, subject, version, actor, actor_name, data) "
+        f"VALUES (-7, {event.xid}, 'gate.closed', 'gate:1', 0, 'user:7', 'Ann', '{{}}')"
+    ):
+        said = f"(gate.closed) was slipped in: it lies in the range of seal {seal.pk}, and in no seal"
+        assert found() == [f"event -7: {said}"]
+
+
+def test_an_event_copied_under_another_number_is_named_with_the_one_it_was() -> None:
+    event, _, _, _ = three()
+    columns = "xid, at, kind, run_id, team_id, subject, version, actor, actor_name, data, text_digest"
+    copy = f"INSERT INTO checkpoints_event (id, {columns}) SELECT -8, {columns} FROM checkpoints_event"
+    with forged(f"{copy} WHERE id = {event.pk}", f"DELETE FROM checkpoints_event WHERE id = {event.pk}"):
+        assert f"event -8: (test.said) is event {event.pk} under another number" in found()
+
+
+def test_two_events_that_changed_places_are_both_named() -> None:
+    one, _, other, _ = three()
+    swap = [f"UPDATE checkpoints_event SET id = {new} WHERE id = {old}" for old, new in
+            [(one.pk, -1), (other.pk, one.pk), (-1, other.pk)]]  # fmt: skip
+    with forged(*swap):
+        assert found() == [
+            f"event {one.pk}: was put in another's place: it holds what was sealed as event {other.pk}",
+            f"event {other.pk}: was put in another's place: it holds what was sealed as event {one.pk}",
+        ]
+
+
+def test_an_event_moved_to_another_transaction_is_named() -> None:
+    _, event, _, _ = three()
+    with forged(EVENT.format(change=f"xid = {event.xid} + 1000000", id=event.pk)):
+        said = f"was moved: it was written by transaction {event.xid}, and says {event.xid + 1000000}"
+        assert found() == [f"event {event.pk}: (test.said) {said}"]
+
+
+def test_a_cut_tail_is_named_by_what_was_exported() -> None:
+    three()
+    last = Seal.objects.latest("pk")
+    with forged(
+        f"DELETE FROM checkpoints_seal WHERE id = {last.pk}",
+        f"DELETE FROM checkpoints_event WHERE (xid, id) >= ({last.first_xid}, {last.first_id})",
+    ):
+        number = len(database.export_path().read_text().splitlines())
+        assert found() == [f"seal {last.pk}: was exported (line {number} of seals.jsonl) and is gone"]
+
+
+def test_a_seal_removed_from_the_middle_leaves_a_hole_that_the_next_one_names() -> None:
+    *_, seal = three()
+    with forged(f"DELETE FROM checkpoints_seal WHERE id = {seal.pk}"):
+        said = found()
+    assert any(each.startswith(f"seal {seal.pk + 1}: does not follow seal") for each in said)
+    assert any(each.startswith(f"seal {seal.pk}: was exported") for each in said)
+
+
+def test_a_seal_whose_columns_were_altered_is_named() -> None:
+    *_, seal = three()
+    with forged(f"UPDATE checkpoints_seal SET at = at + interval '1 hour' WHERE id = {seal.pk}"):
+        said = "was made with another key, or its columns do not match its digest"
+        assert f"seal {seal.pk}: {said}" in found()
+
+
+def test_a_seal_made_anew_by_somebody_who_has_the_key_is_named_by_what_was_exported() -> None:
+    *_, event, _ = three()
+    last = say()
+    seal = seal_all()
+    row = row_of(last)._replace(actor="user:8")
+    marks = leaves.pack([row])
+    change = remade(seal, key=database.key(), root=merkle.root([leaves.leaf(row)]), marks=_sha(marks))
+    with forged(
+        EVENT.format(change="actor = 'user:8'", id=last.pk),
+        change,
+        f"UPDATE checkpoints_seal SET marks = decode('{marks.hex()}', 'hex') WHERE id = {seal.pk}",
+    ):
+        (said,) = found()
+    assert said.startswith(f"seal {seal.pk}: is not the one that was exported")
+    assert event.pk != last.pk
+
+
+def test_a_seal_made_anew_without_the_key_is_named() -> None:
+    say()
+    seal = seal_all()
+    with forged(remade(seal, key=b"")):
+        said = "was made without the key: whoever can write the database can have written it"
+        assert f"seal {seal.pk}: {said}" in found()
+
+
+def test_what_is_kept_beside_a_seal_is_covered_by_it() -> None:
+    *_, seal = three()
+    other = leaves.pack([row_of(say())])
+    with forged(f"UPDATE checkpoints_seal SET marks = decode('{other.hex()}', 'hex') WHERE id = {seal.pk}"):
+        said = found()
+    assert f"seal {seal.pk}: its root and what is kept of its events beside it do not agree" in said
+    assert any("do not match its digest" in each for each in said)
+
+
+def test_a_seal_from_before_marks_were_kept_still_verifies_and_says_where_an_altered_event_is() -> None:
+    seal_all()
+    event = say()
+    seal = seal_all()
+    fact = kept(seal).fact
+    old = remade(seal, key=database.key(), marks=None)
+    digest = replace(fact, marks=None).expected(database.key())
+    path = database.export_path()
+    whole = path.read_text()
+    lines = whole.splitlines()
+    lines[-1] = json.dumps({"seal": seal.pk, "digest": digest.hex(), "count": 1, "heads": {}})
+    try:
+        path.write_text("\n".join(lines) + "\n")
+        with forged(old):
+            assert found() == []
+        with forged(old, EVENT.format(change="actor = 'user:8'", id=event.pk)):
+            said = f"an event between {event.pk} and {event.pk} is not what was sealed"
+            assert found() == [f"seal {seal.pk}: {said}"]
+    finally:
+        path.write_text(whole)
+
+
+def test_an_altered_line_of_the_exported_seals_is_named_and_the_seal_is_not_accused() -> None:
+    *_, seal = three()
+    path = database.export_path()
+    whole = path.read_text()
+    number = next(n for n, line in enumerate(whole.splitlines(), 1) if json.loads(line)["seal"] == seal.pk)
+    digest = bytes(seal.digest).hex()
+    try:
+        path.write_text(whole.replace(f'"digest": "{digest}"', f'"digest": "{"0" * 64}"'))
+        said = f"what it says of seal {seal.pk} was altered, or made with another key"
+        assert found() == [f"line {number} of seals.jsonl: {said}"]
+    finally:
+        path.write_text(whole)
+
+
+def test_a_text_that_was_replaced_is_named_and_so_is_one_that_there_never_was() -> None:
+    silent, spoken, _, _ = three()
+    with forged(
+        f"UPDATE checkpoints_eventtext SET text = 'another' WHERE event_id = {spoken.pk}",
+        f"INSERT INTO checkpoints_eventtext (event_id, salt, text) VALUES ({silent.pk}, 'x', 'y')",
+    ):
+        assert sorted(found()) == sorted(
+            f"event {id}: the text of event {id} is not what was written" for id in (silent.pk, spoken.pk)
+        )
+
+
+def test_texts_that_are_gone_are_counted_with_and_without_an_order() -> None:
+    _, spoken, _, _ = three()
+    before = finished()
+    EventText.objects.filter(pk=spoken.pk).delete()
+    after = finished()
+    assert (after.erased, after.lost) == (before.erased, before.lost + 1)
+
+
+def test_a_walk_that_is_put_down_and_taken_up_finds_the_same() -> None:
+    _, event, _, seal = three()
+    with forged(EVENT.format(change="actor = 'user:8'", id=event.pk), remade(seal, key=b"")):
+        whole = [str(problem) for problem in database.verify()]
+        walk, said = database.begin(), []
+        while not walk.done:
+            said += [str(problem) for problem in walk.step(events=2)]
+            walk = type(walk).from_json(json.loads(json.dumps(walk.to_json())), key=database.key())
+        said += [str(problem) for problem in (*walk.chain.digests(), *database.exported_seals())]
+    assert sorted(said) == sorted(whole)
+    assert len(whole) > 1
+
+
+def test_what_is_not_sealed_yet_is_told_and_is_no_fault() -> None:
+    seal_all()
+    assert database.tail().count == 0
+    say()
+    tail = database.tail()
+    assert (tail.count, tail.late) == (1, False)
+    assert found() == []
+
+
+def test_the_heads_of_a_seal_are_found_by_their_numbers() -> None:
+    run = make_run()
+    seal = seal_all()
+    (head,) = [head for head in heads.heads_of(kept(seal).fact) if head.run == run.pk]
+    assert head.seq == 1
+    assert heads.present([head]) == {head}
+    assert heads.present([head._replace(seq=2)]) == set()
+    assert heads.present([head._replace(seq=0)]) == {head._replace(seq=0)}
+
+
+def finished() -> Walk:
+    walk = database.begin()
+    while not walk.done:
+        walk.step()
+    return walk
+
+
+def _sha(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()
