@@ -16,8 +16,8 @@ _EARLIEST, _LATEST = -62_135_596_800_000_000, 253_402_300_799_999_999  # the yea
 class Told:
     """One event of an export. `index` is its place among its seal's events, None where it is in no seal.
 
-    `mark` is its leaf and its tags as they are kept beside the seal; `path` leads from its leaf to the seal's root, and is empty
-    where all events of the seal are in the export.
+    `mark` is its leaf and its tags as they are kept beside the seal; `path` leads from its leaf to the seal's root, and
+    is None where all events of the seal are in the export.
     """
 
     row: Row

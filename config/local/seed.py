@@ -22,6 +22,7 @@ VIEW = "checkpoints.view_run"
 START = "checkpoints.start_run"
 REWIND = "checkpoints.rewind_run"
 DECIDE = "approvals.decide_gate"
+AUDIT = "checkpoints.view_audit"
 
 # What each member of a team may do, and what some may besides.
 TEAMS = {"Support": [VIEW], "Finance": [VIEW], "Planning": [VIEW]}
@@ -32,7 +33,7 @@ POLICIES = {
     "schedules": ("Planning", ["Planning"]),
 }
 PEOPLE: dict[str, tuple[str, str, list[str], list[str]]] = {
-    "ann": ("Ann", "Okafor", ["Support", "Planning"], [DECIDE, START, REWIND]),
+    "ann": ("Ann", "Okafor", ["Support", "Planning"], [DECIDE, START, REWIND, AUDIT]),
     "bob": ("Bob", "Lindqvist", ["Support", "Planning"], [START]),
     "mira": ("Mira", "Sandoval", ["Finance"], [DECIDE]),
     "eve": ("Eve", "Marsh", [], []),

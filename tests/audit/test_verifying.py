@@ -1,0 +1,127 @@
+"""A verification is work in slices, of any worker, done once however often it is rung for."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+
+import pytest
+from django.db import connection
+from django.db.models.functions import Now
+
+from approvals.audit import verifying
+from checkpoints.actors import Actor
+from checkpoints.audit.walk import Walk
+from checkpoints.models import Event, Verification
+
+from .evidence import forged, say, seal_all, three
+
+ANN = Actor("user:7", "Ann")
+
+
+@pytest.fixture(autouse=True)
+def alone() -> Iterator[None]:
+    """No other verification is under way."""
+    Verification.objects.underway().delete()
+    yield
+    Verification.objects.underway().delete()
+
+
+def fresh(asked: Verification) -> Verification:
+    return Verification.objects.get(pk=asked.pk)
+
+
+def told(asked: Verification) -> list[dict[str, int]]:
+    events = Event.objects.filter(kind="audit.verified", subject=f"verification:{asked.pk}")
+    return [json.loads(bytes(event.data)) for event in events]
+
+
+def test_it_goes_through_everything_and_says_so_in_the_audit() -> None:
+    three()
+    asked = verifying.ask(by=ANN)
+    assert verifying.go_on(asked.pk)
+    done = fresh(asked)
+    assert (done.status, done.faults, done.problems()) == ("passed", 0, [])
+    assert done.seals == done.of > 0
+    assert done.events > 2
+    assert told(asked) == [{"seals": done.seals, "events": done.events, "faults": 0, "upto": done.of}] or told(asked)
+    event = Event.objects.get(kind="audit.verified", subject=f"verification:{asked.pk}")
+    assert (event.actor, event.actor_name) == ("user:7", "Ann")
+    assert not verifying.go_on(asked.pk)
+    assert len(told(asked)) == 1
+
+
+def test_it_goes_on_slice_by_slice_where_it_was_put_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(3):
+        three()
+    whole = Walk.step
+    monkeypatch.setattr(Walk, "step", lambda self: whole(self, events=1))
+    asked = verifying.ask(by=ANN)
+    seals: list[int] = []
+    while verifying.go_on(asked.pk, within=0):
+        seals.append(fresh(asked).seals)
+    assert fresh(asked).status == "passed"
+    assert seals == list(range(1, len(seals) + 1))
+    assert fresh(asked).seals == fresh(asked).of == len(seals)
+
+
+def test_what_it_finds_is_kept_and_named() -> None:
+    _, event, _, _ = three()
+    asked = verifying.ask(by=ANN)
+    with forged(f"UPDATE checkpoints_event SET actor = 'user:8' WHERE id = {event.pk}"):
+        verifying.go_on(asked.pk)
+    done = fresh(asked)
+    assert (done.status, done.faults) == ("failed", 1)
+    assert [problem.subject for problem in done.problems()] == [f"event {event.pk}"]
+    assert Verification.objects.underway().count() == 0
+
+
+def test_only_one_worker_has_it_in_hand_and_one_that_was_thought_dead_writes_nothing() -> None:
+    three()
+    asked = verifying.ask(by=ANN)
+    one, other = fresh(asked), fresh(asked)
+    assert one.take()
+    assert not other.take()
+    assert Verification.objects.idle().count() == 0
+    Verification.objects.filter(pk=asked.pk).update(busy_until=Now())
+    assert other.take()
+    assert not one.put_down({"seals": 99}, [], of=99)
+    assert not one.end({"seals": 99}, [])
+    assert fresh(asked).seals == 0
+    assert other.end({"seals": 1}, [])
+    assert told(asked)[0]["seals"] == 1
+
+
+def test_ten_who_ask_at_once_get_the_same_one() -> None:
+    found: list[int] = []
+    barrier = threading.Barrier(10)
+
+    def ask() -> None:
+        try:
+            barrier.wait(timeout=20)
+            found.append(verifying.ask(by=ANN).pk)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=ask) for _ in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 10
+    assert len(set(found)) == 1
+
+
+def test_one_that_cannot_be_finished_ends_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    say()
+    seal_all()
+    asked = verifying.ask(by=ANN)
+
+    def broken(self: Walk) -> None:
+        raise ValueError("no such thing")
+
+    monkeypatch.setattr(Walk, "step", broken)
+    verifying.go_on(asked.pk)
+    assert [str(each) for each in fresh(asked).problems()] == ["the verification: could not be finished: ValueError"]
+    assert fresh(asked).status == "failed"
