@@ -12,7 +12,7 @@ from approvals.cards import Action, Card
 from approvals.models import Gate
 from approvals.opening import open_gate
 from checkpoints import claims, crash, store
-from checkpoints.errors import Fenced
+from checkpoints.errors import Fenced, NoSuchCheckpoint
 from checkpoints.plans import StepSpec
 
 from . import allowances, observing, standing, steps
@@ -123,8 +123,11 @@ def _reopened(slice: Slice, spec: StepSpec, card: Card) -> dict[str, Any] | None
 def changes_since(slice: Slice, gate: Gate, effect: str) -> list[binding.Row]:
     """Rows: what of that which `gate` approved for `effect` is different now."""
     approved = gate.outcome.approved()
-    before = store.load_checkpoint(gate.checkpoint).state
-    rows = binding.differences(approved, approved_state=before, **world(slice, effect))
+    try:
+        before = store.load_checkpoint(gate.checkpoint).state
+        rows = binding.differences(approved, approved_state=before, **world(slice, effect))
+    except NoSuchCheckpoint:  # removed by retention: nothing is left to compare with
+        rows = []
     state, told = slice.snapshot.state, {row["pointer"] for row in rows}
     for name, was in allowances.changed_by_hand(slice, slice.plan.step(effect), gate.outcome).items():
         now = {name: state[name]} if name in state else {}

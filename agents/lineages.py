@@ -61,7 +61,7 @@ class Lineage:
     def writes(self) -> dict[UUID, Writes]:
         """What every execution wrote, read at once when the first is asked for; empty where one cannot be read."""
         with suppress(NotVerified, NoSuchCheckpoint):
-            return dict(records.writes_of([each.id for each in self.records]))
+            return dict(records.writes_of([each.id for each in self.records if not each.removed]))
         return {}
 
     def _written(self, id: UUID) -> Writes:
@@ -204,7 +204,7 @@ class Lineage:
         """The field digests of the state at which a gate stood; None where that does not verify any more."""
         if gate.checkpoint not in self._loaded:
             self._loaded[gate.checkpoint] = None
-            with suppress(NotVerified):
+            with suppress(NotVerified, NoSuchCheckpoint):
                 self._loaded[gate.checkpoint] = store.load_checkpoint(gate.checkpoint).fields
         return self._loaded[gate.checkpoint]
 
@@ -234,5 +234,8 @@ class Lineage:
         if saved is None:
             return None
         shown = {patches.tokens(action.pointer)[0] for action in outcome.proposal.card.actions if action.pointer}
-        after = store.load_checkpoint(saved.id).fields
+        try:
+            after = store.load_checkpoint(saved.id).fields
+        except NoSuchCheckpoint:  # removed by retention
+            return None
         return {name: after.get(name, ABSENT) for name in shown} | bound

@@ -10,7 +10,7 @@ from django.db import transaction
 from approvals.models import Gate, Outcome
 from checkpoints import crash, store
 from checkpoints.actors import SYSTEM, Actor
-from checkpoints.errors import ValueRefused
+from checkpoints.errors import NoSuchCheckpoint, ValueRefused
 from checkpoints.plans import StepSpec
 from checkpoints.store import Snapshot
 
@@ -119,7 +119,10 @@ def _send_back(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome, told:
 
 def _target(slice: Slice, checkpoint: UUID | None) -> Snapshot | None:
     """The checkpoint to which the head moves; None where there is none from which the run can go on."""
-    target = store.load_checkpoint(checkpoint) if checkpoint is not None else None
+    try:
+        target = store.load_checkpoint(checkpoint) if checkpoint is not None else None
+    except NoSuchCheckpoint:  # removed by retention
+        return None
     return target if target is not None and slice.takes(target) else None
 
 

@@ -24,6 +24,7 @@ from approvals.models import Outcome
 from checkpoints import crash, records, store
 from checkpoints.actors import Actor
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
+from checkpoints.models import Checkpoint
 from checkpoints.ops import apply
 from checkpoints.plans import StepSpec
 from checkpoints.values import canonical
@@ -105,6 +106,8 @@ def back_to(slice: Slice, spec: StepSpec, ring: int) -> Back | None:
     redone = slice.plan.redone(executed, [spec.feedback] if spec.feedback else [])
     if any(known[name].irreversible for name in redone):
         return None
+    if not Checkpoint.objects.filter(pk=places[first - 1].id).exists():
+        return None  # removed by retention
     return Back(places[first - 1].id, places[first].step)
 
 

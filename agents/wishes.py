@@ -15,6 +15,8 @@ from checkpoints.errors import NotVerified, ValueRefused
 from checkpoints.models import Checkpoint, Plan, Run
 from checkpoints.ops import DROP
 from checkpoints.patch import Op
+from checkpoints.retention import gaps
+from checkpoints.retention.errors import Removed
 from checkpoints.store import Snapshot
 
 from . import environment, fields, leaving, preflights, registry, upcasting
@@ -38,7 +40,8 @@ def target_of(run: Run, seq: int) -> Snapshot:
     """The saved state of one of the run's checkpoints. Raises RewindRefused."""
     found = Checkpoint.objects.filter(run=run, seq=seq).values_list("id", flat=True).first()
     if found is None:
-        raise RewindRefused(f"R-{run.pk} has no checkpoint {seq}.")
+        gap = gaps.over(run.pk, seq)
+        raise RewindRefused(str(Removed(gap, seq)) if gap else f"R-{run.pk} has no checkpoint {seq}.")
     try:
         return store.load_checkpoint(found)
     except NotVerified as error:

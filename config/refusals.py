@@ -1,4 +1,4 @@
-"""The page for a request that Django itself refuses before any view sees it."""
+"""The pages for a request that Django itself refuses before any view sees it, and for what is not there."""
 
 from __future__ import annotations
 
@@ -7,8 +7,16 @@ from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from agents.views.access import Gone
+
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Say that a form was over its limit, which one, and what to do; else only that the request made no sense."""
     limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE if isinstance(exception, RequestDataTooBig) else None
     return render(request, "400.html", {"limit": limit}, status=413 if limit else 400)
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Say that there is nothing; of what was there and is gone, what became of it."""
+    gone = str(exception) if isinstance(exception, Gone) else ""
+    return render(request, "404.html", {"gone": gone}, status=410 if gone else 404)

@@ -10,6 +10,7 @@ from config import health
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
 
 handler400 = "config.refusals.bad_request"
+handler404 = "config.refusals.not_found"
 
 urlpatterns = [
     path("healthz", health.healthz, name="healthz"),

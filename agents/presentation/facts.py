@@ -6,7 +6,7 @@ is marked below; the templates show it as untrusted text and nothing here interp
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 
@@ -158,6 +158,22 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
+class Pruned:
+    """Checkpoints that retention removed: their numbers, between which times, under which policies."""
+
+    first: int
+    last: int
+    since: datetime
+    upto: datetime
+    policies: tuple[str, ...]
+    by: str = ""
+
+    def joined(self, last: int, at: datetime, policy: str) -> Pruned:
+        """The same with the stretch that lies right behind it."""
+        return replace(self, last=last, upto=at, policies=tuple(dict.fromkeys([*self.policies, policy])))
+
+
+@dataclass(frozen=True, slots=True)
 class Story:
     """All of it, or a window of it: `saved` ascends by seq, `path` holds the ids from the root to the head."""
 
@@ -170,6 +186,7 @@ class Story:
     failures: tuple[Failed, ...] = ()
     effects: tuple[Done, ...] = ()
     forks: tuple[Forked, ...] = ()
+    pruned: tuple[Pruned, ...] = ()
     newest: bool = True  # the window reaches up to the newest checkpoint
 
     def landed(self) -> dict[tuple[str, str], Saved]:

@@ -46,6 +46,7 @@ UNDONE = Mark("undone", "undone", "undo", "undone")
 REFUSED = Mark("refused", "rejected", "x", "refused")
 REPAIR = Mark("repair", "repair", "tool", "repair")
 UPCAST = Mark("ran", "repair", "right", "brought up")
+GONE = Mark("gone", "cancelled", "x", "removed")
 FORK = Mark("fork", "ahead", "fork", "fork")
 HELD = Mark("held", "held", "hold", "held for")
 SETTLING = Mark("run", "running", "undo", "settling its effects")
@@ -67,13 +68,14 @@ OUTCOMES = {
     "withdrawn": WITHDRAWN,
 }
 
-RADIUS = {"fork": 4.5, "ahead": 5.0} | dict.fromkeys(
+RADIUS = {"fork": 4.5, "ahead": 5.0, "gone": 4.0} | dict.fromkeys(
     ("rewind", "edit", "rejected", "failed", "undone", "refused", "repair"), 6.5
 )
 
 # What the legend says about a shape, in the order in which it says it.
 LEGEND = {
     "ran": "ran",
+    "gone": "removed by retention",
     "reused": "reused",
     "undone": "undone",
     "run": "running",

@@ -12,12 +12,12 @@ from datetime import datetime
 
 from . import marks
 from .asked import ending_of, gate_remarks, how_long
-from .facts import Asked, Failed, Forked, Saved, Story
+from .facts import Asked, Failed, Forked, Pruned, Saved, Story
 from .fates import Fate
 from .lanes import Slice
 from .marks import Mark
 from .remarks import Remark
-from .words import duration
+from .words import counted, duration
 
 
 @dataclass(slots=True)
@@ -85,6 +85,20 @@ def of_checkpoint(saved: Saved, around: Around) -> Row:
     # Where nothing ran, the note is the runtime's and no agent's.
     notes = [Remark(word) if saved.kind == "reused" else Remark(quote=word) for word in saved.words]
     row.remarks = [remark for remark in [*row.remarks, *notes] if remark]
+    return row
+
+
+def of_gap(gap: Pruned) -> Row:
+    """The row of checkpoints that are gone: how many, since when, and under which policy."""
+    count = gap.last - gap.first + 1
+    numbers = f"{gap.first} to {gap.last}" if count > 1 else str(gap.first)
+    row = Row(f"gap-{gap.first}", counted(count, "checkpoint"), marks.GONE, at=gap.upto)
+    days = f"on {gap.upto:%-d %B %Y}"
+    if gap.since.date() != gap.upto.date():
+        days = f"between {gap.since:%-d %B %Y} and {gap.upto:%-d %B %Y}"
+    named = " and ".join(gap.policies[:3]) + (" and others" if len(gap.policies) > 3 else "")
+    policies = "policy" if len(gap.policies) == 1 else "policies"
+    row.remarks.append(Remark(f"{numbers}, removed {days} under the retention {policies} {named}"))
     return row
 
 

@@ -90,6 +90,7 @@ class _Teller:
         self.fates = _landed(story)
         self.failures: dict[tuple[str, str], list[Failed]] = defaultdict(list)
         self.refusals: dict[int, list[Failed]] = defaultdict(list)
+        self.gap: Row | None = None  # the newest above: what stands on a checkpoint that is gone follows it
         self.forks: dict[str, list[Forked]] = defaultdict(list)
         for gate in story.gates:
             self.gates[gate.base].append(gate)
@@ -113,7 +114,12 @@ class _Teller:
     def pairs(self) -> Iterator[tuple[Row, Node]]:
         """Each row with what the layout needs to know of it."""
         before, tip = "", ""  # the checkpoint saved before this one, and the last row of its branch
+        gaps = list(self.story.pruned)
         for saved in self.story.saved:
+            while gaps and gaps[0].first < saved.seq:
+                self.gap = rows.of_gap(gaps.pop(0))
+                yield self.gap, Node(self.gap.key, tip, "main")
+                before = tip = ""
             left = tip if before and (saved.parent != before or tip.startswith("refused-")) else ""
             yield self._checkpoint(saved, left)
             before = tip = saved.id
@@ -134,7 +140,8 @@ class _Teller:
         on_path = saved.id in self.story.path
         if not on_path:
             row.left, row.mark = True, marks.beside(row.mark)
-        return row, Node(saved.id, saved.parent, "main" if on_path else "rejected", left)
+        parent = saved.parent if saved.parent in self.by_id or self.gap is None else self.gap.key
+        return row, Node(saved.id, parent, "main" if on_path else "rejected", left)
 
     def _refused(self, saved: Saved) -> Iterator[tuple[Row, Node]]:
         """The outputs that validators refused while `saved` was the newest checkpoint."""

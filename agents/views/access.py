@@ -13,6 +13,12 @@ from django.views.decorators.cache import never_cache
 from checkpoints.models import Run
 
 P = ParamSpec("P")
+
+
+class Gone(Http404):
+    """What is asked for was there; the message says what became of it. Answered with 410."""
+
+
 View = Callable[Concatenate[HttpRequest, P], HttpResponse]
 
 

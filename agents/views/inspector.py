@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,10 +14,13 @@ from agents.presentation import differences
 from agents.presentation.words import size
 from checkpoints import patch, store
 from checkpoints.digests import brief
-from checkpoints.errors import NotVerified
+from checkpoints.errors import NoSuchCheckpoint, NotVerified
 from checkpoints.models import Checkpoint, Run
+from checkpoints.retention import gaps
+from checkpoints.retention.errors import Removed
 
 from . import orders
+from .access import Gone
 from .posted import Order
 from .sheets import Picked, address
 
@@ -45,7 +49,8 @@ def with_parent_or_404(run: Run, seq: int) -> tuple[Checkpoint, Checkpoint | Non
     found = list(both.defer("payload").select_related("plan"))
     checkpoint = next((each for each in found if (each.run_id, each.seq) == (run.pk, seq)), None)
     if checkpoint is None:
-        raise Http404("No such checkpoint")
+        gap = gaps.over(run.pk, seq)
+        raise Gone(str(Removed(gap, seq))) if gap else Http404("No such checkpoint")
     return checkpoint, next((each for each in found if each is not checkpoint), None)
 
 
@@ -89,11 +94,12 @@ def _contents(checkpoint: Checkpoint, against: Checkpoint | None, lineage: int) 
     shown = store.load_checkpoint(checkpoint.id, lineage=lineage)
     said: dict[str, Any] = {"size": size(shown.size)}
     if against is None:
-        written = set(shown.state)
-        if checkpoint.parent:
-            before = store.load_checkpoint(checkpoint.parent, lineage=lineage)
-            written = {name for name, digest in shown.fields.items() if before.fields.get(name) != digest}
-        notes = dict.fromkeys(written, "written here") if checkpoint.parent else {}
+        written, notes = set(shown.state), dict[str, str]()
+        with suppress(NoSuchCheckpoint):  # its parent was removed: what it wrote cannot be told from what was there
+            if checkpoint.parent:
+                before = store.load_checkpoint(checkpoint.parent, lineage=lineage)
+                written = {name for name, digest in shown.fields.items() if before.fields.get(name) != digest}
+                notes = dict.fromkeys(written, "written here")
         return said | {"state": shown.state, "notes": notes, "open": written if len(written) <= 3 else set()}
     before = store.load_checkpoint(against.id, lineage=lineage)
     either = shown.fields.keys() | before.fields.keys()

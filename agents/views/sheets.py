@@ -79,7 +79,7 @@ def timeline_context(scene: Scene, picked: Picked) -> dict[str, Any]:
         "selected": selected,
         "picked": picked,
         "live_query": picked.query(still=1) if picked.at or picked.before else picked.query(),
-        "earlier": Picked(before=scene.first_seq).query() if scene.first_seq > 1 else "",
+        "earlier": Picked(before=scene.first_seq).query() if scene.first_seq > 1 and not scene.first_left else "",
         "later": not scene.story.newest,
     }
 

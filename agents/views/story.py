@@ -25,6 +25,7 @@ from checkpoints.plans import PlanSpec, spec_of
 from checkpoints.values import decode
 
 from .performed import effects_of, execution_of
+from .removed import pruned_of
 
 KIN = 8  # other runs of a lineage that the head names
 WINDOW = 40  # checkpoints that one page of the timeline draws
@@ -48,6 +49,11 @@ class Scene:
     def gate(self) -> Asked | None:
         """The gate that holds the run."""
         return next((gate for gate in reversed(self.story.gates) if gate.status == Gate.Status.OPEN), None)
+
+    @property
+    def first_left(self) -> bool:
+        """Whether nothing older than the window is left of the run."""
+        return any(gap.first == 1 and gap.last == self.first_seq - 1 for gap in self.story.pruned)
 
     def remaining(self) -> list[Planned]:
         """The steps that follow the one under way, in the plan's order."""
@@ -74,6 +80,7 @@ def scene_of(run: Run, reader: User, *, before: int | None = None) -> Scene:
         failures=tuple(failures_of(run, window)),
         effects=tuple(effects_of(run, plan, path)),
         forks=tuple(forks_of(run, window, reader)) if lineage else (),
+        pruned=tuple(pruned_of(run, window)),
         newest=not window or window[-1].seq == run.seq,
     )
     may_move = may(reader, run.team_id, "checkpoints.rewind_run")

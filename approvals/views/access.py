@@ -13,7 +13,9 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import render
 
 from approvals.models import Gate
-from checkpoints.errors import NotVerified
+from checkpoints.errors import NoSuchCheckpoint, NotVerified
+from checkpoints.retention import gaps
+from checkpoints.retention.errors import Removed
 
 P = ParamSpec("P")
 View = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
@@ -42,8 +44,18 @@ def verified(view: View[P]) -> View[P]:
             named = request.resolver_match.kwargs if request.resolver_match else {}
             gate = gate_or_404(request, int(named.get("gate_id", 0)))
             return render(request, "approvals/unverified.html", {"gate": gate, "fault": str(fault)}, status=409)
+        except NoSuchCheckpoint:
+            named = request.resolver_match.kwargs if request.resolver_match else {}
+            gate = gate_or_404(request, int(named.get("gate_id", 0)))
+            return render(request, "approvals/removed.html", {"gate": gate, "why": _why_gone(gate)}, status=410)
 
     return guarded
+
+
+def _why_gone(gate: Gate) -> str:
+    """By which policy, and when, the state that a closed gate showed was removed."""
+    found = gaps.of(gate.checkpoint, [gate.run_id])
+    return str(Removed(found[0], found[1].seq)) if found else "Its checkpoint is not there any more."
 
 
 def reader_of(request: HttpRequest) -> User:

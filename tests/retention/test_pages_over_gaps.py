@@ -1,0 +1,114 @@
+"""What people and programs are told where checkpoints were removed: never an error, never as if nothing had been."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from agents import rewinds
+from agents.errors import RewindRefused
+from approvals.models import Gate
+from checkpoints.models import Checkpoint, Hold, Run
+from tests.factories import ann, bob, make_team
+from tests.run_pages.test_run_page import page_of, signed_in, text_of
+from tests.run_pages.walks import sent_back
+
+from .pruning import ended, keep, pruned, seqs
+
+
+@pytest.fixture
+def gone() -> tuple[Run, User]:
+    """A run of which the last ten of 101 checkpoints are left, and somebody of its team."""
+    run = of_a_team(ended(100))
+    keep(run, keep_last=10)
+    pruned()
+    return run, bob(run.team)
+
+
+def of_a_team(run: Run) -> Run:
+    """The run, in a team whose members may see it."""
+    Run.objects.filter(pk=run.pk).update(team=make_team())
+    run.refresh_from_db()
+    return run
+
+
+def test_the_timeline_draws_the_gap_in_words(gone: tuple[Run, User]) -> None:
+    run, reader = gone
+    html = page_of(run, reader)
+    text = text_of(html)
+    assert "91 checkpoints" in text
+    assert "1 to 91, removed on" in text
+    assert f"under the retention policy {run.plan.agent}" in text
+    assert "Earlier checkpoints" not in text, "there are none"
+    assert "1 branch" not in text, "what follows a gap was not rewound"
+
+
+def test_gaps_side_by_side_are_one_row(gone: tuple[Run, User]) -> None:
+    run, reader = gone
+    keep(run, keep_last=5)
+    pruned()
+    assert run.gaps.count() == 2
+    assert "96 checkpoints" in text_of(page_of(run, reader))
+
+
+def test_a_removed_checkpoint_answers_that_it_is_gone_and_why(gone: tuple[Run, User]) -> None:
+    run, reader = gone
+    client = signed_in(reader)
+    for address in (f"/runs/{run.pk}/checkpoints/40/", f"/runs/{run.pk}/?at=40"):
+        response = client.get(address)
+        assert response.status_code == 410
+        assert f"Checkpoint 40 of R-{run.pk} was removed" in text_of(response.content.decode())
+    assert client.get(f"/runs/{run.pk}/checkpoints/4000/").status_code == 404
+
+
+def test_the_first_that_is_left_is_shown_without_what_it_follows(gone: tuple[Run, User]) -> None:
+    run, reader = gone
+    text = text_of(page_of(run, reader, "?at=92"))
+    assert "Whole state" in text
+    assert "Difference to 91" not in text
+
+
+def test_the_api_says_by_which_policy_it_went(gone: tuple[Run, User]) -> None:
+    run, reader = gone
+    response = signed_in(reader).get(f"/api/runs/{run.pk}/checkpoints/40")
+    told = json.loads(response.content)
+    assert (response.status_code, told["status"]) == (410, 410)
+    assert f"under the retention policy {run.plan.agent} (version 1)" in told["detail"]
+
+
+def test_nobody_goes_back_to_what_is_gone(gone: tuple[Run, User]) -> None:
+    run, _ = gone
+    with pytest.raises(RewindRefused, match=r"Checkpoint 40 of .* was removed on .* under the retention policy"):
+        rewinds.rewind(run, to=40, by=ann(run.team))
+    assert seqs(run)[-1] == 101
+
+
+def test_two_that_are_left_are_compared_over_the_gap() -> None:
+    run = of_a_team(ended(100))
+    keep(run, keep_last=10, keep_decisions=True)
+    pruned()
+    reader = bob(run.team)
+    response = signed_in(reader).get(f"/runs/{run.pk}/comparisons/?a=1&b=95")
+    assert response.status_code == 200
+
+
+def test_a_closed_gate_whose_state_is_gone_says_so() -> None:
+    team = make_team()
+    reviewer = bob(team)
+    run = sent_back(team, by=reviewer).fresh()
+    Run.objects.filter(pk=run.pk).update(status="failed")
+    gate = Gate.objects.filter(run=run, status="decided").order_by("pk").first()
+    assert gate
+    keep(run, keep_last=1)
+    Hold.objects.filter(run=run).update(freed_at="2026-01-01T00:00Z")
+    pruned()
+    assert not Checkpoint.objects.filter(pk=gate.checkpoint).exists()
+    client: Client = signed_in(reviewer)
+    response = client.get(f"/gates/{gate.pk}/")
+    assert response.status_code == 410
+    assert "was removed on" in response.content.decode()
+    assert client.get(f"/api/gates/{gate.pk}").status_code == 200
+    assert client.get(f"/runs/{run.pk}/").status_code == 200
