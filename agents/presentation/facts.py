@@ -33,6 +33,7 @@ class Saved:
     why: str = ""  # their reason (untrusted)
     origin: str = ""  # the checkpoint of another run on which it stands: "3 of R-7"
     version: str = ""  # of the agent, where the run came to another one
+    name: str = ""  # that somebody gave it (untrusted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ class Row:
     left: bool = False
     held: bool = False
     head: bool = False
+    named: str = ""  # by a person (untrusted)
     remarks: list[Remark] = field(default_factory=list)
     failures: list[Failed] = field(default_factory=list)
     piece: Slice = field(default_factory=lambda: Slice(0, 0))
@@ -75,6 +76,7 @@ def of_checkpoint(saved: Saved, around: Around) -> Row:
     """The row of a checkpoint."""
     row = Row(saved.id, saved.step or saved.kind, marks.RAN, seq=saved.seq, link="checkpoint", target=saved.seq)
     row.at, row.took = saved.at, duration(saved.took) if saved.took else ""
+    row.named = saved.name
     tell = TOLD.get(saved.kind)
     if tell:
         tell(row, saved, around)

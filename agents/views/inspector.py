@@ -18,6 +18,7 @@ from checkpoints.errors import NoSuchCheckpoint, NotVerified
 from checkpoints.models import Checkpoint, Run
 from checkpoints.retention import gaps
 from checkpoints.retention.errors import Removed
+from checkpoints.retention.holds import names_of
 
 from . import orders
 from .access import Gone
@@ -77,6 +78,7 @@ def inspector_context(run: Run, picked: Picked, *, allowed: bool, order: Order |
         "against": against,
         "whole": reverse("checkpoint-value", args=[run.pk, checkpoint.seq]),
         "page": address(run, picked),
+        "name": names_of(run).get(checkpoint.id, ""),
         "compare_hint": f"{max(checkpoint.seq - 1, 1)} or {run.pk}.{max(checkpoint.seq - 1, 1)}",
     }
     try:

@@ -28,7 +28,8 @@ MOVES = {"run-cancellations", "run-rewinds", "run-edits", "run-forks", "run-sett
 MAY_MOVE = "checkpoints.rewind_run"
 FORMS = frozenset({"checkpoint-edit", "checkpoint-fork"})  # shown to those who may write
 AUDIT_ORDERS = {"audit-verifications", "audit-exports", "audit-erasures"}
-WRITES = frozenset({"decisions", "gate_forms", "gate_impacts", "run-impacts", *MOVES, *AUDIT_ORDERS})
+NAMES = {"checkpoint-names", "checkpoint-name-removals"}
+WRITES = frozenset({"decisions", "gate_forms", "gate_impacts", "run-impacts", *MOVES, *NAMES, *AUDIT_ORDERS})
 
 
 def patterns(found: list[Any], before: str = "") -> Iterator[tuple[str, URLPattern]]:
