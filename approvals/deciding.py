@@ -34,7 +34,7 @@ from .errors import (
     StaleGate,
     problem,
 )
-from .models import Decision, Gate, Outcome, Proposal
+from .models import Decision, Draft, Gate, Outcome, Proposal
 from .policy_rules import Tally, Vote, tally
 from .preflight import sources as preflights
 from .reading import read
@@ -104,6 +104,7 @@ def _take(gate_id: int, by: User, said: Said) -> Decision:
     else:
         standing, others = _supersede(gate, standing, following, by), []
     decision = _write(gate, standing, by, said, request, following)
+    Draft.objects.drop(gate, by=by)
     _close_when_due(gate, standing, [*others, decision], said)
     return decision
 

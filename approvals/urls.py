@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from .views import audit, audit_orders, decisions, forms, gates, impacts, inbox
+from .views import audit, audit_orders, conversation, decisions, drafts, forms, gates, impacts, inbox
 
 urlpatterns = [
     path("", inbox.page, name="inbox"),
@@ -15,6 +15,9 @@ urlpatterns = [
     path("gates/<int:gate_id>/values/", gates.value, name="gate_value"),
     path("gates/<int:gate_id>/impacts/", impacts.create, name="gate_impacts"),
     path("gates/<int:gate_id>/forms/", forms.create, name="gate_forms"),
+    path("gates/<int:gate_id>/looking/", conversation.looking, name="gate_looking"),
+    path("gates/<int:gate_id>/remarks/", conversation.create, name="gate_remarks"),
+    path("gates/<int:gate_id>/drafts/", drafts.create, name="gate_drafts"),
     path("gates/<int:gate_id>/decisions/", decisions.create, name="decisions"),
     path("audit/", audit.page, name="audit"),
     path("audit/news/", audit.news, name="audit-news"),

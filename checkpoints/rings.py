@@ -39,11 +39,16 @@ def channel() -> str:
 
 def ring() -> None:
     """Wake the tailers. Never raises."""
+    publish(channel(), "")
+
+
+def publish(to: str, said: str) -> None:
+    """Publish to a channel what carries no authority and may be lost. Never raises."""
     global _quiet_until
     if time.monotonic() < _quiet_until:
         return
     try:
-        _client().publish(channel(), b"")
+        _client().publish(to, said)
     except (redis.RedisError, OSError):
         _quiet_until = time.monotonic() + PAUSE_AFTER_FAILURE
 

@@ -1,6 +1,8 @@
 from .decision import Decision
+from .draft import Draft
 from .gate import Gate, Proposal
+from .looking import Looking
 from .outcome import Grant, Outcome
 from .policy import Policy
 
-__all__ = ["Decision", "Gate", "Grant", "Outcome", "Policy", "Proposal"]
+__all__ = ["Decision", "Draft", "Gate", "Grant", "Looking", "Outcome", "Policy", "Proposal"]

@@ -9,7 +9,8 @@ from checkpoints import values
 from checkpoints.cursor import Cursor
 from checkpoints.models import Event
 
-QUIET = frozenset({"checkpoint.saved"})  # so many that only a page that shows the run hears of them
+# What only a page that shows the subject hears of: there are so many, or it changes no list.
+QUIET = frozenset({"checkpoint.saved", "gate.remarked"})
 
 
 class Fact(TypedDict):
@@ -41,7 +42,7 @@ def audience(event: Event) -> list[str]:
     if event.kind not in QUIET and event.team_id:
         groups.append(f"team.{event.team_id}")
     if event.subject.startswith("gate:"):
-        groups += [f"reviewers.{group}" for group in reviewers_of(event)]
+        groups += [f"reviewers.{group}" for group in reviewers_of(event) if event.kind not in QUIET]
         groups.append(event.subject.replace(":", "."))
     if event.run_id:
         groups.append(f"run.{event.run_id}")

@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from approvals import authority
 from approvals.cards import Card
 from approvals.forms import MISSING
-from approvals.models import Gate, Policy, Proposal
+from approvals.models import Draft, Gate, Looking, Policy, Proposal
 from approvals.preflight import sources as preflights
 from approvals.preflight.checks import Preflight
 from checkpoints import permissions, store
@@ -20,7 +20,7 @@ from checkpoints.models import Checkpoint
 from checkpoints.plans import PlanSpec, spec_of
 from checkpoints.snapshots import Snapshot
 
-from . import actions, agreement, consequences, foretold, gantt, hidden, outcomes, preconditions, quotes, untrusted
+from . import actions, agreement, consequences, conversation, foretold, gantt, hidden, outcomes, preconditions, quotes, untrusted
 from .actions import Typed
 
 STEPS = 24  # shown in the compact list
@@ -56,6 +56,9 @@ class GatePage:
     comment: str = ""
     override: dict[str, str] = field(default_factory=dict)
     only_if: Collection[str] | None = None  # ids of the preconditions that are ticked; None: as the agent suggests
+    draft: Draft | None = None  # the reader's own, which the fields hold
+    unsent: Sequence[dict[str, Any]] = ()  # what it would have changed, where it can no longer be sent
+    unsaid: str = ""  # words for the conversation that were not taken
 
     @cached_property
     def proposal(self) -> Proposal:
@@ -111,6 +114,15 @@ class GatePage:
     @cached_property
     def agreement(self) -> agreement.Agreement:
         return agreement.agreement(self.gate, user=self.user)
+
+    @cached_property
+    def looking(self) -> list[User]:
+        """The others who have this page in sight."""
+        return Looking.objects.people([self.gate.pk], but=self.user).get(self.gate.pk, [])
+
+    @cached_property
+    def conversation(self) -> conversation.Conversation:
+        return conversation.conversation(self.gate, user=self.user, earlier=self.sees_run)
 
     @cached_property
     def ended(self) -> outcomes.Ended | None:

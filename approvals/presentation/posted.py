@@ -11,7 +11,7 @@ from approvals.cards import Card, Question
 from approvals.errors import Problem, problem
 from checkpoints import values
 from checkpoints.errors import ValueRefused
-from checkpoints.patch import same
+from checkpoints.patch import changes, same
 
 from . import actions, preconditions
 from .actions import Typed
@@ -137,6 +137,15 @@ def answered(form: Mapping[str, str], question: Question, common: dict[str, Any]
     decision = {"verdict": "answer", "comment": common["comment"], "answer": answer}
     decision["preconditions"] = common["only_if"]
     return Posted(**common, typed=Typed(posted=kept, errors=problems), decision=decision)
+
+
+def rows(posted: Posted, card: Card) -> list[dict[str, Any]]:
+    """The edit as rows, where there is no form left to keep it in."""
+    found: list[dict[str, Any]] = []
+    for action_id, arguments in posted.typed.arguments.items():
+        action = card.action(action_id)
+        found += changes(action.arguments, arguments) if action else []
+    return found
 
 
 def carried_over(posted: Posted, card: Card) -> Typed:

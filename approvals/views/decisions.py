@@ -14,10 +14,10 @@ from django.views.decorators.http import require_POST
 from approvals import errors
 from approvals.models import Gate, Proposal
 from approvals.presentation import posted
-from approvals.presentation.actions import Typed, changes_between
-from approvals.presentation.gate import GatePage
+from approvals.presentation.actions import changes_between
+from approvals.presentation.filled import filled
 from approvals.presentation.posted import Posted
-from checkpoints import patch, store
+from checkpoints import store
 
 from .access import gate_or_404, private, reader_of, verified
 from .gates import show
@@ -83,19 +83,14 @@ def refused(
 ) -> HttpResponse:
     """The gate as it is now, why the decision did not count, and all that was typed."""
     found = list(refusal.errors) if isinstance(refusal, errors.Rejected) else []
-    page = GatePage(
-        gate=gate, user=reader_of(request), comment=sent.comment, then=sent.then, back_to=sent.back_to,
-        verdict=sent.chosen, answer=sent.answer, override=dict(sent.override),
-        only_if=sent.only_if,
-        typed=Typed(posted=sent.typed.posted, arguments=sent.typed.arguments, errors=found),
-    )  # fmt: skip
+    page = filled(gate, reader_of(request), sent, problems=found)
     told = words(refusal)
     if isinstance(refusal, errors.StaleGate):
         page.typed = posted.carried_over(sent, page.card)
         page.verdict = "edit" if page.typed.arguments else ""
         told["changes"] = refusal.changes or changes_between(looked_at.card, page.card)
     if not page.may_send:
-        told["mine"] = mine(looked_at, sent)
+        told["mine"] = posted.rows(sent, looked_at.card)
         told["comment"] = sent.comment
     return show(request, page, status=STATUSES.get(refusal.code, 409), refusal=told)
 
@@ -107,12 +102,3 @@ def words(refusal: errors.DecisionRefused) -> dict[str, Any]:
     title = TITLES.get(refusal.code, "Nothing was sent.")
     icon = {"stale": "reply", "already_decided": "people", "expired": "clock"}.get(refusal.code, "warn")
     return {"title": title, "said": said, "tone": "hold" if refusal.code == "stale" else "stop", "icon": icon}
-
-
-def mine(looked_at: Proposal, sent: Posted) -> list[dict[str, Any]]:
-    """The reader's own edit, as rows, where there is no form left to keep it in."""
-    rows: list[dict[str, Any]] = []
-    for action_id, arguments in sent.typed.arguments.items():
-        action = looked_at.card.action(action_id)
-        rows += patch.changes(action.arguments, arguments) if action else []
-    return rows

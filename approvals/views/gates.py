@@ -12,6 +12,7 @@ from django.views.decorators.http import require_safe
 
 from approvals import pointers, queues
 from approvals.presentation import untrusted
+from approvals.presentation.filled import drafted
 from approvals.presentation.gate import GatePage
 from approvals.queues import MINE, Wanted
 from checkpoints.counting import MOST, Capped
@@ -28,8 +29,7 @@ PLACES = MOST  # gates of the queue among which one has a number
 @verified
 def page(request: HttpRequest, gate_id: int) -> HttpResponse:
     """The gate: what is asked, over which state, and the form that decides it."""
-    gate = gate_or_404(request, gate_id)
-    return show(request, GatePage(gate=gate, user=reader_of(request)))
+    return show(request, drafted(gate_or_404(request, gate_id), reader_of(request)))
 
 
 def show(

@@ -1,49 +1,107 @@
-// What somebody typed on a gate and has not sent: kept in this browser only, per gate and person, with the number
-// of the proposal it was typed against. Dropped once the server has taken it, or after a week.
-const WEEK = 7 * 24 * 60 * 60 * 1000;
+// <hp-draft>: what is entered in a gate's form is kept by the server as it is entered, so that a reload, another
+// machine and a sign-out cost nothing. The server renders it back; nothing is restored here but what never reached it:
+// that stays in this browser until the server has it.
+const PAUSE = 700;
+const RETRY = 5000;
 
-export class Draft {
-  constructor(key, proposal) {
-    this.key = key;
-    this.proposal = proposal;
+class Draft extends HTMLElement {
+  connectedCallback() {
+    this.form = document.querySelector("#decision");
+    this.note = this.querySelector("[data-draft-note]");
+    if (!this.form) return;
+    this.store = `hp-draft:${this.dataset.gate}`;
+    const entered = (event) => event.target.form === this.form && this.later(PAUSE);
+    document.addEventListener("input", entered);
+    document.addEventListener("change", entered);
+    this.form.addEventListener("submit", () => this.stop());
+    addEventListener("pagehide", () => this.waiting && this.keep({ keepalive: true }));
+    addEventListener("online", () => this.waiting && this.keep());
+    this.left();
   }
 
-  keep(values) {
-    this.store(() => {
-      if (Object.keys(values).length === 0) localStorage.removeItem(this.key);
-      else localStorage.setItem(this.key, JSON.stringify({ values, proposal: this.proposal, at: Date.now() }));
-    });
+  // What an earlier visit could not send: keep it now, and show the page that the server makes of it.
+  left() {
+    const left = recall(this.store);
+    if (!left || document.querySelector("#refusal")) return forget(this.store);
+    this.send(new URLSearchParams(left)).then((kept) => kept && location.reload());
   }
 
-  read() {
-    const found = this.store(() => JSON.parse(localStorage.getItem(this.key)));
-    if (!found || Date.now() - found.at > WEEK) return { values: {}, older: false };
-    return { values: found.values, older: found.proposal !== this.proposal };
+  later(pause) {
+    clearTimeout(this.waiting);
+    this.waiting = setTimeout(() => this.keep(), pause);
   }
 
-  // Remember that it is on its way: the gate's next page drops it unless that page brings a refusal.
-  sent() {
-    this.store(() => sessionStorage.setItem("hp-sent", this.key));
+  stop() {
+    clearTimeout(this.waiting);
+    this.waiting = undefined;
+    this.sent = true;
+    forget(this.store);
   }
 
-  static settle() {
+  async keep(options = {}) {
+    if (this.sent) return;
+    clearTimeout(this.waiting);
+    this.waiting = undefined;
+    await this.send(new URLSearchParams(fields(this.form)), options);
+  }
+
+  async send(body, options = {}) {
+    remember(this.store, [...body]);
+    let answer;
     try {
-      const key = sessionStorage.getItem("hp-sent");
-      if (!key) return;
-      sessionStorage.removeItem("hp-sent");
-      if (!document.querySelector("#refusal")) localStorage.removeItem(key);
+      const headers = { accept: "application/json", "x-csrftoken": body.get("csrfmiddlewaretoken") ?? "" };
+      answer = await fetch(this.dataset.url, { method: "POST", body, headers, redirect: "manual", ...options });
     } catch {
-      // No storage, no draft.
+      this.say("Not kept yet: no connection");
+      this.later(RETRY);
+      return false;
     }
+    if (answer.ok) {
+      forget(this.store);
+      const { kept_at: at } = await answer.json();
+      this.say(`Draft kept, ${new Date(at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })}`);
+      return true;
+    }
+    if (answer.status === 409 || answer.status === 413) {
+      forget(this.store);
+      this.say((await answer.json()).problem);
+    } else this.say("Not kept by the server; it stays in this browser");
+    return false;
   }
 
-  store(work) {
-    try {
-      return work();
-    } catch {
-      return null; // storage is off or full; the page works without
-    }
+  say(words) {
+    this.note.textContent = words;
+    this.note.hidden = !words;
   }
 }
 
-Draft.settle();
+// Files are no part of a draft: a browser does not let them be put back.
+function fields(form) {
+  return [...new FormData(form)].filter(([, value]) => typeof value === "string");
+}
+
+function recall(name) {
+  try {
+    return JSON.parse(localStorage.getItem(name));
+  } catch {
+    return null;
+  }
+}
+
+function remember(name, value) {
+  try {
+    localStorage.setItem(name, JSON.stringify(value));
+  } catch {
+    // Storage is off or full: the server is tried all the same.
+  }
+}
+
+function forget(name) {
+  try {
+    localStorage.removeItem(name);
+  } catch {
+    // Nothing was kept.
+  }
+}
+
+customElements.define("hp-draft", Draft);

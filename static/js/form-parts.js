@@ -20,18 +20,6 @@ export class Parts {
     this.fetch(field.closest(".action-form"), button, { change: button.value }, field.id);
   }
 
-  // A draft may name inputs that are not there yet: items that were added, branches that were chosen.
-  restore(values) {
-    const marks = Object.keys(values).filter((name) => /^args\.[^/!]*!/.test(name));
-    const parts = [...this.scope.querySelectorAll(".action-form")];
-    const wanted = parts.filter((part) => marks.some((name) => name.startsWith(`${part.id.slice(5)}!`)));
-    for (const part of wanted) {
-      const button = part.querySelector("[data-change]");
-      if (button) this.fetch(part, button, { ...values, change: `${part.id.slice(5)}:` });
-    }
-    return wanted.length > 0;
-  }
-
   async fetch(part, button, values, focus = button.id) {
     const body = new FormData(this.form);
     for (const [name, value] of Object.entries(values)) body.set(name, value);

@@ -1,8 +1,7 @@
 // <hp-gate-form>: what the decision form does beyond plain HTML. Typing in a field selects Edit and shows the
-// difference; "put back" undoes it; a draft is kept in this browser per gate, proposal and person. The server
-// renders the same differences after a submit: nothing here decides anything.
+// difference; "put back" undoes it. The server renders the same differences after a submit: nothing here decides
+// anything.
 import { tell } from "./difference.js";
-import { Draft } from "./draft.js";
 import { changed, entered, original, Parts, ticks } from "./form-parts.js";
 import { mirror, nameAmounts } from "./pinned.js";
 
@@ -10,8 +9,6 @@ class GateForm extends HTMLElement {
   connectedCallback() {
     this.form = this.querySelector("#decision");
     if (!this.form) return;
-    const { gate, proposal, person } = this.dataset;
-    this.draft = new Draft(`hp-draft:${person}:${gate}`, proposal);
     this.parts = new Parts(this, this.form, () => this.refreshed());
     this.addEventListener("input", (event) => this.typed(event.target));
     this.addEventListener("change", (event) => this.typed(event.target));
@@ -20,33 +17,21 @@ class GateForm extends HTMLElement {
     addEventListener("pageshow", (event) => event.persisted && this.unlock());
     document.addEventListener("click", (event) => this.choose(event, event.target.closest("[data-choose]")));
     document.addEventListener("htmx:after:swap", () => this.closed());
-    this.restore();
     for (const field of this.fields()) this.show(field);
   }
 
-  // The fields of the actions, with the order of their lists; the rest of the form (comment, feedback, ticks) is kept
-  // in the draft only.
+  // The fields of the actions, with the order of their lists.
   fields() {
     return [...this.form.elements].filter((field) => field.name?.startsWith("args.") && "was" in field.dataset);
   }
 
-  kept() {
-    const rest = [...this.form.elements].filter((field) => field.matches("textarea, input[type=text], input[type=checkbox]"));
-    return [...new Set([...this.fields(), ...rest])].filter((field) => field.name);
-  }
-
   typed(field) {
-    if (!this.kept().includes(field)) return;
-    if (this.fields().includes(field)) {
-      this.show(field);
-      const edit = this.form.querySelector('[name="verdict"][value="edit"]');
-      const edited = this.fields().some((each) => changed(each));
-      if (edit && edited && !this.rejecting()) edit.checked = true;
-      if (edit?.checked && !edited) edit.checked = false;
-    }
-    const unsent = this.kept().filter((each) => changed(each));
-    this.draft.keep(Object.fromEntries(unsent.map((each) => [each.name, entered(each)])));
-    this.say(unsent.length ? "Draft kept in this browser" : "");
+    if (!this.fields().includes(field)) return;
+    this.show(field);
+    const edit = this.form.querySelector('[name="verdict"][value="edit"]');
+    const edited = this.fields().some((each) => changed(each));
+    if (edit && edited && !this.rejecting()) edit.checked = true;
+    if (edit?.checked && !edited) edit.checked = false;
   }
 
   rejecting() {
@@ -96,33 +81,8 @@ class GateForm extends HTMLElement {
     field.closest(".item").scrollIntoView({ block: "center" });
   }
 
-  restore() {
-    const { values, older } = this.draft.read();
-    const refused = document.querySelector("#refusal"); // the server has rendered what was typed
-    if (refused) return;
-    for (const field of this.kept()) {
-      if (!(field.name in values)) continue;
-      if (ticks(field)) field.checked = values[field.name];
-      else field.value = values[field.name];
-    }
-    this.parts.restore(values);
-    const any = this.kept().some((field) => changed(field));
-    if (any) {
-      if (this.fields().some((field) => changed(field))) this.typed(this.fields().find((field) => changed(field)));
-      this.say(older ? "Your draft of an earlier version was put in" : "Your draft was put back");
-    }
-  }
-
-  say(words) {
-    const note = this.querySelector("[data-draft]");
-    if (!note) return;
-    note.textContent = words;
-    note.hidden = !words;
-  }
-
-  // Twice pressed is once sent. The draft goes when the server's answer shows that it was taken.
+  // Twice pressed is once sent.
   sending() {
-    this.draft.sent();
     setTimeout(() => this.lock(true));
   }
 
@@ -139,7 +99,7 @@ class GateForm extends HTMLElement {
     const news = document.querySelector("#gate-news");
     if (news?.dataset.status === "open") return;
     this.lock(true);
-    for (const field of this.kept()) field.readOnly = true; // readable and to be copied, never sent
+    for (const field of this.form.elements) field.readOnly = true; // readable and to be copied, never sent
     for (const choice of this.form.querySelectorAll("[type=radio], [type=checkbox]")) choice.disabled = true;
   }
 }

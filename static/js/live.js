@@ -13,7 +13,10 @@ class Live extends HTMLElement {
     this.tries = 0;
     this.stale = new Set();
     this.connect();
-    document.addEventListener("visibilitychange", () => this.look());
+    document.addEventListener("visibilitychange", () => {
+      this.look();
+      this.watch();
+    });
     document.addEventListener("htmx:after:swap", () => this.watch());
     addEventListener("pagehide", () => this.socket?.close());
     addEventListener("pageshow", (event) => event.persisted && this.connect());
@@ -57,11 +60,17 @@ class Live extends HTMLElement {
   fact(fact) {
     this.hear();
     if (fact.cursor) this.cursor = fact.cursor;
-    if (fact.kind === "heartbeat") return;
+    if (fact.kind === "heartbeat") return this.lookAround();
     for (const element of document.querySelectorAll("[data-watch]")) {
       if (concerns(element, fact)) this.stale.add(element);
     }
     document.dispatchEvent(new CustomEvent("hp:fact", { detail: fact }));
+    this.look();
+  }
+
+  // Whoever was cut off never says goodbye: as long as somebody is shown as looking, look whether they still are.
+  lookAround() {
+    for (const element of document.querySelectorAll("[data-watch^='looking:']:has(.avatar)")) this.stale.add(element);
     this.look();
   }
 
@@ -78,10 +87,13 @@ class Live extends HTMLElement {
 
   watch() {
     const subjects = [...document.querySelectorAll("[data-watch]")].flatMap((element) => element.dataset.watch.split(" "));
-    const wanted = JSON.stringify([...new Set(subjects.filter((subject) => subject.includes(":")))].sort());
-    if (wanted === this.watched || this.socket.readyState !== WebSocket.OPEN) return;
-    this.watched = wanted;
-    this.socket.send(`{"watch":${wanted}}`);
+    const wanted = [...new Set(subjects.filter((subject) => subject.includes(":")))].sort();
+    const gate = document.querySelector("[data-watch^='looking:']")?.dataset.watch.slice(8);
+    const looking = gate && document.visibilityState === "visible" ? { looking: Number(gate) } : {};
+    const said = JSON.stringify({ watch: wanted, ...looking });
+    if (said === this.watched || this.socket.readyState !== WebSocket.OPEN) return;
+    this.watched = said;
+    this.socket.send(said);
   }
 
   say(state, word, more) {

@@ -5,6 +5,8 @@ import "./live.js";
 import "./inbox.js";
 import "./filters.js";
 import "./gate-form.js";
+import "./draft.js";
+import "./ask.js";
 import "./gantt.js";
 import "./timeline.js";
 import "./order.js";

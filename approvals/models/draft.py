@@ -1,0 +1,76 @@
+"""A draft: what a reviewer has entered at a gate and not sent. Nobody else's business, and no event."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.db import models, transaction
+from django.db.models.functions import Now
+
+from checkpoints import values
+
+if TYPE_CHECKING:
+    from .gate import Gate
+
+MOST_FIELDS = 5_000
+MOST_CHARACTERS = 1_000_000
+
+
+class DraftQuerySet(models.QuerySet["Draft"]):
+    """Keeping and dropping drafts."""
+
+    def keep(self, gate: Gate, *, by: Any, proposal: int, fields: Mapping[str, str], key: str) -> datetime | None:
+        """Keep the fields as this person's draft, in the place of the one before; when that was.
+
+        None where there is nothing to keep them for: the gate is closed, or the form with this `key` was sent and
+        taken meanwhile. The gate's row is locked for it, so that a draft on its way never outlives its decision.
+        """
+        from .decision import Decision
+        from .gate import Gate
+
+        with transaction.atomic():
+            if not Gate.objects.select_for_update().open().filter(pk=gate.pk).exists():
+                return None
+            if Decision.objects.filter(gate=gate, user=by, key=key).exists():
+                return None
+            made, _ = self.update_or_create(
+                gate=gate, user=by,
+                defaults={"proposal": proposal, "body": values.canonical(dict(fields)), "kept_at": Now()},
+            )  # fmt: skip
+        made.refresh_from_db(fields=["kept_at"])
+        return made.kept_at
+
+    def drop(self, gate: Gate, *, by: Any) -> int:
+        """Drop this person's draft; how many that were."""
+        return self.filter(gate=gate, user=by).delete()[0]
+
+    def outlived(self, kept: timedelta) -> DraftQuerySet:
+        """Those of gates that closed longer ago than that."""
+        return self.filter(gate__closed_at__lt=Now() - kept)
+
+
+class Draft(models.Model):
+    """One reviewer's unsent form of one gate, as the browser would post it."""
+
+    gate = models.ForeignKey("approvals.Gate", on_delete=models.CASCADE, related_name="drafts")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    proposal = models.IntegerField()  # the version that was on the screen
+    body = models.BinaryField()  # canonical JSON: field name -> text
+    kept_at = models.DateTimeField(db_default=Now())
+
+    objects = DraftQuerySet.as_manager()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["gate", "user"], name="one_draft_per_person_and_gate")]
+
+    def __str__(self) -> str:
+        return f"draft of user {self.user_id} at gate {self.gate_id}"
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """What was entered, by field name."""
+        found: dict[str, str] = values.decode(bytes(self.body))
+        return found

@@ -1,0 +1,62 @@
+"""Who has a gate's page open and in sight: a courtesy to colleagues, and no authority."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import models
+from django.db.models.functions import Now
+
+LASTS = timedelta(seconds=40)  # a page says every 15 s that it is still looked at
+
+
+class LookingQuerySet(models.QuerySet["Looking"]):
+    """Beginning, going on and ending."""
+
+    def look(self, gate_id: int, *, by: User, socket: str) -> bool:
+        """Say that this page is looked at; whether the person was not known to look before."""
+        known = self.at(gate_id).filter(user=by).exists()
+        self.update_or_create(socket=socket, defaults={"gate_id": gate_id, "user": by, "until": Now() + LASTS})
+        return not known
+
+    def away(self, socket: str) -> int | None:
+        """Say that it is not any more; the gate that somebody turned from, if there was one."""
+        found = self.filter(socket=socket).values_list("gate_id", flat=True).first()
+        self.filter(socket=socket).delete()
+        return found
+
+    def at(self, gate_id: int) -> LookingQuerySet:
+        """Those at this gate now."""
+        return self.filter(gate_id=gate_id, until__gt=Now())
+
+    def people(self, gates: Collection[int], *, but: Any = None) -> dict[int, list[User]]:
+        """By gate, who looks at it now, each once, by name; without the person `but`."""
+        found = self.filter(gate_id__in=gates, until__gt=Now()).exclude(user=but)
+        by_gate: dict[int, list[User]] = {}
+        for each in found.select_related("user").order_by("user__first_name", "user_id"):
+            at = by_gate.setdefault(each.gate_id, [])
+            if each.user not in at:
+                at.append(each.user)
+        return by_gate
+
+    def gone(self) -> LookingQuerySet:
+        """What pages left behind that never said goodbye."""
+        return self.filter(until__lte=Now())
+
+
+class Looking(models.Model):
+    """One open page. The table is not logged: after a crash of the database nobody looks at anything."""
+
+    socket = models.CharField(max_length=120, primary_key=True)
+    gate = models.ForeignKey("approvals.Gate", on_delete=models.CASCADE, related_name="+")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    until = models.DateTimeField()
+
+    objects = LookingQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return f"user {self.user_id} at gate {self.gate_id}"

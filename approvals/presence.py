@@ -1,0 +1,66 @@
+"""Who has a gate in sight, told to the others who have: a courtesy that is never lost money, so that it is no event.
+
+The rows are in PostgreSQL. That they changed goes through Redis, as the number of a gate and nothing else, to the
+pages of every web process; a Redis that is down makes it late, since a page reads the rows whenever it is drawn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import redis.asyncio
+import structlog
+from channels.layers import get_channel_layer
+from django.conf import settings
+
+from checkpoints import rings
+
+from .listeners import access_of
+from .models import Gate, Looking
+
+PAUSE = 1.0  # seconds before a lost connection is tried again
+log = structlog.get_logger(__name__)
+
+
+def channel() -> str:
+    """The channel's name; see checkpoints.rings."""
+    return f"{rings.channel()}.looking"
+
+
+def look(session_key: str | None, socket: str, gate_id: int | None) -> None:
+    """Note that the page behind a socket has this gate in sight, or none; nothing for a gate that it may not see."""
+    before = Looking.objects.away(socket) if gate_id is None else None
+    if before is not None:
+        rings.publish(channel(), str(before))
+    if gate_id is None:
+        return
+    access = access_of(session_key)
+    if access is None or not Gate.objects.visible_to(access.user).filter(pk=gate_id).exists():
+        return
+    if Looking.objects.look(gate_id, by=access.user, socket=socket):
+        rings.publish(channel(), str(gate_id))
+
+
+async def tell() -> None:
+    """Tell the pages of this process, until cancelled, through every loss of the connection."""
+    while True:
+        client = redis.asyncio.Redis.from_url(settings.REDIS_URL, socket_connect_timeout=1)
+        try:
+            async with client.pubsub() as listened:
+                await listened.subscribe(channel())
+                async for message in listened.listen():
+                    await _hand_on(message)
+        except (redis.RedisError, OSError, TimeoutError) as error:
+            log.info("presence.deaf", error=str(error))
+        finally:
+            with contextlib.suppress(redis.RedisError, OSError):
+                await client.aclose()
+        await asyncio.sleep(PAUSE)
+
+
+async def _hand_on(message: dict[str, object]) -> None:
+    said, layer = message.get("data"), get_channel_layer()
+    if message.get("type") != "message" or not isinstance(said, bytes) or not said.isdigit() or layer is None:
+        return
+    await layer.group_send(f"gate.{int(said)}", {"type": "looked", "gate": int(said)})

@@ -1,0 +1,47 @@
+"""A gate's page with a form that is filled in already: what was sent and refused, or kept as a draft."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.contrib.auth.models import User
+
+from approvals.errors import Problem
+from approvals.models import Draft, Gate, Proposal
+
+from . import posted
+from .actions import Typed
+from .gate import GatePage
+from .posted import Posted
+
+
+def filled(gate: Gate, user: User, sent: Posted, *, problems: Sequence[Problem] = ()) -> GatePage:
+    """The page with all that `sent` says in its fields, and the problems beside them."""
+    return GatePage(
+        gate=gate, user=user, comment=sent.comment, then=sent.then, back_to=sent.back_to,
+        verdict=sent.chosen, answer=sent.answer, override=dict(sent.override), only_if=sent.only_if,
+        typed=Typed(posted=sent.typed.posted, arguments=sent.typed.arguments, errors=problems),
+    )  # fmt: skip
+
+
+def drafted(gate: Gate, user: User) -> GatePage:
+    """The page as this person left it: with their draft, where they keep one; read against what stands now."""
+    draft = Draft.objects.filter(gate=gate, user=user).first()
+    plain = GatePage(gate=gate, user=user, draft=draft)
+    if draft is None:
+        return plain
+    looked_at = looked_at_by(draft)
+    sent = posted.read(draft.fields, looked_at.card)
+    if not plain.may_send:
+        plain.unsent = posted.rows(sent, looked_at.card)
+        return plain
+    page = filled(gate, user, sent)
+    page.draft = draft
+    if looked_at.number != gate.proposal:
+        page.typed = posted.carried_over(sent, page.card)
+    return page
+
+
+def looked_at_by(draft: Draft) -> Proposal:
+    """The version that was on the screen."""
+    return draft.gate.proposals.filter(number=draft.proposal).first() or draft.gate.standing()

@@ -1,0 +1,36 @@
+"""What people say to each other at a gate while it stays open: an event with its words beside it, which may be erased."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from checkpoints import actors, values
+from checkpoints.models import Event
+
+from .errors import Invalid, problem
+from .models import Gate
+
+KIND = "gate.remarked"
+MOST = 4_000  # characters
+
+
+def remark(gate: Gate, *, by: User, text: str, key: str) -> bool:
+    """Say something at a gate; False where this person's form with this `key` was taken before.
+
+    Whoever may see the gate may speak; it decides nothing. Raises Invalid for no words, or too many.
+    """
+    words = text.replace("\r\n", "\n").strip()
+    if not words:
+        raise Invalid([problem("Write something first.", pointer="/text")])
+    if len(words) > MOST:
+        raise Invalid([problem(f"Write at most {MOST:,} characters.", pointer="/text")])
+    if not 0 < len(key) <= 80 or not key.isprintable():
+        raise Invalid([problem("Send a key of 1 to 80 characters.", pointer="/key")])
+    with transaction.atomic(durable=True):
+        held = Gate.objects.select_for_update(of=["self"]).select_related("run", "policy", "team").get(pk=gate.pk)
+        said = Event.objects.filter(run_id=held.run_id, kind=KIND, subject=held.subject, actor=actors.of_user(by).id)
+        if any(values.decode(bytes(each)).get("key") == key for each in said.values_list("data", flat=True)):
+            return False
+        held.say(KIND, by=actors.of_user(by), data={"key": key}, text=words)
+    return True

@@ -1,0 +1,41 @@
+"""Talking at a gate while it stays open, and seeing who else is at it."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from approvals import remarks
+from approvals.errors import Invalid
+from approvals.models import Looking
+from approvals.presentation.gate import GatePage
+
+from .access import gate_or_404, private, reader_of
+from .gates import show
+
+
+@require_POST
+@private
+def create(request: HttpRequest, gate_id: int) -> HttpResponse:
+    """Say something at the gate."""
+    gate, user = gate_or_404(request, gate_id), reader_of(request)
+    try:
+        remarks.remark(gate, by=user, text=request.POST.get("text", ""), key=request.POST.get("key", ""))
+    except Invalid as refusal:
+        page = GatePage(gate=gate, user=user, unsaid=request.POST.get("text", ""))
+        told = {"title": "Nothing was said yet.", "said": refusal.errors[0]["message"], "tone": "stop", "icon": "warn"}
+        return show(request, page, status=422, refusal=told)
+    if request.headers.get("HX-Request") == "true":
+        return render(request, "approvals/remarks.html", {"page": GatePage(gate=gate, user=user)})
+    return HttpResponseRedirect(reverse("gate", args=[gate_id]) + "#ask-back", status=303)
+
+
+@require_safe
+@private
+def looking(request: HttpRequest, gate_id: int) -> HttpResponse:
+    """Who else has the gate's page in sight."""
+    gate, user = gate_or_404(request, gate_id), reader_of(request)
+    people = Looking.objects.people([gate.pk], but=user).get(gate.pk, [])
+    return render(request, "approvals/looking.html", {"people": people, "gate_id": gate.pk})

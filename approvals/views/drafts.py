@@ -1,0 +1,51 @@
+"""Drafts: what a reviewer has entered, kept by the server so that no reload and no sign-out costs it."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST
+
+from approvals.models import Draft, Gate
+from approvals.models.draft import MOST_CHARACTERS, MOST_FIELDS
+
+from .access import gate_or_404, private, reader_of
+
+ABOUT_THE_FORM = frozenset({"csrfmiddlewaretoken", "seen", "proposal", "key", "discard"})
+
+
+@require_POST
+@never_cache
+@private
+def create(request: HttpRequest, gate_id: int) -> HttpResponse:
+    """Keep the posted form as the reader's draft of this gate; with `discard`, drop the one that is kept.
+
+    A script is told when it was kept; a page without one comes back to the gate.
+    """
+    gate, user = gate_or_404(request, gate_id), reader_of(request)
+    if "discard" in request.POST:
+        Draft.objects.drop(gate, by=user)
+        return HttpResponseRedirect(reverse("gate", args=[gate_id]), status=303)
+    fields = {name: text for name, text in request.POST.dict().items() if name not in ABOUT_THE_FORM}
+    if len(fields) > MOST_FIELDS or sum(map(len, fields.values())) > MOST_CHARACTERS:
+        return _told(request, gate_id, {"problem": "This is too long to be kept as a draft."}, status=413)
+    number = request.POST.get("proposal", "")
+    version = int(number) if number.isascii() and number.isdigit() and len(number) < 9 else gate.proposal
+    kept_at = Draft.objects.keep(
+        gate, by=user, proposal=version, fields=fields, key=request.POST.get("key", "")
+    )  # fmt: skip
+    if kept_at is None:
+        return _told(request, gate_id, {"problem": _why(gate_id)}, status=409)
+    return _told(request, gate_id, {"kept_at": kept_at.isoformat()})
+
+
+def _told(request: HttpRequest, gate_id: int, said: dict[str, str], *, status: int = 200) -> HttpResponse:
+    if request.accepts("text/html"):
+        return HttpResponseRedirect(reverse("gate", args=[gate_id]), status=303)
+    return JsonResponse(said, status=status)
+
+
+def _why(gate_id: int) -> str:
+    is_open = Gate.objects.open().filter(pk=gate_id).exists()
+    return "This form was sent already." if is_open else "The gate is closed; a draft can no longer be sent."
