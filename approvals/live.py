@@ -13,10 +13,8 @@ client -> {"watch": ["run:7", "gate:42"], "looking": 42}; no "looking" while the
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from channels.db import database_sync_to_async
@@ -74,7 +72,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
 
     async def look(self, gate_id: Any) -> None:
         """Note which gate the person has in sight, and let those who look at it know."""
-        self.looking, before = (gate_id if isinstance(gate_id, int) and 0 < gate_id < 2**63 else None), self.looking
+        self.looking, before = (gate_id if type(gate_id) is int and 0 < gate_id < 2**63 else None), self.looking
         if self.looking is None and before is None:
             return
         session = self.scope.get("session")

@@ -1,4 +1,4 @@
-"""What people say to each other at a gate while it stays open: an event with its words beside it, which may be erased."""
+"""What people say at a gate while it stays open: an event with its words beside it, which may be erased."""
 
 from __future__ import annotations
 

@@ -1,12 +1,17 @@
-"""What beat asks for: the canary that proves that workers work, and clearing sessions at night."""
+"""What beat asks for: the canary that proves that workers work, and clearing at night what nobody needs any more."""
 
 from __future__ import annotations
+
+from datetime import timedelta
 
 from celery import shared_task
 from django.conf import settings
 from django.core.management import call_command
 
+from approvals.models import Draft, Looking
 from config import canary
+
+DRAFTS_STAY = timedelta(days=30)  # after their gate has closed
 
 
 @shared_task
@@ -19,3 +24,10 @@ def sing() -> None:
 def clear_sessions() -> None:
     """Delete the sessions that have ended."""
     call_command("clearsessions")
+
+
+@shared_task
+def clear_drafts() -> None:
+    """Delete the drafts of gates that closed long ago, and what is left of pages that never said goodbye."""
+    Draft.objects.outlived(DRAFTS_STAY).delete()
+    Looking.objects.gone().delete()

@@ -11,5 +11,6 @@ SCHEDULE = {
         # While no worker is there, old canaries must not pile up.
         "options": {"expires": 2 * CANARY_EVERY},
     },
+    "clear drafts": {"task": "config.housekeeping.clear_drafts", "schedule": crontab(hour="3", minute="37")},
     "clear sessions": {"task": "config.housekeeping.clear_sessions", "schedule": crontab(hour="3", minute="17")},
 }

@@ -256,9 +256,7 @@ class Gate(models.Model):
             text=text or None,
         )
 
-    def say(
-        self, kind: str, *, by: Actor, data: Mapping[str, Any] | None = None, text: str | None = None
-    ) -> None:
+    def say(self, kind: str, *, by: Actor, data: Mapping[str, Any] | None = None, text: str | None = None) -> None:
         """Append this gate's event. In the caller's transaction."""
         ledger.append([self.entry(kind, by=by, data=data, text=text)])
 

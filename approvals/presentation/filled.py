@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from django.contrib.auth.models import User
 
+from approvals.cards import Card
 from approvals.errors import Problem
 from approvals.models import Draft, Gate, Proposal
 
@@ -40,6 +41,15 @@ def drafted(gate: Gate, user: User) -> GatePage:
     if looked_at.number != gate.proposal:
         page.typed = posted.carried_over(sent, page.card)
     return page
+
+
+def blank(fields: Mapping[str, str], card: Card) -> bool:
+    """Whether a form says no more than it said when it was drawn."""
+    sent = posted.read(fields, card)
+    suggested = {each.id for each in card.preconditions if each.preselected or each.required}
+    ticked = {*sent.only_if, *(each.id for each in card.preconditions if each.required)}
+    entered = any(fields.get(name, "").strip() for name in ("comment", "feedback"))
+    return not (sent.chosen or sent.answer or sent.typed.posted or entered or ticked != suggested)
 
 
 def looked_at_by(draft: Draft) -> Proposal:

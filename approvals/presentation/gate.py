@@ -20,7 +20,19 @@ from checkpoints.models import Checkpoint
 from checkpoints.plans import PlanSpec, spec_of
 from checkpoints.snapshots import Snapshot
 
-from . import actions, agreement, consequences, conversation, foretold, gantt, hidden, outcomes, preconditions, quotes, untrusted
+from . import (
+    actions,
+    agreement,
+    consequences,
+    conversation,
+    foretold,
+    gantt,
+    hidden,
+    outcomes,
+    preconditions,
+    quotes,
+    untrusted,
+)
 from .actions import Typed
 
 STEPS = 24  # shown in the compact list
@@ -114,6 +126,12 @@ class GatePage:
     @cached_property
     def agreement(self) -> agreement.Agreement:
         return agreement.agreement(self.gate, user=self.user)
+
+    @property
+    def unsent_words(self) -> str:
+        """What the draft says to the record, or to the agent."""
+        fields = self.draft.fields if self.draft else {}
+        return fields.get("comment") or fields.get("feedback") or ""
 
     @cached_property
     def looking(self) -> list[User]:

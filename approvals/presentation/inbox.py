@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.contrib.auth.models import User
+
 from approvals.cards import Card
 from approvals.models import Gate
 from checkpoints.counting import Capped
@@ -30,6 +32,7 @@ class Row:
     leaves_in: int  # seconds until a decided row goes; 0 for rows that stay
     ended: outcomes.Ended | None
     soon: bool = False
+    looking: Sequence[User] = ()  # the others who have its page in sight
     said: bool = False  # the reader has already decided; others must agree
 
     @property
@@ -50,7 +53,7 @@ class Group:
         return sum(not row.ended for row in self.rows)
 
 
-def row(gate: Gate, *, now: datetime, said: bool = False, lingering: bool = False) -> Row:
+def row(gate: Gate, *, now: datetime, said: bool = False, looking: Sequence[User] = (), lingering: bool = False) -> Row:
     """A gate as a row. `lingering`: it was decided just now and leaves soon."""
     left = LINGERS - (now - gate.closed_at) if lingering and gate.closed_at else timedelta(0)
     return Row(
@@ -64,6 +67,7 @@ def row(gate: Gate, *, now: datetime, said: bool = False, lingering: bool = Fals
         ended=outcomes.ended(gate) if gate.status != Gate.Status.OPEN else None,
         soon=due(gate, now) == "hour",
         said=said,
+        looking=looking,
     )
 
 

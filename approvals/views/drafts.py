@@ -7,10 +7,13 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
+from approvals import authority
 from approvals.models import Draft, Gate
 from approvals.models.draft import MOST_CHARACTERS, MOST_FIELDS
+from approvals.presentation.filled import blank
 
 from .access import gate_or_404, private, reader_of
+from .decisions import proposal_of
 
 ABOUT_THE_FORM = frozenset({"csrfmiddlewaretoken", "seen", "proposal", "key", "discard"})
 
@@ -27,21 +30,25 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     if "discard" in request.POST:
         Draft.objects.drop(gate, by=user)
         return HttpResponseRedirect(reverse("gate", args=[gate_id]), status=303)
+    reason = authority.why_not(user, gate)
+    if reason:
+        return _told(request, gate_id, {"problem": reason}, status=403)
     fields = {name: text for name, text in request.POST.dict().items() if name not in ABOUT_THE_FORM}
     if len(fields) > MOST_FIELDS or sum(map(len, fields.values())) > MOST_CHARACTERS:
         return _told(request, gate_id, {"problem": "This is too long to be kept as a draft."}, status=413)
-    number = request.POST.get("proposal", "")
-    version = int(number) if number.isascii() and number.isdigit() and len(number) < 9 else gate.proposal
-    kept_at = Draft.objects.keep(
-        gate, by=user, proposal=version, fields=fields, key=request.POST.get("key", "")
-    )  # fmt: skip
+    looked_at = proposal_of(gate, request)
+    if blank(fields, looked_at.card):
+        Draft.objects.drop(gate, by=user)
+        return _told(request, gate_id, {"kept_at": None})
+    key = request.POST.get("key", "")
+    kept_at = Draft.objects.keep(gate, by=user, proposal=looked_at.number, fields=fields, key=key)
     if kept_at is None:
         return _told(request, gate_id, {"problem": _why(gate_id)}, status=409)
     return _told(request, gate_id, {"kept_at": kept_at.isoformat()})
 
 
-def _told(request: HttpRequest, gate_id: int, said: dict[str, str], *, status: int = 200) -> HttpResponse:
-    if request.accepts("text/html"):
+def _told(request: HttpRequest, gate_id: int, said: dict[str, str | None], *, status: int = 200) -> HttpResponse:
+    if request.accepts("text/html") and status != 403:
         return HttpResponseRedirect(reverse("gate", args=[gate_id]), status=303)
     return JsonResponse(said, status=status)
 

@@ -13,7 +13,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from approvals.models import Decision, Gate
+from approvals.models import Decision, Gate, Looking
 from approvals.presentation import inbox
 from approvals.queues import ALL, DECIDED, MINE, MINE_DECIDED, Reach, Wanted, reach_of
 
@@ -91,7 +91,8 @@ def context_of(request: HttpRequest) -> dict[str, Any]:
     if asked.queue == DECIDED:
         finish(shown)
     said = spoken_for(user, shown)
-    rows = [inbox.row(gate, now=now, said=gate.pk in said) for gate in shown]
+    looking = {} if asked.queue == DECIDED else Looking.objects.people([gate.pk for gate in shown], but=user)
+    rows = [inbox.row(gate, now=now, said=gate.pk in said, looking=looking.get(gate.pk, ())) for gate in shown]
     if asked.queue != DECIDED:
         rows += [inbox.row(gate, now=now, lingering=True) for gate in just_closed(asked, reach)]
         groups = inbox.grouped(rows, now=now)

@@ -3,6 +3,7 @@
 // that stays in this browser until the server has it.
 const PAUSE = 700;
 const RETRY = 5000;
+const TOKEN = "csrfmiddlewaretoken";
 
 class Draft extends HTMLElement {
   connectedCallback() {
@@ -49,7 +50,7 @@ class Draft extends HTMLElement {
     remember(this.store, [...body]);
     let answer;
     try {
-      const headers = { accept: "application/json", "x-csrftoken": body.get("csrfmiddlewaretoken") ?? "" };
+      const headers = { accept: "application/json", "x-csrftoken": this.form.elements[TOKEN].value };
       answer = await fetch(this.dataset.url, { method: "POST", body, headers, redirect: "manual", ...options });
     } catch {
       this.say("Not kept yet: no connection");
@@ -59,10 +60,10 @@ class Draft extends HTMLElement {
     if (answer.ok) {
       forget(this.store);
       const { kept_at: at } = await answer.json();
-      this.say(`Draft kept, ${new Date(at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })}`);
+      this.say(at && `Draft kept, ${new Date(at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })}`);
       return true;
     }
-    if (answer.status === 409 || answer.status === 413) {
+    if ([403, 409, 413].includes(answer.status) && answer.headers.get("content-type") === "application/json") {
       forget(this.store);
       this.say((await answer.json()).problem);
     } else this.say("Not kept by the server; it stays in this browser");
@@ -70,14 +71,14 @@ class Draft extends HTMLElement {
   }
 
   say(words) {
-    this.note.textContent = words;
+    this.note.textContent = words ?? "";
     this.note.hidden = !words;
   }
 }
 
 // Files are no part of a draft: a browser does not let them be put back.
 function fields(form) {
-  return [...new FormData(form)].filter(([, value]) => typeof value === "string");
+  return [...new FormData(form)].filter(([name, value]) => typeof value === "string" && name !== TOKEN);
 }
 
 function recall(name) {

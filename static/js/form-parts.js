@@ -48,11 +48,11 @@ export class Parts {
   }
 }
 
-export function ticks(field) {
+function ticks(field) {
   return field.type === "checkbox";
 }
 
-export function entered(field) {
+function entered(field) {
   return ticks(field) ? field.checked : field.value;
 }
 

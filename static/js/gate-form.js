@@ -2,7 +2,7 @@
 // difference; "put back" undoes it. The server renders the same differences after a submit: nothing here decides
 // anything.
 import { tell } from "./difference.js";
-import { changed, entered, original, Parts, ticks } from "./form-parts.js";
+import { changed, original, Parts } from "./form-parts.js";
 import { mirror, nameAmounts } from "./pinned.js";
 
 class GateForm extends HTMLElement {
