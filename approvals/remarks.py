@@ -32,5 +32,5 @@ def remark(gate: Gate, *, by: User, text: str, key: str) -> bool:
         said = Event.objects.filter(run_id=held.run_id, kind=KIND, subject=held.subject, actor=actors.of_user(by).id)
         if any(values.decode(bytes(each)).get("key") == key for each in said.values_list("data", flat=True)):
             return False
-        held.say(KIND, by=actors.of_user(by), data={"key": key}, text=words)
+        held.say("gate.remarked", by=actors.of_user(by), data={"key": key}, text=words)
     return True

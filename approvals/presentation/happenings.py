@@ -29,6 +29,7 @@ WORDS = {
     "run.upcast": "brought the run up from version {since} to {to}",
     "gate.opened": "asks for a decision at {step}",
     "gate.edited": "edited what {step} asks",
+    "gate.remarked": "said something at {step}",
     "gate.lapsed": "found that an approval of {step} no longer counts",
     "gate.closed": "closed {step}: {kind}",
     "gate.expired": "closed {step}: nobody answered in time",
