@@ -14,6 +14,8 @@ from approvals.errors import Problem
 from approvals.forms import MISSING, Field, Form, Node
 from checkpoints import patch
 
+from . import amounts
+
 
 @dataclass(frozen=True, kw_only=True)
 class Pinned:
@@ -26,6 +28,11 @@ class Pinned:
     changed: str = ""  # by whom: "you", "others", or nobody
     editable: bool = False
     unit: str = ""  # the currency beside an amount
+
+    @property
+    def words(self) -> str:
+        """An amount in words."""
+        return amounts.in_words(self.value, self.unit) if self.unit else ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +154,7 @@ def pinned_of(
             Pinned(
                 label=label, value=shown(value), name=field.name if field else "", before=shown(old), changed=changed,
                 editable=form is not None and (field.open if field else any(each.pointer == place for each in known)),
-                unit=unit_of(action.arguments, place) if field is not None and field.kind == "decimal" else "",
+                unit=unit_of(mine, place) if field is not None and field.kind == "decimal" else "",
             )
         )  # fmt: skip
     return found

@@ -37,7 +37,7 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
         page.typed = typed(page, posted.read({**form, "verdict": "edit"}, page.card).typed)
         put = posted.read({**form, "verdict": "reject", "then": "override"}, page.card)
         page.instead = typed(page, replace(put.typed, arguments=put.decision.get("arguments", {})))
-    return render(request, "approvals/edit_impact.html", {"page": page})
+    return render(request, "approvals/typed.html", {"page": page})
 
 
 def typed(page: GatePage, said: Typed) -> Typed:
