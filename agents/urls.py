@@ -9,6 +9,7 @@ from .views import (
     edits,
     forks,
     impacts,
+    jump,
     listing,
     names,
     rewinds,
@@ -17,6 +18,7 @@ from .views import (
 )
 
 urlpatterns = [
+    path("jump/", jump.page, name="jump"),
     path("runs/", listing.page, name="runs"),
     path("runs/<int:run_id>/", runs.page, name="run"),
     path("runs/<int:run_id>/timeline/", runs.timeline, name="run-timeline"),

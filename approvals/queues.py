@@ -17,6 +17,7 @@ from django.http import HttpRequest
 
 from checkpoints.counting import MOST, Capped
 from checkpoints.permissions import teams_where
+from checkpoints.searching import beginnings
 
 from .models import Gate, Policy
 
@@ -50,7 +51,7 @@ class Wanted:
 
     risk: str = ""
     agent: str = ""
-    words: str = ""  # in the title
+    words: str = ""  # that begin so in the title
     after: int = 0  # the id of the gate before the first one
     closed_within: float = 0  # seconds; 0 for any time
 
@@ -67,11 +68,9 @@ class Wanted:
                 " WHERE r.id = g.run_id AND p.agent = %s)"
             )
             values.append(self.agent)
-        if self.words:
-            parts.append(
-                "to_tsvector('simple'::regconfig, coalesce(g.title, '')) @@ websearch_to_tsquery('simple', %s)"
-            )
-            values.append(self.words)
+        if self.words.strip():
+            parts.append("to_tsvector('simple'::regconfig, coalesce(g.title, '')) @@ to_tsquery('simple', %s)")
+            values.append(beginnings(self.words))
         if self.after:
             parts.append(_AFTER[order])
             values.append(self.after)

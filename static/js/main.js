@@ -1,6 +1,7 @@
 import "./theme.js";
 import "./times.js";
 import "./hotkeys.js";
+import "./jump.js";
 import "./live.js";
 import "./inbox.js";
 import "./filters.js";

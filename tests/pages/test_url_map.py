@@ -22,7 +22,7 @@ from tests.pages.clients import form_of, signed_in
 # Others' addresses, and those that answer anybody.
 ELSEWHERE = re.compile(r"accounts/|admin/|healthz|readyz|api/|static/")
 # Lists of what is the reader's own: an outsider gets an empty one.
-LISTS = frozenset({"inbox", "inbox_list", "runs"})
+LISTS = frozenset({"inbox", "inbox_list", "jump", "runs"})
 # POSTed to; everything else is only looked at.
 MOVES = {"run-cancellations", "run-rewinds", "run-edits", "run-forks", "run-settlements"}
 MAY_MOVE = "checkpoints.rewind_run"

@@ -1,0 +1,76 @@
+"""Jumping anywhere: pages, gates and runs by number or by the words of their titles."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from approvals.models import Gate
+from approvals.presentation import topbar
+from approvals.queues import ALL, MINE, Wanted, reach_of
+from approvals.views.access import private, reader_of
+from checkpoints.models import Run
+from checkpoints.searching import beginnings
+
+FOUND = 6  # of each
+NUMBER = re.compile(r"(?:(gate|run|r-?)\s*)?([0-9]{1,18})", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Somewhere to go. `title` is untrusted."""
+
+    kind: str
+    icon: str
+    title: str
+    address: str
+
+
+@require_safe
+@private
+def page(request: HttpRequest) -> HttpResponse:
+    """What `?q=` finds, as a page, or as the list alone where script asks for it."""
+    asked = request.GET.get("q", "").replace("\0", "").strip()[:200]
+    context = {"q": asked, "places": [*_pages(request, asked), *_numbered(request, asked), *_gates(request, asked)]}
+    fragment = request.headers.get("HX-Request") == "true"
+    return render(request, "jump/places.html" if fragment else "jump/page.html", context)
+
+
+def _pages(request: HttpRequest, asked: str) -> list[Place]:
+    known = topbar.pages(request, reader_of(request))
+    return [
+        Place(kind="Page", icon=each["icon"], title=each["label"], address=each["url"])
+        for each in known
+        if each["label"].casefold().startswith(asked.casefold())
+    ]
+
+
+def _numbered(request: HttpRequest, asked: str) -> list[Place]:
+    """The gate and the run of that number, where the reader may see them."""
+    match = NUMBER.fullmatch(asked)
+    if match is None:
+        return []
+    user, what, number = reader_of(request), (match[1] or "").lower(), int(match[2])
+    found = []
+    for gate in Gate.objects.visible_to(user).filter(pk=number) if not what.startswith("r") else ():
+        found.append(_gate(gate))
+    for run in Run.objects.visible_to(user).filter(pk=number) if what != "gate" else ():
+        found.append(Place(kind=f"Run {run}", icon="runs", title=run.title, address=reverse("run", args=[run.pk])))
+    return found
+
+
+def _gates(request: HttpRequest, asked: str) -> list[Place]:
+    """Open gates whose titles begin words so; the next of the reader's own where nothing is asked."""
+    queue = ALL if asked else MINE
+    if asked and not beginnings(asked):
+        return []
+    return [_gate(gate) for gate in reach_of(request).gates(queue, most=FOUND, wanted=Wanted(words=asked))]
+
+
+def _gate(gate: Gate) -> Place:
+    return Place(kind=f"Gate {gate.pk}", icon="hold", title=gate.title, address=reverse("gate", args=[gate.pk]))

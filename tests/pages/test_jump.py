@@ -1,0 +1,67 @@
+"""Jumping anywhere, and only to what one may see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from checkpoints.searching import beginnings
+from tests.factories import ann, eve, make_card, make_gate, make_team
+from tests.pages.clients import signed_in
+
+NewPage = Callable[..., Page]
+
+
+def found(user: object, q: str) -> str:
+    return signed_in(user).get("/jump/", {"q": q}, HTTP_HX_REQUEST="true").content.decode()  # type: ignore[arg-type]
+
+
+def test_words_are_looked_for_by_their_beginnings_and_never_as_operators() -> None:
+    assert beginnings("Refund 204") == "'Refund':* & '204':*"
+    assert beginnings("a' | !b:* & (c) <-> \\d_e") == "'a':* & 'b':* & 'c':* & 'd':* & 'e':*"
+    assert beginnings(" :*!&|() ") == ""
+    assert beginnings("x " * 40).count("'x':*") == 8
+
+
+def test_a_gate_is_found_by_its_number_and_by_the_beginning_of_a_word_of_its_title() -> None:
+    gate = make_gate(team=(team := make_team()), card=make_card(title="Wire to Brightwater <b>Marine</b>"))
+    reader = ann(team)
+    for q in ("bright", "MARI wire", str(gate.pk), f"gate {gate.pk}"):
+        answer = found(reader, q)
+        assert f'href="/gates/{gate.pk}/"' in answer
+        assert "&lt;b&gt;" in answer
+        assert f'href="/gates/{gate.pk}/"' not in found(eve(), q)
+    assert f'href="/runs/{gate.run_id}/"' in found(reader, f"R-{gate.run_id}")
+    assert "Nothing that you may see is called that" in found(reader, "zzz")
+    assert 'href="/runs/"' in found(reader, "run")
+    for junk in ("\0", "' OR 1=1 --", "9" * 40, ":*"):
+        assert "Server Error" not in found(reader, junk)
+
+
+def test_by_keyboard_alone_from_the_inbox_to_a_gate(new_page: NewPage) -> None:
+    gate = make_gate(team=(team := make_team()), card=make_card(title="Wire to Brightwater"))
+    page = new_page(ann(team))
+    page.goto("/")
+    page.keyboard.press("Control+k")
+    expect(page.locator(".jump-sheet")).to_be_visible()
+    page.keyboard.type("brightw")
+    expect(page.locator("#places a")).to_have_count(1)
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/gates/{gate.pk}/")
+    page.keyboard.press("Control+k")
+    page.keyboard.type(f"R-{gate.run_id}")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/runs/{gate.run_id}/")
+
+
+def test_without_script_it_is_a_page(new_page: NewPage) -> None:
+    gate = make_gate(team=(team := make_team()), card=make_card(title="Wire to Brightwater"))
+    page = new_page(ann(team), java_script_enabled=False)
+    page.goto("/")
+    page.locator("[data-jump-open]").click()
+    page.fill("[name=q]", "brightwater")
+    page.keyboard.press("Enter")
+    page.locator(".places a").click()
+    page.wait_for_url(f"**/gates/{gate.pk}/")
