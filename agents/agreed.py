@@ -1,24 +1,64 @@
-"""What an agreement at a gate writes into the state: the edit, and what the agent is told of the decision."""
+"""What an agreement at a gate writes into the state: the edit, and what the agent is told of the decision.
+
+Of what was refused or answered for the agent reads in its feedback, action by action. Of what was edited too, where
+its items name the action: an agent that is not told would propose its own call again.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
+from approvals.actions import RESPOND, Settled
 from approvals.models import Gate, Outcome
 from checkpoints import patch
 from checkpoints.patch import touched as touched
+from checkpoints.values import canonical
 
-from . import fields
+from . import feedback, fields
+from .feedback import Words
 from .planning import DECISION
 from .slices import Slice
+from .text import one_line
 
-AGREED = (Outcome.Kind.APPROVED, Outcome.Kind.EDITED, Outcome.Kind.ANSWERED)
+AGREED = (Outcome.Kind.APPROVED, Outcome.Kind.EDITED, Outcome.Kind.ANSWERED, Outcome.Kind.MIXED)
+SHORT = 200  # characters of a value in a sentence
+MOST = 50  # places of one action that are told one by one; all of them are in its arguments
 
 
 def writes(slice: Slice, gate: Gate, outcome: Outcome) -> dict[str, Any]:
     """What an agreement writes into the state at the head."""
     state = patch.apply(outcome.state_patch, slice.snapshot.state)
-    return edited(outcome, slice.snapshot.state) | told(slice, gate, outcome, state)
+    spec = slice.plan.step(gate.step)
+    said = list(by_action(slice, spec.feedback, gate, outcome))
+    words = feedback.told(slice.agent, spec.feedback, said)
+    return edited(outcome, slice.snapshot.state) | words | told(slice, gate, outcome, state)
+
+
+def by_action(slice: Slice, field: str, gate: Gate, outcome: Outcome) -> Iterator[Words]:
+    """What was said of each action by itself, in the card's order."""
+    edits = outcome.kind in (Outcome.Kind.EDITED, Outcome.Kind.MIXED) and feedback.names_actions(slice.agent, field)
+    asked, who = gate.asked, outcome.by_name or outcome.by
+    for action in outcome.proposal.card.actions:
+        common = Words(at=outcome.created_at, gate=gate.pk, action=action.id)
+        before = asked.action(action.id)
+        if action.settled is not None:
+            yield common | Words(text=_refusal(action.settled), by=action.settled.by, pointer=action.pointer)
+        elif edits and before is not None:
+            for row in patch.changes(before.arguments, action.arguments)[:MOST]:
+                yield common | Words(text=_edit(row), by=who, pointer=action.pointer + row["pointer"])
+
+
+def _refusal(settled: Settled) -> str:
+    if settled.verdict != RESPOND:
+        return settled.reason
+    return settled.response if isinstance(settled.response, str) else canonical(settled.response).decode()
+
+
+def _edit(row: dict[str, Any]) -> str:
+    was, now = (one_line(canonical(row.get(side)).decode(), SHORT) for side in ("before", "after"))
+    return {"added": f"Added {now}.", "removed": f"Removed {was}."}.get(row["kind"], f"Changed from {was} to {now}.")
 
 
 def edited(outcome: Outcome, state: dict[str, Any]) -> dict[str, Any]:
@@ -38,4 +78,9 @@ def told(slice: Slice, gate: Gate, outcome: Outcome, after: dict[str, Any]) -> d
         "changes": patch.changes(slice.snapshot.state, after),
         "answer": outcome.answered,
     }
+    if outcome.kind == Outcome.Kind.MIXED:
+        settled = {each.id: asdict(each.settled) for each in outcome.proposal.card.actions if each.settled}
+        said["verdicts"] = {
+            name: {"verdict": verdict, **settled.get(name, {})} for name, verdict in outcome.by_action.items()
+        }  # fmt: skip
     return {DECISION: fields.dumped(slice.agent.State, DECISION, said)}

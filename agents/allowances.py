@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import Q
 
 from approvals import binding
-from approvals.cards import Action
+from approvals.actions import Action, Settled
 from approvals.models import Outcome
 from approvals.preconditions import Precondition
 from checkpoints.plans import StepSpec
@@ -18,12 +18,44 @@ from .slices import Slice
 
 
 def last_outcome(slice: Slice, spec: StepSpec) -> Outcome | None:
-    """The newest outcome on the path of a gate that could allow `spec`, or of a question that asked for permission."""
+    """The newest outcome on the path of a gate that could allow `spec`, or of a question that asked for permission.
+
+    A question about another action than the one that `spec` would perform now is no word about this one.
+    """
     asked_by = Q(gate__step__in=gates_for(slice, spec), gate__kind="review")
     recovered = Q(gate__step=spec.name, gate__kind="recovery", to_run__isnull=False)
     found = Outcome.objects.filter(asked_by | recovered, gate__run_id=slice.run.pk)
-    found = found.filter(gate__checkpoint__in=slice.path.settled())
-    return found.select_related("gate", "proposal").order_by("-pk").first()
+    found = found.filter(gate__checkpoint__in=slice.path.settled()).select_related("gate", "proposal").order_by("-pk")
+    if not spec.action:
+        return found.first()
+    now = acting(slice, spec)
+    return next((each for each in found if each.gate.kind == "review" or each.proposal.card.action(now)), None)
+
+
+def acting(slice: Slice, spec: StepSpec) -> str:
+    """The id of the action that `spec` would perform now, where it performs several; "" where it says none."""
+    named = slice.snapshot.state.get(spec.action) if spec.action else None
+    return named if isinstance(named, str) else ""
+
+
+def action_of(slice: Slice, spec: StepSpec, outcome: Outcome) -> Action | None:
+    """The action of an outcome's card that `spec` would perform now; None where none is performed by it."""
+    mine = [action for action in outcome.proposal.card.actions if action.effect == spec.name]
+    if spec.action:
+        return next((action for action in mine if action.id == acting(slice, spec)), None)
+    return mine[0] if mine else None
+
+
+def refused(slice: Slice, spec: StepSpec) -> tuple[Action, Settled] | None:
+    """The action that `spec` would perform now and does not, although its gate let the run go on, and the word on it.
+
+    None where nobody refused it or answered in its place.
+    """
+    outcome = last_outcome(slice, spec) if spec.guarded else None
+    if outcome is None or outcome.kind != Outcome.Kind.MIXED:
+        return None
+    action = action_of(slice, spec, outcome)
+    return (action, action.settled) if action is not None and action.settled is not None else None
 
 
 def gates_for(slice: Slice, spec: StepSpec) -> list[str]:
@@ -52,9 +84,14 @@ def shown_for(slice: Slice, spec: StepSpec) -> list[Action]:
     outcome = last_outcome(slice, spec) if spec.guarded else None
     if outcome is None:
         return []
-    actions = outcome.proposal.card.actions
+    actions = [action for action in outcome.proposal.card.actions if action.settled is None]
     named = [action for action in actions if action.effect == spec.name] or actions
-    return [replace(action, edits=False, effect=spec.name if action.effect == spec.name else "") for action in named]
+    if spec.action:
+        named = [action for action in named if action.id == acting(slice, spec)]
+    return [
+        replace(action, edits=False, verdicts=(), effect=spec.name if action.effect == spec.name else "")
+        for action in named
+    ]
 
 
 def carried(slice: Slice, spec: StepSpec) -> list[Precondition]:

@@ -39,6 +39,8 @@ class Declaration:
     irreversible: bool = False
     idempotent: bool = False
     guarded: bool = True
+    action: str = ""
+    responds: str = ""
     policy: str = ""
     allows: tuple[str, ...] = ()
     edits: tuple[str, ...] = ()
@@ -131,6 +133,8 @@ def effect(
     idempotent: bool = False,
     readable: Any = "",
     guarded: bool = True,
+    action: str = "",
+    responds: str = "",
     writes: Sequence[str] | None = None,
     uses: Sequence[Callable[..., Any]] = (),
     jumps: Sequence[str] | None = None,
@@ -144,6 +148,9 @@ def effect(
     `undo` names the method that takes it back; `idempotent`: the provider does a key once, so that an unknown
     end may be tried again; `readable` names the method that asks the provider by key and returns what the effect
     would have returned, or None where it did not happen; `guarded=False`: it needs no gate's permission.
+    `action`: where the effect performs several actions of one gate, one each time it runs, the field that it reads
+    which one from, by its id. `responds`: the field that a reviewer's answer in the effect's place is written to; an
+    answer to one whose field is a list is an item of it.
     """
     said = Declaration(
         "effect",
@@ -159,6 +166,8 @@ def effect(
         idempotent=idempotent,
         readable=_name(readable),
         guarded=guarded,
+        action=action,
+        responds=responds,
     )
     return _marked(said)
 

@@ -22,6 +22,7 @@ from . import (
     meaning,
     observing,
     outputs,
+    passing,
     permits,
     policies,
     readback,
@@ -45,6 +46,9 @@ log = structlog.get_logger()
 
 def perform(slice: Slice, spec: StepSpec) -> bool:
     """Take the effect one step on from whatever its rows say; says whether the slice goes on."""
+    word = allowances.refused(slice, spec)
+    if word is not None:  # even where it was done before: that is off the path now, and will be undone
+        return passing.pass_by(slice, spec, *word)
     row = newest(slice, spec)
     if row is not None and row.adoptable:
         return adopt(slice, spec, row)
@@ -111,6 +115,7 @@ def intend(slice: Slice, spec: StepSpec, permit: permits.Permit, generation: int
             step=spec.name,
             key=key_of(slice, spec, generation),
             grant=permit.grant,
+            action=permit.action,
             base=slice.snapshot.id,
             input_digest=digest,
             occurrence=slice.path.occurrences(spec.name, digest),

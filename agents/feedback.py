@@ -1,6 +1,8 @@
 """A person's or a validator's words, as an item of the list in which the agent reads them.
 
 An item is `{"text", "by", "at", "gate"}`, by whatever of it the agent's items take; a list of texts gets the text.
+What was said of one action has its id and a JSON Pointer into its arguments too: `action`, `pointer`. Items that have
+no place for these begin their text with the id.
 """
 
 from __future__ import annotations
@@ -18,12 +20,17 @@ from .base import Agent
 
 
 class Words(TypedDict, total=False):
-    """What was said, by whom, and when. `gate` is the gate's id, and 0 or missing where it was said at none."""
+    """What was said, by whom, and when. `gate` is the gate's id, and 0 or missing where it was said at none.
+
+    `action` is the id of the action that it is about, missing or "" where it is about no single one.
+    """
 
     text: str
     by: str
     at: datetime
     gate: int
+    action: str
+    pointer: str
 
 
 def appended(agent: type[Agent], field: str, *, text: str, by: str, at: datetime, gate: int = 0) -> dict[str, Any]:
@@ -62,11 +69,23 @@ def takes(agent: type[Agent], field: str, *, gate: bool) -> bool:
     return True
 
 
+def names_actions(agent: type[Agent], field: str) -> bool:
+    """Whether the agent's items keep which action they are about, so that it is told of edits in them too."""
+    if not field or not takes(agent, field, gate=True):
+        return False
+    said = Words(text="words", by="somebody", at=datetime(2000, 1, 1, tzinfo=UTC), gate=1, action="one", pointer="")
+    made = item(agent, field, said)
+    return isinstance(made, dict) and made.get("action") == "one"
+
+
 def _forms(words: Words) -> Iterator[Any]:
-    gate, at = words.get("gate", 0), words["at"].isoformat()
+    gate, at, action = words.get("gate", 0), words["at"].isoformat(), words.get("action", "")
     whole = {"text": words["text"], "by": words["by"], "at": at}
+    if action:
+        yield whole | {"gate": gate, "action": action, "pointer": words.get("pointer", "")}
+        whole["text"] = f"{action}{words.get('pointer', '')}: {words['text']}"
     yield whole | {"gate": gate}
     if not gate:
         yield whole | {"gate": None}
         yield whole
-    yield words["text"]
+    yield whole["text"]

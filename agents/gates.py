@@ -15,7 +15,7 @@ from checkpoints import claims, crash, store
 from checkpoints.errors import Fenced, NoSuchCheckpoint
 from checkpoints.plans import StepSpec
 
-from . import allowances, observing, standing, steps
+from . import allowances, observing, reopening, standing, steps
 from .errors import OutputRefused, StepFailed
 from .slices import Slice
 
@@ -67,7 +67,11 @@ def wait_for(slice: Slice, gate: Gate) -> bool:
 
 def _open(slice: Slice, spec: StepSpec, card: Card) -> None:
     slice.check()
-    reopened = _reopened(slice, spec, card)
+    before = _asked_before(slice, spec) if slice.path.head.kind == "reopen" else None
+    if before is not None:
+        card = replace(
+            reopening.carried_over(slice, spec, card, before.outcome), reopened=_changed(slice, before, card)
+        )
     crash.point("before_gate", spec.name)
     open_gate(
         claim=slice.claim,
@@ -75,7 +79,7 @@ def _open(slice: Slice, spec: StepSpec, card: Card) -> None:
         snapshot=slice.snapshot,
         step=spec,
         policy=spec.policy,
-        card=replace(card, reopened=reopened) if reopened else card,
+        card=card,
         by=slice.by,
     )
     crash.point("after_gate", spec.name)
@@ -100,22 +104,18 @@ def _may_pass(slice: Slice, spec: StepSpec) -> None:
         raise StepFailed(f"{needs} needs a permission that the gate {spec.name} gives, yet it asked nothing.")
 
 
-def _reopened(slice: Slice, spec: StepSpec, card: Card) -> dict[str, Any] | None:
+def _asked_before(slice: Slice, spec: StepSpec) -> Gate | None:
+    """The gate at which people last decided on this path."""
+    asked = Gate.objects.filter(run_id=slice.run.pk, step=spec.name, checkpoint__in=slice.path.settled())
+    return asked.select_related("outcome__proposal", "run__plan").order_by("-pk").first()
+
+
+def _changed(slice: Slice, gate: Gate, card: Card) -> dict[str, Any]:
     """What changed since this gate's last approval, where an effect was refused for it: in the run, and in the world.
 
     The world is compared with what `card` observes now: it may have changed once more since the effect was refused.
     """
-    if slice.path.head.kind != "reopen":
-        return None
     effect = slice.path.head.step
-    gate = (
-        Gate.objects.filter(run_id=slice.run.pk, step=spec.name, checkpoint__in=slice.path.settled())
-        .select_related("outcome", "run__plan")
-        .order_by("-pk")
-        .first()
-    )
-    if gate is None:
-        return None
     world_rows = observing.changed_since(slice, gate.outcome.approved(), effect, card)
     return {"gate": gate.pk, "changes": [*changes_since(slice, gate, effect), *world_rows]}
 
@@ -125,7 +125,7 @@ def changes_since(slice: Slice, gate: Gate, effect: str) -> list[binding.Row]:
     approved = gate.outcome.approved()
     try:
         before = store.load_checkpoint(gate.checkpoint).state
-        rows = binding.differences(approved, approved_state=before, **world(slice, effect))
+        rows = binding.differences(approved, approved_state=before, **world(slice, slice.plan.step(effect)))
     except NoSuchCheckpoint:  # removed by retention: nothing is left to compare with
         rows = []
     state, told = slice.snapshot.state, {row["pointer"] for row in rows}
@@ -135,10 +135,11 @@ def changes_since(slice: Slice, gate: Gate, effect: str) -> list[binding.Row]:
     return rows
 
 
-def world(slice: Slice, effect: str) -> dict[str, Any]:
+def world(slice: Slice, effect: StepSpec) -> dict[str, Any]:
     """What approvals.binding reads to say what would run now."""
     return {
-        "effect": effect,
+        "effect": effect.name,
+        "action": allowances.acting(slice, effect),
         "run": slice.run.pk,
         "agent": slice.plan.agent,
         "version": slice.plan.version,

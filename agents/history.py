@@ -73,6 +73,11 @@ class Path:
     def head(self) -> Place:
         return self.places[-1]
 
+    @property
+    def runs(self) -> set[int]:
+        """The runs that it leads through: a fork's begins in another."""
+        return {place.run_id for place in self.places}
+
     def add(self, place: Place) -> None:
         """Extend the path by the checkpoint that was just saved on it."""
         self.places.append(place)

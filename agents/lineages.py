@@ -12,7 +12,8 @@ from typing import Any
 from uuid import UUID
 
 from approvals import binding
-from approvals.impact.facts import ABSENT, EffectFact, Execution, Fields, GateFact, GrantFact, Writes
+from approvals.impact.choices import refusals
+from approvals.impact.facts import ABSENT, EffectFact, Execution, Fields, GateFact, GrantFact, Refusal, Writes
 from approvals.models import Gate, Outcome
 from checkpoints import patch as patches
 from checkpoints import records, store
@@ -176,7 +177,14 @@ class Lineage:
             choice=(outcome.answered or {}).get("choice", "") if outcome else "",
             permits=gate.step in gate.asked.allows,
             about=self._about(gate),
+            refused=self._refused(outcome) if outcome else (),
+            actions=frozenset(action.id for action in gate.asked.actions),
         )
+
+    def _refused(self, outcome: Outcome) -> list[Refusal]:
+        if outcome.kind != Outcome.Kind.MIXED:
+            return []
+        return refusals(self.plan, outcome.proposal.card.actions)
 
     def _about(self, gate: Gate) -> int:
         """The effect that was left behind and that the gate asks about."""
@@ -222,7 +230,9 @@ class Lineage:
         found = []
         for grant in outcome.grants.all():
             covered = cache(partial(self._covered, outcome, grant.effect, saved))
-            found.append(GrantFact(effect=grant.effect, used_by=self.used.get(grant.pk, 0), fields=covered))
+            found.append(
+                GrantFact(effect=grant.effect, action=grant.action, used_by=self.used.get(grant.pk, 0), fields=covered)
+            )
         return found
 
     def _covered(self, outcome: Outcome, effect: str, saved: Record | None) -> Fields | None:

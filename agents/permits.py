@@ -13,7 +13,7 @@ from approvals.models import Grant, Outcome
 from checkpoints.plans import StepSpec
 
 from . import gates, observing
-from .allowances import changed_by_hand, last_outcome
+from .allowances import acting, changed_by_hand, last_outcome
 from .errors import NotGranted
 from .history import EXECUTED
 from .models import Effect
@@ -25,6 +25,7 @@ class Permit:
     """The grant that the effect's intent consumes; none for an effect that needs no permission."""
 
     grant: Grant | None
+    action: str = ""  # the id of the action that is performed, where the effect performs several
 
 
 def permit(slice: Slice, spec: StepSpec) -> Permit:
@@ -43,7 +44,7 @@ def permit(slice: Slice, spec: StepSpec) -> Permit:
         raise NotGranted(f"The gate {outcome.gate.step} gave no permission for {spec.name}, or it was used.")
     approved = _binds(slice, spec, outcome)
     observing.check(slice, spec, approved)
-    return Permit(grant)
+    return Permit(grant, acting(slice, spec))
 
 
 def holds(slice: Slice, spec: StepSpec, row: Effect) -> None:
@@ -68,7 +69,7 @@ def _binds(slice: Slice, spec: StepSpec, outcome: Outcome) -> Approved:
             f"Somebody changed {fields} in the state after the gate {outcome.gate.step} allowed {spec.name}."
         )
     approved = outcome.approved()
-    if binding.recompute(approved, **gates.world(slice, spec.name)) != bytes(outcome.to_run or b""):
+    if binding.recompute(approved, **gates.world(slice, spec)) != bytes(outcome.to_run or b""):
         raise NotGranted(f"What {spec.name} would do now is not what was approved at the gate {outcome.gate.step}.")
     return approved
 
@@ -83,9 +84,17 @@ def recheck(slice: Slice, spec: StepSpec, row: Effect) -> None:
 
 
 def _available(slice: Slice, spec: StepSpec, outcome: Outcome) -> Grant | None:
-    """A grant that nobody has used: neither an intent, nor a result that was adopted on the path after the gate."""
-    grants = list(outcome.grants.filter(effect=spec.name).select_related("effect_row").order_by("pk"))
+    """A grant that nobody has used: neither an intent, nor a result that was adopted on the path after the gate.
+
+    Where the effect performs several actions it is the grant of the one that it is about to perform: that of another
+    would let what was refused run, or one of them twice.
+    """
+    found = outcome.grants.filter(effect=spec.name).select_related("effect_row").order_by("pk")
+    grants = [each for each in found if not spec.action or each.action == acting(slice, spec)]
     unused = [grant for grant in grants if not hasattr(grant, "effect_row")]
     after = slice.path.after(outcome.gate.checkpoint) or []
-    executed = sum(1 for place in after if place.step == spec.name and place.kind in EXECUTED)
-    return unused[0] if unused and executed < len(grants) else None
+    executed = [place.id for place in after if place.step == spec.name and place.kind in EXECUTED]
+    if not spec.action:
+        return unused[0] if unused and len(executed) < len(grants) else None
+    landed = Effect.objects.landed_for(acting(slice, spec), step=spec.name, runs=slice.path.runs, at=executed)
+    return unused[0] if unused and not landed else None

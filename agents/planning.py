@@ -86,6 +86,8 @@ def _spec(agent: type[Agent], name: str, method: Callable[..., Any], said: Decla
         for each in names:
             _method(agent, where, each, kind)
     reads = _reads(agent, where, method, said)
+    if said.kind == "effect":
+        _check_acting(agent, where, said, reads)
     _check_policies(where, said)
     _check_judged(agent, where, said, {*reads, *writes})
     found, ends = jumps_of(method)
@@ -122,6 +124,8 @@ def _spec(agent: type[Agent], name: str, method: Callable[..., Any], said: Decla
         validators=said.validators,
         rings=said.rings if said.validators else 0,
         tries=said.tries,
+        action=said.action,
+        responds=said.responds,
     )
 
 
@@ -195,6 +199,18 @@ def _check_effect(agent: type[Agent], where: str, said: Declaration) -> None:
     if isinstance(getattr(undo, MARK, None), Declaration):
         raise AgentError(f"The effect {where} is undone by {said.undo}, which is a step of the flow; make it a method.")
     _check_reads(agent, f"{agent.name}.{said.undo}", undo)
+
+
+def _check_acting(agent: type[Agent], where: str, said: Declaration, reads: tuple[str, ...]) -> None:
+    """What an effect of several actions performs has to be part of its input, or two of them would share a key."""
+    if said.action and said.action not in reads:
+        raise AgentError(f"The effect {where} performs the action that {said.action} names; let it read that field.")
+    if said.action and not said.guarded:
+        raise AgentError(f"The effect {where} performs actions of a gate; it cannot be guarded=False.")
+    if said.responds and said.responds not in agent.State.model_fields:
+        raise AgentError(f"The effect {where} takes answers into {said.responds}, which is no field of its State.")
+    if said.responds and not said.guarded:
+        raise AgentError(f"The effect {where} takes answers, but nobody is asked about it: it is guarded=False.")
 
 
 def _check_reads(agent: type[Agent], where: str, method: Callable[..., Any]) -> None:

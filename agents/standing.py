@@ -37,8 +37,11 @@ def passed(slice: Slice, spec: StepSpec, card: Card | None, took: float) -> bool
 
 
 def stands(outcome: Outcome) -> bool:
-    """Whether people agreed, and every effect that they allowed is done and still wanted."""
-    if outcome.kind not in agreed.AGREED:
+    """Whether people agreed to all that was asked, and every effect that they allowed is done and still wanted.
+
+    Where they refused something it is asked again: the run was sent back, and what it does about that is not known.
+    """
+    if outcome.kind not in agreed.AGREED or outcome.kind == Outcome.Kind.MIXED:
         return False
     grants = outcome.grants.select_related("effect_row")
     rows = [getattr(grant, "effect_row", None) for grant in grants]

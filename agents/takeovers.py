@@ -58,6 +58,7 @@ def _taken(slice: Slice, spec: StepSpec, origin: Effect) -> bool:
         step=spec.name,
         key=effects.key_of(slice, spec, 0),
         base=slice.snapshot.id,
+        action=origin.action,
         input_digest=digest,
         occurrence=slice.path.occurrences(spec.name, digest),
         token=slice.claim.token,

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from checkpoints import digests, patch
-from checkpoints.plans import PlanSpec
+from checkpoints.plans import PlanSpec, StepSpec
 
 from . import pointers
 from .cards import Action, Card
@@ -52,23 +52,37 @@ def seen(proposal_body: Mapping[str, Any]) -> bytes:
 def pairs(actions: Sequence[Action], allows: Sequence[str]) -> list[tuple[str, str]]:
     """(action id, effect) for every allowed effect: one grant each.
 
-    An effect that no action names belongs to the first action, and to "" where there is none.
+    What is refused or answered for gets none. An effect that no action names belongs to the first that runs, and to
+    "" where there is none.
     """
-    named = [(action.id, action.effect) for action in actions if action.effect in allows]
-    unnamed = [effect for effect in allows if effect not in {effect for _, effect in named}]
-    first = actions[0].id if actions else ""
+    running = [action for action in actions if action.settled is None]
+    named = [(action.id, action.effect) for action in running if action.effect in allows]
+    unnamed = [effect for effect in allows if effect not in {action.effect for action in actions}]
+    first = running[0].id if running else ""
     return [*named, *((first, effect) for effect in unnamed)]
 
 
 def bound_names(plan: PlanSpec, *, gate_step: str, effect: str) -> list[str]:
-    """The fields that an effect reads and that no step between the gate and the effect writes."""
+    """The fields that an effect reads and that nothing writes between the gate and the effect.
+
+    The gate itself writes its feedback there. An effect that performs several actions, one after the other, reads
+    what the steps on the way from one to the next write; which action it is the grant says.
+    """
     names = [step.name for step in plan.steps]
     if effect not in names:
         return []
     start = names.index(gate_step) if gate_step in names else -1
-    between = plan.steps[start + 1 : names.index(effect)]
-    written = {name for step in between for name in step.writes}
-    return sorted(set(plan.steps[names.index(effect)].reads) - written)
+    performing = plan.steps[names.index(effect)]
+    between = [*plan.steps[start + 1 : names.index(effect)], *(_round(plan, effect) if performing.action else [])]
+    written = {name for step in between for name in step.writes} | {performing.action}
+    written |= {plan.steps[start].feedback} if start >= 0 else set()
+    return sorted(set(performing.reads) - written)
+
+
+def _round(plan: PlanSpec, effect: str) -> list[StepSpec]:
+    """The steps that may run between an effect and itself, that one included."""
+    after = {name for way in plan.successors(effect) for name in plan.reachable(way)}
+    return [step for step in plan.steps if step.name in {*after, effect} and effect in plan.reachable(step.name)]
 
 
 def loose_names(plan: PlanSpec, *, gate_step: str, effect: str) -> set[str]:
@@ -143,9 +157,12 @@ class Approved:
     def digest(self) -> bytes:
         """The digest *to run*."""
         actions = [
-            {"id": a.id, "tool": a.tool, "effect": a.effect, "pointer": a.pointer, "arguments": a.arguments}
+            {
+                "id": a.id, "tool": a.tool, "effect": a.effect, "pointer": a.pointer, "arguments": a.arguments,
+                **({"settled": asdict(a.settled)} if a.settled else {}),
+            }
             for a in self.actions
-        ]
+        ]  # fmt: skip
         # Left out where there are none, so that what was approved before there were any still has its digest; what
         # was approved with some has another digest without them.
         conditions = {"preconditions": [each.to_json() for each in self.preconditions]} if self.preconditions else {}
@@ -171,6 +188,7 @@ def observed(
     approved: Approved,
     *,
     effect: str,
+    action: str = "",
     run: int,
     agent: str,
     version: str,
@@ -180,9 +198,10 @@ def observed(
 ) -> Approved:
     """`approved` as the world is now for `effect`: its arguments and bound fields read from `state`.
 
-    `fields` holds the digest of each of the state's fields; `plan` is a hex digest.
+    `fields` holds the digest of each of the state's fields; `plan` is a hex digest; `action` is the one that is about
+    to be performed, where the effect performs several, each by itself.
     """
-    mine = {action_id for action_id, name in pairs(approved.actions, approved.allows) if name == effect}
+    mine = {id for id, name in pairs(approved.actions, approved.allows) if name == effect and action in ("", id)}
     actions = tuple(_reread(a, state) if a.id in mine else a for a in approved.actions)
     now = {name: _hex(fields, name) for name in approved.bound.get(effect, {})}
     bound = {**approved.bound, effect: now} if effect in approved.bound else approved.bound
@@ -231,7 +250,17 @@ def body_rows(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Row]:
     for action in new.actions:
         was = old.action(action.id)
         rows += rows_between(was.arguments if was else None, action.arguments, of=f"action:{action.id}")
+        rows += _settled_rows(was, action)
     return rows + rows_between(before.get("answer"), after.get("answer"), of="answer")
+
+
+def _settled_rows(before: Action | None, after: Action) -> list[Row]:
+    """What is said of an action by itself, where that is another than before."""
+    was, now = (each.settled if each else None for each in (before, after))
+    if was == now:
+        return []
+    row: Row = {"of": f"verdict:{after.id}", "pointer": "", "kind": "changed"}
+    return [row | {"before": asdict(was) if was else None, "after": asdict(now) if now else None}]
 
 
 def rows_between(before: Any, after: Any, *, of: str) -> list[Row]:

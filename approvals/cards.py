@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, NotRequired, TypedDict
 
 from checkpoints.plans import PlanSpec, StepSpec
 
-from . import pointers, preconditions
+from . import actions, pointers, preconditions
+from .actions import Action as Action
+from .actions import editable as editable
 from .errors import CardRefused
 from .preconditions import Precondition
-from .schemas import schema_at
 
 RISKS = ("low", "medium", "high", "critical")
 CHARTS = ("gantt",)
@@ -41,35 +42,6 @@ class Question(TypedDict):
     choices: list[Choice]
     effect: NotRequired[str]  # the key of the effect that is asked about
     rejects: NotRequired[bool]  # none of them may be chosen: the run stops, or is sent back. `completed` says so
-
-
-@dataclass(frozen=True, kw_only=True)
-class Action:
-    """One thing asked about: a tool's name with its arguments at a JSON Pointer in the state."""
-
-    id: str
-    title: str = ""
-    tool: str = ""
-    effect: str = ""  # the effect step that performs it; empty where none does
-    pointer: str = ""  # where its arguments are in the state; empty where they are not in it
-    schema: Mapping[str, Any] = field(default_factory=dict)
-    arguments: Any = None
-    edits: bool = True  # may be edited, where the gate allows it
-    pinned: Sequence[str] = ()  # pointers within the arguments that are shown first and never folded
-    irreversible: bool = False
-    undo: str = ""  # the step or tool that undoes it
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "pinned", tuple(self.pinned))
-
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object with every field."""
-        return {**asdict(self), "schema": dict(self.schema), "arguments": self.arguments, "pinned": list(self.pinned)}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Action:
-        """The action that `to_json` wrote."""
-        return cls(**{f.name: data[f.name] for f in fields(cls) if f.name in data})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,6 +113,11 @@ class Card:
         """The same card with other arguments, by action id."""
         return replace(self, actions=[replace(a, arguments=arguments.get(a.id, a.arguments)) for a in self.actions])
 
+    @property
+    def settled(self) -> bool:
+        """Whether somebody refused one of the actions, or answered in its place."""
+        return any(action.settled for action in self.actions)
+
     def to_json(self) -> dict[str, Any]:
         """A JSON object with every field."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
@@ -172,7 +149,7 @@ def completed(card: Card, *, step: StepSpec, plan: PlanSpec, state: Mapping[str,
     earlier = () if recovery else tuple(_steps_before(plan, step.name))
     whole = replace(
         card,
-        actions=[_completed_action(action, step=step, plan=plan, state=state) for action in card.actions],
+        actions=[_asked(card, actions.completed(each, step=step, plan=plan, state=state)) for each in card.actions],
         allows=allows,
         back_to=tuple(card.back_to) or earlier,
         on_reject=card.on_reject or ("" if recovery else step.on_reject),
@@ -180,6 +157,7 @@ def completed(card: Card, *, step: StepSpec, plan: PlanSpec, state: Mapping[str,
         question=card.question if recovery or not card.question else {**card.question, "rejects": True},
     )
     faults = [*_identifier_faults(whole), *_allow_faults(whole, step), *_question_faults(whole)]
+    faults += actions.faults_of(whole.actions, step=step, plan=plan, recovery=recovery)
     faults += [*_quote_faults(whole, state), *_chart_faults(whole, state)]
     faults += _precondition_faults(whole, step, plan)
     known = {s.name for s in plan.steps}
@@ -197,30 +175,9 @@ def completed(card: Card, *, step: StepSpec, plan: PlanSpec, state: Mapping[str,
     return whole
 
 
-def editable(step: StepSpec) -> tuple[str, ...]:
-    """Pointers to the places of the state that a gate step lets people edit."""
-    return tuple(entry if entry.startswith("/") else pointers.join("", entry) for entry in step.edits)
-
-
-def _completed_action(action: Action, *, step: StepSpec, plan: PlanSpec, state: Mapping[str, Any]) -> Action:
-    effect = next((s for s in plan.steps if s.name == action.effect), None)
-    filled = replace(
-        action,
-        title=action.title or action.tool or action.id,
-        tool=action.tool or action.effect or action.id,
-        irreversible=action.irreversible or bool(effect and effect.irreversible),
-        undo=action.undo or (effect.undo if effect else "") or "",
-    )
-    if not action.pointer:
-        return replace(filled, edits=False)
-    if not pointers.has(state, action.pointer):
-        raise CardRefused(f"{step.name}: action {action.id!r}: there is nothing at {action.pointer} in the state")
-    return replace(
-        filled,
-        arguments=pointers.get(state, action.pointer),
-        schema=action.schema or schema_at(plan.state_schema, action.pointer),
-        edits=action.edits and any(pointers.overlaps(place, action.pointer) for place in editable(step)),
-    )
+def _asked(card: Card, action: Action) -> Action:
+    """Beside a question no action takes a verdict of its own."""
+    return replace(action, verdicts=()) if card.question else action
 
 
 def _steps_before(plan: PlanSpec, name: str) -> list[str]:

@@ -38,6 +38,8 @@ def agreed_kind(standing: Proposal) -> Outcome.Kind:
     """What agreement on this proposal means."""
     if standing.content["answer"] is not None:
         return Kind.ANSWERED
+    if standing.card.settled:
+        return Kind.MIXED
     return Kind.EDITED if standing.state_patch else Kind.APPROVED
 
 
@@ -54,9 +56,14 @@ def close(
         raise AssertionError(f"{gate} was locked and is not open")
     outcome = _outcome(gate, standing, end)
     Hold.objects.free(subject=gate.subject, by=end.by)
-    ledger.append([*told, gate.entry(f"gate.{_EVENT[status]}", by=end.by, data={"kind": end.kind})])
+    ledger.append([*told, gate.entry(f"gate.{_EVENT[status]}", by=end.by, data=_facts(outcome, end))])
     gate.run.wake(end.by)
     return outcome
+
+
+def _facts(outcome: Outcome, end: End) -> dict[str, Any]:
+    """What the event says of the end; by action where that is not the same for all."""
+    return {"kind": end.kind, **({"verdicts": outcome.by_action} if end.kind == Kind.MIXED else {})}
 
 
 _EVENT = {Gate.Status.DECIDED: "closed", Gate.Status.EXPIRED: "expired", Gate.Status.WITHDRAWN: "withdrawn"}
@@ -98,7 +105,7 @@ def _added(standing: Proposal) -> list[str]:
 def _outcome(gate: Gate, standing: Proposal, end: End) -> Outcome:
     body = standing.content
     rights = _rights(standing, end.kind)
-    agreed = end.kind in (Kind.APPROVED, Kind.EDITED, Kind.ANSWERED)
+    agreed = end.kind in (Kind.APPROVED, Kind.EDITED, Kind.MIXED, Kind.ANSWERED)
     state_patch = standing.state_patch if agreed else []
     bound = _bound(gate, [effect for _, effect in rights], state_patch) if agreed else {}
     arguments = {action.id: action.arguments for action in standing.card.actions} if agreed else {}
@@ -131,7 +138,7 @@ def _rights(standing: Proposal, kind: Outcome.Kind) -> list[tuple[str, str]]:
     """(action, effect) for every grant that this end gives."""
     card = standing.card
     answer = standing.content["answer"]
-    if kind in (Kind.APPROVED, Kind.EDITED) or (kind == Kind.ANSWERED and answering.grants(card, answer)):
+    if kind in (Kind.APPROVED, Kind.EDITED, Kind.MIXED) or (kind == Kind.ANSWERED and answering.grants(card, answer)):
         return binding.pairs(card.actions, card.allows)
     return []
 

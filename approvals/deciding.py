@@ -9,7 +9,7 @@ and is then an event of its own.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -22,7 +22,7 @@ from checkpoints.patch import same
 from checkpoints.plans import spec_of
 from checkpoints.values import canonical
 
-from . import answering, authority, binding, closing, editing
+from . import answering, authority, binding, closing, editing, mixing, verdicts
 from .cards import Card, editable
 from .errors import (
     AlreadySaid,
@@ -39,6 +39,7 @@ from .policy_rules import Tally, Vote, tally
 from .preflight import sources as preflights
 from .reading import read
 from .saying import Said, Verdict, added, back_to, check_form, check_key
+from .verdicts import Word
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +50,7 @@ class _Next:
     answer: Any
     patch: list[dict[str, Any]]
     changed: tuple[str, ...] = ()
+    kind: Verdict = Verdict.EDIT
 
 
 class _SaidBefore(Exception):
@@ -90,8 +92,9 @@ def _take(gate_id: int, by: User, said: Said) -> Decision:
     found = preflights.of_gate(gate, snapshot=gate.saved)
     if found.red:
         raise CannotResume(found)
+    said, word = _heard(said, standing.card)
     check_form(said, standing.card)
-    following = _next(gate, standing, said)
+    following = _next(gate, standing, said, word, by)
     if not gate.move(proposal=standing.number):
         _hand_out_same(gate.decisions.filter(user=by), by, said, request)
         late = read(gate_id)
@@ -103,10 +106,20 @@ def _take(gate_id: int, by: User, said: Said) -> Decision:
         others = _spoken_once(voices, by, said)
     else:
         standing, others = _supersede(gate, standing, following, by), []
-    decision = _write(gate, standing, by, said, request, following)
+    if word is not None:
+        said = replace(said, verdict=mixing.named(word) if following else Verdict.APPROVE)
+    decision = _write(gate, standing, by, said, request, following, word)
     Draft.objects.drop(gate, by=by)
     _close_when_due(gate, standing, [*others, decision], said)
     return decision
+
+
+def _heard(said: Said, card: Card) -> tuple[Said, Word | None]:
+    """What was said of each action, where it was; one that rejects them all is the gate's rejection."""
+    if said.verdict != Verdict.MIXED:
+        return said, None
+    word = verdicts.read(said.verdicts, card)
+    return (mixing.as_rejection(said, word, card), None) if word.rejects_all else (said, word)
 
 
 def _hand_out_same(voices: Iterable[Decision], by: User, said: Said, request: bytes) -> None:
@@ -129,9 +142,16 @@ def _spoken_once(voices: Sequence[Decision], by: User, said: Said) -> list[Decis
     return [one for one in voices if one.user_id != by.pk]
 
 
-def _next(gate: Gate, standing: Proposal, said: Said) -> _Next | None:
+def _next(gate: Gate, standing: Proposal, said: Said, word: Word | None, by: User) -> _Next | None:
     """What this word asks instead of what stands; None where it speaks of what stands."""
     body, card = standing.content, standing.card
+    if word is not None:
+        made = mixing.mixed(
+            card, word, plan=gate.run.plan, step=gate.step, saved=gate.saved.state, by=actors.of_user(by).name
+        )  # fmt: skip
+        if same(made.card.to_json(), card.to_json()):
+            return None
+        return _Next(card=made.card, answer=None, patch=made.patch, changed=made.changed, kind=mixing.named(word))
     if said.verdict == Verdict.EDIT:
         if card.question is not None:
             raise Invalid([problem("Choose one of the answers.", pointer="/verdict")])
@@ -144,13 +164,18 @@ def _next(gate: Gate, standing: Proposal, said: Said) -> _Next | None:
             arguments=said.arguments,
             offered=editable(spec_of(gate.run.plan).step(gate.step)),
         )
-        return _Next(card=edit.card, answer=None, patch=edit.patch, changed=edit.changed)
+        return _Next(card=_revived(edit.card, edit.changed), answer=None, patch=edit.patch, changed=edit.changed)
     if said.verdict == Verdict.ANSWER:
         answer = answering.answered(card, said.answer)
-        return None if same(answer, body["answer"]) else _Next(card=card, answer=answer, patch=[])
+        return None if same(answer, body["answer"]) else _Next(card=card, answer=answer, patch=[], kind=Verdict.ANSWER)
     if said.verdict == Verdict.APPROVE and card.question is not None and body["answer"] is None:
         raise Invalid([problem("Choose one of the answers.", pointer="/verdict")])
     return None
+
+
+def _revived(card: Card, changed: Sequence[str]) -> Card:
+    """What others had refused runs after all where somebody edits it."""
+    return replace(card, actions=[replace(a, settled=None) if a.id in changed else a for a in card.actions])
 
 
 def _supersede(gate: Gate, standing: Proposal, following: _Next, by: User) -> Proposal:
@@ -165,23 +190,22 @@ def _supersede(gate: Gate, standing: Proposal, following: _Next, by: User) -> Pr
         by=by,
         patch=canonical(following.patch),
     )
-    kind = Verdict.EDIT if following.answer is None else Verdict.ANSWER
-    data = {"kind": kind, "proposal": made.number, "actions": list(following.changed), "lapsed": lapsed}
+    data = {"kind": following.kind, "proposal": made.number, "actions": list(following.changed), "lapsed": lapsed}
     gate.say("gate.edited", by=actors.of_user(by), data=data)
     return made
 
 
-def _write(gate: Gate, standing: Proposal, by: User, said: Said, request: bytes, following: _Next | None) -> Decision:
+def _write(
+    gate: Gate, standing: Proposal, by: User, said: Said, request: bytes, following: _Next | None, word: Word | None
+) -> Decision:
     card = standing.card
-    changed = following.changed if following else ()
-    plain = Verdict.APPROVE if said.verdict == Verdict.EDIT else said.verdict
     rejects = said.verdict == Verdict.REJECT
     decision = Decision.objects.create(
         gate=gate,
         proposal=standing,
         user=by,
         verdict=said.verdict,
-        verdicts=canonical({a.id: Verdict.EDIT.value if a.id in changed else str(plain) for a in card.actions}),
+        verdicts=canonical(word.verdicts if word else _alike(card, said, following.changed if following else ())),
         then=said.then if rejects else "",
         back_to=back_to(said, card),
         answer=canonical(standing.content["answer"] if said.verdict == Verdict.ANSWER else None),
@@ -194,11 +218,20 @@ def _write(gate: Gate, standing: Proposal, by: User, said: Said, request: bytes,
     return decision
 
 
+def _alike(card: Card, said: Said, changed: Sequence[str]) -> dict[str, str]:
+    """By action, what one word about all of them says: whoever agrees also agrees to what others have refused."""
+    if said.verdict in (Verdict.REJECT, Verdict.ANSWER):
+        return {action.id: str(said.verdict) for action in card.actions}
+    plain = {action.id: action.settled.verdict if action.settled else str(Verdict.APPROVE) for action in card.actions}
+    return plain | dict.fromkeys(changed, str(Verdict.EDIT))
+
+
 def _close_when_due(gate: Gate, standing: Proposal, voices: Sequence[Decision], said: Said) -> None:
     """Say that the last of these decided, and close the gate where its word was enough."""
     decision = voices[-1]
     by = actors.of_user(decision.user)
-    data = {"kind": said.verdict, "proposal": standing.number, "quorum": gate.policy.quorum}
+    mixed = {"verdicts": decision.by_action} if decision.verdict == Verdict.MIXED else {}
+    data = {"kind": decision.verdict, **mixed, "proposal": standing.number, "quorum": gate.policy.quorum}
     told = [gate.entry("gate.decided", by=by, data=data, text=said.comment)]
     if decision.verdict == Verdict.REJECT:
         end = closing.End(

@@ -50,15 +50,15 @@ def edited(
     after = state
     for action in sorted(wanted, key=lambda a: len(a.pointer)):
         after = pointers.put(after, action.pointer, arguments[action.id])
-    normal = _normal(card, plan, after)
+    valid = normal(card, plan, after)
     for action in wanted:
-        _refuse_dropped(action, arguments[action.id], normal)
-        state = pointers.put(state, action.pointer, pointers.get(normal, action.pointer))
+        _refuse_dropped(action, arguments[action.id], valid)
+        state = pointers.put(state, action.pointer, pointers.get(valid, action.pointer))
     final = {a.id: pointers.get(state, a.pointer) if a.pointer else a.arguments for a in card.actions}
     changed = tuple(a.id for a in card.actions if not patch.same(a.arguments, final[a.id]))
     if not changed:
         raise Invalid([problem(NOTHING)])
-    drawn = _redrawn(card, plan, step, state).with_arguments(final)
+    drawn = redrawn(card, plan, step, state).with_arguments(final)
     return Edit(card=drawn, state=state, patch=patch.diff(dict(saved), state), changed=changed)
 
 
@@ -97,14 +97,15 @@ def _beyond(action: Action, pointer: str) -> Problem:
     return problem("This cannot be edited here.", action=action.id, pointer=pointer, at=action.pointer + pointer)
 
 
-def _normal(card: Card, plan: Plan, state: dict[str, Any]) -> dict[str, Any]:
+def normal(card: Card, plan: Plan, state: dict[str, Any]) -> dict[str, Any]:
+    """The state as the agent's own model has it. Raises Invalid, each fault at the action that it is in."""
     try:
-        normal, faults = validators.validated(plan, state)
+        valid, faults = validators.validated(plan, state)
     except validators.NoValidator as unknown:
         raise Invalid([problem(str(unknown))]) from unknown
     if faults:
         raise Invalid([_located(card, fault) for fault in faults])
-    return normal
+    return valid
 
 
 def _located(card: Card, fault: validators.Fault) -> Problem:
@@ -136,7 +137,7 @@ def _dropped(sent: Any, normal: Any, pointer: str) -> list[str]:
     return []
 
 
-def _redrawn(card: Card, plan: Plan, step: str, state: dict[str, Any]) -> Card:
+def redrawn(card: Card, plan: Plan, step: str, state: dict[str, Any]) -> Card:
     """The card with words that speak of the edited state.
 
     Only words are taken from a card drawn anew: which actions there are and what they allow stay as they were

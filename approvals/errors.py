@@ -15,12 +15,13 @@ class Problem(TypedDict):
     action: str  # the action's id; empty where the fault is not in an action
     pointer: str  # JSON Pointer within the action's arguments
     at: str  # JSON Pointer within the state; empty where there is none
+    part: str  # of what was said about the action: verdict, reason, response; empty: its arguments
     message: str
 
 
-def problem(message: str, *, action: str = "", pointer: str = "", at: str = "") -> Problem:
+def problem(message: str, *, action: str = "", pointer: str = "", at: str = "", part: str = "") -> Problem:
     """One fault, with the places that are known."""
-    return {"action": action, "pointer": pointer, "at": at, "message": message}
+    return {"action": action, "pointer": pointer, "at": at, "part": part, "message": message}
 
 
 class DecisionRefused(Exception):

@@ -25,6 +25,7 @@ class Said:
     verdict: str
     seen: bytes
     key: str
+    verdicts: dict[str, Any] = field(default_factory=dict)  # of a mixed word, what is said of each action
     arguments: dict[str, Any] = field(default_factory=dict)
     comment: str = ""
     then: str = "stop"
@@ -35,6 +36,7 @@ class Said:
     def digest(self) -> bytes:
         """Over all of it but the key. Raises Invalid for what cannot be written down."""
         content = {name: value for name, value in vars(self).items() if name not in ("key", "seen")}
+        content = content if self.verdicts else {name: content[name] for name in content if name != "verdicts"}
         try:
             return digests.of_value({**content, "seen": self.seen.hex()})
         except ValueRefused as refused:
@@ -50,6 +52,9 @@ def check_key(said: Said) -> None:
 def _unwritable(refused: ValueRefused) -> Problem:
     """The fault by its action where it is in one."""
     where = pointers.tokens(refused.pointer)
+    if where[:1] == ["verdicts"] and len(where) > 2:
+        part = "" if where[2] == "arguments" else where[2]
+        return problem(refused.reason, action=where[1], part=part, pointer=pointers.join("", *where[3:]))
     if where[:1] != ["arguments"] or len(where) < 2:
         return problem(refused.reason, pointer=refused.pointer)
     return problem(refused.reason, action=where[1], pointer=pointers.join("", *where[2:]))
@@ -60,6 +65,10 @@ def check_form(said: Said, card: Card) -> None:
     faults = []
     if said.verdict not in Verdict.values:
         faults.append(problem("Choose approve, edit, reject or answer.", pointer="/verdict"))
+    if said.verdicts and said.verdict != Verdict.MIXED:
+        faults.append(problem("Say one verdict for all actions, or one for each of them.", pointer="/verdict"))
+    if said.verdict == Verdict.MIXED and said.then != Then.STOP:
+        faults.append(problem("Only a rejection of all actions sends the run back.", pointer="/then"))
     if len(said.comment) > COMMENT_LIMIT:
         faults.append(problem(f"Write at most {COMMENT_LIMIT:,} characters.", pointer="/comment"))
     if said.answer is not None and said.verdict != Verdict.ANSWER:

@@ -53,6 +53,11 @@ def schema_at(schema: Schema, pointer: str) -> dict[str, Any]:
     return {**definitions, **part}
 
 
+def is_list(schema: Schema, pointer: str) -> bool:
+    """Whether the value at `pointer` is a list."""
+    return resolved(schema_at(schema, pointer), schema).get("type") == "array"
+
+
 def resolved(part: Schema, root: Schema) -> Schema:
     """`part` with its reference followed and a nullable union's null taken out; {} for what cannot be followed."""
     for _ in range(_DEPTH):

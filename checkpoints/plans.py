@@ -57,6 +57,8 @@ class StepSpec:
     validators: tuple[str, ...] = ()
     rings: int = 0  # how far back a refused output is taken to the producers of its inputs
     tries: int = 1  # in each ring
+    action: str = ""  # an effect's: the field that holds the id of the action that it performs next
+    responds: str = ""  # an effect's: the field that a person's answer in its place is written to
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:

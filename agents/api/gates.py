@@ -14,7 +14,7 @@ from pydantic import Field
 from agents.views.access import reader_of
 from approvals.models import Gate, Outcome, Proposal
 from approvals.presentation import agreement as agreements
-from approvals.presentation.outcomes import deciders
+from approvals.presentation.outcomes import Judged, deciders, judged
 from approvals.views.access import gate_or_404
 from checkpoints import digests, store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
@@ -70,7 +70,11 @@ class Voice(Schema):
     """One person's word."""
 
     name: str = Field(description="Who said it.", examples=["Ann Okafor"])
-    verdict: str = Field(description="What they said.", examples=["approve"])
+    verdict: str = Field(description="What they said; mixed: see `actions`.", examples=["approve"])
+    actions: dict[str, str] = Field(
+        description="By action id, what they said of each: approve, edit, reject or respond.",
+        examples=[{"order": "edit", "price": "reject"}],
+    )
     comment: str = Field(description="In their own words: data, never markup.", examples=[""])
     at: datetime | None = Field(description="When.", examples=["2026-03-02T09:21:40.555012Z"])
     proposal: int = Field(description="The version that they spoke of.", examples=[1])
@@ -94,6 +98,7 @@ class Agreement(Schema):
             Voice(
                 name=each.name,
                 verdict=each.verdict,
+                actions=dict(each.by_action),
                 comment=each.comment,
                 at=each.at,
                 proposal=each.proposal,
@@ -104,6 +109,23 @@ class Agreement(Schema):
             if each.name
         ]
         return cls(quorum=found.quorum, agreed=found.agreed, who=found.who, voices=voices)
+
+
+class OfAction(Schema):
+    """What became of one action."""
+
+    verdict: str = Field(
+        description="approve and edit: it may run. reject and respond: it does not.",
+        examples=["reject"],
+        json_schema_extra={"enum": ["approve", "edit", "reject", "respond"]},
+    )
+    by: str = Field(description="Who refused it, or answered in its place; else empty.", examples=["Ann Okafor"])
+    reason: str = Field(description="Why it was refused: data, never markup.", examples=["Too dear."])
+    response: Any = Field(description="What the agent got in its place; else null.", examples=[None])
+
+    @classmethod
+    def of(cls, found: Judged) -> Self:
+        return cls(verdict=found.verdict, by=found.by, reason=found.reason, response=found.response)
 
 
 class Ending(Schema):
@@ -124,6 +146,10 @@ class Ending(Schema):
         description="Those of the card's preconditions that must still hold when an effect is done, by id.",
         examples=[["nothing-else-refunded"]],
     )
+    actions: dict[str, OfAction] = Field(
+        description="By action id, what became of each; none where nobody decided, or a question was answered.",
+        examples=[{"order": {"verdict": "reject", "by": "Ann Okafor", "reason": "Too dear."}}],
+    )
     seen: str = Field(description="The digest of the proposal that was decided on, in hex.", examples=[DIGEST])
     to_run: str | None = Field(description="The digest of what may run; null where nothing may.", examples=[DIGEST])
 
@@ -138,6 +164,7 @@ class Ending(Schema):
             feedback=outcome.words,
             effects=[grant.effect for grant in outcome.grants.order_by("pk")],
             preconditions=outcome.counted,
+            actions={each.id: OfAction.of(each) for each in judged(outcome)},
             seen=bytes(outcome.seen).hex(),
             to_run=None if outcome.to_run is None else bytes(outcome.to_run).hex(),
         )
@@ -187,17 +214,22 @@ def listing(request: HttpRequest, asked: Query[Paging]) -> HttpResponse:
 
 @router.get("/{int:gate_id}", response=GateDetail, operation_id="get_gate", summary="Read a gate")
 def one(request: HttpRequest, gate_id: GateId) -> HttpResponse:
-    """One gate, open or closed, that you may see. Decide on its page."""
+    """One gate, open or closed, that you may see."""
     gate = gate_or_404(request, gate_id)
     proposal = gate.standing()
     _verify(gate, proposal)
-    head = GateHead(
-        **_summed_up(gate),
-        digest=bytes(proposal.digest).hex(),
-        checkpoint=str(gate.checkpoint),
-        agreement=Agreement.of(gate, reader=reader_of(request)),
-    )
+    head = head_of(gate, reader=reader_of(request))
     return answer(head, card=bytes(proposal.body), outcome=_ended(gate))
+
+
+def head_of(gate: Gate, *, reader: User) -> GateHead:
+    """The gate as it stands. Needs its run with its plan, and its team."""
+    return GateHead(
+        **_summed_up(gate),
+        digest=bytes(gate.standing().digest).hex(),
+        checkpoint=str(gate.checkpoint),
+        agreement=Agreement.of(gate, reader=reader),
+    )
 
 
 def _verify(gate: Gate, proposal: Proposal) -> None:

@@ -19,7 +19,8 @@ class Consequence(Schema):
     step: str = Field(description="Its name.", examples=["pay"])
     kind: str = Field(description="step, effect or gate.", examples=["effect"])
     verdict: str = Field(
-        description="will: it runs, or asks. may: it runs or not. stands: what is recorded is taken. undone: it is "
+        description="will: it runs, or asks. may: it runs or not. skipped: it is passed by, since people refuse it or "
+        "answer in its place. stands: what is recorded is taken. undone: it is "
         "taken back. may_undone: it is, unless a step takes it over. cannot: it stays, and nothing takes it back.",
         examples=["undone"],
         json_schema_extra=VERDICTS,
@@ -47,7 +48,7 @@ class ImpactAnswer(Schema):
     ends: bool = Field(description="Whether the run ends without asking anybody.", examples=[False])
     counts: dict[str, int] = Field(
         description="How many rows there are of each verdict.",
-        examples=[{"will": 2, "may": 0, "stands": 4, "undone": 1, "may_undone": 0, "cannot": 0}],
+        examples=[{"will": 2, "may": 0, "skipped": 0, "stands": 4, "undone": 1, "may_undone": 0, "cannot": 0}],
     )
     rows: list[Consequence] = Field(description="A row for each step that is named, in the order in which they come.")
 

@@ -13,14 +13,15 @@ from ninja.security import django_auth
 
 from agents.errors import RewindRefused
 from agents.views.access import Gone
+from approvals.errors import DecisionRefused
 from checkpoints.errors import NotVerified
 
-from . import checkpoints, choices, comparisons, events, gates, orders, preflights, problems, runs
+from . import checkpoints, choices, comparisons, decisions, events, gates, orders, preflights, problems, runs
 from .parsing import ExactParser
 
 DESCRIPTION = """\
 What Holdpoint's pages show, as JSON: runs, their checkpoints, gates, and what happened; and what may be ordered of a
-run: to rewind it, to edit its state, to fork it, to undo what it left behind. Gates are decided on their pages.
+run: to rewind it, to edit its state, to fork it, to undo what it left behind; and to decide what a gate asks.
 
 Sign in on the pages and send the session's cookie, and with what writes the session's CSRF token as X-CSRFToken. You
 see what you see there: the runs of your teams, and the gates of your teams or that you review. Anything else answers
@@ -75,6 +76,7 @@ api.add_router("/runs", orders.router)
 api.add_router("/gates", gates.router)
 api.add_router("/gates", preflights.gates)
 api.add_router("/gates", choices.router)
+api.add_router("/gates", decisions.router)
 api.add_router("/events", events.router)
 
 
@@ -103,6 +105,11 @@ def not_verified(request: HttpRequest, error: NotVerified) -> HttpResponse:
 @api.exception_handler(HttpError)
 def unread(request: HttpRequest, error: HttpError) -> HttpResponse:
     return problems.unread(request, error)
+
+
+@api.exception_handler(DecisionRefused)
+def not_decided(request: HttpRequest, error: DecisionRefused) -> HttpResponse:
+    return problems.not_decided(request, error)
 
 
 @api.exception_handler(RewindRefused)

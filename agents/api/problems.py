@@ -13,6 +13,9 @@ from pydantic import Field
 
 from agents.errors import NeedsConfirmation, RewindRefused
 from agents.views.orders import status_of
+from approvals import pointers
+from approvals.errors import DecisionRefused, Rejected, StaleGate
+from approvals.errors import Problem as Refused
 from checkpoints.errors import ValueRefused
 
 MEDIA_TYPE = "application/problem+json"
@@ -43,7 +46,9 @@ LISTED = {
 class Fault(Schema):
     """One parameter that was refused."""
 
-    parameter: str = Field(description="The parameter's name.", examples=["status"])
+    parameter: str = Field(
+        description="The parameter's name, or a JSON Pointer into the body or the state.", examples=["status"]
+    )
     detail: str = Field(description="What is wrong with it.", examples=["is none of queued, running, waiting"])
 
 
@@ -66,6 +71,11 @@ class Problem(Schema):
         description="For status 409, where the order would do something else by now: what. As POST …/impacts gives it.",
         examples=[None],
     )
+    changes: list[dict[str, Any]] | None = Field(
+        default=None,
+        description="For status 409 at a gate that asks something else by now: what changed since you looked.",
+        examples=[None],
+    )
 
 
 def problem(
@@ -75,10 +85,14 @@ def problem(
     errors: Sequence[Fault] = (),
     *,
     impact: dict[str, Any] | None = None,
+    changes: list[dict[str, Any]] | None = None,
 ) -> HttpResponse:
     """The answer to a request that came to nothing."""
     title = HTTPStatus(status).phrase
-    told = Problem(title=title, status=status, detail=detail, instance=request.path, errors=list(errors), impact=impact)
+    told = Problem(
+        title=title, status=status, detail=detail, instance=request.path, errors=list(errors), impact=impact,
+        changes=changes,
+    )  # fmt: skip
     return HttpResponse(told.model_dump_json(), status=status, content_type=MEDIA_TYPE)
 
 
@@ -106,7 +120,7 @@ def gone(request: HttpRequest, reason: Http404) -> HttpResponse:
 def not_allowed(request: HttpRequest, allowed: Iterable[str]) -> HttpResponse:
     """405."""
     methods = ", ".join(sorted(allowed))
-    response = problem(request, 405, f"This address takes {methods} and nothing else; decide on the pages.")
+    response = problem(request, 405, f"This address takes {methods} and nothing else.")
     response["Allow"] = methods
     return response
 
@@ -123,6 +137,23 @@ def unread(request: HttpRequest, error: HttpError) -> HttpResponse:
         return problem(request, 403, "Send the session's CSRF token, the cookie csrftoken, as the header X-CSRFToken.")
     why = error.__cause__.reason if isinstance(error.__cause__, ValueRefused) else "cannot be read"
     return problem(request, error.status_code, f"The body {why}. Send one JSON object.")
+
+
+def not_decided(request: HttpRequest, error: DecisionRefused) -> HttpResponse:
+    """403 for those who may not decide, 422 for what the word says, 409 where the gate is the reason."""
+    faults = []
+    if isinstance(error, Rejected):
+        faults = [Fault(parameter=_place(each), detail=each["message"]) for each in error.errors]
+    changes = error.changes if isinstance(error, StaleGate) else None
+    status = {"not_allowed": 403, "invalid": 422, "edit_refused": 422}.get(error.code, 409)
+    return problem(request, status, str(error), faults, changes=changes)
+
+
+def _place(fault: Refused) -> str:
+    """Where in the body the fault is, as a JSON Pointer."""
+    if not fault["action"]:
+        return fault["pointer"] or fault["at"] or "/"
+    return pointers.join("/actions", fault["action"], fault["part"] or "arguments") + fault["pointer"]
 
 
 def not_done(request: HttpRequest, error: RewindRefused, impact: dict[str, Any] | None) -> HttpResponse:

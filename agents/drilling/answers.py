@@ -18,7 +18,7 @@ from agents import recovery
 from agents.errors import AgentError
 from approvals.models import Gate
 
-SAID = {"verdict", "arguments", "comment", "then", "back_to", "answer"}
+SAID = {"verdict", "verdicts", "arguments", "comment", "then", "back_to", "answer"}
 
 
 class Stuck(AgentError):
@@ -73,7 +73,8 @@ class Answers:
         if not known:
             return {"verdict": self.verdict}
         visit = Gate.objects.filter(run=gate.run, step=gate.step, kind=gate.kind).exclude(pk=gate.pk).count()
-        return {"verdict": "approve", **known[min(visit, len(known) - 1)]}
+        said = known[min(visit, len(known) - 1)]
+        return said if "verdicts" in said else {"verdict": "approve", **said}
 
     def _recovered(self, gate: Gate, happened: Any) -> dict[str, Any]:
         question = gate.asked.question

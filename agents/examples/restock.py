@@ -109,7 +109,7 @@ class Restock(Agent):
                 Action(id="price", title="Change a price", tool="till.reprice", effect="reprice",
                        pointer="/repricing", pinned=["/price"]),
                 Action(id="message", title="Write to the customers who wait", tool="mail.send", effect="notify",
-                       pointer="/message", pinned=["/to"]),
+                       pointer="/message", pinned=["/to"], verdicts=["approve", "edit", "reject", "respond"]),
             ],
         )  # fmt: skip
 
@@ -137,7 +137,7 @@ class Restock(Agent):
         if repriced:
             restock_trade.withdraw("prices", repriced.id)
 
-    @effect(irreversible=True)
+    @effect(irreversible=True, responds="told")
     def notify(self, message: Message, *, key: str) -> dict[str, Any]:
         """Write to the customers who wait."""
         restock_trade.mail(message, key)

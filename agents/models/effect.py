@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -17,6 +17,15 @@ from checkpoints.actors import Actor
 from checkpoints.errors import Fenced
 from checkpoints.models import Hold
 from checkpoints.values import canonical, decode
+
+
+class EffectQuerySet(models.QuerySet["Effect"]):
+    """Questions about many effects."""
+
+    def landed_for(self, action: str, *, step: str, runs: Iterable[int], at: Sequence[UUID]) -> bool:
+        """Whether the result of performing that action was written in one of these checkpoints of these runs."""
+        mine = self.filter(run__in=list(runs), step=step, action=action)
+        return bool(at) and mine.filter(landings__overlap=list(at)).exists()
 
 
 class Effect(models.Model):
@@ -38,6 +47,7 @@ class Effect(models.Model):
     step = models.CharField(max_length=100)
     key = models.CharField(max_length=64, unique=True)  # the idempotency key, hex
     grant = models.OneToOneField("approvals.Grant", null=True, on_delete=models.PROTECT, related_name="effect_row")
+    action = models.CharField(max_length=100, default="", blank=True)  # the one that it performs, of several
     base = models.UUIDField()  # the checkpoint it was started from
     input_digest = models.BinaryField()
     occurrence = models.IntegerField(default=0)
@@ -54,6 +64,8 @@ class Effect(models.Model):
     error = models.CharField(max_length=500, default="", blank=True)
     intended_at = models.DateTimeField(auto_now_add=True)
     settled_at = models.DateTimeField(null=True)
+
+    objects = EffectQuerySet.as_manager()
 
     class Meta:
         indexes = [models.Index("run", "step", name="effect_of_run")]

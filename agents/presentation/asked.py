@@ -22,7 +22,7 @@ def how_long(gate: Asked) -> str:
 def gate_remarks(gate: Asked) -> list[Remark]:
     """Who decided a closed gate and what follows; a comment is quoted under the name of the one who wrote it."""
     if gate.status == "expired":
-        approved = ", so the policy approved it" if gate.outcome in ("approved", "edited") else ""
+        approved = ", so the policy approved it" if gate.outcome in ("approved", "edited", "mixed") else ""
         return [Remark(f"nobody answered in time{approved}")]
     counted_in = [said for said in gate.said if said.counts]
     deciding = [said for said in counted_in if said.verdict == "reject"] or counted_in
@@ -33,8 +33,10 @@ def gate_remarks(gate: Asked) -> list[Remark]:
         text = f"“{gate.answer_label}” {text}"
     if gate.outcome == "rejected":
         text += f", back to {gate.back_to}" if gate.then == "back" and gate.back_to else ", the run stops"
+    if gate.actions:
+        text += f": {'; '.join(gate.actions)}"
     first, *others = [said for said in deciding if said.comment] or [deciding[0]]
-    told = [Remark(text + ":" if first.comment else text, first.comment)]
+    told = [Remark(text + ("." if gate.actions else ":") if first.comment else text, first.comment)]
     return told + [Remark(f"{said.name}:", said.comment) for said in others]
 
 

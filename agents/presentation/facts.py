@@ -65,6 +65,7 @@ class Asked:
     back_to: str = ""
     answer: str = ""  # the choice that was made at a recovery gate
     answer_label: str = ""  # that choice as the question put it (untrusted)
+    actions: tuple[str, ...] = ()  # what became of each where not all of them run: "rejected 3 Write to them"
     said: tuple[Said, ...] = ()
     visible: bool = True  # the reader may open the gate's own page
 

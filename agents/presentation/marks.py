@@ -22,6 +22,7 @@ RAN = Mark("ran", "ran", "check", "ran")
 GIVEN = Mark("ran", "ran", "check", "given")
 APPROVED = Mark("ran", "approved", "check", "approved")
 EDITED = Mark("ran", "edited", "pencil", "approved with an edit")
+MIXED = Mark("ran", "edited", "pencil", "decided action by action")
 ANSWERED = Mark("ran", "approved", "check", "answered")
 NOTHING_ASKED = Mark("ran", "ran", "check", "nothing to ask")
 REJECTED = Mark("rejected", "rejected", "x", "rejected")
@@ -40,6 +41,7 @@ RECOVERED = {
 ASIDE = Mark("ran", "repair", "ask", "stepped aside to ask")
 CAUGHT = Mark("failed", "failed", "right", "failed, and caught")
 REOPENED = Mark("ran", "held", "hold", "asked again")
+SKIPPED = Mark("ahead", "cancelled", "right", "skipped")
 REUSED = Mark("reused", "reused", "same", "reused")
 STOOD = Mark("reused", "reused", "same", "its answer stands")
 UNDONE = Mark("undone", "undone", "undo", "undone")
@@ -62,6 +64,7 @@ NEVER = Mark("ahead", "ahead", "x", "did not run")
 OUTCOMES = {
     "approved": APPROVED,
     "edited": EDITED,
+    "mixed": MIXED,
     "answered": ANSWERED,
     "rejected": REJECTED,
     "expired": EXPIRED,

@@ -85,7 +85,7 @@ def of_checkpoint(saved: Saved, around: Around) -> Row:
     if saved.attempt > 1 and saved.kind == "step":
         row.remarks.append(Remark(f"at attempt {saved.attempt}"))
     # Where nothing ran, the note is the runtime's and no agent's.
-    notes = [Remark(word) if saved.kind == "reused" else Remark(quote=word) for word in saved.words]
+    notes = [Remark(word) if saved.kind in ("reused", "skipped") else Remark(quote=word) for word in saved.words]
     row.remarks = [remark for remark in [*row.remarks, *notes] if remark]
     return row
 
@@ -132,6 +132,10 @@ def _tell_reused(row: Row, saved: Saved, around: Around) -> None:
         row.remarks.append(Remark(f"as given at {saved.twin}" if saved.twin else ""))
     else:
         row.mark = replace(marks.REUSED, word=f"reused from {saved.twin}" if saved.twin else "reused")
+
+
+def _tell_skipped(row: Row, saved: Saved, around: Around) -> None:
+    row.mark, row.took = marks.SKIPPED, ""
 
 
 def _tell_gate(row: Row, saved: Saved, around: Around) -> None:
@@ -219,6 +223,7 @@ TOLD: dict[str, Callable[[Row, Saved, Around], None]] = {
     "upcast": _tell_upcast,
     "fork": _tell_fork,
     "reused": _tell_reused,
+    "skipped": _tell_skipped,
 }
 
 

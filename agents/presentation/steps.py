@@ -15,6 +15,7 @@ from .words import duration
 KINDS = {
     "input": marks.GIVEN,
     "reused": marks.REUSED,
+    "skipped": marks.SKIPPED,
     "rewind": marks.REWIND,
     "edit": marks.EDIT,
     "repair": marks.REPAIR,
@@ -23,7 +24,7 @@ KINDS = {
     "reopen": marks.REOPENED,
     "fork": marks.FORK,
 }
-NAMED = ("step", "gate", "reused", "recovery", "reopen")  # kinds that are told by the name of their step
+NAMED = ("step", "gate", "reused", "skipped", "recovery", "reopen")  # kinds that are told by the name of their step
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,13 @@ from django.utils import timezone
 from agents.history import Path
 from agents.models import Failure
 from agents.presentation.facts import Asked, Failed, Forked, Planned, Said, Saved, Standing, Story
-from approvals.models import Decision, Gate
+from approvals.models import Decision, Gate, Outcome
 from approvals.presentation import outcomes
 from checkpoints import store
 from checkpoints.models import Checkpoint, Event, Note, Plan, Run
 from checkpoints.permissions import may
 from checkpoints.plans import PlanSpec, spec_of
+from checkpoints.retention.holds import names_of
 from checkpoints.values import decode
 
 from .performed import effects_of, execution_of
@@ -144,6 +145,7 @@ def saved_of(run: Run, window: Sequence[Checkpoint]) -> Iterable[Saved]:
     for note in Note.objects.filter(checkpoint__in=[each.id for each in window]).order_by("id"):
         words[note.checkpoint].append(bytes(note.text).decode(errors="replace"))
     twins, versions, origins = twins_of(run, window), versions_of(run, window), origins_of(run, window)
+    names = names_of(run)
     by = orders_of(run) if any(each.kind in ORDERS for each in window) else {}
     for each in window:
         ordered = each.kind in ORDERS
@@ -164,7 +166,7 @@ def saved_of(run: Run, window: Sequence[Checkpoint]) -> Iterable[Saved]:
             why=" ".join(words[each.id]) if ordered else "",
             origin=origins.get(each.parent, "") if each.parent else "",
             version=versions.get(each.plan_id, "") if each.kind == "upcast" else "",
-            name=getattr(each, "named", ""),
+            name=names.get(each.id, ""),
         )
 
 
@@ -236,9 +238,15 @@ def gates_of(run: Run, reader: User, window: Sequence[Checkpoint]) -> Iterable[A
             back_to=outcome.back_to if outcome else "",
             answer=(outcome.answered or {}).get("choice", "") if outcome else "",
             answer_label=outcomes.chosen(gate, outcome) if outcome and outcome.answered else "",
+            actions=actions_of(outcome) if outcome and outcome.kind == Outcome.Kind.MIXED else (),
             said=tuple(said_of(gate.decisions.all())),
             visible=gate.team_id == run.team_id or gate.pk in visible,
         )
+
+
+def actions_of(outcome: Outcome) -> tuple[str, ...]:
+    """What became of each action. Its title is the agent's words, so its number and id stand for it."""
+    return tuple(f"{each.word} {each.number} {each.id}" for each in outcomes.judged(outcome))
 
 
 def said_of(decisions: Iterable[Decision]) -> Iterable[Said]:

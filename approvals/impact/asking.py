@@ -9,7 +9,7 @@ from __future__ import annotations
 from checkpoints.errors import CheckpointError, ValueRefused
 from checkpoints.plans import StepSpec
 
-from .facts import AGREED, REJECTED, GateFact
+from .facts import AGREED, MIXED, REJECTED, GateFact
 from .records import adoptable, agreed, matching, may_match
 from .result import Verdict
 from .values import Known, Reading, Steps
@@ -124,7 +124,7 @@ def _same(walk: Walk, spec: StepSpec, gate: GateFact) -> bool | None:
 
 def _holds(walk: Walk, gate: GateFact) -> bool | None:
     """Whether people agreed and all that they allowed is done and wanted; None where that may change before."""
-    if not agreed(gate):
+    if not agreed(gate) or gate.kind == MIXED:
         return False
     unused = {grant.effect for grant in gate.grants if not grant.used_by}
     if unused:

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from checkpoints.ops import Write
 from checkpoints.plans import PlanSpec
 
-AGREED = ("approved", "edited", "answered")  # outcomes that let a run go on
+MIXED = "mixed"
+AGREED = ("approved", "edited", MIXED, "answered")  # outcomes that let a run go on
 OPEN, REJECTED = "open", "rejected"
 
 ABSENT = b""  # stands for the digest of a field that is not there
@@ -99,8 +100,21 @@ class GrantFact:
     """
 
     effect: str
+    action: str = ""
     used_by: int = 0  # the id of the effect's row that consumed it; 0: nothing has
     fields: Callable[[], Fields | None] = unknown
+
+
+class Refusal(NamedTuple):
+    """An action that does not run although its gate lets the run go on: people refused it, or answered in its place.
+
+    `writes` is what passing its effect by writes.
+    """
+
+    effect: str
+    action: str
+    verdict: str  # reject or respond
+    writes: Writes = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +143,8 @@ class GateFact:
     choice: str = ""  # what was answered, where it asked a question
     permits: bool = True  # whether an answer to its question may let its step run
     about: int = 0  # the effect that was left behind and that it asks about; 0: none
+    refused: Sequence[Refusal] = ()
+    actions: frozenset[str] = frozenset()  # the ids of its actions
 
 
 class ByHand(NamedTuple):
@@ -172,6 +188,7 @@ class Target:
     deciding: int = 0  # the gate that is decided
     decision: str = ""  # the kind of its outcome
     grants: Sequence[GrantFact] = ()  # what that decision gives
+    refused: Sequence[Refusal] = ()  # and what it refuses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,10 +13,10 @@ from approvals import binding
 from checkpoints.errors import CheckpointError, ValueRefused
 from checkpoints.plans import StepSpec
 
-from .facts import EffectFact, GateFact, GrantFact
+from .facts import EffectFact, GateFact, GrantFact, Refusal
 from .records import adoptable, doubted, may_match
 from .result import Verdict
-from .values import Reading, Steps
+from .values import Known, Reading, Steps
 from .walk import Chance, Walk
 
 WILL, MAY, STANDS = Verdict.WILL, Verdict.MAY, Verdict.STANDS
@@ -31,6 +31,14 @@ class Permit(NamedTuple):
 
 def effect(walk: Walk, spec: StepSpec, *, forced: bool) -> str | None:
     """Name what becomes of it; where the walk goes on, or None."""
+    word = _refused(walk, spec)
+    if isinstance(word, Refusal):
+        return _pass_by(walk, spec, word)
+    if word is None:
+        here = frozenset({spec.name})
+        walk.name(spec, MAY, "reads", here)
+        walk.chances.append(Chance(walk.state.reading(spec), here))
+        return _anywhere(walk, spec, here)
     reading = walk.state.reading(spec)
     at = walk.occurrence(reading)
     if at is None or reading.digest is None:
@@ -50,6 +58,38 @@ def effect(walk: Walk, spec: StepSpec, *, forced: bool) -> str | None:
         walk.chances.append(Chance(reading, frozenset({spec.name})))
         return _anywhere(walk, spec, frozenset({spec.name}))
     return _perform(walk, spec, reading, "new")
+
+
+def _refused(walk: Walk, spec: StepSpec) -> Refusal | bool | None:
+    """What people refused of what it would do here; False where nothing, None where that cannot be known."""
+    if not spec.guarded:
+        return False
+    last = _last_gate(walk, spec, walk.flow.gates_for(spec.name))
+    mine = [each for each in last.refused if each.effect == spec.name] if last is not None else []
+    if not mine:
+        return False
+    if not spec.action:
+        return mine[0]
+    now = _acting(walk, spec)
+    return None if now is None else next((each for each in mine if each.action == now), False)
+
+
+def _acting(walk: Walk, spec: StepSpec) -> str | None:
+    """The id of the action that it would perform, of several; None where that is not known."""
+    found = walk.state.fields.get(spec.action)
+    if found is None:
+        return ""
+    return found.value if isinstance(found, Known) and isinstance(found.value, str) else None
+
+
+def _pass_by(walk: Walk, spec: StepSpec, word: Refusal) -> str | None:
+    """It does not run: what it did before is off the path, and what it would have given is not there."""
+    try:
+        walk.state.write(word.writes)
+    except ValueRefused:
+        walk.state.blur(word.writes, frozenset({spec.name}))
+    walk.name(spec, Verdict.SKIPPED, word.verdict)
+    return walk.flow.plan.next_after(spec.name)
 
 
 def _of_unknown(walk: Walk, spec: StepSpec, reading: Reading) -> str | None:
@@ -145,14 +185,18 @@ def permit(walk: Walk, spec: StepSpec) -> Permit:
     would_ask = last.step if last is not None and last.step in asking else asking[-1] if asking else spec.name
     if last is None:
         return Permit(False, would_ask)
+    if spec.action and _acting(walk, spec) is None:
+        return Permit(None, would_ask)
     grants = _grants(walk, spec, last)
     unused = [grant for grant in grants if not grant.used_by]
-    if not unused or _executed_since(walk, spec, last) >= len(grants) or not last.current:
+    executed = _executed_since(walk, spec, last)
+    if not unused or not last.current or (not spec.action and executed >= len(grants)):
         return Permit(False, would_ask)
     if _changed_by_hand(walk, spec, last):
         return Permit(False, would_ask)
+    # Which of several actions those executions were is not known here.
     covers = [_covers(walk, grant) for grant in unused]
-    return Permit(True if all(covers) else None, would_ask)
+    return Permit(True if all(covers) and not (spec.action and executed) else None, would_ask)
 
 
 def _last_gate(walk: Walk, spec: StepSpec, asking: list[str]) -> GateFact | None:
@@ -160,12 +204,18 @@ def _last_gate(walk: Walk, spec: StepSpec, asking: list[str]) -> GateFact | None
     on_path = [gate for gate in walk.records.gates if gate.id in walk.target.gates]
     # An answer that lets nothing run is no word about permissions.
     given = [gate for gate in on_path if gate.grants or not gate.recovery]
-    found = [gate for gate in given if (gate.step == spec.name if gate.recovery else gate.step in asking)]
+    found = [gate for gate in given if (_asked_about(walk, spec, gate) if gate.recovery else gate.step in asking)]
     return max(found, key=lambda gate: gate.id, default=None)
 
 
+def _asked_about(walk: Walk, spec: StepSpec, gate: GateFact) -> bool:
+    """Whether a question was about this effect, and of several actions about the one that it would perform."""
+    return gate.step == spec.name and (not spec.action or _acting(walk, spec) in gate.actions)
+
+
 def _grants(walk: Walk, spec: StepSpec, gate: GateFact) -> list[GrantFact]:
-    return [grant for grant in gate.grants if grant.effect == spec.name]
+    mine = [grant for grant in gate.grants if grant.effect == spec.name]
+    return [grant for grant in mine if not spec.action or grant.action == _acting(walk, spec)]
 
 
 def _executed_since(walk: Walk, spec: StepSpec, gate: GateFact) -> int:

@@ -74,7 +74,8 @@ class Records:
             return gate
         asked = next((step for step in self.history.plan.steps if step.name == gate.step), None)
         code = bytes.fromhex(asked.code_hash) if asked and gate.current else gate.code_hash
-        return replace(gate, kind=self.target.decision, grants=self.target.grants, execution=NOW, code_hash=code)
+        given, refused = self.target.grants, self.target.refused
+        return replace(gate, kind=self.target.decision, grants=given, refused=refused, execution=NOW, code_hash=code)
 
     def ran_before(self, step: str) -> bool:
         """Whether the step was ever executed in this lineage."""

@@ -17,6 +17,7 @@ class Verdict(StrEnum):
 
     WILL = "will"  # runs; at a gate: asks
     MAY = "may"  # runs or not
+    SKIPPED = "skipped"  # an effect is passed by: people refuse it, or answer in its place
     STANDS = "stands"  # what is recorded is taken; at a gate: nobody is asked
     UNDONE = "undone"  # an effect is taken back
     MAY_UNDONE = "may_undone"  # it is, unless a step adopts it
@@ -40,6 +41,8 @@ WHY = {
     "takeover": "another run has done it",
     "doubt": "nobody knows whether it was done",
     "guard": "it has run as often as it may",
+    "reject": "people refuse it",
+    "respond": "people answer in its place",
     "left": "an effect off the path",
     "unsettled": "nobody knows what became of it, and it is left behind",
 }
@@ -116,6 +119,11 @@ class Impact:
     def may(self) -> tuple[Row, ...]:
         """The steps that may run; where a person may only be asked, that is in `asking`."""
         return tuple(row for row in self.rows if row.verdict is Verdict.MAY and not row.asks_alone)
+
+    @property
+    def skipped(self) -> tuple[Row, ...]:
+        """The effects that are passed by."""
+        return self.having(Verdict.SKIPPED)
 
     @property
     def stands(self) -> tuple[Row, ...]:

@@ -19,6 +19,7 @@ class Decision(models.Model):
         EDIT = "edit", "Approved with an edit"
         REJECT = "reject", "Rejected"
         ANSWER = "answer", "Answered"  # a recovery gate's question
+        MIXED = "mixed", "Decided action by action"
 
     class Then(models.TextChoices):
         STOP = "stop", "Stop the run"
@@ -63,6 +64,12 @@ class Decision(models.Model):
         """The ids of the preconditions that this word adds."""
         ids: list[str] = values.decode(bytes(self.preconditions))
         return ids
+
+    @property
+    def by_action(self) -> dict[str, str]:
+        """Action id -> approve, edit, reject or respond."""
+        said: dict[str, str] = values.decode(bytes(self.verdicts))
+        return said
 
     @property
     def answered(self) -> Any:

@@ -151,7 +151,8 @@ class Gate(models.Model):
         self,
         *,
         by: User,
-        verdict: str,
+        verdict: str = "",
+        verdicts: Mapping[str, Mapping[str, Any]] | None = None,
         seen: bytes,
         key: str,
         arguments: Mapping[str, Any] | None = None,
@@ -163,6 +164,8 @@ class Gate(models.Model):
     ) -> Decision:
         """Record one reviewer's word, and close the gate where enough people agree on what stands.
 
+        `verdict` is about all actions at once; else `verdicts` says by action id what becomes of each: {"verdict":
+        approve, edit, reject or respond, and "arguments", "reason" or "response" as that takes one}.
         `seen` is the digest of the proposal that was on the screen; `arguments` holds an edit's new arguments by
         action id; `answer` is {"choice", "value"}; `preconditions` are the ids of those that this person adds to the
         required ones. The same person's same `key` gives the same decision again.
@@ -172,7 +175,8 @@ class Gate(models.Model):
         from approvals import deciding, saying
 
         said = saying.Said(
-            verdict=verdict,
+            verdict=verdict or (saying.Verdict.MIXED if verdicts is not None else ""),
+            verdicts={name: dict(each) for name, each in (verdicts or {}).items()},
             seen=bytes(seen),
             key=key,
             arguments=dict(arguments or {}),

@@ -7,6 +7,8 @@ from typing import Any
 from django.db import models
 from django.db.models.functions import Now
 
+from approvals import verdicts
+from approvals.actions import REJECT, Settled
 from approvals.binding import Approved
 from checkpoints import values
 
@@ -19,6 +21,7 @@ class Outcome(models.Model):
         EDITED = "edited", "Approved with an edit"
         REJECTED = "rejected", "Rejected"
         ANSWERED = "answered", "Answered"
+        MIXED = "mixed", "Decided action by action"  # something was refused, or answered for; the rest may run
         EXPIRED = "expired", "Expired: nobody answered in time"
         WITHDRAWN = "withdrawn", "Withdrawn"
 
@@ -58,6 +61,22 @@ class Outcome(models.Model):
         """The edit, as a JSON Patch on the gate's state; [] where nothing was edited."""
         patch: list[dict[str, Any]] = values.decode(bytes(self.patch))
         return patch
+
+    @property
+    def by_action(self) -> dict[str, str]:
+        """Action id -> approve, edit, reject or respond, where people decided; {} where nobody did, or by an answer."""
+        if self.kind == self.Kind.REJECTED:
+            return {action.id: REJECT for action in self.proposal.card.actions}
+        if self.kind not in (self.Kind.APPROVED, self.Kind.EDITED, self.Kind.MIXED):
+            return {}
+        return verdicts.of_card(self.proposal.card, self.gate.asked)
+
+    def refused(self, action: str) -> Settled | None:
+        """Why an action does not run although the gate let the run go on; None where it may, or there is none."""
+        if self.kind != self.Kind.MIXED:
+            return None
+        found = self.proposal.card.action(action)
+        return found.settled if found else None
 
     @property
     def counted(self) -> list[str]:

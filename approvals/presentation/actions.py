@@ -15,6 +15,8 @@ from approvals.forms import MISSING, Field, Form, Node
 from checkpoints import patch
 
 from . import amounts
+from .ballots import Ballot
+from .outcomes import Judged
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +50,8 @@ class Sheet:
     changes: Sequence[Mapping[str, Any]] = ()  # rows of the reader's own edit
     errors: Sequence[str] = ()  # that belong to no field
     value_text: str = ""  # the arguments as JSON, for "put this value in its place"
+    ballot: Ballot | None = None  # the choice beside it, where each action is decided by itself
+    judged: Judged | None = None  # what became of it
 
     @property
     def prefix(self) -> str:
@@ -91,7 +95,7 @@ def sheets(
 
 def sheet(action: Action, *, number: int, typed: Typed, before: Card | None, read_only: bool) -> Sheet:
     mine = typed.arguments.get(action.id, action.arguments)
-    errors = {e["pointer"]: e["message"] for e in typed.errors if e["action"] == action.id}
+    errors = {e["pointer"]: e["message"] for e in typed.errors if e["action"] == action.id and not e["part"]}
     form = None if read_only or not editable(action) else form_of(action, typed.posted, errors=errors)
     values = [] if form else values_of(action)
     proposed = before.action(action.id) if before else None

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from django.contrib.auth.models import User
 
 from approvals.models import Decision, Gate, Policy
 
-from . import preconditions
+from . import outcomes, preconditions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +19,7 @@ class Voice:
 
     name: str  # empty for an empty place
     verdict: str = ""
+    by_action: Mapping[str, str] = field(default_factory=dict)  # what they said of each action, by id
     words: str = ""
     at: datetime | None = None
     comment: str = ""
@@ -49,7 +50,7 @@ class Agreement:
         return [voice.name for voice in self.voices if voice.state == "approved"]
 
 
-STATES = {"approve": "approved", "edit": "approved", "reject": "rejected", "answer": "approved"}
+STATES = {"reject": "rejected"}  # any other verdict agrees
 
 
 def name_of(user: User) -> str:
@@ -75,16 +76,24 @@ def voice(decision: Decision, *, user: User, current: int) -> Voice:
     return Voice(
         name=name_of(decision.user),
         verdict=decision.verdict,
-        words=decision.get_verdict_display(),
+        by_action=decision.by_action,
+        words=_words(decision),
         at=decision.created_at,
         comment=bytes(decision.comment).decode(),
         you=decision.user_id == user.pk,
         lapsed=lapsed,
-        state="expired" if lapsed else STATES[decision.verdict],
+        state="expired" if lapsed else STATES.get(decision.verdict, "approved"),
         proposal=decision.proposal.number,
         note="for an earlier version, no longer counts" if lapsed else "",
         only_if=preconditions.added(decision.proposal.card, decision.added) if decision.added else (),
     )
+
+
+def _words(decision: Decision) -> str:
+    """What was said, in a word; of several actions, how many of each."""
+    if decision.verdict != Decision.Verdict.MIXED:
+        return str(decision.get_verdict_display())
+    return outcomes.counted(list(decision.by_action.values())).capitalize()
 
 
 def reviewers(policy: Policy, gate: Gate) -> str:

@@ -1,6 +1,6 @@
 """What a choice would do, as a page shows it: an impact in words and as a drawing.
 
-Always in one order: run, keep, undo, cannot undo, people. A count first, then names.
+Always in one order: run, skip, keep, undo, cannot undo, people. A count first, then names.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ KEPT_NAMES = 6  # of what is kept, told one by one
 class Row:
     """One line: `effect` picks icon and colour; `names` are steps, `said` is our sentence after them."""
 
-    effect: str  # run, reuse, undo, oneway, people
+    effect: str  # run, skip, reuse, undo, oneway, people
     title: str
     names: tuple[str, ...] = ()
     said: str = ""
@@ -36,7 +36,14 @@ class Row:
 
     @property
     def icon(self) -> str:
-        return {"run": "play", "reuse": "same", "undo": "undo", "oneway": "oneway", "people": "people"}[self.effect]
+        return {
+            "run": "play",
+            "skip": "right",
+            "reuse": "same",
+            "undo": "undo",
+            "oneway": "oneway",
+            "people": "people",
+        }[self.effect]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +85,7 @@ def drawn(
     """
     rows = [
         _run(told, later=later),
+        _skip(told),
         _may("May run", _may_run(told)),
         _may("May ask", [row for row in told.asking if row.verdict is Verdict.MAY and row.asks_alone]),
         _keep(told, at_gate=at_gate),
@@ -99,6 +107,13 @@ def approve(told: foretold.Impact, now: People) -> Impact:
 def edit(told: foretold.Impact, now: People) -> Impact:
     """Approve with the reader's edit."""
     return _changed(told, now, "If you approve with your edit")
+
+
+def mix(told: foretold.Impact, now: People, *, standing: bool) -> Impact:
+    """What was chosen action by action. `standing`: it is what stands already, to which others may have agreed."""
+    left = now.quorum - (now.agreed + 1 if standing else 1)
+    people = _agreeing(now, left=left, edited=not standing)
+    return drawn(told, "If you decide so", people=people, later=left > 0)
 
 
 def override(told: foretold.Impact, now: People) -> Impact:
@@ -160,6 +175,15 @@ def _run(told: foretold.Impact, *, later: bool) -> Row:
     return Row(
         effect="run", title=f"Run {len(told.will)}{', later' if later else ''}", names=names(told.will), said=said
     )
+
+
+def _skip(told: foretold.Impact) -> Row | None:
+    """What is passed by, and why."""
+    if not told.skipped:
+        return None
+    why = {"reject": "rejected", "respond": "answered for"}
+    said = " and ".join(dict.fromkeys(why.get(row.why, row.why) for row in told.skipped))
+    return Row(effect="skip", title=f"Skip {len(told.skipped)}", names=names(told.skipped), said=said)
 
 
 def _asks(told: foretold.Impact) -> str:

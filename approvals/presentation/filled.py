@@ -21,6 +21,7 @@ def filled(gate: Gate, user: User, sent: Posted, *, problems: Sequence[Problem] 
     return GatePage(
         gate=gate, user=user, comment=sent.comment, then=sent.then, back_to=sent.back_to,
         verdict=sent.chosen, answer=sent.answer, override=dict(sent.override), only_if=sent.only_if,
+        each=dict(sent.each),
         typed=Typed(posted=sent.typed.posted, arguments=sent.typed.arguments, errors=problems),
     )  # fmt: skip
 
@@ -49,6 +50,7 @@ def blank(fields: Mapping[str, str], card: Card) -> bool:
     suggested = {each.id for each in card.preconditions if each.preselected or each.required}
     ticked = {*sent.only_if, *(each.id for each in card.preconditions if each.required)}
     entered = any(fields.get(name, "").strip() for name in ("comment", "feedback"))
+    entered = entered or any(each.reason.strip() or each.response.strip() for each in sent.each.values())
     return not (sent.chosen or sent.answer or sent.typed.posted or entered or ticked != suggested)
 
 

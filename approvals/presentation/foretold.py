@@ -47,8 +47,9 @@ class Foretold:
         """People agree to what stands, with any edit in it."""
         return self.with_patch(self.standing)
 
-    def with_patch(self, operations: Sequence[Op]) -> Impact:
-        """People agree to the gate's state after a JSON Patch. Raises ValueRefused."""
+    def with_patch(self, operations: Sequence[Op], card: Card | None = None) -> Impact:
+        """People agree to the gate's state after a JSON Patch, and to what `card` settles. Raises ValueRefused."""
+        card = card or self.card
         state = patch.apply(list(operations), self.snapshot.state)
         writes = {
             name: state.get(name, DROP)
@@ -56,18 +57,20 @@ class Foretold:
             if name not in self.snapshot.state or state.get(name) is not self.snapshot.state[name]
         }
         now = self.saved.with_writes(writes)
-        touched, decision = patch.touched(operations), "edited" if operations else "approved"
+        touched = patch.touched(operations)
+        decision = "mixed" if card.settled else "edited" if operations else "approved"
         start = choices.reached(self.history, self.fact, touched)
         before = None if start is None else self._before(start)
         if start is None or before is None:
-            given = self._grants(now)
-            return self._told(choices.approving(self.history, self.fact, now, grants=given, decision=decision))
+            given, refused = self._grants(now, card), choices.refusals(self.history.plan, card.actions)
+            agreed: dict[str, Any] = {"grants": given, "refused": refused, "decision": decision}
+            return self._told(choices.approving(self.history, self.fact, now, **agreed))
         said: dict[str, Any] = {"touched": touched, "before": before, "decision": decision}
         return self._told(choices.asking_anew(self.history, self.fact, start, now, **said))
 
     def answered(self, *, grants: bool) -> Impact:
         """One answer among verdicts, which lets the gate's effects run or does not."""
-        given = self._grants(self.saved) if grants else []
+        given = self._grants(self.saved, self.card) if grants else []
         return self._told(choices.approving(self.history, self.fact, self.saved, grants=given, decision="answered"))
 
     def stop(self) -> Impact:
@@ -99,11 +102,14 @@ class Foretold:
     def _told(self, target: Target) -> Impact:
         return impact(self.history, target)
 
-    def _grants(self, now: Saved) -> list[GrantFact]:
+    def _grants(self, now: Saved, card: Card) -> list[GrantFact]:
         """The rights that an agreement would give, with what it covers."""
-        allowed = binding.pairs(self.card.actions, self.card.allows)
-        shown = {patch.tokens(action.pointer)[0] for action in self.card.actions if action.pointer}
-        return [GrantFact(effect=effect, fields=partial(self._covered, effect, shown, now)) for _, effect in allowed]
+        allowed = binding.pairs(card.actions, card.allows)
+        shown = {patch.tokens(action.pointer)[0] for action in card.actions if action.pointer}
+        return [
+            GrantFact(effect=effect, action=action, fields=partial(self._covered, effect, shown, now))
+            for action, effect in allowed
+        ]
 
     def _covered(self, effect: str, shown: set[str], now: Saved) -> dict[str, Any]:
         bound = binding.bound_names(self.history.plan, gate_step=self.gate.step, effect=effect)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +12,7 @@ from django.contrib.auth.models import User
 from approvals import authority
 from approvals.cards import Card
 from approvals.forms import MISSING
+from approvals.mixing import Mixed
 from approvals.models import Draft, Gate, Looking, Policy, Proposal
 from approvals.preflight import sources as preflights
 from approvals.preflight.checks import Preflight
@@ -23,17 +24,20 @@ from checkpoints.snapshots import Snapshot
 from . import (
     actions,
     agreement,
+    ballots,
     consequences,
     conversation,
     foretold,
     gantt,
     hidden,
+    mixed,
     outcomes,
     preconditions,
     quotes,
     untrusted,
 )
 from .actions import Typed
+from .ballots import Chosen
 
 STEPS = 24  # shown in the compact list
 
@@ -67,6 +71,7 @@ class GatePage:
     answer: str = ""
     comment: str = ""
     override: dict[str, str] = field(default_factory=dict)
+    each: dict[str, Chosen] = field(default_factory=dict)  # by action, what is chosen where each is decided by itself
     only_if: Collection[str] | None = None  # ids of the preconditions that are ticked; None: as the agent suggests
     draft: Draft | None = None  # the reader's own, which the fields hold
     unsent: Sequence[dict[str, Any]] = ()  # what it would have changed, where it can no longer be sent
@@ -159,7 +164,9 @@ class GatePage:
     @cached_property
     def sheets(self) -> list[actions.Sheet]:
         read_only = not self.may_send or self.card.question is not None
-        return actions.sheets(self.card, typed=self.typed, before=self.first, read_only=read_only)
+        made = actions.sheets(self.card, typed=self.typed, before=self.first, read_only=read_only)
+        beside = self.ballots, self.judged
+        return [replace(one, ballot=beside[0].get(one.action.id), judged=beside[1].get(one.action.id)) for one in made]
 
     @cached_property
     def preconditions(self) -> list[preconditions.Shown]:
@@ -177,6 +184,43 @@ class GatePage:
     def run_changes(self) -> list[dict[str, Any]]:
         """Where it is asked again: what changed in the run since it was approved."""
         return preconditions.world_rows(self.card, of_world=False)
+
+    @cached_property
+    def ballots(self) -> dict[str, ballots.Ballot]:
+        """By action, its own choice; {} where the gate asks about one thing, or the reader decides nothing."""
+        return ballots.ballots(self.card, self.each, self.typed.errors) if self.may_send else {}
+
+    @property
+    def several(self) -> bool:
+        """Whether the actions are decided one by one."""
+        return bool(self.ballots)
+
+    @cached_property
+    def mix(self) -> Mixed | None:
+        """What the choices so far would ask for; None where that is nothing else than what stands, or all rejected."""
+        if not (self.several and self.each):
+            return None
+        return mixed.foreseen(self.gate, self.proposal, self.each, self.typed, by=self.user)
+
+    @property
+    def runs_beside(self) -> list[str]:
+        """The effects that belong to no action: they run whatever becomes of each."""
+        own = {action.effect for action in self.card.actions}
+        return [name for name in self.card.allows if name not in own]
+
+    @property
+    def mix_commit(self) -> str:
+        """The large button's words, where each action is decided by itself."""
+        chosen = [(action, self.ballots[action.id].chosen.verdict) for action in self.card.actions if self.ballots]
+        running = {action.effect for action, verdict in chosen if verdict in ("approve", "edit")}
+        runs = [name for name in self.card.allows if name in running or name in self.runs_beside]
+        return ballots.in_words([verdict for _, verdict in chosen], None if self.left > 1 else runs)
+
+    @cached_property
+    def judged(self) -> dict[str, outcomes.Judged]:
+        """By action, what became of it; {} while the gate is open."""
+        outcome = None if self.open else getattr(self.gate, "outcome", None)
+        return {each.id: each for each in outcomes.judged(outcome)} if outcome else {}
 
     @property
     def can_edit(self) -> bool:
@@ -199,7 +243,7 @@ class GatePage:
 
     @property
     def chosen_verdict(self) -> str:
-        return self.verdict or ("edit" if self.missing else "")
+        return self.verdict or ("edit" if self.missing and not self.several else "")
 
     @cached_property
     def loose_errors(self) -> list[str]:
@@ -234,8 +278,12 @@ class GatePage:
             self.future.with_patch([dict(each) for each in typed.patch]) if typed.patch else approved
             for typed in (self.typed, self.instead)
         )
+        made = self.mix
+        chosen = self.future.with_patch([dict(each) for each in made.patch], made.card) if made else approved
+        standing = made is None or not made.changed
         return {
             "approve": consequences.approve(approved, self.people),
+            "each": consequences.mix(chosen, self.people, standing=standing),
             "edit": consequences.edit(edited, self.people),
             "override": consequences.override(put, self.people),
             "stop": consequences.stop(self.future.stop()),

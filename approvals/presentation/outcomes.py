@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from approvals.models import Gate, Outcome
 
@@ -12,10 +14,49 @@ VERBS = {
     "edited": "Approved with an edit",
     "rejected": "Rejected",
     "answered": "Answered",
+    "mixed": "Decided",
     "expired": "Expired: nobody answered in time",
     "withdrawn": "Withdrawn",
 }
-ICONS = {"approved": "check", "edited": "pencil", "rejected": "x", "answered": "reply", "expired": "clock"}
+ICONS = {
+    "approved": "check",
+    "edited": "pencil",
+    "mixed": "pencil",
+    "rejected": "x",
+    "answered": "reply",
+    "expired": "clock",
+}
+
+
+# By verdict on one action: what became of it in a word, the state that colours it, its icon.
+DONE = {"approve": "approved", "edit": "edited", "reject": "rejected", "respond": "answered"}
+STATES = {"approve": "approved", "edit": "edited", "reject": "rejected", "respond": "edited"}
+SIGNS = {"approve": "check", "edit": "pencil", "reject": "x", "respond": "reply"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """What became of one action."""
+
+    number: int
+    id: str
+    title: str
+    verdict: str
+    by: str = ""  # who refused it, or answered in its place
+    reason: str = ""
+    response: Any = None
+
+    @property
+    def word(self) -> str:
+        return DONE[self.verdict]
+
+    @property
+    def state(self) -> str:
+        return STATES[self.verdict]
+
+    @property
+    def icon(self) -> str:
+        return SIGNS[self.verdict]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,10 +70,12 @@ class Ended:
     then: str  # what happens now, one sentence
     icon: str
     said: str = ""  # the answer that was chosen, as the question put it
+    actions: Sequence[Judged] = ()  # what became of each, where there are several or not all of them run
 
     @property
     def words(self) -> str:
         verb = VERBS.get(self.kind, "Closed")
+        verb = counted([each.verdict for each in self.actions]).capitalize() if self.kind == "mixed" else verb
         return f"{verb} by {self.by}" if self.by and self.kind not in ("expired", "withdrawn") else verb
 
 
@@ -42,13 +85,43 @@ def ended(gate: Gate) -> Ended:
     kind = outcome.kind if outcome else gate.status
     return Ended(
         kind=kind,
-        state="approved" if kind in ("edited", "answered") else kind,
+        state="approved" if kind in ("edited", "mixed", "answered") else kind,
         by=deciders(outcome) if outcome else "",
         at=gate.closed_at,
         then=sentence(outcome) if outcome else "",
         icon=ICONS.get(kind, "hold"),
         said=chosen(gate, outcome) if outcome else "",
+        actions=_told(outcome) if outcome else (),
     )
+
+
+def judged(outcome: Outcome) -> list[Judged]:
+    """What became of each action, in the card's order; [] where nobody decided, or a question was answered."""
+    verdicts = outcome.by_action
+    if not verdicts:
+        return []
+    rejected = outcome.kind == "rejected"
+    found = []
+    for number, action in enumerate(outcome.proposal.card.actions, 1):
+        settled = None if rejected else action.settled
+        found.append(
+            Judged(
+                number=number, id=action.id, title=action.title, verdict=verdicts[action.id],
+                by=settled.by if settled else "", reason=settled.reason if settled else "",
+                response=settled.response if settled else None,
+            )
+        )  # fmt: skip
+    return found
+
+
+def _told(outcome: Outcome) -> list[Judged]:
+    found = judged(outcome)
+    return found if outcome.kind == "mixed" or (len(found) > 1 and outcome.kind == "edited") else []
+
+
+def counted(verdicts: Sequence[str]) -> str:
+    """`approved 1, edited 1, rejected 2`: how many of each, in one order."""
+    return ", ".join(f"{word} {verdicts.count(name)}" for name, word in DONE.items() if name in verdicts)
 
 
 def chosen(gate: Gate, outcome: Outcome) -> str:
@@ -69,13 +142,15 @@ def deciders(outcome: Outcome) -> str:
 
 def sentence(outcome: Outcome) -> str:
     """What the run does now."""
-    effects = [grant.effect for grant in outcome.grants.all()]
+    effects = list(dict.fromkeys(grant.effect for grant in outcome.grants.order_by("pk")))
     held = ", only if what was observed is still so" if outcome.counted else ""
-    runs = f"The run goes on: {', '.join(effects)} may run, once each{held}." if effects else "The run goes on."
+    times = "once each" if len(effects) == outcome.grants.count() else "once for each action"
+    runs = f"The run goes on: {', '.join(effects)} may run, {times}{held}." if effects else "The run goes on."
     back = f"The run goes back to {outcome.back_to}; the agent reads the feedback."
     return {
         "approved": runs,
         "edited": f"{runs} With the edited values.",
+        "mixed": runs,
         "answered": "The run does what the answer says.",
         "rejected": back if outcome.then == "back" else "The run stops.",
         "expired": runs

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from approvals import forms
 from approvals.cards import Card, Question
 from approvals.errors import Problem, problem
+from approvals.verdicts import Each, wordless
 from checkpoints import values
 from checkpoints.errors import ValueRefused
 from checkpoints.patch import changes, same
 
-from . import actions, preconditions
+from . import actions, ballots, preconditions
 from .actions import Typed
+from .ballots import UNCHANGED, UNSENT, Chosen
 
 ANSWER = "answer."  # before a choice's id, where an answer is one verdict among others
-UNSENT = "You changed a field, so this is an edit: choose Edit to send it, or put the field back."
-UNCHANGED = "Nothing is changed yet: change a field, or choose Approve."
+EACH = "each"  # chosen where each action is decided by itself
 
 
 @dataclass(frozen=True, kw_only=True)
 class Posted:
     """What somebody sent. `decision` is ready for Gate.decide where `problems` is empty."""
 
-    chosen: str  # approve, edit, reject, answer, or nothing
+    chosen: str  # approve, edit, reject, answer, each, or nothing
     then: str = ""
     back_to: str = ""
     answer: str = ""
@@ -33,6 +34,7 @@ class Posted:
     typed: Typed = field(default_factory=Typed)  # with the problems
     override: Mapping[str, str] = field(default_factory=dict)
     only_if: Sequence[str] = ()  # ids of the preconditions that were ticked
+    each: Mapping[str, Chosen] = field(default_factory=dict)  # by action id, where each is decided by itself
     decision: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -55,6 +57,7 @@ def read(form: Mapping[str, str], card: Card) -> Posted:
         "answer": answer,
         "comment": comment.replace("\r\n", "\n"),
         "only_if": preconditions.ticked_in(form),
+        "each": ballots.chosen_in(form, card),
         "override": {
             action.id: form[f"override.{action.id}"] for action in card.actions if f"override.{action.id}" in form
         },
@@ -63,22 +66,14 @@ def read(form: Mapping[str, str], card: Card) -> Posted:
         return answered(form, card.question, common)
     if chosen == "reject" and then == "override":
         return overridden(form, card, common)
+    if chosen == EACH:
+        return mixed(form, card, common)
     return edited(form, card, common)
 
 
 def edited(form: Mapping[str, str], card: Card, common: dict[str, Any]) -> Posted:
     """Approve, edit or reject, with whatever stands in the fields."""
-    arguments: dict[str, Any] = {}
-    kept: dict[str, str] = {}
-    problems: list[Problem] = []
-    for action in card.actions:
-        if not actions.editable(action):
-            continue
-        read = actions.form_of(action, form)
-        problems += [problem(said, action=action.id, pointer=place) for place, said in read.errors.items()]
-        if read.value is not action.arguments and not same(read.value, action.arguments):
-            arguments[action.id] = read.value
-        kept |= read.touched | forms.names.drawn(form, actions.prefix(action))
+    arguments, kept, problems = filled_in(form, card)
     chosen = common["chosen"]
     problems = problems if chosen in ("approve", "edit") else []
     if chosen not in ("approve", "edit", "reject"):
@@ -96,6 +91,55 @@ def edited(form: Mapping[str, str], card: Card, common: dict[str, Any]) -> Poste
     if chosen == "reject":
         decision |= {"then": common["then"] or "stop", "back_to": common["back_to"]}
     return Posted(**common, typed=typed, decision=decision)
+
+
+def filled_in(form: Mapping[str, str], card: Card) -> tuple[dict[str, Any], dict[str, str], list[Problem]]:
+    """(new arguments by action id, what stands in the fields that differ, what cannot be read)."""
+    arguments: dict[str, Any] = {}
+    kept: dict[str, str] = {}
+    problems: list[Problem] = []
+    for action in card.actions:
+        if not actions.editable(action):
+            continue
+        read = actions.form_of(action, form)
+        problems += [problem(said, action=action.id, pointer=place) for place, said in read.errors.items()]
+        if read.value is not action.arguments and not same(read.value, action.arguments):
+            arguments[action.id] = read.value
+        kept |= read.touched | forms.names.drawn(form, actions.prefix(action))
+    return arguments, kept, problems
+
+
+def mixed(form: Mapping[str, str], card: Card, common: dict[str, Any]) -> Posted:
+    """A word on each action. What stands in the fields of one that is refused is kept and not sent."""
+    arguments, kept, unread = filled_in(form, card)
+    each: dict[str, Chosen] = common["each"]
+    said: dict[str, Any] = {}
+    problems: list[Problem] = []
+    for action in card.actions:
+        chosen = each.get(action.id, Chosen())
+        wrong = [one for one in unread if one["action"] == action.id]
+        changed = action.id in arguments or bool(wrong)
+        said[action.id], faults = ballots.said_of(action, chosen, arguments.get(action.id), changed=changed)
+        problems += [*faults, *(wrong if chosen.verdict == "edit" else [])]
+    decision: dict[str, Any] = {"verdicts": said, "comment": common["comment"]}
+    all_rejected = all(one.verdict == "reject" for one in each.values()) and len(each) == len(card.actions)
+    for action in card.actions:  # all at once with what else is wrong, and not only when that is put right
+        if said[action.id]:
+            problems += wordless(action, Each(**said[action.id]), all_rejected=all_rejected)
+    if all_rejected:
+        decision |= {"then": common["then"] or "stop", "back_to": form.get("back_to", "")}
+        decision["back_to"] = decision["back_to"] if decision["then"] == "back" else ""
+    else:
+        decision["preconditions"] = common["only_if"]
+    typed = Typed(posted=kept, arguments=arguments, errors=problems)
+    return Posted(**common, typed=typed, decision=decision)
+
+
+def edits_said(sent: Posted) -> dict[str, Chosen]:
+    """What was chosen for each action; one whose fields differ and of which nothing else was said is edited."""
+    said = {name: sent.each.get(name, Chosen()) for name in sent.typed.arguments}
+    edited = {name: replace(one, verdict="edit") for name, one in said.items() if one.verdict in ("", "approve")}
+    return {**sent.each, **edited}
 
 
 def overridden(form: Mapping[str, str], card: Card, common: dict[str, Any]) -> Posted:

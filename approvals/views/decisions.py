@@ -16,6 +16,7 @@ from approvals.models import Gate, Proposal
 from approvals.presentation import posted
 from approvals.presentation.actions import changes_between
 from approvals.presentation.filled import filled
+from approvals.presentation.outcomes import DONE
 from approvals.presentation.posted import Posted
 from checkpoints import store
 
@@ -87,11 +88,12 @@ def refused(
     told = words(refusal)
     if isinstance(refusal, errors.StaleGate):
         page.typed = posted.carried_over(sent, page.card)
-        page.verdict = "edit" if page.typed.arguments else ""
+        page.verdict = sent.chosen if page.several else "edit" if page.typed.arguments else ""
         told["changes"] = refusal.changes or changes_between(looked_at.card, page.card)
     if not page.may_send:
         told["mine"] = posted.rows(sent, looked_at.card)
         told["comment"] = sent.comment
+        told["each"] = words_on_each(looked_at, sent) if sent.chosen == posted.EACH else []
     return show(request, page, status=STATUSES.get(refusal.code, 409), refusal=told)
 
 
@@ -102,3 +104,12 @@ def words(refusal: errors.DecisionRefused) -> dict[str, Any]:
     title = TITLES.get(refusal.code, "Nothing was sent.")
     icon = {"stale": "reply", "already_decided": "people", "expired": "clock"}.get(refusal.code, "warn")
     return {"title": title, "said": said, "tone": "hold" if refusal.code == "stale" else "stop", "icon": icon}
+
+
+def words_on_each(looked_at: Proposal, sent: Posted) -> list[dict[str, str]]:
+    """What the reader had chosen for each action, where there is no form left to keep it in."""
+    return [
+        {"title": action.title, "verdict": DONE.get(chosen.verdict, "not decided"), "words": chosen.words}
+        for action in looked_at.card.actions
+        if (chosen := sent.each.get(action.id)) is not None
+    ]

@@ -60,5 +60,7 @@ def fill(page: GatePage, sent: Posted) -> None:
     page.typed = replace(sent.typed, errors=())
     page.comment, page.then, page.back_to, page.answer = sent.comment, sent.then, sent.back_to, sent.answer
     page.override, page.only_if = dict(sent.override), sent.only_if
+    page.each = posted.edits_said(sent)
     edits = page.card.question is None and bool(sent.typed.arguments)
-    page.verdict = "edit" if edits and sent.chosen != "reject" else sent.chosen
+    edit = posted.EACH if page.several else "edit"
+    page.verdict = edit if edits and sent.chosen != "reject" else sent.chosen

@@ -22,22 +22,38 @@ from approvals.presentation.gate import GatePage
 from checkpoints.plans import spec_of
 
 from .access import gate_or_404, private, reader_of, verified
+from .gates import show
 
 
 @require_POST
 @private
 @verified
 def create(request: HttpRequest, gate_id: int) -> HttpResponse:
-    """The impacts of the edits in the form; of what stands, where one is no valid edit yet."""
+    """The impacts of what is in the form; of what stands, where that is no valid edit or no whole word yet.
+
+    A part of the page for htmx, which morphs it in; for a browser without scripts the whole page, as it was filled in.
+    """
     page = GatePage(gate=gate_or_404(request, gate_id), user=reader_of(request))
     if page.open and page.why_not:
         raise PermissionDenied
+    form = request.POST.dict()
     if page.open:
-        form = request.POST.dict()
-        page.typed = typed(page, posted.read({**form, "verdict": "edit"}, page.card).typed)
-        put = posted.read({**form, "verdict": "reject", "then": "override"}, page.card)
-        page.instead = typed(page, replace(put.typed, arguments=put.decision.get("arguments", {})))
-    return render(request, "approvals/typed.html", {"page": page})
+        fill_in(page, form)
+    if request.headers.get("HX-Request"):
+        return render(request, "approvals/typed.html", {"page": page})
+    said = posted.read(form, page.card)
+    page.verdict, page.then, page.back_to, page.comment = said.chosen, said.then, said.back_to, said.comment
+    page.only_if = said.only_if
+    return show(request, page)
+
+
+def fill_in(page: GatePage, form: dict[str, str]) -> None:
+    """Put what a form says into the page, with what each choice would do."""
+    each = posted.read({**form, "verdict": posted.EACH}, page.card)
+    page.each = dict(each.each)
+    page.typed = typed(page, replace(posted.read({**form, "verdict": "edit"}, page.card).typed, errors=()))
+    put = posted.read({**form, "verdict": "reject", "then": "override"}, page.card)
+    page.instead = typed(page, replace(put.typed, arguments=put.decision.get("arguments", {})))
 
 
 def typed(page: GatePage, said: Typed) -> Typed:

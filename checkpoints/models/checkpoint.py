@@ -7,21 +7,7 @@ and the parent's digest, never the encoding; `checksum` covers the encoding, and
 
 from __future__ import annotations
 
-from django.apps import apps
 from django.db import models
-from django.db.models import OuterRef, Subquery, Value
-from django.db.models.functions import Coalesce
-
-
-class CheckpointQuerySet(models.QuerySet["Checkpoint"]):
-    """Questions about many checkpoints."""
-
-    def with_names(self) -> CheckpointQuerySet:
-        """Each with the name that a person gave it as `named`, "" for none."""
-        holds = apps.get_model("checkpoints", "Hold")._default_manager.filter(
-            run=OuterRef("run"), kind="name", checkpoint=OuterRef("pk"), freed_at__isnull=True
-        )
-        return self.annotate(named=Coalesce(Subquery(holds.values("reason")[:1]), Value("")))
 
 
 class Checkpoint(models.Model):
@@ -38,6 +24,7 @@ class Checkpoint(models.Model):
         REOPEN = "reopen"
         REUSED = "reused"  # an execution's recorded output, or a gate's outcome, written again
         REPAIR = "repair"  # back to a step, with a validator's words
+        SKIPPED = "skipped"  # an effect that was passed by: people refused it, or answered in its place
         UPCAST = "upcast"  # the state, brought up to a newer version of the agent
 
     id = models.UUIDField(primary_key=True)  # may be chosen by the client
@@ -67,8 +54,6 @@ class Checkpoint(models.Model):
     codec = models.SmallIntegerField()
     payload = models.BinaryField()
     checksum = models.BinaryField()
-
-    objects = CheckpointQuerySet.as_manager()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "seq"], name="checkpoint_seq_is_taken_once")]

@@ -1,6 +1,7 @@
 // <hp-gate-form>: what the decision form does beyond plain HTML. Typing in a field selects Edit and shows the
 // difference; "put back" undoes it. The server renders the same differences after a submit: nothing here decides
 // anything.
+import { Ballots } from "./ballots.js";
 import { tell } from "./difference.js";
 import { changed, original, Parts } from "./form-parts.js";
 import { mirror, nameAmounts } from "./pinned.js";
@@ -9,9 +10,10 @@ class GateForm extends HTMLElement {
   connectedCallback() {
     this.form = this.querySelector("#decision");
     if (!this.form) return;
+    this.ballots = new Ballots(this, this.form);
     this.parts = new Parts(this, this.form, () => this.refreshed());
     this.addEventListener("input", (event) => this.typed(event.target));
-    this.addEventListener("change", (event) => this.typed(event.target));
+    this.addEventListener("change", (event) => this.changes(event.target));
     this.addEventListener("click", (event) => this.clicked(event));
     this.form.addEventListener("submit", () => this.sending());
     addEventListener("pageshow", (event) => event.persisted && this.unlock());
@@ -25,9 +27,15 @@ class GateForm extends HTMLElement {
     return [...this.form.elements].filter((field) => field.name?.startsWith("args.") && "was" in field.dataset);
   }
 
+  changes(field) {
+    if (field.type === "radio") this.ballots.follow(field);
+    this.typed(field);
+  }
+
   typed(field) {
     if (!this.fields().includes(field)) return;
     this.show(field);
+    this.ballots.follow(field, this.edits(field.closest(".action")));
     const edit = this.form.querySelector('[name="verdict"][value="edit"]');
     const edited = this.fields().some((each) => changed(each));
     if (edit && edited && !this.rejecting()) edit.checked = true;
@@ -45,9 +53,13 @@ class GateForm extends HTMLElement {
     mirror(this, field, original(field), changed(field));
     nameAmounts(this, this.fields().filter((each) => each.checkVisibility() && changed(each)));
     const action = field.closest(".action");
-    if (!action) return;
+    if (!action || action.querySelector("[data-ballot]")) return; // its own choice says what becomes of it
     action.toggleAttribute("data-verdict", false);
-    if (this.fields().some((each) => action.contains(each) && changed(each))) action.dataset.verdict = "edit";
+    if (this.edits(action)) action.dataset.verdict = "edit";
+  }
+
+  edits(action) {
+    return this.fields().some((each) => action?.contains(each) && changed(each));
   }
 
   // A part of the form was drawn anew by the server: its inputs are others, and what they say is not.

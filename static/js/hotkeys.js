@@ -40,7 +40,10 @@ class Hotkeys extends HTMLElement {
       this.sheet.showModal();
       return;
     }
-    const target = document.querySelector(`[data-hotkey="${CSS.escape(event.key)}"]`);
+    // A part of the page that has keys of its own, marked [data-hotkeys], comes before the page while it has the focus.
+    const wanted = `[data-hotkey="${CSS.escape(event.key)}"]`;
+    const here = event.target.closest?.("[data-hotkeys]")?.querySelector(wanted);
+    const target = here ?? [...document.querySelectorAll(wanted)].find((each) => !each.closest("[data-hotkeys]") || each.matches("a"));
     if (!target) return;
     event.preventDefault();
     if (target.type === "radio") target.focus();

@@ -77,8 +77,8 @@ def test_a_gate_says_who_must_agree_and_who_has() -> None:
     (voice,) = found["voices"]
     assert voice.pop("at")
     assert voice == {
-        "name": "Bob Lindqvist", "verdict": "approve", "comment": "Looks <b>right</b>", "proposal": 1,
-        "counts": True, "you": False,
+        "name": "Bob Lindqvist", "verdict": "approve", "actions": {"refund": "approve"},
+        "comment": "Looks <b>right</b>", "proposal": 1, "counts": True, "you": False,
     }  # fmt: skip
     assert ask(other, f"/api/gates/{gate.pk}")["agreement"]["voices"][0]["you"]
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from approvals import binding
+from approvals.actions import Settled
 from approvals.binding import Approved, Target
 from approvals.cards import Action, Card, Chart, Quote
 from approvals.preconditions import Precondition
@@ -86,6 +87,7 @@ def test_each_field_of_what_may_run_alone_breaks_the_digest(name: str) -> None:
         {"pointer": "/order"},
         {"arguments": {"amount": "120.0"}},
         {"arguments": {"amount": 120}},
+        {"settled": Settled(verdict="reject", by="Ann Okafor", reason="No.")},
     ],
 )
 def test_each_part_of_an_action_alone_breaks_the_digest_to_run(change: dict[str, Any]) -> None:
@@ -139,6 +141,9 @@ ACTIONS: dict[str, Any] = {
     "pinned": ["/amount"],
     "irreversible": True,
     "undo": "cancel_payment",
+    "verdicts": ["approve"],
+    "response": {"type": "string"},
+    "settled": Settled(verdict="reject", by="Ann Okafor", reason="No."),
 }
 
 

@@ -12,7 +12,7 @@ import random
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -120,6 +120,7 @@ class Knobs:
     lists: float = 0.15
     keyed: float = 0.3  # effects whose result has the key in it
     judged: float = 0.0  # of the plain steps: those whose output may be refused
+    several: float = 0.0  # of the further effects that a gate allows: those that it asks about by themselves
     observing: float = 0.0  # of the gates that allow something: those that insist on what the world is like
     width: int = 8
     range: tuple[int, ...] = (2, 3, 5, 1000)
@@ -244,6 +245,7 @@ class Maker:
         keyed = self.rng.random() < self.knobs.keyed
         self.more[receipt] = 'str = ""'
         said = f'undo="undo_{sketch.name}"' if undoable else "irreversible=True"
+        said += f', responds="{receipt}"' if guarded and self.knobs.several and self.rng.random() < 0.5 else ""
         given = "key" if keyed else f'str(mix("{sketch.name}", {", ".join(reads)}) % 5)'
         lines = [f'WORLD.do("{sketch.name}", key)', f'return {{"{receipt}": {given}}}']
         signature = f"{self._signature(reads)}, *, key: str"
@@ -257,7 +259,8 @@ class Maker:
         box = self.rng.choice(self.boxes)
         reads = [box, *(each for each in self._reads(number, 3) if each != box)]
         said = [f"allows={sketch.allows!r}"] * bool(sketch.allows)
-        said += [f'edits=["{box}"]'] * (self.rng.random() < 0.7)
+        edits = self.rng.random() < 0.7
+        said += [f'edits=["{box}"]'] * edits
         before = [each.name for each in self.sketches[:number] if each.kind == "step"]
         said += [f'on_reject="{self.rng.choice(before[-4:])}"'] * bool(before)
         if self.knobs.observing and sketch.allows and self.rng.random() < self.knobs.observing:
@@ -266,11 +269,23 @@ class Maker:
         else:
             still = ""
         named = f', effect="{sketch.allows[0]}"' if sketch.allows and self.rng.random() < 0.6 else ""
-        card = f'return Card(title="{sketch.name}", actions=[Action(id="a", pointer="/{box}"{named})]{still})'
+        first = f'Action(id="a", pointer="/{box}"{named}{self._heard(edits)})'
+        actions = ", ".join([first, *self._others(sketch.allows[1:] if named else sketch.allows)])
+        card = f'return Card(title="{sketch.name}", actions=[{actions}]{still})'
         lines = [card]
         if not sketch.allows and self.rng.random() < self.knobs.passing:
             lines = [f'if mix("{sketch.name}", {", ".join(reads)}) % 2:', "    return None", card]
         return _method(f"gate({', '.join(said)})", sketch.name, self._signature(reads), lines)
+
+    def _others(self, effects: Sequence[str]) -> list[str]:
+        """An action for each of some more effects, where gates ask about several things."""
+        named = [name for name in effects if self.knobs.several and self.rng.random() < self.knobs.several]
+        return [f'Action(id="b{n}", effect="{name}"{self._heard(False)})' for n, name in enumerate(named)]
+
+    def _heard(self, edits: bool) -> str:
+        """The verdicts, where people may answer in an effect's place."""
+        offered = ["approve", *["edit"] * edits, "reject", "respond"]
+        return f", verdicts={offered}" if self.knobs.several else ""
 
     def _signature(self, reads: list[str]) -> str:
         kinds = dict.fromkeys(self.lists, "list[int]") | dict.fromkeys(self.boxes, "Box")

@@ -12,8 +12,9 @@ from approvals.impact.result import Row, Verdict
 from approvals.models import Gate
 from checkpoints.models import Checkpoint, Event, Run
 
-RAN, STOOD = "ran", "stood"
-SURE = {Verdict.WILL: RAN, Verdict.STANDS: STOOD}
+RAN, STOOD, SKIPPED = "ran", "stood", "skipped"
+SURE = {Verdict.WILL: RAN, Verdict.STANDS: STOOD, Verdict.SKIPPED: SKIPPED}
+HOW = {"reused": STOOD, "skipped": SKIPPED}
 OPEN = ("done", "intended", "unknown")
 
 
@@ -49,11 +50,8 @@ class Horizon:
     @classmethod
     def of(cls, run: Run, before: Before, gate: Gate | None) -> Horizon:
         """As things stand now. The first new checkpoint is the move itself."""
-        rows = Checkpoint.objects.filter(run=run, seq__gt=before.seq + 1, kind__in=("step", "gate", "reused"))
-        happened = [
-            (step, STOOD if kind == "reused" else RAN)
-            for kind, step in rows.order_by("seq").values_list("kind", "step")
-        ]
+        rows = Checkpoint.objects.filter(run=run, seq__gt=before.seq + 1, kind__in=("step", "gate", *HOW))
+        happened = [(step, HOW.get(kind, RAN)) for kind, step in rows.order_by("seq").values_list("kind", "step")]
         repaired = Checkpoint.objects.filter(run=run, seq__gt=before.seq + 1, kind="repair").exists()
         asked, recovery = gate.step if gate else "", bool(gate and gate.kind == "recovery")
         withheld = Event.objects.filter(run_id=run.pk, kind="effect.withheld").count() > before.withheld

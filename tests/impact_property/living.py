@@ -7,12 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 
 from agents import Agent, recovery, registry
 from agents.errors import RewindRefused
 from agents.start import start_run
+from approvals.cards import Card
 from approvals.models import Gate
 from checkpoints import actors, store
 from checkpoints.models import Checkpoint, Run
@@ -110,8 +112,21 @@ class Life:
             return Word("reject", back_to=card.on_reject or self.rng.choice(card.back_to))
         if roll < 0.4 and any(action.edits for action in card.actions):
             value = self.rng.randrange(5)
-            return Word("edit", {"a": {"n": value + (card.actions[0].arguments == {"n": value})}})
+            return Word("edit", arguments={"a": {"n": value + (card.actions[0].arguments == {"n": value})}})
+        if any(action.takes("respond") for action in card.actions) and self.rng.random() < 0.5:
+            return self._on_each(card)
         return Word("approve")
+
+    def _on_each(self, card: Card) -> Word:
+        """A word on each action, by which not all of them are rejected."""
+        each: dict[str, dict[str, Any]] = {}
+        for action in card.actions:
+            verdict = self.rng.choice([name for name in action.verdicts if name != "edit"])
+            more = {"reject": {"reason": "no"}, "respond": {"response": "by hand"}}.get(verdict, {})
+            each[action.id] = {"verdict": verdict, **more}
+        if all(said["verdict"] == "reject" for said in each.values()):
+            return Word("approve")
+        return Word("mixed", each=each)
 
     def random_answer(self, *, stops: bool = True) -> Answer:
         """What may be answered to a question; without `stops`, so that the run goes on."""

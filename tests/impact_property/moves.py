@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 
 from agents import forks, impacts, rewinds
 from agents.errors import RewindRefused
+from approvals import mixing, verdicts
 from approvals.cards import Choice
 from approvals.impact import Impact
 from approvals.models import Gate
@@ -87,7 +88,8 @@ class Fork:
 class Word:
     """What a reviewer says at the review at which the run waits."""
 
-    verdict: str  # approve, edit or reject
+    verdict: str  # approve, edit, reject or mixed
+    each: dict[str, dict[str, Any]] = field(default_factory=dict)  # of a mixed word, what is said of each action
     arguments: dict[str, Any] = field(default_factory=dict)
     back_to: str = ""  # empty: a rejection ends the run
 
@@ -102,12 +104,18 @@ class Word:
             action = standing.card.action(id)
             assert action is not None
             return foretold.with_patch([{"op": "replace", "path": action.pointer, "value": value}])
+        if self.verdict == "mixed":
+            word = verdicts.read(self.each, standing.card)
+            saved = store.load_checkpoint(gate.checkpoint).state
+            made = mixing.mixed(standing.card, word, plan=gate.run.plan, step=gate.step, saved=saved, by="somebody")
+            return foretold.with_patch(made.patch, made.card)
         return foretold.back(self.back_to) if self.back_to else foretold.stop()
 
     def make(self, run: Run, people: People, seen: str) -> Run:
         gate = open_gate(run)
         said: dict[str, Any] = {"then": "back" if self.back_to else "stop", "back_to": self.back_to, "comment": "no"}
         said = {"arguments": self.arguments} if self.verdict == "edit" else said if self.verdict == "reject" else {}
+        said |= {"verdicts": self.each} if self.verdict == "mixed" else {}
         digest = bytes(gate.standing().digest)
         gate.decide(by=people.reviewer, verdict=self.verdict, seen=digest, key=secrets.token_hex(8), **said)
         return run

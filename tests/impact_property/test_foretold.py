@@ -31,10 +31,11 @@ KINDS = (
     Knobs(steps=(4, 10), effects=0.4, gates=0.15, judged=0.4, range=(2, 3)),
     Knobs(steps=(3, 9), effects=0.5, gates=0.15, guarded=0.4, range=(2, 3)),
     Knobs(steps=(4, 9), effects=0.45, gates=0.25, guarded=0.9, observing=0.8, range=(2, 3)),
+    Knobs(steps=(4, 10), effects=0.5, gates=0.25, guarded=0.9, several=0.8, range=(2, 3)),
 )
-STRICT = (0.0, 0.0, 0.0, 0.0, 0.5, 0.0, 0.0)  # of these kinds, how often an output is refused,
-CUT = (0.0, 0.0, 0.0, 0.0, 0.0, 0.3, 0.0)  # an answer does not arrive,
-DRIFT = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.3)  # and the world is not what it was
+STRICT = (0.0, 0.0, 0.0, 0.0, 0.5, 0.0, 0.0, 0.0)  # of these kinds, how often an output is refused,
+CUT = (0.0, 0.0, 0.0, 0.0, 0.0, 0.3, 0.0, 0.0)  # an answer does not arrive,
+DRIFT = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.3, 0.0)  # and the world is not what it was
 
 
 @pytest.fixture(scope="module")

@@ -40,3 +40,24 @@ def test_reviewers_words_change_the_proposal() -> None:
     order, price, _ = open_gate(run).asked.actions
     assert order.arguments["lines"][0]["quantity"] == before // 2
     assert price.arguments["price"] == price.arguments["old"]
+
+
+def test_an_order_edited_a_price_refused_and_a_message_answered_for_make_one_report(world: World) -> None:
+    run = make_restock()
+    order = open_gate(run).asked.actions[0].arguments
+    lines = [{**order["lines"][0], "quantity": 12, "note": None}, *order["lines"][1:]]
+    each = {
+        "order": {"verdict": "edit", "arguments": {**order, "lines": lines}},
+        "price": {"verdict": "reject", "reason": "Regulars would not forgive it."},
+        "message": {"verdict": "respond", "response": "I rang both of them."},
+    }
+    before = len(outbox.outbox)
+    decide(open_gate(run), ann(run.team), "", verdicts=each)
+    assert advance_to_rest(run).status == "completed"
+    assert [each["wanted"]["lines"][0]["quantity"] for each in made(world, "orders", run)] == [12]
+    assert made(world, "prices", run) == []
+    assert len(outbox.outbox) == before
+    now = state(run)
+    assert now["told"] == "I rang both of them."
+    assert "The price stays: Regulars would not forgive it." in now["summary"]
+    assert ("order", "/purchase/lines/0/quantity") in [(said["action"], said["pointer"]) for said in now["feedback"]]

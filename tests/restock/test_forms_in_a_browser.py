@@ -44,9 +44,11 @@ def test_a_line_is_added_moved_filled_in_and_another_taken_out(new_page: NewPage
     order.get_by_role("button", name="Move Line 3 up").click()
     expect(order.locator(".row").nth(1).locator(NEW.format("quantity"))).to_have_value("7")
     expect(page.locator("[name='args.order/lines/1/quantity']")).to_have_value("11")
-    expect(page.locator("[name=verdict][value=edit]")).to_be_checked()
+    expect(page.locator("[name='verdict.order'][value=edit]")).to_be_checked()
+    page.locator("#action-price label[data-choice=approve]").click()
+    page.locator("#action-message label[data-choice=approve]").click()
     assert Gate.objects.get(pk=gate.pk).status == "open"
-    page.get_by_role("button", name="Approve with your edit").click()
+    page.locator("[data-commit]:visible").click()
     expect(page.locator("#gate-news")).to_contain_text("by Ann Okafor")
     assert lines(gate) == [(second, 11), (first, 7), (third, lines(gate)[2][1])]
     assert bought != 11

@@ -1,0 +1,148 @@
+"""Deciding a gate: one word about all that it asks, or one for each of its actions."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from ninja import HeaderEx, P, Router, Schema
+from pydantic import Field
+
+from agents.views.access import reader_of
+from approvals.models import Decision
+from approvals.views.access import gate_or_404
+from checkpoints import store
+
+from .addresses import GateId
+from .exact import answer
+from .gates import DIGEST, GateHead, head_of
+from .orders import Order
+
+router = Router(tags=["gates"])
+LINES = {"lines": [{"sku": "COF-250", "quantity": 24, "price": "6.40"}]}
+EACH: dict[str, Any] = {
+    "order": {"verdict": "edit", "arguments": LINES},
+    "price": {"verdict": "reject", "reason": "Regulars would not forgive it."},
+    "message": {"verdict": "respond", "response": "I have rung them up."},
+}
+
+
+class OnAction(Order):
+    """What becomes of one action."""
+
+    verdict: str = Field(
+        description="One of those that the action takes: `verdicts` in the card.",
+        examples=["reject"],
+        json_schema_extra={"enum": ["approve", "edit", "reject", "respond"]},
+    )
+    arguments: Any = Field(None, description="For an edit: all of its arguments, as they are to be.", examples=[LINES])
+    reason: str = Field(
+        "", description="For a rejection: why. The agent reads it.", examples=["Regulars would not forgive it."]
+    )
+    response: Any = Field(
+        None,
+        description="For respond: what the agent gets in the place of the effect's result, as `response` in the card "
+        "says; a text where that is empty.",
+        examples=["I have rung them up."],
+    )
+
+
+class Decide(Order):
+    """One person's word on what a gate asks: `verdict` for all of it at once, or `actions` for each by itself."""
+
+    seen: str = Field(
+        description="The `digest` of the gate as you read it. Where something else stands by now, the answer is 409.",
+        pattern="^[0-9a-f]{64}$",
+        examples=[DIGEST],
+    )
+    verdict: str = Field(
+        "",
+        description="About all actions at once; empty where `actions` says it of each. To approve is to agree to what "
+        "stands, with what others have edited, refused and answered for.",
+        examples=["approve"],
+        json_schema_extra={"enum": ["", "approve", "edit", "reject", "answer"]},
+    )
+    actions: dict[str, OnAction] | None = Field(
+        None,
+        description="By action id, what becomes of each; every action of the card has to be named. What is approved "
+        "or edited may run, what is refused or answered for does not. All rejected is a rejection of the gate.",
+        examples=[EACH],
+    )
+    arguments: dict[str, Any] | None = Field(
+        None, description="For the verdict edit: new arguments by action id.", examples=[{"order": LINES}]
+    )
+    comment: str = Field("", description="Kept for the record; after a rejection the agent reads it.", examples=[""])
+    then: str = Field(
+        "stop",
+        description="After a rejection: stop the run, or send it back.",
+        examples=["back"],
+        json_schema_extra={"enum": ["stop", "back"]},
+    )
+    back_to: str = Field("", description="The step that it is sent back to; empty: the gate's own.", examples=[""])
+    answer: dict[str, Any] | None = Field(
+        None,
+        description="For the verdict answer: the choice, and its value where it takes one.",
+        examples=[{"choice": "happened", "value": {"payment": "re_1"}}],
+    )
+    preconditions: list[str] = Field(
+        [], description="The card's preconditions that you add, by id.", examples=[["nothing-else-refunded"]]
+    )
+
+
+class Decided(Schema):
+    """A word that was taken, and the gate as it is by it."""
+
+    id: int = Field(description="The decision's number.", examples=[311])
+    verdict: str = Field(
+        description="What was said; mixed: not the same of each action.",
+        examples=["mixed"],
+        json_schema_extra={"enum": list(Decision.Verdict.values)},
+    )
+    actions: dict[str, str] = Field(
+        description="The same by action id.", examples=[{name: each["verdict"] for name, each in EACH.items()}]
+    )
+    gate: GateHead = Field(description="The gate. It is decided where enough people agree by now.")
+
+
+Key = HeaderEx[
+    str,
+    P(
+        default="",
+        alias="Idempotency-Key",
+        title="Idempotency-Key",
+        description="Chosen by you: the same one again answers with the decision that it made.",
+        max_length=80,
+        example="decide-2026-03-02-17",
+    ),
+]
+
+
+@router.post(
+    "/{int:gate_id}/decisions",
+    response={201: Decided},
+    operation_id="decide_gate",
+    summary="Decide a gate",
+)
+def decide(request: HttpRequest, gate_id: GateId, word: Decide, key: Key) -> HttpResponse:
+    """Say what is to become of what a gate asks. One word a person counts for what stands; an edit or a refusal makes
+    the next version of it, on which the others have to agree anew."""
+    gate, reader = gate_or_404(request, gate_id), reader_of(request)
+    store.load_checkpoint(gate.checkpoint)
+    said = word.model_dump(exclude={"seen", "verdict", "actions"})
+    each = None if word.actions is None else {name: _plain(one) for name, one in word.actions.items()}
+    made = gate.decide(
+        by=reader, verdict=word.verdict, verdicts=each, seen=bytes.fromhex(word.seen),
+        key=key or secrets.token_hex(16), **said,
+    )  # fmt: skip
+    now = gate_or_404(request, gate_id)
+    response = answer(
+        Decided(id=made.pk, verdict=made.verdict, actions=made.by_action, gate=head_of(now, reader=reader))
+    )
+    response.status_code = 201
+    return response
+
+
+def _plain(said: OnAction) -> dict[str, Any]:
+    """What was said, without what was left out."""
+    return {name: value for name, value in said.model_dump().items() if value not in (None, "")}

@@ -1,0 +1,151 @@
+"""The actions of a card: what each asks for, which verdicts it takes, and what people settled about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+from checkpoints.plans import PlanSpec, StepSpec
+
+from . import pointers
+from .errors import CardRefused
+from .schemas import is_list, schema_at
+
+APPROVE, EDIT, REJECT, RESPOND = "approve", "edit", "reject", "respond"
+VERDICTS = (APPROVE, EDIT, REJECT, RESPOND)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settled:
+    """Why an action does not run as it was shown: somebody refused it, or answered in its place.
+
+    It stands in the proposal, so that whoever agrees to that agrees to this too.
+    """
+
+    verdict: str  # reject or respond
+    by: str  # a person's name
+    reason: str = ""  # of a rejection
+    response: Any = None  # what the agent gets in the place of the effect's result
+
+    def same(self, other: Settled | None) -> bool:
+        """Whether it says the same, whoever said it."""
+        return other is not None and replace(self, by="") == replace(other, by="")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Action:
+    """One thing asked about: a tool's name with its arguments at a JSON Pointer in the state."""
+
+    id: str
+    title: str = ""
+    tool: str = ""
+    effect: str = ""  # the effect step that performs it; empty where none does
+    pointer: str = ""  # where its arguments are in the state; empty where they are not in it
+    schema: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Any = None
+    edits: bool = True  # may be edited, where the gate allows it
+    pinned: Sequence[str] = ()  # pointers within the arguments that are shown first and never folded
+    irreversible: bool = False
+    undo: str = ""  # the step or tool that undoes it
+    verdicts: Sequence[str] = ()  # of VERDICTS, those that it takes; empty: all but respond
+    response: Mapping[str, Any] = field(default_factory=dict)  # the JSON Schema of a response; empty: a text
+    settled: Settled | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "pinned", tuple(self.pinned))
+        object.__setattr__(self, "verdicts", tuple(self.verdicts))
+
+    def takes(self, verdict: str) -> bool:
+        """Whether this verdict is offered for it."""
+        return verdict in self.verdicts
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object with every field; `settled` only where something is."""
+        plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "settled"}
+        lists = {"pinned": list(self.pinned), "verdicts": list(self.verdicts)}
+        settled = {"settled": asdict(self.settled)} if self.settled else {}
+        return {**plain, "schema": dict(self.schema), "response": dict(self.response), **lists, **settled}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Action:
+        """The action that `to_json` wrote."""
+        known = {f.name: data[f.name] for f in fields(cls) if f.name in data}
+        settled = known.get("settled")
+        return cls(**{**known, "settled": Settled(**settled) if settled else None})
+
+
+def editable(step: StepSpec) -> tuple[str, ...]:
+    """Pointers to the places of the state that a gate step lets people edit."""
+    return tuple(entry if entry.startswith("/") else pointers.join("", entry) for entry in step.edits)
+
+
+def completed(action: Action, *, step: StepSpec, plan: PlanSpec, state: Mapping[str, Any]) -> Action:
+    """`action` with what the plan and the state know better than the agent's card. Raises CardRefused."""
+    effect = next((s for s in plan.steps if s.name == action.effect), None)
+    filled = replace(
+        action,
+        title=action.title or action.tool or action.id,
+        tool=action.tool or action.effect or action.id,
+        irreversible=action.irreversible or bool(effect and effect.irreversible),
+        undo=action.undo or (effect.undo if effect else "") or "",
+        response=action.response or _response_schema(effect, plan),
+    )
+    if not action.pointer:
+        return _with_verdicts(replace(filled, edits=False), step)
+    if not pointers.has(state, action.pointer):
+        raise CardRefused(f"{step.name}: action {action.id!r}: there is nothing at {action.pointer} in the state")
+    offered = action.edits and (not action.verdicts or EDIT in action.verdicts)
+    placed = replace(
+        filled,
+        arguments=pointers.get(state, action.pointer),
+        schema=action.schema or schema_at(plan.state_schema, action.pointer),
+        edits=offered and any(pointers.overlaps(place, action.pointer) for place in editable(step)),
+    )
+    return _with_verdicts(placed, step)
+
+
+def faults_of(actions: Sequence[Action], *, step: StepSpec, plan: PlanSpec, recovery: bool) -> list[str]:
+    """What is senseless about the verdicts that the actions take, and about who performs them."""
+    faults = [fault for action in actions for fault in _verdict_faults(action, step, plan)]
+    performed = [] if recovery else [action.effect for action in actions if action.effect]
+    by_name = {each.name: each for each in plan.steps}
+    for name in sorted({name for name in performed if performed.count(name) > 1}):
+        if name in by_name and not by_name[name].action:
+            faults.append(
+                f"several actions are performed by {name!r}; say which one it is about to perform, "
+                f"with @effect(action=…) naming the field of the state that holds the action's id"
+            )
+    return faults
+
+
+def _response_schema(effect: StepSpec | None, plan: PlanSpec) -> dict[str, Any]:
+    """What the effect's own field takes: an item of it, where it is a list."""
+    if effect is None or not effect.responds:
+        return {}
+    place = pointers.join("", effect.responds)
+    item = [pointers.join(place, "0")] if is_list(plan.state_schema, place) else []
+    return schema_at(plan.state_schema, *item or [place])
+
+
+def _with_verdicts(action: Action, step: StepSpec) -> Action:
+    if action.verdicts:
+        return action
+    return replace(action, verdicts=[APPROVE, *[EDIT] * action.edits, REJECT] if step.kind == "gate" else [])
+
+
+def _verdict_faults(action: Action, step: StepSpec, plan: PlanSpec) -> list[str]:
+    unknown = [each for each in action.verdicts if each not in VERDICTS]
+    faults = [f"action {action.id!r} takes no verdict {each!r}; there is {', '.join(VERDICTS)}" for each in unknown]
+    if action.verdicts and APPROVE not in action.verdicts and action.settled is None:
+        faults.append(f"action {action.id!r} does not take {APPROVE!r}; what cannot be approved is not asked about")
+    if action.takes(EDIT) and not action.edits:
+        faults.append(f"action {action.id!r} takes {EDIT!r}, but the gate lets nobody edit what is at its pointer")
+    effect = next((each for each in plan.steps if each.name == action.effect), None)
+    heard = bool(step.feedback or (effect and effect.responds))
+    if action.takes(RESPOND) and not heard:
+        faults.append(
+            f"action {action.id!r} takes {RESPOND!r}, but nothing takes the response: give the effect a field by "
+            "`responds`, or the state a list `feedback`"
+        )
+    return faults

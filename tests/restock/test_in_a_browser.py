@@ -1,0 +1,150 @@
+"""Three actions in one gate in a real browser: one approved, one edited in a nested list, one rejected with a reason.
+
+Two people look at it at once, and one of them is faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.core import mail as outbox
+from playwright.sync_api import Page, expect
+
+from approvals.models import Gate
+from tests.agents.driving import advance_to_rest, open_gate, state
+from tests.factories import ann, bob, make_team
+from tests.pages.looking import check, is_live, watched
+from tests.refunds.conftest import World
+
+from .shelves import made, make_restock
+
+NewPage = Callable[..., Page]
+QUANTITY = "[name='args.order/lines/1/quantity']"
+REASON = "[name='reason.message']"
+
+
+def choose(page: Page, action: str, verdict: str) -> None:
+    page.locator(f"#action-{action} label[data-choice={verdict}]").click()
+
+
+def test_one_is_approved_one_edited_deep_inside_and_one_rejected_while_another_is_slower(
+    new_page: NewPage, world: World
+) -> None:
+    team = make_team()
+    run = make_restock(team=team)
+    gate = open_gate(run)
+    first, slower = new_page(ann(team)), new_page(bob(team))
+    said = [watched(first), watched(slower)]
+    for page in (first, slower):
+        page.goto(f"/gates/{gate.pk}/")
+        is_live(page)
+
+    choose(slower, "price", "reject")
+    slower.fill("[name='reason.price']", "Not before Easter.")
+    choose(slower, "order", "approve")
+
+    first.fill(QUANTITY, "11")
+    expect(first.locator("[name='verdict.order'][value=edit]")).to_be_checked()
+    expect(first.locator("[name=verdict][value=each]")).to_be_checked()
+    expect(first.locator("[data-commit]:visible")).to_contain_text("Decide 2 more actions first")
+    choose(first, "price", "approve")
+    with first.expect_response("**/impacts/"):
+        choose(first, "message", "reject")
+    first.fill(REASON, "They were told by telephone.")
+    expect(first.locator("[data-commit]:visible")).to_have_text(
+        "Approve 1, edit 1, reject 1 and run order, repriceCtrl ⏎"
+    )
+    skipped = first.locator("#edit-impact [data-effect=skip]")
+    expect(skipped).to_contain_text("Skip 1")
+    expect(skipped).to_contain_text("notify; rejected")
+    first.locator("[data-commit]:visible").click()
+    expect(first.locator("#gate-news")).to_contain_text("Approved 1, edited 1, rejected 1 by Ann Okafor")
+    expect(first.locator("#action-message .status").last).to_contain_text("Rejected")
+
+    expect(slower.locator("#gate-news")).to_contain_text("Approved 1, edited 1, rejected 1 by Ann Okafor")
+    expect(slower.locator("#gate-news")).to_contain_text("They were told by telephone.")
+    expect(slower.locator("[name='reason.price']")).to_have_value("Not before Easter.")
+    expect(slower.locator("[data-commit]:visible")).to_be_disabled()
+
+    before = len(outbox.outbox)
+    assert advance_to_rest(run).status == "completed"
+    [order] = made(world, "orders", run)
+    assert order["wanted"]["lines"][1]["quantity"] == 11
+    assert len(made(world, "prices", run)) == 1
+    assert len(outbox.outbox) == before
+    assert "The customers are not told: They were told by telephone." in state(run)["summary"]
+    first.goto(f"/runs/{run.pk}/")
+    expect(first.locator(".timeline")).to_contain_text("skipped")
+    assert said == [[], []]
+
+
+def test_it_is_decided_by_keyboard_alone(new_page: NewPage) -> None:
+    team = make_team()
+    gate = open_gate(make_restock(team=team))
+    page = new_page(ann(team))
+    page.goto(f"/gates/{gate.pk}/")
+    page.keyboard.press("1")
+    page.keyboard.press("a")
+    page.keyboard.press("2")
+    page.keyboard.press("r")
+    page.keyboard.press("Tab")
+    expect(page.locator("[name='reason.price']")).to_be_focused()
+    page.keyboard.type("a e r 1 stay words")
+    page.keyboard.press("Escape")
+    page.locator("#action-message").focus()
+    page.keyboard.press("p")
+    page.fill("[name='response.message']", "I rang both.")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("#gate-news")).to_contain_text("Approved 1, rejected 1, answered 1 by Ann Okafor")
+    assert Gate.objects.get(pk=gate.pk).outcome.proposal.card.actions[1].settled.reason == "a e r 1 stay words"  # type: ignore[union-attr]
+
+
+def test_all_of_them_at_once_and_back_to_one_by_one(new_page: NewPage) -> None:
+    team = make_team()
+    gate = open_gate(make_restock(team=team))
+    page = new_page(ann(team))
+    page.goto(f"/gates/{gate.pk}/")
+    page.locator("#decide label[data-choice=approve]").click()
+    expect(page.locator("[data-ballot][value=approve]:checked")).to_have_count(3)
+    choose(page, "price", "reject")
+    expect(page.locator("[name=verdict][value=each]")).to_be_checked()
+    expect(page.locator("[data-commit]:visible")).to_contain_text("Approve 2, reject 1 and run order, notify")
+    page.locator("#decide label[data-choice=reject]").click()
+    expect(page.locator("[data-ballot][value=reject]:checked")).to_have_count(3)
+    expect(page.locator("[data-commit]:visible")).to_contain_text("Reject and send it back")
+    assert Gate.objects.get(pk=gate.pk).status == "open"
+
+
+def test_without_script_the_consequences_are_shown_and_a_mix_is_sent(new_page: NewPage) -> None:
+    team = make_team()
+    gate = open_gate(make_restock(team=team))
+    page = new_page(ann(team), java_script_enabled=False)
+    page.goto(f"/gates/{gate.pk}/")
+    page.locator("#decide label[data-choice=each]").click()
+    choose(page, "order", "approve")
+    choose(page, "price", "reject")
+    choose(page, "message", "respond")
+    page.fill("[name='response.message']", "I rang both.")
+    page.get_by_role("button", name="Show the consequences").click()
+    expect(page.locator("#edit-impact")).to_contain_text("Skip 2")
+    page.get_by_role("button", name="Approve 1, reject 1, answer for 1 and run order").click()
+    expect(page.locator("#reason-2-error")).to_contain_text("Say why")
+    page.fill("[name='reason.price']", "Not before Easter.")
+    page.locator("[data-commit]:visible").click()
+    expect(page.locator("#gate-news")).to_contain_text("Approved 1, rejected 1, answered 1 by Ann Okafor")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_page_has_no_fault_that_axe_can_find(new_page: NewPage, scheme: str, width: int) -> None:
+    team = make_team()
+    gate = open_gate(make_restock(team=team))
+    page = new_page(ann(team), color_scheme=scheme, viewport={"width": width, "height": 900})
+    said = watched(page)
+    faults = check(page, f"/gates/{gate.pk}/", said)
+    choose(page, "order", "approve")
+    choose(page, "price", "reject")
+    choose(page, "message", "respond")
+    faults += check(page, "", said)
+    assert faults == []

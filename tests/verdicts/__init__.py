@@ -1,0 +1,1 @@
+"""Several actions in a gate, each with its verdict."""
