@@ -13,7 +13,7 @@ from django.forms import ModelForm
 from django.http import HttpRequest
 
 from checkpoints import actors, ledger
-from checkpoints.models import Event, Hold, Plan, Run, Seal
+from checkpoints.models import Event, Plan, Run, Seal
 
 from .models import Decision, Gate, Grant, Outcome, Policy, Proposal
 
@@ -146,14 +146,6 @@ class PlanAdmin(ReadOnlyAdmin):
     """Agents' versions."""
 
     list_display = ("agent", "version", "created_at")
-
-
-@admin.register(Hold)
-class HoldAdmin(ReadOnlyAdmin):
-    """What must live, and why."""
-
-    list_display = ("run", "kind", "subject", "reason", "created_at", "freed_at")
-    list_filter = ("kind",)
 
 
 @admin.register(Event)

@@ -24,8 +24,11 @@ class Comparison:
 
 
 def history(run: Run, *, before_seq: int | None = None, limit: int = 100) -> list[Checkpoint]:
-    """The run's checkpoints on all branches, newest first, without their payloads; `before_seq` is the cursor."""
-    found = Checkpoint.objects.filter(run=run).defer("payload").order_by("-seq")
+    """The run's checkpoints on all branches, newest first, without their payloads; `before_seq` is the cursor.
+
+    `named` is the name of each, "" for none.
+    """
+    found = Checkpoint.objects.filter(run=run).with_names().defer("payload").order_by("-seq")
     if before_seq is not None:
         found = found.filter(seq__lt=before_seq)
     return list(found[:limit])

@@ -1,8 +1,12 @@
-"""When beat asks for what; the tasks are in config.housekeeping."""
+"""When beat asks for what; the tasks are in config.housekeeping and checkpoints.tasks."""
+
+from typing import Any
 
 from celery.schedules import crontab
 
 CANARY_EVERY = 5.0  # seconds
+PRUNE_EVERY = 30.0  # seconds after which a prune that was killed goes on
+NEVER = 24  # as the hour of the nightly prune
 
 SCHEDULE = {
     "canary": {
@@ -14,3 +18,14 @@ SCHEDULE = {
     "clear drafts": {"task": "config.housekeeping.clear_drafts", "schedule": crontab(hour="3", minute="37")},
     "clear sessions": {"task": "config.housekeeping.clear_sessions", "schedule": crontab(hour="3", minute="17")},
 }
+
+
+def scheduled(*, prune_hour: int) -> dict[str, Any]:
+    """All of it, with the nightly prune at that hour (UTC)."""
+    again: dict[str, Any] = {
+        "task": "checkpoints.prune",
+        "schedule": PRUNE_EVERY,
+        "options": {"expires": 2 * PRUNE_EVERY},
+    }
+    nightly = {"task": "checkpoints.prune_nightly", "schedule": crontab(hour=str(prune_hour), minute="23")}
+    return SCHEDULE | {"go on pruning": again} | ({} if prune_hour == NEVER else {"prune": nightly})

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from config import csp, logging
 from config.environment import Environment
-from config.schedule import SCHEDULE
+from config.schedule import scheduled
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = Environment(os.environ)
@@ -132,7 +132,7 @@ CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
 CELERY_WORKER_SEND_TASK_EVENTS = False
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_TIMEZONE = "UTC"
-CELERY_BEAT_SCHEDULE = SCHEDULE
+CELERY_BEAT_SCHEDULE = scheduled(prune_hour=env.whole("HOLDPOINT_PRUNE_HOUR", 2, least=0, most=24))
 CELERY_BEAT_SCHEDULE_FILENAME = str(HOME / "beat-schedule")
 
 # People

@@ -7,10 +7,11 @@ from typing import Concatenate, ParamSpec
 
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
+from django.db.models import Exists, OuterRef
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
 
-from checkpoints.models import Run
+from checkpoints.models import Gap, Run
 
 P = ParamSpec("P")
 
@@ -38,7 +39,7 @@ def private(view: View[P]) -> View[P]:
 def run_or_404(request: HttpRequest, run_id: int) -> Run:
     """The run, where the reader may see it."""
     found = Run.objects.visible_to(reader_of(request)).select_related("plan", "team", "started_by").filter(pk=run_id)
-    run = found.first()
+    run = found.annotate(pruned=Exists(Gap.objects.filter(run=OuterRef("pk")))).first()
     if run is None:
         raise Http404("No such run")
     return run

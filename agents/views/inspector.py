@@ -18,7 +18,6 @@ from checkpoints.errors import NoSuchCheckpoint, NotVerified
 from checkpoints.models import Checkpoint, Run
 from checkpoints.retention import gaps
 from checkpoints.retention.errors import Removed
-from checkpoints.retention.holds import names_of
 
 from . import orders
 from .access import Gone
@@ -47,7 +46,7 @@ def with_parent_or_404(run: Run, seq: int) -> tuple[Checkpoint, Checkpoint | Non
     """The run's checkpoint of that number and the one that it follows, without their payloads."""
     here = Checkpoint.objects.filter(run=run, seq=seq)
     both = Checkpoint.objects.filter(Q(run=run, seq=seq) | Q(pk__in=here.values("parent")))
-    found = list(both.defer("payload").select_related("plan"))
+    found = list(both.with_names().defer("payload").select_related("plan"))
     checkpoint = next((each for each in found if (each.run_id, each.seq) == (run.pk, seq)), None)
     if checkpoint is None:
         gap = gaps.over(run.pk, seq)
@@ -78,7 +77,7 @@ def inspector_context(run: Run, picked: Picked, *, allowed: bool, order: Order |
         "against": against,
         "whole": reverse("checkpoint-value", args=[run.pk, checkpoint.seq]),
         "page": address(run, picked),
-        "name": names_of(run).get(checkpoint.id, ""),
+        "name": getattr(checkpoint, "named", ""),
         "compare_hint": f"{max(checkpoint.seq - 1, 1)} or {run.pk}.{max(checkpoint.seq - 1, 1)}",
     }
     try:

@@ -10,14 +10,18 @@ from checkpoints.models import Checkpoint, Gap, Run
 
 def pruned_of(run: Run, window: Sequence[Checkpoint]) -> Iterator[Pruned]:
     """The gaps before and between the window's checkpoints, those that lie side by side as one."""
+    if not getattr(run, "pruned", True):
+        return
     upto = window[-1].seq if window else run.seq + 1
-    gaps = Gap.objects.filter(run=run, first_seq__lt=upto).defer("headers").order_by("first_seq")
-    if not gaps.exists():
+    gaps = list(Gap.objects.filter(run=run, first_seq__lt=upto).defer("headers").order_by("first_seq"))
+    if not gaps:
         return
     older = Checkpoint.objects.filter(run=run, seq__lt=window[0].seq if window else upto).order_by("-seq")
     since = older.values_list("seq", flat=True).first() or 0
     found: Pruned | None = None
-    for gap in gaps.filter(last_seq__gt=since):
+    for gap in gaps:
+        if gap.last_seq <= since:
+            continue
         if found and gap.first_seq == found.last + 1:
             found = found.joined(gap.last_seq, gap.at, str(gap.policy))
             continue

@@ -22,7 +22,6 @@ from checkpoints import store
 from checkpoints.models import Checkpoint, Event, Note, Plan, Run
 from checkpoints.permissions import may
 from checkpoints.plans import PlanSpec, spec_of
-from checkpoints.retention.holds import names_of
 from checkpoints.values import decode
 
 from .performed import effects_of, execution_of
@@ -145,7 +144,6 @@ def saved_of(run: Run, window: Sequence[Checkpoint]) -> Iterable[Saved]:
     for note in Note.objects.filter(checkpoint__in=[each.id for each in window]).order_by("id"):
         words[note.checkpoint].append(bytes(note.text).decode(errors="replace"))
     twins, versions, origins = twins_of(run, window), versions_of(run, window), origins_of(run, window)
-    names = names_of(run)
     by = orders_of(run) if any(each.kind in ORDERS for each in window) else {}
     for each in window:
         ordered = each.kind in ORDERS
@@ -166,7 +164,7 @@ def saved_of(run: Run, window: Sequence[Checkpoint]) -> Iterable[Saved]:
             why=" ".join(words[each.id]) if ordered else "",
             origin=origins.get(each.parent, "") if each.parent else "",
             version=versions.get(each.plan_id, "") if each.kind == "upcast" else "",
-            name=names.get(each.id, ""),
+            name=getattr(each, "named", ""),
         )
 
 

@@ -7,7 +7,21 @@ and the parent's digest, never the encoding; `checksum` covers the encoding, and
 
 from __future__ import annotations
 
+from django.apps import apps
 from django.db import models
+from django.db.models import OuterRef, Subquery, Value
+from django.db.models.functions import Coalesce
+
+
+class CheckpointQuerySet(models.QuerySet["Checkpoint"]):
+    """Questions about many checkpoints."""
+
+    def with_names(self) -> CheckpointQuerySet:
+        """Each with the name that a person gave it as `named`, "" for none."""
+        holds = apps.get_model("checkpoints", "Hold")._default_manager.filter(
+            run=OuterRef("run"), kind="name", checkpoint=OuterRef("pk"), freed_at__isnull=True
+        )
+        return self.annotate(named=Coalesce(Subquery(holds.values("reason")[:1]), Value("")))
 
 
 class Checkpoint(models.Model):
@@ -54,6 +68,8 @@ class Checkpoint(models.Model):
     codec = models.SmallIntegerField()
     payload = models.BinaryField()
     checksum = models.BinaryField()
+
+    objects = CheckpointQuerySet.as_manager()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "seq"], name="checkpoint_seq_is_taken_once")]

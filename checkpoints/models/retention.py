@@ -119,6 +119,7 @@ class Prune(models.Model):
     at = models.DateTimeField()  # ages count up to here; the database's clock
     by = models.CharField(max_length=120)
     by_name = models.CharField(max_length=150, default="", blank=True)
+    nightly = models.BooleanField(default=False)  # applied as soon as it is looked at
     policies = models.JSONField(default=dict)  # agent -> the policy row's id, as they were at the look
     cursor = models.BigIntegerField(default=0)  # the last run that was looked at
     upto = models.BigIntegerField(default=0)  # the newest run that there was
@@ -140,6 +141,11 @@ class Prune(models.Model):
 
     def __str__(self) -> str:
         return f"prune {self.pk}"
+
+    @property
+    def kept_after_all(self) -> int:
+        """How many that were shown stayed when it was applied."""
+        return self.checkpoints - self.removed
 
 
 class PruneLine(models.Model):

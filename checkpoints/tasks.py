@@ -1,0 +1,37 @@
+"""Celery's side of retention: a message says "go on", PostgreSQL says whether there is anything to go on with."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from celery import shared_task
+from django.utils import timezone
+from kombu.exceptions import OperationalError
+
+from .actors import SYSTEM
+from .models import Prune
+from .retention import prunes
+
+SLICE = 10.0  # seconds that one message works; others are due too
+
+
+@shared_task(name="checkpoints.prune", ignore_result=True, acks_late=True)
+def prune() -> None:
+    """Take what is looked at or pruned one slice further, and ring again while there is more."""
+    if prunes.go_on(seconds=SLICE):
+        prune.delay()
+
+
+def ring() -> None:
+    """Have a worker go on; where the message is lost, the next of beat's does."""
+    with suppress(OperationalError):
+        prune.apply_async(retry=False)
+
+
+@shared_task(name="checkpoints.prune_nightly", ignore_result=True)
+def prune_nightly() -> None:
+    """Begin the night's prune, once a day."""
+    today = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    if not Prune.objects.filter(nightly=True, at__gte=today).exists():
+        prunes.begin(by=SYSTEM, nightly=True)
+    prune.delay()
