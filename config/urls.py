@@ -6,6 +6,9 @@ from django.urls import include, path
 
 from config import health
 
+admin.site.site_header = admin.site.site_title = "Holdpoint administration"
+admin.site.index_title = "Administration"
+
 # One sign-in, whose attempts are counted: the administration's own would let passwords be guessed without end.
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
 

@@ -47,7 +47,7 @@ def prepare(filters: Filters, *, format: str, texts: bool, by: Actor, of: EventQ
         data = {"format": format, "filters": asked.filters, "count": count, "texts": texts, "upto": str(upto)}
         ledger.record("audit.exported", subject=f"export:{now:%Y%m%dT%H%M%S%f}Z", by=by, data=data)
     if format == "csv":
-        return Export(table.lines(export.in_order(asked)), count, name)
+        return Export(table.lines(export.told(asked)), count, name)
     return Export(export.lines(asked, key=database.key()), count, name)
 
 

@@ -13,31 +13,47 @@ import re
 from collections.abc import Iterable, Iterator
 
 from approvals.presentation import happenings
-from checkpoints.audit.leaves import Row
+from checkpoints.audit.lines import Told
 from checkpoints.audit.seals import moment
 
-COLUMNS = ("time (UTC)", "event", "kind", "who", "what", "actor", "team", "run", "subject", "version", "data", "cursor")
+COLUMNS = (
+    "time (UTC)",
+    "event",
+    "kind",
+    "who",
+    "what",
+    "actor",
+    "team",
+    "run",
+    "subject",
+    "version",
+    "data",
+    "text",
+    "cursor",
+)
 _FORMULA = re.compile(r"(^|[;\t])(\s*)([=+\-@\uff1d\uff0b\uff0d\uff20])")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
-def lines(rows: Iterable[Row]) -> Iterator[bytes]:
+def lines(events: Iterable[Told]) -> Iterator[bytes]:
     """The table, line by line."""
     yield b"\xef\xbb\xbf" + _line(COLUMNS)
-    for row in rows:
-        yield _line(cells(row))
+    for told in events:
+        yield _line(cells(told))
 
 
-def cells(row: Row) -> tuple[str, ...]:
+def cells(told: Told) -> tuple[str, ...]:
     """One event."""
-    told = happenings.of_row(row)
+    row = told.row
+    said = happenings.of_row(row)
     at = moment(row.at) if row.at is not None else ""
     team, run = ("" if number is None else str(number) for number in (row.team_id, row.run_id))
     data = row.data.decode(errors="replace")
+    text = told.text[1].decode(errors="replace") if told.text else ""
     cursor = f"{row.xid}.{row.id}"
     return (
-        at, str(row.id), row.kind, told.who, told.what, row.actor, team, run and f"R-{run}", row.subject,
-        str(row.version), data, cursor,
+        at, str(row.id), row.kind, said.who, said.what, row.actor, team, run and f"R-{run}", row.subject,
+        str(row.version), data, text, cursor,
     )  # fmt: skip
 
 

@@ -56,6 +56,8 @@ WORDS = {
     "retention.ordered": "had {checkpoints} checkpoints pruned",
     "retention.finished": "finished pruning {checkpoints} checkpoints",
     "policy.changed": "wrote version {version} of the policy {name}",
+    "team.changed": "changed the team {name}",
+    "user.changed": "changed an account",
     "audit.verified": "had {seals} seals verified over {events} events: {faults} faults",
     "audit.exported": "exported {count} events as {format}",
     "text.erased": "erased what was written with event {event}",

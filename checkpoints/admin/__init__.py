@@ -1,5 +1,6 @@
-"""The administration's pages of retention: policies, dry runs and prunes, holds."""
+"""The administration of the store: history is read, and its lists are bounded; retention is ordered here."""
 
-from . import holds, policies, prunes
+from . import history, holds, policies, prunes
+from .base import ReadOnlyAdmin
 
-__all__ = ["holds", "policies", "prunes"]
+__all__ = ["ReadOnlyAdmin", "history", "holds", "policies", "prunes"]

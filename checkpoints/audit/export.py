@@ -75,9 +75,9 @@ def lines(asked: Asked, *, key: bytes) -> Iterator[bytes]:
         last = seal.fact.id + 1
         seal = _covering(rows.next)
     for page in rows.pages():
-        for told in _with_texts([Told(row) for row in page], asked):
+        for each in _with_texts([Told(row) for row in page], asked):
             total.events += 1
-            yield total.line(to_json(told))
+            yield total.line(to_json(each))
     yield total.end()
 
 
@@ -94,6 +94,12 @@ def in_order(asked: Asked) -> Iterator[Row]:
         if len(page) < PAGE:
             return
         at = Cursor.of(page[-1])
+
+
+def told(asked: Asked) -> Iterator[Told]:
+    """The same events without their proofs, each with its text where texts are asked for."""
+    for page in _Rows(in_order(asked)).pages():
+        yield from _with_texts([Told(row) for row in page], asked)
 
 
 class _Rows:
@@ -144,9 +150,9 @@ def _sealed(kept: Kept, rows: _Rows, asked: Asked, total: _Sum) -> Iterator[byte
     found = list(rows.until(kept.fact.last))
     if not found:
         return
-    for told in _with_texts(_proven(kept, found), asked):
+    for each in _with_texts(_proven(kept, found), asked):
         total.events += 1
-        yield total.line(to_json(told))
+        yield total.line(to_json(each))
 
 
 def _proven(kept: Kept, rows: list[Row]) -> list[Told]:
@@ -157,11 +163,11 @@ def _proven(kept: Kept, rows: list[Row]) -> list[Told]:
     if kept_of == marks:
         return [Told(row, n, mark=mark.leaf + mark.tags) for n, (row, mark) in enumerate(zip(rows, marks, strict=True))]
     tree = merkle.levels([mark.leaf for mark in marks])
-    told = []
+    found = []
     for row, mark in zip(rows, kept_of, strict=True):
         at = index.get(row.place, 0)
-        told.append(Told(row, at, merkle.path(tree, at), mark.leaf + mark.tags) if mark else Told(row))
-    return told
+        found.append(Told(row, at, merkle.path(tree, at), mark.leaf + mark.tags) if mark else Told(row))
+    return found
 
 
 def marks_of(kept: Kept) -> list[Mark]:
@@ -173,12 +179,12 @@ def marks_of(kept: Kept) -> list[Mark]:
     return [Mark(row.xid, row.id, leaves.leaf(row), leaves.tags(row)) for row in rows]
 
 
-def _with_texts(told: list[Told], asked: Asked) -> list[Told]:
+def _with_texts(events: list[Told], asked: Asked) -> list[Told]:
     if not asked.texts:
-        return told
-    wanted = [each.row.id for each in told if each.row.text_digest is not None]
+        return events
+    wanted = [each.row.id for each in events if each.row.text_digest is not None]
     found = {text.pk: (bytes(text.salt), bytes(text.text)) for text in EventText.objects.filter(pk__in=wanted)}
-    return [replace(each, text=found.get(each.row.id)) for each in told]
+    return [replace(each, text=found.get(each.row.id)) for each in events]
 
 
 def _header(asked: Asked, before: Kept | None) -> dict[str, Any]:

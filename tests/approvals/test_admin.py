@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.apps import apps
 from django.contrib import admin
+from django.contrib.auth.models import Permission, User
 from django.test import Client, RequestFactory
 from django.urls import reverse
 
+from agents.models import Effect, Failure
 from approvals.admin import ReadOnlyAdmin
 from approvals.models import Gate, Policy
-from checkpoints.models import Event
+from checkpoints.models import Event, Hold, Prune, RetentionPolicy, Verification
+from checkpoints.sealer import seal_once
 from tests.factories import ann, decide, make_gate, make_policy, make_team, make_user, unique
 
-HISTORY = ["gate", "proposal", "decision", "outcome", "grant"]
+APPS = ("checkpoints", "approvals", "agents")
+ORDERED = (Policy, RetentionPolicy, Prune, Hold)  # written or ordered in the administration, each with tests of its own
+HISTORY = [model for model, page in admin.site._registry.items() if isinstance(page, ReadOnlyAdmin)]
 
 
 def signed_in() -> Client:
     """Return a client of an administrator."""
+    return client_of(make_user("Root", superuser=True))
+
+
+def client_of(user: User) -> Client:
     client = Client()
-    client.force_login(make_user("Root", superuser=True), backend="django.contrib.auth.backends.ModelBackend")
+    client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
     return client
 
 
@@ -62,28 +72,96 @@ def test_a_policy_without_people_is_refused() -> None:
     assert Policy.objects.filter(team=policy.team).count() == 1
 
 
-@pytest.mark.parametrize("name", HISTORY)
-def test_history_is_listed_and_shown_and_takes_no_change(name: str) -> None:
+def some_of(model: Any) -> Any:
+    """A row of this table, made as little else as can be."""
     team = make_team()
     gate = make_gate(team=team)
     decide(gate, ann(team))
-    model = apps.get_model("approvals", name)
-    row = model._default_manager.order_by("-pk").first()
+    seal_once()
+    run = gate.run
+    own: dict[Any, Callable[[], Any]] = {
+        Verification: lambda: Verification.objects.create(by="user:7", status="passed"),
+        Effect: lambda: Effect.objects.create(
+            run=run, step="pay", key=unique("key"), base=gate.checkpoint, token=1, input_digest=b""
+        ),
+        Failure: lambda: Failure.objects.create(run=run, base=gate.checkpoint, step="pay", attempt=1, error="no"),
+    }
+    return own[model]() if model in own else model._default_manager.order_by("-pk").first()
+
+
+@pytest.mark.parametrize("model", HISTORY, ids=lambda model: model._meta.label)
+def test_history_is_listed_searched_and_shown_and_takes_no_change(model: Any) -> None:
+    row = some_of(model)
     assert row is not None
     client = signed_in()
-    assert client.get(reverse(f"admin:approvals_{name}_changelist")).status_code == 200
-    change = reverse(f"admin:approvals_{name}_change", args=[row.pk])
+    name = f"admin:{model._meta.app_label}_{model._meta.model_name}"
+    listing = reverse(f"{name}_changelist")
+    assert client.get(listing).status_code == 200
+    for term in ("7", "R-7", "gate:7", "R-", "some words", "\u0663", str(row.pk)):
+        assert client.get(listing, {"q": term}).status_code == 200, term
+    change = reverse(f"{name}_change", args=[row.pk])
     assert client.get(change).status_code == 200
     assert client.post(change, {"status": "open"}).status_code == 403
-    assert client.post(reverse(f"admin:approvals_{name}_delete", args=[row.pk]), {"post": "yes"}).status_code == 403
-    assert client.get(reverse(f"admin:approvals_{name}_add")).status_code == 403
+    assert client.post(reverse(f"{name}_delete", args=[row.pk]), {"post": "yes"}).status_code == 403
+    assert client.get(reverse(f"{name}_add")).status_code == 403
+    assert client.post(reverse(f"{name}_add"), {}).status_code == 403
+    action = {"action": "delete_selected", "_selected_action": [str(row.pk)], "post": "yes"}
+    client.post(listing, action)
+    assert model._default_manager.filter(pk=row.pk).exists()
+
+
+def test_the_links_of_a_run_and_a_gate_lead_to_lists_of_what_is_theirs() -> None:
+    team = make_team()
+    gate, other = make_gate(team=team), make_gate(team=team)
+    decide(gate, ann(team))
+    client = signed_in()
+    followed = 0
+    for model, row in ((gate.run._meta, gate.run), (gate._meta, gate)):
+        said = client.get(reverse(f"admin:{model.app_label}_{model.model_name}_change", args=[row.pk])).content.decode()
+        for address in set(re.findall(r'href="(/admin/[a-z_/]+\?[a-z_]+=\d+)"', said)):
+            answer = client.get(address)
+            assert answer.status_code == 200, address
+            assert f"/gates/{other.pk}/" not in answer.content.decode()
+            followed += 1
+    assert followed >= 7
+
+
+def test_staff_see_history_only_with_the_permission_to_see_every_teams() -> None:
+    """Whoever may view a team's runs as its member would see all teams' in the administration."""
+    member = make_user("Sam Staff", make_team(), may=("approvals.view_gate", "checkpoints.view_run"))
+    User.objects.filter(pk=member.pk).update(is_staff=True)
+    client = client_of(member)
+    for name in ("checkpoints_run", "approvals_gate", "checkpoints_event", "agents_effect"):
+        assert client.get(reverse(f"admin:{name}_changelist")).status_code == 403
+    member.user_permissions.add(Permission.objects.get(codename="view_event"))
+    client = client_of(member)
+    assert client.get(reverse("admin:checkpoints_run_changelist")).status_code == 200
+
+
+def test_a_list_costs_the_same_number_of_statements_however_many_rows_it_shows(
+    django_assert_max_num_queries: Any,
+) -> None:
+    team = make_team()
+    for _ in range(20):
+        decide(make_gate(team=team), ann(team))
+    client = signed_in()
+    for model in HISTORY:
+        with django_assert_max_num_queries(22):
+            client.get(reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist"))
+
+
+def test_the_administration_says_whose_it_is_and_leads_back() -> None:
+    said = signed_in().get("/admin/").content.decode()
+    assert "Holdpoint" in said
+    for address in ("/", "/runs/", "/audit/"):
+        assert f'<a href="{address}">' in said
 
 
 def test_every_table_of_the_store_is_read_only_in_the_administration() -> None:
     request = RequestFactory().get("/admin/")
     request.user = make_user("Root", superuser=True)
     for model, page in admin.site._registry.items():
-        if model._meta.app_label == "checkpoints":
+        if model._meta.app_label in APPS and model not in ORDERED:
             assert isinstance(page, ReadOnlyAdmin), model
             allowed = [page.has_add_permission(request), page.has_change_permission(request)]
             assert [*allowed, page.has_delete_permission(request)] == [False, False, False]

@@ -1,0 +1,150 @@
+"""What the administration's pages of history share.
+
+Whoever may view one table of history sees the rows of every team, so it takes the permission to see all events,
+which no team gives by itself: staff who may view their own team's runs do not see others' here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.core.paginator import Paginator
+from django.db import models
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.functional import cached_property
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from checkpoints.counting import capped
+
+if TYPE_CHECKING:
+    AnyAdmin = admin.ModelAdmin[Any]
+    AnyPaginator = Paginator[Any]
+else:  # at run time Django's classes take no parameter
+    AnyAdmin = admin.ModelAdmin
+    AnyPaginator = Paginator
+
+ALL = "checkpoints.view_event"
+MOST = 5_000  # rows that a list counts and pages through; a filter or a search goes further back
+
+
+class CappedPaginator(AnyPaginator):
+    """Counts no further than somebody pages."""
+
+    @cached_property
+    def count(self) -> int:
+        """How many rows there are, up to MOST."""
+        found = self.object_list
+        return capped(found, MOST).number if isinstance(found, QuerySet) else len(found)
+
+
+class ReadOnlyAdmin(AnyAdmin):
+    """History: looked at, never written. Binary columns are left out, pages show what is in them."""
+
+    actions = None
+    list_per_page = 50
+    list_max_show_all = 50
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
+    sortable_by = ()  # the newest first, along the key: any other order would sort the whole table
+    ordering = ("-pk",)
+    paginator = CappedPaginator
+
+    def has_view_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
+        """Those who may see everything."""
+        return request.user.has_perm(ALL)
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        """The same."""
+        return request.user.has_perm(ALL)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Nobody adds history by hand."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
+        """Nobody changes it."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
+        """Nobody deletes it."""
+        return False
+
+    def get_fields(self, request: HttpRequest, obj: models.Model | None = None) -> list[Any]:
+        """Every column that can be read as text, and the links."""
+        columns = [f.name for f in self.opts.fields if not isinstance(f, models.BinaryField)]
+        return [*columns, *self.get_readonly_fields(request, obj)]
+
+
+class Since(admin.SimpleListFilter):
+    """Rows of the last hours or days; `column` says by which time."""
+
+    title = "when"
+    parameter_name = "since"
+    column = "created_at"
+    SPANS = (
+        ("1h", "the last hour", 1),
+        ("1d", "the last day", 24),
+        ("7d", "the last 7 days", 168),
+        ("30d", "the last 30 days", 720),
+    )
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """The choices."""
+        return [(name, label) for name, label, _ in self.SPANS]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Those since then."""
+        hours = {name: span for name, _, span in self.SPANS}.get(self.value() or "")
+        since = timezone.now() - timedelta(hours=hours) if hours else None
+        return queryset.filter(**{f"{self.column}__gte": since}) if since else queryset
+
+
+def since(column: str) -> type[Since]:
+    """A filter by another column's time."""
+    return type("Since", (Since,), {"column": column})
+
+
+def listed(model: str, label: str, **filters: str) -> Callable[[Any, Any], SafeString]:
+    """A column with a link to another list: `listed("approvals_gate", "gates", run__id__exact="pk")`."""
+
+    @admin.display(description=label)
+    def link(self: Any, obj: Any) -> SafeString:
+        query = "&".join(f"{name}={getattr(obj, column)}" for name, column in filters.items())
+        return format_html('<a href="{}?{}">{}</a>', reverse(f"admin:{model}_changelist"), query, label)
+
+    return link
+
+
+def shown(page: str, label: str, column: str = "pk", *, text: str = "open") -> Callable[[Any, Any], SafeString | str]:
+    """A column with a link to a page of the site: `shown("run", "page")`."""
+
+    @admin.display(description=label)
+    def link(self: Any, obj: Any) -> SafeString | str:
+        value = getattr(obj, column)
+        return format_html('<a href="{}">{}</a>', reverse(page, args=[value]), text) if value else "-"
+
+    return link
+
+
+def of_run(self: Any, obj: Any) -> SafeString | str:
+    """The run that a row belongs to, without reading it."""
+    if not obj.run_id:
+        return "-"
+    return format_html('<a href="{}">R-{}</a>', reverse("admin:checkpoints_run_change", args=[obj.run_id]), obj.run_id)
+
+
+of_run.short_description = "run"  # type: ignore[attr-defined]
+
+
+def number_of(term: str, *prefixes: str) -> int | None:
+    """The number in "7", "R-7" or "gate:7"; None in anything else."""
+    for prefix in prefixes:
+        term = term.removeprefix(prefix)
+    return int(term) if term.isascii() and term.isdigit() and len(term) < 19 else None

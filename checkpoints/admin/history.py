@@ -1,0 +1,181 @@
+"""Runs, checkpoints, plans, events, seals and verifications, to look at."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from checkpoints import digests
+from checkpoints.audit import reading
+from checkpoints.audit.filters import query_of
+from checkpoints.models import Checkpoint, Event, Plan, Run, Seal, Verification
+from checkpoints.models.event import EventTerms
+
+from .base import ReadOnlyAdmin, listed, number_of, of_run, shown, since
+
+
+@admin.register(Run)
+class RunAdmin(ReadOnlyAdmin):
+    """Runs; found by number, key, or the beginning of the title."""
+
+    list_display = ("number", "title", "agent", "team", "status", "next_step", "created_at", "page")
+    list_filter = ("status", since("created_at"), "team", "plan__agent")
+    list_select_related = ("team", "plan")
+    search_fields = ("title",)
+    search_help_text = "R-7, a key, or the beginning of a title"
+    readonly_fields = ("page", "checkpoints", "gates", "effects", "events", "holds")
+    page = shown("run", "page")
+    checkpoints = listed("checkpoints_checkpoint", "its checkpoints", run__id__exact="pk")
+    gates = listed("approvals_gate", "its gates", run__id__exact="pk")
+    effects = listed("agents_effect", "its effects", run__id__exact="pk")
+    holds = listed("checkpoints_hold", "its holds", run__id__exact="pk")
+    events = listed("checkpoints_event", "its events", run_id="pk")
+
+    @admin.display(description="run")
+    def number(self, run: Run) -> str:
+        return f"R-{run.pk}"
+
+    @admin.display(description="agent")
+    def agent(self, run: Run) -> str:
+        return f"{run.plan.agent} {run.plan.version}"
+
+    def get_search_results(self, request: HttpRequest, queryset: QuerySet[Run], term: str) -> tuple[Any, bool]:
+        """By number, key or title."""
+        if not term:
+            return queryset, False
+        number = number_of(term, "R-", "r-", "run:")
+        named = queryset.filter(pk=number) if number else queryset.filter(title__startswith=term)
+        return named | queryset.filter(key=term), False
+
+
+@admin.register(Checkpoint)
+class CheckpointAdmin(ReadOnlyAdmin):
+    """What is stored of each step but the state, which the run's page shows."""
+
+    list_display = ("id", "in_run", "seq", "kind", "step", "next_step", "attempt", "at", "digest_brief")
+    list_filter = ("kind",)
+    search_fields = ("id",)
+    search_help_text = "A checkpoint's id, or R-7 for those of a run"
+    readonly_fields = ("digest_brief",)
+    in_run = of_run
+
+    @admin.display(description="digest")
+    def digest_brief(self, checkpoint: Checkpoint) -> str:
+        return digests.brief(bytes(checkpoint.digest))
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Checkpoint]:
+        """Without what they hold."""
+        return super().get_queryset(request).defer("payload", "checksum")
+
+    def get_search_results(self, request: HttpRequest, queryset: QuerySet[Checkpoint], term: str) -> tuple[Any, bool]:
+        """By id or run."""
+        number = number_of(term, "R-", "r-", "run:")
+        if number:
+            return queryset.filter(run_id=number).order_by("-seq"), False
+        try:
+            return (queryset.filter(pk=UUID(term)) if term else queryset), False
+        except ValueError:
+            return queryset.none(), False
+
+
+@admin.register(Plan)
+class PlanAdmin(ReadOnlyAdmin):
+    """Agents' versions."""
+
+    list_display = ("agent", "version", "digest_brief", "created_at", "runs")
+    list_filter = ("agent",)
+    search_fields = ("=agent",)
+    readonly_fields = ("digest_brief", "runs")
+    runs = listed("checkpoints_run", "its runs", plan__id__exact="pk")
+
+    @admin.display(description="digest")
+    def digest_brief(self, plan: Plan) -> str:
+        return digests.brief(bytes(plan.digest))
+
+
+class Kind(admin.SimpleListFilter):
+    """The kinds that there are, found along their index."""
+
+    title = "kind"
+    parameter_name = "kind"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """Those that there are."""
+        return [(kind, kind) for kind in reading.kinds()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Event]) -> QuerySet[Event]:
+        """Those of the kind."""
+        return queryset.filter(kind=self.value()) if self.value() else queryset
+
+
+@admin.register(Event)
+class EventAdmin(ReadOnlyAdmin):
+    """What happened; the audit's page tells it in words."""
+
+    list_display = ("id", "at", "kind", "in_run", "subject", "actor_name", "page")
+    list_filter = (Kind, since("at"))
+    search_fields = ("subject",)
+    search_help_text = "Words of a kind, a subject, a name or the data"
+    readonly_fields = ("page", "said")
+    in_run = of_run
+
+    @admin.display(description="page")
+    def page(self, event: Event) -> SafeString:
+        return format_html('<a href="{}?subject={}">in the audit</a>', reverse("audit"), event.subject)
+
+    @admin.display(description="data")
+    def said(self, event: Event) -> str:
+        return bytes(event.data).decode(errors="replace")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Event]:
+        """All but saved checkpoints, which have a list of their own."""
+        queryset: Any = super().get_queryset(request)
+        return queryset.told()  # type: ignore[no-any-return]
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
+        """A run's events, too."""
+        return lookup == "run_id" or super().lookup_allowed(lookup, value, request)  # type: ignore[arg-type]
+
+    def get_search_results(self, request: HttpRequest, queryset: QuerySet[Event], term: str) -> tuple[Any, bool]:
+        """By its terms, as the audit does."""
+        query = query_of(term)
+        return (queryset.annotate(terms=EventTerms()).filter(terms=query) if query else queryset), False
+
+
+@admin.register(Seal)
+class SealAdmin(ReadOnlyAdmin):
+    """What makes a rewritten past show."""
+
+    list_display = ("id", "at", "count", "first_id", "last_id", "digest_brief")
+    list_filter = (since("at"),)
+    search_fields = ("=id",)
+    readonly_fields = ("digest_brief",)
+
+    @admin.display(description="digest")
+    def digest_brief(self, seal: Seal) -> str:
+        return digests.brief(bytes(seal.digest))
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Seal]:
+        """Without what is kept of each event."""
+        return super().get_queryset(request).defer("marks", "heads")
+
+
+@admin.register(Verification)
+class VerificationAdmin(ReadOnlyAdmin):
+    """Verifications of the seals, and what they found."""
+
+    list_display = ("id", "status", "by_name", "created_at", "finished_at", "seals", "events", "faults")
+    list_filter = ("status",)
+    search_fields = ("=by",)
+    readonly_fields = ("found",)
+
+    @admin.display(description="found")
+    def found(self, verification: Verification) -> str:
+        return "\n".join(map(str, verification.problems())) or "nothing"

@@ -1,0 +1,156 @@
+"""Teams and accounts in the administration: in plain words, and every change is told of."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.contrib.auth.models import Group, Permission, User
+from django.test import Client
+from django.urls import reverse
+
+from checkpoints.models import Event
+from tests.factories import ann, bob, eve, make_team, make_user, unique
+
+
+def client_of(user: User) -> Client:
+    client = Client()
+    client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
+    return client
+
+
+def root() -> User:
+    return make_user("Root", superuser=True)
+
+
+def staff(*may: str) -> User:
+    user = make_user("Sam Staff", may=may)
+    User.objects.filter(pk=user.pk).update(is_staff=True)
+    return User.objects.get(pk=user.pk)
+
+
+def team_form(team: Group | None, name: str, members: list[User], may: list[str], **more: Any) -> dict[str, Any]:
+    """What the team's page posts."""
+    rows: list[Any] = list(User.groups.through.objects.filter(group_id=team.pk)) if team else []
+    there = {row.user_id: row for row in rows}
+    people = [*rows, *[user for user in members if user.pk not in there]]
+    form: dict[str, Any] = {"name": name, "may": may, "User_groups-TOTAL_FORMS": len(people)}
+    form |= {"User_groups-INITIAL_FORMS": len(rows)}
+    for number, each in enumerate(people):
+        user = each.pk if isinstance(each, User) else each.user_id
+        form |= {f"User_groups-{number}-user": user}
+        if not isinstance(each, User):
+            form |= {f"User_groups-{number}-id": each.pk, f"User_groups-{number}-group": each.group_id}
+            if each.user_id not in {member.pk for member in members}:
+                form |= {f"User_groups-{number}-DELETE": "on"}
+    return form | more
+
+
+def told(kind: str, subject: str) -> list[tuple[str, dict[str, Any]]]:
+    return [
+        (e.actor, json.loads(bytes(e.data))) for e in Event.objects.filter(kind=kind, subject=subject).order_by("pk")
+    ]
+
+
+def test_a_teams_page_says_in_words_what_its_members_may_and_who_they_are() -> None:
+    team = make_team(may=("checkpoints.view_run",))
+    one = bob(team)
+    said = client_of(root()).get(reverse("admin:auth_group_change", args=[team.pk])).content.decode()
+    assert "decide at the gates of policies that name the team" in said
+    assert 'value="checkpoints.view_run" id="id_may_0" checked' in said
+    assert one.username in said
+    listed = client_of(root()).get(reverse("admin:auth_group_changelist") + f"?q={team.name}").content.decode()
+    assert "read the team&#x27;s runs, their states and events" in listed
+
+
+def test_changing_a_team_changes_what_was_changed_alone_and_tells_who_did_what() -> None:
+    team, admin = make_team(may=("checkpoints.view_run", "checkpoints.start_run")), root()
+    other = Permission.objects.get(codename="view_session")
+    team.permissions.add(other)
+    stays, goes, comes = bob(team), ann(team), eve()
+    may = ["checkpoints.view_run", "approvals.decide_gate"]
+    address = reverse("admin:auth_group_change", args=[team.pk])
+    answer = client_of(admin).post(address, team_form(team, team.name, [stays, comes], may))
+    assert answer.status_code == 302, answer.content
+    assert set(team.user_set.all()) == {stays, comes}
+    assert set(team.permissions.values_list("codename", flat=True)) == {"view_run", "decide_gate", "view_session"}
+    ((actor, data),) = told("team.changed", f"team:{team.pk}")
+    assert actor == f"user:{admin.pk}"
+    assert (data["joined"], data["left"]) == ([comes.pk], [goes.pk])
+    assert (data["granted"], data["revoked"]) == (["approvals.decide_gate"], ["checkpoints.start_run"])
+    answer = client_of(admin).post(address, team_form(team, team.name, [stays, comes], may))
+    assert answer.status_code == 302
+    assert len(told("team.changed", f"team:{team.pk}")) == 1
+
+
+def test_a_new_team_is_told_of() -> None:
+    name, member = unique("Billing"), bob()
+    form = team_form(None, name, [member], ["checkpoints.view_run"])
+    answer = client_of(root()).post(reverse("admin:auth_group_add"), form)
+    assert answer.status_code == 302, answer.content
+    team = Group.objects.get(name=name)
+    ((_, data),) = told("team.changed", f"team:{team.pk}")
+    assert data == {"name": name, "joined": [member.pk], "left": [], "granted": ["checkpoints.view_run"], "revoked": []}
+
+
+def account_form(user: User, **changes: Any) -> dict[str, Any]:
+    form: dict[str, Any] = {
+        "username": user.username,
+        "first_name": user.first_name,
+        "last_name": user.last_name,
+        "email": user.email,
+    }
+    form |= {"groups": list(user.groups.values_list("pk", flat=True)), "is_active": "on"}
+    return {**form, **changes}
+
+
+def test_changing_an_account_tells_which_columns_and_not_what_is_in_them() -> None:
+    team, admin = make_team(), root()
+    user = bob()
+    address = reverse("admin:auth_user_change", args=[user.pk])
+    form = account_form(user, last_name="Secretname", groups=[team.pk])
+    del form["is_active"]
+    assert client_of(admin).post(address, form).status_code == 302
+    ((actor, data),) = told("user.changed", f"user:{user.pk}")
+    assert actor == f"user:{admin.pk}"
+    assert data == {"fields": ["is_active", "last_name"], "joined": [team.pk], "left": [], "granted": [], "revoked": []}
+    assert b"Secretname" not in bytes(Event.objects.get(kind="user.changed", subject=f"user:{user.pk}").data)
+
+
+def test_a_new_account_and_a_new_password_are_told_of() -> None:
+    admin, name = root(), unique("carol")
+    password = "a long enough phrase"
+    form = {"username": name, "usable_password": "true", "password1": password, "password2": password}
+    assert client_of(admin).post(reverse("admin:auth_user_add"), form).status_code == 302
+    user = User.objects.get(username=name)
+    assert told("user.changed", f"user:{user.pk}")[0][1]["fields"] == ["created"]
+    change = {"usable_password": "true", "password1": password + "!", "password2": password + "!"}
+    address = reverse("admin:auth_user_password_change", args=[user.pk])
+    assert client_of(admin).post(address, change).status_code == 302
+    assert told("user.changed", f"user:{user.pk}")[1][1]["fields"] == ["password"]
+    user.refresh_from_db()
+    assert user.check_password(password + "!")
+
+
+def test_staff_make_nobody_more_than_they_are() -> None:
+    helper, boss, user = staff("auth.view_user", "auth.change_user"), root(), bob()
+    client = client_of(helper)
+    form = account_form(user, is_superuser="on", is_staff="on", last_name="Changed")
+    assert client.post(reverse("admin:auth_user_change", args=[user.pk]), form).status_code == 302
+    user.refresh_from_db()
+    assert (user.last_name, user.is_superuser, user.is_staff) == ("Changed", False, False)
+    assert client.post(reverse("admin:auth_user_change", args=[boss.pk]), account_form(boss)).status_code == 403
+    password = {"usable_password": "true", "password1": "quite another one", "password2": "quite another one"}
+    assert client.post(reverse("admin:auth_user_password_change", args=[boss.pk]), password).status_code == 403
+
+
+def test_accounts_and_teams_are_not_deleted() -> None:
+    user, team = bob(), make_team()
+    client = client_of(root())
+    assert client.post(reverse("admin:auth_user_delete", args=[user.pk]), {"post": "yes"}).status_code == 403
+    assert client.post(reverse("admin:auth_group_delete", args=[team.pk]), {"post": "yes"}).status_code == 403
+    action = {"action": "delete_selected", "_selected_action": [user.pk], "post": "yes"}
+    client.post(reverse("admin:auth_user_changelist"), action)
+    client.post(reverse("admin:auth_group_changelist"), action | {"_selected_action": [team.pk]})
+    assert User.objects.filter(pk=user.pk).exists()
+    assert Group.objects.filter(pk=team.pk).exists()
