@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import re
 from typing import Any
+from zoneinfo import ZoneInfo
 
+import httpx
 import pytest
-from django.contrib.auth.models import User
+from django.conf import settings
+from django.contrib.auth.models import Permission, User
 
 from checkpoints import ledger
 from checkpoints.actors import Actor
@@ -106,8 +109,6 @@ def test_filters_leave_the_others_out() -> None:
 def test_times_are_those_of_the_readers_zone() -> None:
     team = make_team()
     event = say(team=team.pk)
-    from zoneinfo import ZoneInfo
-
     there = event.at.astimezone(ZoneInfo("Asia/Tokyo"))
     minute = there.strftime("%Y-%m-%dT%H:%M")
     user = ann(team)
@@ -208,9 +209,6 @@ def test_a_text_is_erased_by_who_may_with_a_reason_and_everything_still_verifies
 
 
 def test_an_export_by_the_page_needs_the_right_and_holds_the_audited_teams_alone(web: str) -> None:
-    import httpx
-    from django.conf import settings
-
     team, other = make_team(may=()), make_team()
     mine, seen, nobodys = say(team=team.pk), say(team=other.pk), say()
     auditor = make_user("Olga Auditor", team, other, may=())
@@ -248,6 +246,4 @@ def test_a_verification_is_asked_for_once_however_often_the_button_is_pressed() 
 
 
 def permission(codename: str) -> Any:
-    from django.contrib.auth.models import Permission
-
     return Permission.objects.get(codename=codename)
