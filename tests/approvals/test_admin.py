@@ -11,6 +11,7 @@ from django.contrib import admin
 from django.contrib.auth.models import Permission, User
 from django.test import Client, RequestFactory
 from django.urls import reverse
+from django.utils import timezone
 
 from agents.models import Effect, Failure
 from approvals.admin import ReadOnlyAdmin
@@ -80,7 +81,7 @@ def some_of(model: Any) -> Any:
     seal_once()
     run = gate.run
     own: dict[Any, Callable[[], Any]] = {
-        Verification: lambda: Verification.objects.create(by="user:7", status="passed"),
+        Verification: lambda: Verification.objects.create(by="user:7", status="passed", finished_at=timezone.now()),
         Effect: lambda: Effect.objects.create(
             run=run, step="pay", key=unique("key"), base=gate.checkpoint, token=1, input_digest=b""
         ),
