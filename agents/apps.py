@@ -10,11 +10,14 @@ class AgentsConfig(AppConfig):
     def ready(self) -> None:
         """Listen for the doorbell, and offer the agents' own code as the truth about an edit and about resuming."""
         from approvals.impact import sources
+        from checkpoints.retention import batch, strays
         from checkpoints.signals import run_needs_attention
 
-        from . import doorbell, impacts, preflights, validation
+        from . import doorbell, forgetting, impacts, preflights, validation
 
         run_needs_attention.connect(doorbell.on_attention, dispatch_uid="agents.doorbell")
         validation.register()
         preflights.register()
         sources.register(impacts.history_of)
+        batch.along(forgetting.memos)
+        strays.look_in(forgetting.named_in)

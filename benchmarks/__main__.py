@@ -14,6 +14,7 @@ SECTIONS = {
     "latency": "latency",
     "memory": "memory",
     "rewinds": "graphs",
+    "retention": "retention",
     "jobshop": "jobshop",
 }
 

@@ -48,7 +48,7 @@ def keep(content: bytes | BinaryIO, media_type: str = "") -> Reference:
     storage = _storage()
     with _spooled(storage, source) as (file, digest, size):
         name = _name(digest)
-        if _size(storage, name) != size:
+        if _size(storage, name) != size or not _renewed(storage, name):
             storage.save(name, file)
         _flush_folders(storage, name)
     return {MARK: digest, "size": size, "media_type": media_type}
@@ -124,6 +124,17 @@ def _size(storage: Storage, name: str) -> int | None:
         return storage.size(name) if storage.exists(name) else None
     except FileNotFoundError:
         return None
+
+
+def _renewed(storage: Storage, name: str) -> bool:
+    """Make an artifact as young as one that was just kept, so that no prune takes it; False where one just did."""
+    if not isinstance(storage, FileSystemStorage):
+        return True
+    try:
+        os.utime(storage.path(name))
+    except FileNotFoundError:
+        return False
+    return True
 
 
 @contextmanager

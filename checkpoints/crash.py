@@ -48,7 +48,7 @@ POINTS = (  # of a run
     "before_rewind",
     "after_rewind",
 )
-OF_PRUNES = ("prune_removed", "prune_line_done", "prune_chunks")
+OF_PRUNES = ("prune_removed", "prune_line_done", "prune_chunks")  # and "artifact_aside", of files
 LOST = "server closed the connection unexpectedly (a crash that was asked for)"
 _hits: Counter[str] = Counter()
 _listeners: list[Callable[[str, str, Any], None]] = []

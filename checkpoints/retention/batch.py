@@ -44,18 +44,26 @@ SELECT count(*) FROM (
 ) AS since WHERE parent IS DISTINCT FROM before OR kind = ANY($4)
 """
 _REMOVE = """
-DELETE FROM checkpoints_checkpoint c USING unnest($2::int[], $3::int[]) AS going (first, last)
-WHERE c.run_id = $1 AND c.seq BETWEEN going.first AND going.last
-RETURNING 1
+WITH gone AS (
+  DELETE FROM checkpoints_checkpoint c USING unnest($2::int[], $3::int[]) AS going (first, last)
+  WHERE c.run_id = $1 AND c.seq BETWEEN going.first AND going.last
+  RETURNING c.id
+), unsaid AS (
+  DELETE FROM checkpoints_note n USING gone WHERE n.run_id = $1 AND n.checkpoint = gone.id
+)
+SELECT count(*) FROM gone
 """
-_NOTES = "DELETE FROM checkpoints_note WHERE run_id = $1 AND checkpoint = ANY($2)"
 
-Companion = Callable[[int, list[UUID]], None]
+Ids = Callable[[], list[UUID]]
+Companion = Callable[[int, Ids], None]
 _companions: list[Companion] = []
 
 
 def along(companion: Companion) -> None:
-    """Have `companion(run_id, ids)` remove what belongs to removed checkpoints, in the same transaction."""
+    """Have `companion(run_id, ids)` remove what belongs to removed checkpoints, in the same transaction.
+
+    `ids()` are the removed checkpoints': a function, since most runs have nothing that belongs to them.
+    """
     _companions.append(companion)
 
 
@@ -100,27 +108,25 @@ def prepared(run_id: int, lineage: int, history: History, seqs: Sequence[int]) -
 def remove(portion: Portion, *, why: Why) -> int:
     """Remove a portion, in the caller's transaction; the bytes freed. Raises Moved."""
     run_id = portion.run_id
-    ids = [UUID(bytes=row[ID] or b"") for row in portion.headers]
-    _check(portion, set(ids))
+    _check(portion, {row[ID] or b"" for row in portion.headers})
     anchors.write(run_id, portion.lineage, portion.anchors)
     columns = [Int8(run_id), *([Int4(each) for each in side] for side in zip(*portion.stretches, strict=True))]
-    if len(run_sql(_REMOVE, columns)) != len(ids):
+    if run_sql(_REMOVE, columns)[0][0] != len(portion.headers):
         raise Moved
     crash.point("prune_removed", str(run_id))
     made = _leave(portion, why)
-    run_sql(_NOTES, [Int8(run_id), ids])
     for companion in _companions:
-        companion(run_id, ids)
+        companion(run_id, lambda: [UUID(bytes=row[ID] or b"") for row in portion.headers])
     grown = sum(len(anchor.payload) for anchor in portion.anchors) + sum(len(gap.headers) for gap in made)
     return portion.size - grown
 
 
-def _check(portion: Portion, ids: set[UUID]) -> None:
+def _check(portion: Portion, ids: set[bytes]) -> None:
     """Lock the run. Raises Moved where it was moved, held, or came to life, since it was looked at."""
     [(head, seq, status)] = run_sql(_LOCK, [Int8(portion.run_id)])
     if (status in Run.LIVE) and not portion.live:
         raise Moved
-    if any(hold.checkpoint is None or hold.checkpoint in ids for hold in reading.holds_of(portion.run_id)):
+    if any(hold.checkpoint is None or hold.checkpoint.bytes in ids for hold in reading.holds_of(portion.run_id)):
         raise Moved
     if seq == portion.newest and head == portion.head:
         return

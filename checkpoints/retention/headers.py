@@ -1,7 +1,8 @@
 """The headers of what a gap removed, as bytes: everything that a checkpoint's digest covers, and nothing of its state.
 
-What follows from the row before is left out: run, number, and the parent where that is the row before. Each other
-column is its length and its binary form, as in the table.
+They lie column by column, each as in the table's binary form, since like stands beside like compresses best. What
+follows from the place is left out: run, number, and the parent where that is the row before. A column is the length
+that all its values have, or every value's length, -1 for NULL; then the values.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import hashlib
 import struct
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from typing import NamedTuple, cast
 from uuid import UUID
 
 import zstandard
@@ -19,13 +20,11 @@ from checkpoints import digests, wire
 from checkpoints.record import Record
 
 ID, RUN, SEQ, PARENT, PARENT_DIGEST, STATE = 0, 1, 3, 4, 5, 16
-_STORED = [0, 2, *range(6, 17)]  # the columns written for every row; the parent's two follow where they must
-_MARK = struct.Struct("!B" + "h" * len(_STORED))
-_NONE = -1
-_FOLLOWS, _PARENT = 0, 1
+_STORED = [0, 2, *range(6, 17)]  # the columns written for every row; the parent's two follow for those that must
+_EACH = -2  # instead of the one length: every value has its own
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _TAG = b"holdpoint removed\n"
-_LARGEST = 64 * 1024 * 1024
+_LARGEST = 256 * 1024 * 1024
 
 Header = list[bytes | None]  # the seventeen columns, in binary form
 
@@ -52,64 +51,74 @@ class Removed(NamedTuple):
 
 def pack(rows: Sequence[Header]) -> bytes:
     """The headers of one stretch of a run, in order."""
-    made: list[bytes] = []
-    before: Header | None = None
-    for row in rows:
-        follows = before is not None and row[PARENT] == before[ID]
-        columns = [row[each] for each in _STORED]
-        made.append(_MARK.pack(_FOLLOWS if follows else _PARENT, *map(_length, columns)))
-        made.extend(column for column in columns if column)
-        if not follows:
-            made.extend((struct.pack("!hh", _length(row[PARENT]), _length(row[PARENT_DIGEST])), row[PARENT] or b""))
-            made.append(row[PARENT_DIGEST] or b"")
-        before = row
+    columns = list(zip(*rows, strict=True))
+    before = (None, *columns[ID])
+    loose = [number for number, (parent, id) in enumerate(zip(columns[PARENT], before, strict=False)) if parent != id]
+    loose = loose if loose[:1] == [0] else [0, *loose]
+    made = [struct.pack("!ii", len(rows), len(loose)), struct.pack(f"!{len(loose)}i", *loose)]
+    made += [piece for each in _STORED for piece in _column(columns[each])]
+    made += [piece for each in (PARENT, PARENT_DIGEST) for piece in _column([columns[each][n] for n in loose])]
     return zstandard.ZstdCompressor(level=3).compress(b"".join(made))
+
+
+def _column(values: Sequence[bytes | None]) -> tuple[bytes, bytes]:
+    """The lengths of a column, and its values."""
+    if None not in values:
+        lengths = list(map(len, values))  # type: ignore[arg-type]
+        head = struct.pack("!i", lengths[0]) if min(lengths) == max(lengths) else b""
+        content = b"".join(values)  # type: ignore[arg-type]
+    else:
+        head, lengths = b"", [-1 if value is None else len(value) for value in values]
+        content = b"".join(value for value in values if value)
+    return head or struct.pack(f"!i{len(lengths)}i", _EACH, *lengths), content
+
+
+class _Reader:
+    """Takes columns off the front of the bytes. Raises ValueError where they end too early."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content, self.at = content, 0
+
+    def ints(self, count: int) -> tuple[int, ...]:
+        return struct.unpack(f"!{count}i", self.take(4 * count))
+
+    def take(self, length: int) -> bytes:
+        if not 0 <= length <= len(self.content) - self.at:
+            raise ValueError("the headers end too early")
+        self.at += length
+        return self.content[self.at - length : self.at]
+
+    def column(self, count: int) -> list[bytes | None]:
+        (length,) = self.ints(1)
+        lengths = self.ints(count) if length == _EACH else (length,) * count
+        return [None if each == -1 else self.take(each) for each in lengths]
 
 
 def unpack(data: bytes, *, run_id: int, first: int) -> Iterator[Removed]:
     """The removed checkpoints of a gap that begins at number `first`, in order. Raises ValueError."""
     try:
-        content = zstandard.ZstdDecompressor().decompress(data, max_output_size=_LARGEST)
+        reader = _Reader(zstandard.ZstdDecompressor().decompress(data, max_output_size=_LARGEST))
     except zstandard.ZstdError as error:
         raise ValueError(f"bad frame: {error}") from error
-    at, seq, run = 0, first, wire.int8(run_id)
-    id = digest = None
-    while at < len(content):
+    count, loose = reader.ints(2)
+    places = reader.ints(loose)
+    stored = [reader.column(count) for _ in _STORED]
+    parents = dict(zip(places, zip(reader.column(loose), reader.column(loose), strict=True), strict=True))
+    run, before = wire.int8(run_id), cast(tuple[bytes | None, bytes | None], (None, None))
+    for number in range(count):
         row: Header = [None] * 17
-        row[RUN], row[SEQ] = run, wire.int4(seq)
-        try:
-            mark, *lengths = _MARK.unpack_from(content, at)
-            at += _MARK.size
-            for column, length in zip(_STORED, lengths, strict=True):
-                row[column], at = _taken(content, at, length)
-            if mark == _PARENT:
-                one, other = struct.unpack_from("!hh", content, at)
-                row[PARENT], at = _taken(content, at + 4, one)
-                row[PARENT_DIGEST], at = _taken(content, at, other)
-            else:
-                row[PARENT], row[PARENT_DIGEST] = id, digest
-        except struct.error as error:
-            raise ValueError(str(error)) from error
-        id, digest = row[ID], digests.of_header(row)
+        row[RUN], row[SEQ] = run, wire.int4(first + number)
+        for each, column in zip(_STORED, stored, strict=True):
+            row[each] = column[number]
+        row[PARENT], row[PARENT_DIGEST] = parents.get(number, before)
+        digest = digests.of_header(row)
+        before = (row[ID], digest)
         yield Removed(row, digest)
-        seq += 1
 
 
 def over(removed: Sequence[bytes]) -> bytes:
     """The hash over the digests of what was removed, in order."""
     return hashlib.sha256(_TAG + b"".join(removed)).digest()
-
-
-def _length(column: bytes | None) -> int:
-    return _NONE if column is None else len(column)
-
-
-def _taken(content: bytes, at: int, length: int) -> tuple[bytes | None, int]:
-    if length == _NONE:
-        return None, at
-    if length < 0 or at + length > len(content):
-        raise ValueError("the headers end too early")
-    return content[at : at + length], at + length
 
 
 def _int(column: bytes | None) -> int:

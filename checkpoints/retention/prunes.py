@@ -23,7 +23,7 @@ from checkpoints.models import Prune, PruneLine, RetentionPolicy, Run
 from checkpoints.rows import run_sql
 from checkpoints.values import canonical
 
-from . import batch, chunks, policies, reading, rules
+from . import batch, chunks, policies, reading, rules, strays
 from .errors import AlreadyPruning, PoliciesChanged, PruneChanged
 from .gaps import Why
 from .rules import History
@@ -159,7 +159,8 @@ def _remove(prune: Prune, line: PruneLine, until: float) -> bool:
             return False
         portion = batch.prepared(run.pk, run.lineage or run.pk, history, seqs)
         with transaction.atomic():
-            at = run_sql("SELECT clock_timestamp()", [])[0][0]
+            # Lost with the last moments before a power cut, it is only done again: no disk need be waited for.
+            at = run_sql("SELECT clock_timestamp() FROM set_config('synchronous_commit', 'off', true)", [])[0][0]
             why = Why(policy.called, policy.version, Actor(prune.by, prune.by_name), at)
             freed = batch.remove(portion, why=why)
             _count(prune, line, len(seqs), freed)
@@ -207,6 +208,13 @@ def _finish(prune: Prune) -> bool:
     return prune.status != Prune.Status.APPLYING
 
 
+def remove_files(prune: Prune) -> None:
+    """Remove the artifacts that nothing names any more. It reads all that is stored, so pages leave it to the night."""
+    freed = strays.remove()
+    Prune.objects.filter(pk=prune.pk).update(freed=F("freed") + freed)
+    prune.refresh_from_db()
+
+
 def go_on(*, seconds: float) -> bool:
     """Go on with whatever is begun: looks, the night's own orders, and what is being applied; whether more is left."""
     until = time.monotonic() + seconds
@@ -219,5 +227,6 @@ def go_on(*, seconds: float) -> bool:
             except (PoliciesChanged, PruneChanged):
                 drop(prune)
     for prune in Prune.objects.under_way():
-        apply(prune, seconds=until - time.monotonic())
+        if apply(prune, seconds=until - time.monotonic()) and prune.nightly:
+            remove_files(prune)
     return Prune.objects.looking().exists() or Prune.objects.under_way().exists()

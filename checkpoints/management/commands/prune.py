@@ -45,6 +45,7 @@ class Command(BaseCommand):
     def _apply(self, prune: Prune, as_json: bool, words: str = "") -> None:
         if not prunes.apply(prune):
             raise CommandError("Another process is at this prune and has not finished it; nothing is lost. Try again.")
+        prunes.remove_files(prune)
         if words and not as_json:
             self.stdout.write(words)
         self._say(prune, as_json)

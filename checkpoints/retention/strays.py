@@ -1,0 +1,112 @@
+"""Removing artifacts that nothing names any more.
+
+A file is old where it was not kept again for a while: `artifacts.keep` renews its time, so an upload whose checkpoint
+is still to come is left alone. Old files are looked for in all that may name one, rows and chunks and what other apps
+register. What is named nowhere is put aside first and its time looked at again, so that one that is kept again in
+that very moment comes back; whoever dies in between has put files aside, and the next puts back what is named.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from django.core.files.storage import FileSystemStorage, storages
+
+from checkpoints import crash, payloads
+from checkpoints.models import Checkpoint, Chunk
+
+GRACE = timedelta(days=2)  # longer than any step takes from keeping a file to saving its reference
+ASIDE = "gone"
+_NAMED = re.compile(rb'"\$artifact":"([0-9a-f]{64})"')
+_FILE = re.compile(r"[0-9a-f]{64}")
+
+Source = Callable[[], Iterator[Iterable[bytes]]]
+_sources: list[Source] = []
+
+
+def look_in(source: Source) -> None:
+    """Have the contents that `source()` gives searched too: each an iterable of canonical JSON."""
+    _sources.append(source)
+
+
+def remove(*, grace: timedelta = GRACE) -> int:
+    """Remove what is old and named nowhere; the bytes freed. Nothing where the storage is no folder."""
+    storage = storages["artifacts"]
+    if not isinstance(storage, FileSystemStorage):
+        return 0
+    root = Path(storage.path(""))
+    if not root.is_dir():
+        return 0
+    since = datetime.now(UTC) - grace
+    old = {path.name: path for path in _files(root) if _time(path) < since}
+    aside = {path.name: path for path in (root / ASIDE).glob("*") if _FILE.fullmatch(path.name)}
+    if not old and not aside:
+        return 0
+    for digest in _named(old.keys() | aside.keys()):
+        old.pop(digest, None)
+        if digest in aside:
+            _put_back(root, aside.pop(digest))
+    return sum(_removed(root, path, since) for path in [*aside.values(), *old.values()])
+
+
+def _files(root: Path) -> Iterator[Path]:
+    """The artifacts: each in a folder named by the first two digits of its digest."""
+    for path in root.glob("??/*"):
+        if _FILE.fullmatch(path.name):
+            yield path
+
+
+def _time(path: Path) -> datetime:
+    try:
+        return datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    except FileNotFoundError:
+        return datetime.now(UTC)
+
+
+def _named(wanted: Iterable[str]) -> set[str]:
+    """Those of the digests that something stored names."""
+    left = set(wanted)
+    found: set[str] = set()
+    for content in _contents():
+        found |= {match.decode() for match in _NAMED.findall(content)} & left
+        if found == left:
+            break
+    return found
+
+
+def _contents() -> Iterator[bytes]:
+    """All that is stored and may name an artifact."""
+    for model in (Checkpoint, Chunk):
+        rows = model._default_manager.values_list("codec", "payload").iterator(chunk_size=200)
+        for codec, payload in rows:
+            yield payloads.unpack(codec, bytes(payload))
+    for source in _sources:
+        for contents in source():
+            yield from contents
+
+
+def _removed(root: Path, path: Path, since: datetime) -> int:
+    """Remove one file, unless it was kept again meanwhile; its size."""
+    place = root / ASIDE / path.name
+    try:
+        if path != place:
+            place.parent.mkdir(mode=0o700, exist_ok=True)
+            path.rename(place)
+        crash.point("artifact_aside", path.name)
+        if _time(place) >= since:
+            _put_back(root, place)
+            return 0
+        size = place.stat().st_size
+        place.unlink()
+    except FileNotFoundError:  # another pruner was there
+        return 0
+    return size
+
+
+def _put_back(root: Path, aside: Path) -> None:
+    home = root / aside.name[:2] / aside.name
+    home.parent.mkdir(parents=True, exist_ok=True)
+    aside.unlink() if home.exists() else aside.rename(home)
