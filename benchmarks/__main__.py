@@ -16,6 +16,8 @@ SECTIONS = {
     "rewinds": "graphs",
     "retention": "retention",
     "jobshop": "jobshop",
+    "pages": "pages",
+    "sockets": "sockets",
 }
 
 

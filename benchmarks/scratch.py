@@ -89,12 +89,12 @@ class Scratch:
         command += ["--port", self.environment["SANDBOX_URL"].rpartition(":")[2]]
         self._service("sandbox", command)
 
-    def web(self) -> tuple[Service, str]:
+    def web(self, port: int = 0) -> tuple[Service, str]:
         """Start the web process, with its static files collected; returns it and its base URL."""
         if not (self.home / "home" / "static").exists():
             collect = [sys.executable, "manage.py", "collectstatic", "--noinput", "-v0"]
             subprocess.run(collect, cwd=ROOT, env=os.environ, check=True)
-        port = free_port()
+        port = port or free_port()
         base = f"http://127.0.0.1:{port}"
         service = self._service("web", web_command(port), {"HOLDPOINT_ORIGINS": base})
         wait_for_http(service, f"{base}/healthz")
