@@ -18,6 +18,7 @@ SECTIONS = {
     "jobshop": "jobshop",
     "pages": "pages",
     "sockets": "sockets",
+    "weight": "weight",
 }
 
 

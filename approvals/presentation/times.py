@@ -1,4 +1,4 @@
-"""Times as words. The server writes them in UTC; a script shows them in the reader's zone and keeps them true."""
+"""Times as words, in the reader's zone where it is known (approvals.zones). A script keeps them true, so worded."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ def lasting(span: timedelta) -> str:
 
 
 def say(moment: datetime, style: str, *, now: datetime | None = None) -> str:
-    """`moment` in a style: clock (14:02), second (14:02:41), moment (21 Nov 14:02), ago (25 min), until (in 35 min)."""
+    """`moment` in a style: clock (14:02), second (14:02:41), moment (21 Nov, 14:02), ago (5 min), until (in 5 min)."""
     now = now or timezone.now()
     if style == "ago":
         return lasting(now - moment)
     if style == "until":
         return f"in {lasting(moment - now)}" if moment > now else "overdue"
-    utc = moment.astimezone(timezone.get_default_timezone())
-    if style == "moment" or utc.date() != now.date():
-        return f"{utc.day} {utc:%b %H:%M} UTC"
-    return f"{utc:%H:%M:%S} UTC" if style == "second" else f"{utc:%H:%M} UTC"
+    here, today = timezone.localtime(moment), timezone.localtime(now).date()
+    zone = "" if timezone.get_current_timezone() != timezone.get_default_timezone() else " UTC"
+    if style == "moment" or here.date() != today:
+        return f"{here.day} {here:%b, %H:%M}{zone}"
+    return f"{here:%H:%M:%S}{zone}" if style == "second" else f"{here:%H:%M}{zone}"

@@ -2,7 +2,6 @@
 class Filters extends HTMLElement {
   connectedCallback() {
     this.form = this.querySelector("form");
-    this.querySelector("[data-filter-send]").hidden = true;
     this.addEventListener("change", (event) => event.target.matches("select") && this.form.requestSubmit());
     this.addEventListener("search", () => this.form.requestSubmit());
     this.form.addEventListener("submit", () => this.tidy());

@@ -12,5 +12,3 @@ import "./gantt.js";
 import "./timeline.js";
 import "./order.js";
 import "./audit.js";
-
-for (const element of document.querySelectorAll("[data-needs-script]")) element.hidden = false;

@@ -7,7 +7,7 @@ export function mirror(scope, field, before, changed) {
   if (!pin) return;
   if (!drawn.has(pin)) drawn.set(pin, pin.dataset.by === "you" ? [before + unit(scope, pin)] : [...pin.childNodes]);
   const words = scope.querySelector(`[data-words-of="${CSS.escape(field.name)}"]`);
-  if (words && pin.dataset.said !== field.value) words.textContent = ""; // the server says them anew
+  if (words && (pin.dataset.said ?? field.value) !== field.value) words.textContent = ""; // the server says them anew
   pin.dataset.said = field.value;
   pin.toggleAttribute("data-by", changed);
   if (!changed) return pin.replaceChildren(...drawn.get(pin));

@@ -4,7 +4,6 @@ const system = matchMedia("(prefers-color-scheme: dark)");
 
 class Theme extends HTMLElement {
   connectedCallback() {
-    this.hidden = false;
     this.button = this.querySelector("button");
     this.button.addEventListener("click", () => this.choose(this.dark() ? "light" : "dark"));
     system.addEventListener("change", () => this.say());

@@ -1,9 +1,17 @@
-// Shows every <time data-as> in the reader's zone and keeps "25 min" true. The server wrote UTC.
-const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-const second = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
-const moment = new Intl.DateTimeFormat(undefined, {
-  day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23",
-});
+// Keeps "25 min" true, and shows every <time data-as> in the reader's zone where the server did not know it yet: the
+// cookie tells it, so that from then on what it writes is what stays. The words are those of the server.
+const names = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+if (zone) document.cookie = `hp-zone=${zone}; path=/; max-age=31536000; samesite=lax`;
+const utc = zone === "UTC" ? " UTC" : "";
+
+function pad(number) {
+  return String(number).padStart(2, "0");
+}
+
+function clock(date) {
+  return `${pad(date.getHours())}:${pad(date.getMinutes())}`;
+}
 
 export function lasting(milliseconds) {
   const seconds = Math.max(Math.floor(milliseconds / 1000), 0);
@@ -20,8 +28,8 @@ function words(date, style) {
   if (style === "ago") return lasting(now - date);
   if (style === "until") return date > now ? `in ${lasting(date - now)}` : "overdue";
   const today = new Date(now).toDateString() === date.toDateString();
-  if (style === "second" && today) return second.format(date);
-  return style === "clock" && today ? clock.format(date) : moment.format(date);
+  if (style === "second" && today) return `${clock(date)}:${pad(date.getSeconds())}${utc}`;
+  return (style === "clock" && today ? "" : `${date.getDate()} ${names[date.getMonth()]}, `) + clock(date) + utc;
 }
 
 export function show(scope = document) {

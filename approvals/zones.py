@@ -1,0 +1,44 @@
+"""Times in the reader's zone, which their browser says in a cookie: what the server writes is then what stays there.
+
+Without the cookie times are UTC and say so; a script puts the reader's own in their place, and sets the cookie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from inspect import iscoroutinefunction
+from typing import Any
+from zoneinfo import ZoneInfo, available_timezones
+
+from django.http import HttpRequest, HttpResponseBase
+from django.utils import timezone
+from django.utils.decorators import sync_and_async_middleware
+
+COOKIE = "hp-zone"
+
+
+@sync_and_async_middleware
+def middleware(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
+    """Answers within the reader's zone."""
+
+    def sync(request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
+        with _zone_of(request):
+            return get_response(request)  # type: ignore[no-any-return]
+
+    async def asynchronous(request: HttpRequest) -> HttpResponseBase:
+        with _zone_of(request):
+            return await get_response(request)  # type: ignore[no-any-return]
+
+    return asynchronous if iscoroutinefunction(get_response) else sync
+
+
+def _zone_of(request: HttpRequest) -> AbstractContextManager[Any]:
+    name = request.COOKIES.get(COOKIE, "")
+    return timezone.override(ZoneInfo(name)) if name in _known() else nullcontext()
+
+
+@cache
+def _known() -> frozenset[str]:
+    return frozenset(available_timezones())

@@ -1,0 +1,87 @@
+"""What a page weighs on its first load over the wire, and whether anything moves once it is drawn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from benchmarks import pages
+from benchmarks.scratch import Scratch
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+AIM_KB, AIM_SHIFT = 100.0, 0.0
+SETTLED = 1500  # milliseconds after the load event, in which the socket comes and fragments may
+
+SHIFTS = """() => {
+  window.shifted = 0;
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shifted += entry.value;
+  }).observe({ type: "layout-shift", buffered: true });
+}"""
+
+
+def main() -> None:
+    """Print each page's weight, by kind, and its layout shift, at a phone's width and a desk's."""
+    with Scratch("benchmarks.agents,agents.examples.refunds") as scratch:
+        scratch.sandbox()
+        scratch.worker()
+        people, _ = pages._people()
+        run_id, gate_id = pages._real(people["ann"])[0]
+        _, base = scratch.web()
+        addresses = {"inbox": "/", "gate": f"/gates/{gate_id}/", "run": f"/runs/{run_id}/"}
+        addresses |= {"runs": "/runs/", "agents": "/agents/", "audit": "/audit/"}
+        print(f"{'':<8} {'width':>5}   HTML    CSS     JS  other    all kB  requests  shift")
+        with _browser() as browser:
+            for name, address in addresses.items():
+                for width in (390, 1440):
+                    print(_look(browser, base, pages._session(people["ann"]), name, address, width))
+
+
+def _browser() -> Any:
+    from contextlib import contextmanager
+
+    from playwright.sync_api import sync_playwright
+
+    from tests.harness import chromium
+
+    @contextmanager
+    def opened() -> Any:
+        with sync_playwright() as playwright:
+            yield playwright.chromium.launch(executable_path=chromium.find(), args=chromium.flags())
+
+    return opened()
+
+
+def _look(browser: Browser, base: str, session: str, name: str, address: str, width: int) -> str:
+    context = browser.new_context(timezone_id="Europe/Berlin", viewport={"width": width, "height": 900})
+    # The sign-in page has told the server the zone by the time that anybody sees another.
+    zone = {"name": "hp-zone", "value": "Europe/Berlin", "url": base}
+    context.add_cookies([{"name": "sessionid", "value": session, "url": base}, zone])
+    page = context.new_page()
+    page.add_init_script(f"({SHIFTS})()")
+    wire, kinds, sizes = (
+        context.new_cdp_session(page),
+        {},
+        dict.fromkeys(("Document", "Stylesheet", "Script", "other"), 0.0),
+    )
+    wire.send("Network.enable")
+    wire.on("Network.responseReceived", lambda event: kinds.update({event["requestId"]: event["type"]}))
+
+    def finished(event: dict[str, Any]) -> None:
+        kind = kinds.get(event["requestId"], "other")
+        sizes[kind if kind in sizes else "other"] += event["encodedDataLength"] / 1000
+
+    wire.on("Network.loadingFinished", finished)
+    page.goto(base + address)
+    page.wait_for_timeout(SETTLED)
+    shift, whole = float(page.evaluate("window.shifted")), sum(sizes.values())
+    context.close()
+    missed = [*["weight"] * (whole > AIM_KB), *["shift"] * (shift > AIM_SHIFT)]
+    parts = "".join(f"{size:7.1f}" for size in sizes.values())
+    verdict = f"MISSED: {', '.join(missed)}" if missed else "holds"
+    return f"{name:<8} {width:5d} {parts}  {whole:8.1f}  {len(kinds):8d}  {shift:.4f}   {verdict}"
+
+
+if __name__ == "__main__":
+    main()
