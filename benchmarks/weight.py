@@ -56,8 +56,8 @@ def _browser() -> Any:
 def _look(browser: Browser, base: str, session: str, name: str, address: str, width: int) -> str:
     context = browser.new_context(timezone_id="Europe/Berlin", viewport={"width": width, "height": 900})
     # The sign-in page has told the server the zone by the time that anybody sees another.
-    zone = {"name": "hp-zone", "value": "Europe/Berlin", "url": base}
-    context.add_cookies([{"name": "sessionid", "value": session, "url": base}, zone])
+    for cookie, value in (("sessionid", session), ("hp-zone", "Europe/Berlin")):
+        context.add_cookies([{"name": cookie, "value": value, "url": base}])
     page = context.new_page()
     page.add_init_script(f"({SHIFTS})()")
     wire, kinds, sizes = (

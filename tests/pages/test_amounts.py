@@ -40,6 +40,6 @@ def test_a_pinned_amount_is_also_in_words_and_follows_what_is_typed() -> None:
     reader = signed_in(ann(team))
     assert "one hundred and twenty euro" in reader.get(f"/gates/{gate.pk}/").content.decode()
     typed = form_of(gate, "edit", **{"args.refund/amount": "80.50"})
-    told = reader.post(f"/gates/{gate.pk}/impacts/", typed).content.decode()
+    told = reader.post(f"/gates/{gate.pk}/impacts/", typed, HTTP_HX_REQUEST="true").content.decode()
     assert 'hx-target="#words-1-1"' in told
     assert "eighty euro, fifty cents" in told
