@@ -29,12 +29,14 @@ class Written(NamedTuple):
 
 def on(places: Iterable[Place], plan: PlanSpec) -> Iterator[Written]:
     """Every one of these places at which somebody changed the state, in their order."""
-    for place in places:
-        # A gate sends the run back to another step than its own, with the words of whoever decides there.
-        if place.kind in MOVED and place.step == place.next_step and place.parent is not None:
-            written = _written(place, place.parent, plan)
-            if written.fields:
-                yield written
+    # A gate sends the run back to another step than its own, with the words of whoever decides there.
+    found = [each for each in places if each.kind in MOVED and each.step == each.next_step]
+    moved = [(each, each.parent) for each in found if each.parent is not None]
+    store.expect(id for place, parent in moved for id in (place.id, parent))
+    for place, parent in moved:
+        written = _written(place, parent, plan)
+        if written.fields:
+            yield written
 
 
 def _written(place: Place, parent: UUID, plan: PlanSpec) -> Written:

@@ -7,7 +7,7 @@ rewind is no part of it; a fork's path begins in the run that it was forked from
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
@@ -15,6 +15,7 @@ from uuid import UUID
 from django.db import connection
 
 from checkpoints import records
+from checkpoints.records import Record
 
 _PATH = """
 WITH RECURSIVE path AS (
@@ -68,6 +69,16 @@ class Path:
             found = records.path(head)
             return cls([Place(*(getattr(each, name) for name in Place._fields)) for each in found])
         return cls([row._replace(input_digest=row.input_digest and bytes(row.input_digest)) for row in rows])
+
+    @classmethod
+    def within(cls, head: UUID, known: Mapping[UUID, Record]) -> Path:
+        """The same among records that are in hand."""
+        return cls(
+            [
+                Place(r.id, r.parent, r.run_id, r.kind, r.step, r.input_digest, r.occurrence, r.next_step)
+                for r in records.way_to(head, known)
+            ]
+        )
 
     @property
     def head(self) -> Place:

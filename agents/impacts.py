@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
+from uuid import UUID
 
 import structlog
 
 from approvals.impact import Impact, choices, impact
 from approvals.impact.facts import ByHand, Execution, History, Target
-from approvals.models import Gate
-from checkpoints import digests
+from checkpoints import digests, store
 from checkpoints.models import Checkpoint, Plan, Run
 from checkpoints.ops import Drop
 from checkpoints.patch import Op
@@ -83,7 +84,8 @@ class Reader:
 
     def history(self) -> History:
         """The whole lineage."""
-        head = Path.to(self.run.head) if self.run.head else Path([])
+        head = self.lineage.path(self.run.head)
+        store.expect(self._returns(head))
         return History(
             run=self.run.pk,
             plan=self.plan,
@@ -91,6 +93,7 @@ class Reader:
             effects=self.lineage.effect_facts,
             gates=self.lineage.gate_facts,
             head_path=self._on(head),
+            places=[self.lineage.saved[place.id] for place in head],
             head_gates=self._settled(head),
             by_hand=self._by_hand(head),
             next_step=self.run.next_step,
@@ -118,7 +121,7 @@ class Reader:
         saved = wishes.target_of(self.run, seq)
         wishes.check_goes_on(saved)
         wishes.check_stands(self.run, saved)
-        path = Path.to(saved.id)
+        path = self.lineage.path(saved.id)
         changed = {name: value for name, value in (writes or {}).items() if not isinstance(value, Drop)}
         gone = (writes or {}).keys() - changed.keys()
         state = {name: value for name, value in (saved.state | changed).items() if name not in gone}
@@ -149,33 +152,38 @@ class Reader:
             config=self.config,
         )
 
+    def _returns(self, head: Path) -> list[UUID]:
+        """The states to which an open gate of the run may send it back."""
+        asking = [gate for gate in self.lineage.gates if gate.open and gate.run == self.run.pk and not gate.recovery]
+        steps = {step for gate in asking for step in (*gate.card.back_to, gate.card.on_reject)}
+        return [at for step in sorted(steps) if (at := head.before_last(step)) is not None]
+
     def _on(self, path: Path) -> list[Execution]:
         return [self.lineage.executions[place.id] for place in path if place.id in self.lineage.executions]
 
     def _settled(self, path: Path) -> list[int]:
         settled = set(path.settled())
-        return [gate.pk for gate in self.lineage.gates if gate.checkpoint in settled]
+        return [gate.id for gate in self.lineage.gates if gate.checkpoint in settled]
 
     def _by_hand(self, path: Path) -> list[ByHand]:
         """What people changed by hand on a path."""
-        places = path.places
-        found = by_hand.on(places, self.plan)
-        return [ByHand(len(self._on(Path(places[: places.index(each.place)]))), each.fields) for each in found]
+        before = self._before(path)
+        return [ByHand(before[each.place.id], each.fields) for each in by_hand.on(path.places, self.plan)]
 
     def _sent(self, path: Path) -> int:
         """How many executions lie before the newest place on the path to which somebody moved the run."""
-        places = [number for number, place in enumerate(path) if place.kind in MOVED]
-        return len(self._on(Path(path.places[: places[-1]]))) if places else 0
+        newest = next((place for place in reversed(path.places) if place.kind in MOVED), None)
+        return self._before(path)[newest.id] if newest else 0
+
+    def _before(self, path: Path) -> dict[UUID, int]:
+        """How many executions lie before each place of a path."""
+        known = accumulate((place.id in self.lineage.executions for place in path), initial=0)
+        return {place.id: number for place, number in zip(path, known, strict=False)}
 
     def _own(self, path: Path) -> frozenset[str]:
         """The effects of which a person said, since they last ran, that this fork does them itself."""
-        mine = [gate for gate in self.lineage.gates if gate.run_id == self.run.pk and gate.kind == Gate.Kind.RECOVERY]
-        outcomes = [(gate, getattr(gate, "outcome", None)) for gate in mine]
-        said = {
-            (gate.checkpoint, gate.step)
-            for gate, outcome in outcomes
-            if outcome and (outcome.answered or {}).get("choice") == recovery.DO_AGAIN
-        }
+        mine = [gate for gate in self.lineage.gates if gate.run == self.run.pk and gate.recovery]
+        said = {(gate.checkpoint, gate.step) for gate in mine if gate.choice == recovery.DO_AGAIN}
         own, landed = set(), set()
         for place in reversed(path.places):
             if place.kind == "recovery" and (place.parent, place.step) in said and place.step not in landed:

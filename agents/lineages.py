@@ -5,6 +5,7 @@ Read once, for as many impacts as are asked of it; what is dear to read is read 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from contextlib import suppress
 from datetime import timedelta
 from functools import cache, cached_property, partial
@@ -12,16 +13,16 @@ from typing import Any
 from uuid import UUID
 
 from approvals import binding
+from approvals.impact import stood
 from approvals.impact.choices import refusals
-from approvals.impact.facts import ABSENT, EffectFact, Execution, Fields, GateFact, GrantFact, Refusal, Writes
-from approvals.models import Gate, Outcome
+from approvals.impact.facts import ABSENT, EffectFact, Execution, Fields, GateFact, GrantFact, Writes
+from approvals.impact.stood import Stood
 from checkpoints import patch as patches
 from checkpoints import records, store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified, ValueRefused
-from checkpoints.models import Checkpoint, Plan, Run
+from checkpoints.models import Plan, Run
 from checkpoints.plans import input_digest, spec_of
 from checkpoints.records import Record
-from checkpoints.values import decode
 
 from . import unsettled, versions
 from .errors import UpcastFailed
@@ -50,8 +51,18 @@ class Lineage:
         return [self._gate(gate) for gate in self.gates]
 
     @cached_property
+    def saved(self) -> dict[UUID, Record]:
+        """Everything that was saved, by run and number."""
+        return {each.id: each for each in records.of_lineage(self.run.lineage or self.run.pk)}
+
+    def path(self, head: UUID | None) -> Path:
+        """The path from the root to a checkpoint."""
+        return Path.within(head, self.saved) if head else Path([])
+
+    @cached_property
     def records(self) -> list[Record]:
-        return records.executions(self.run.lineage or self.run.pk)
+        """What was executed, by run and number."""
+        return [each for each in self.saved.values() if each.input_digest is not None]
 
     @cached_property
     def executions(self) -> dict[UUID, Execution]:
@@ -71,31 +82,28 @@ class Lineage:
 
     @cached_property
     def rows(self) -> list[Effect]:
+        """The effects, each with its undos."""
         lineage = Run.objects.of_lineage(self.run.lineage or self.run.pk)
-        found = Effect.objects.filter(run__in=lineage, undoes__isnull=True).prefetch_related("undos")
-        return list(found.order_by("pk"))
+        found = list(Effect.objects.filter(run__in=lineage).order_by("pk"))
+        undos: dict[int, list[Effect]] = defaultdict(list)
+        for row in found:
+            undos[row.undoes_id or 0].append(row)
+        for row in undos[0]:
+            row._prefetched_objects_cache = {"undos": undos[row.pk]}  # type: ignore[attr-defined]
+        return undos[0]
 
     @cached_property
     def shared(self) -> set[int]:
         """The effects on which another run stands: it took the result over, or began after it was done."""
         taken = {row.taken_from_id for row in self.rows if row.taken_from_id and row.status in unsettled.LANDED}
-        forks = Run.objects.of_lineage(self.run.lineage or self.run.pk).filter(forked_from__isnull=False)
-        begun = {run: Path.to(start) for run, start in forks.values_list("pk", "forked_from") if start}
+        begun = {each.run_id: self.path(each.parent) for each in self.saved.values() if each.kind == "fork"}
         return taken | {
             row.pk for row in self.rows for run, path in begun.items() if run != row.run_id and path.holds(row.landings)
         }
 
     @cached_property
-    def gates(self) -> list[Gate]:
-        lineage = Run.objects.of_lineage(self.run.lineage or self.run.pk)
-        found = Gate.objects.filter(run__in=lineage).select_related("outcome", "run").order_by("pk")
-        return list(found.prefetch_related("outcome__grants"))
-
-    @cached_property
-    def seqs(self) -> dict[UUID, int]:
-        """The numbers of the checkpoints at which gates stood."""
-        stood = Checkpoint.objects.filter(pk__in=[gate.checkpoint for gate in self.gates])
-        return dict(stood.values_list("pk", "seq"))
+    def gates(self) -> list[Stood]:
+        return stood.of_lineage(self.run.lineage or self.run.pk)
 
     @cached_property
     def outcomes(self) -> dict[UUID, Record]:
@@ -128,11 +136,12 @@ class Lineage:
         reads = spec.reads if spec else ()
 
         def read() -> Fields:
-            return {name: each for name, each in store.load_checkpoint(row.base).fields.items() if name in reads}
+            return {name: each for name, each in store.fields_of(row.base).items() if name in reads}
 
         def returned() -> tuple[Writes, str | None]:
             try:
-                output = versions.output_of(row, self.row)
+                base = self.saved.get(row.base)
+                output = versions.output_of(row, self.row, base_plan=base.plan_id if base else None)
             except UpcastFailed as error:
                 raise ValueRefused("", str(error)) from error
             return output.writes, output.goto
@@ -157,42 +166,36 @@ class Lineage:
             reads=read,
         )
 
-    def _gate(self, gate: Gate) -> GateFact:
-        outcome: Outcome | None = getattr(gate, "outcome", None)
-        saved = self.outcomes.get(gate.checkpoint)
+    def _gate(self, gate: Stood) -> GateFact:
+        saved, at = self.outcomes.get(gate.checkpoint), self.saved.get(gate.checkpoint)
         return GateFact(
-            id=gate.pk,
-            run=gate.run_id,
-            seq=self.seqs.get(gate.checkpoint, 0),
+            id=gate.id,
+            run=gate.run,
+            seq=at.seq if at else 0,
             step=gate.step,
             input_digest=self._asked_over(gate, saved),
             code_hash=saved.code_hash or b"" if saved else b"",
-            kind=outcome.kind if outcome else "open",
-            grants=self._grants(outcome, saved) if outcome else (),
+            kind=gate.outcome or "open",
+            grants=self._grants(gate, saved),
             execution=saved.id.hex if saved else "",
-            recovery=gate.kind == Gate.Kind.RECOVERY,
-            current=gate.run.plan_id == self.run.plan_id,
+            recovery=gate.recovery,
+            current=gate.plan == self.run.plan_id,
             fields=partial(self._shown, gate),
             reads=partial(self._read, gate),
-            choice=(outcome.answered or {}).get("choice", "") if outcome else "",
-            permits=gate.step in gate.asked.allows,
+            choice=gate.choice,
+            permits=not gate.recovery or gate.step in gate.card.allows,
             about=self._about(gate),
-            refused=self._refused(outcome) if outcome else (),
-            actions=frozenset(action.id for action in gate.asked.actions),
+            refused=refusals(self.plan, gate.settled.actions) if gate.settled else (),
+            actions=frozenset(action.id for action in gate.card.actions) if gate.recovery else frozenset(),
         )
 
-    def _refused(self, outcome: Outcome) -> list[Refusal]:
-        if outcome.kind != Outcome.Kind.MIXED:
-            return []
-        return refusals(self.plan, outcome.proposal.card.actions)
-
-    def _about(self, gate: Gate) -> int:
+    def _about(self, gate: Stood) -> int:
         """The effect that was left behind and that the gate asks about."""
-        question = gate.asked.question if gate.kind == Gate.Kind.RECOVERY else None
+        question = gate.card.question if gate.recovery else None
         key = question.get("effect") if question else None
-        return next((row.pk for row in self.rows if row.key == key), 0)
+        return next((row.pk for row in self.rows if row.key == key), 0) if key else 0
 
-    def _read(self, gate: Gate) -> Fields | None:
+    def _read(self, gate: Stood) -> Fields | None:
         """The digests of what the gate's step read, as they were when it asked."""
         saved = self._stood(gate)
         spec = next((step for step in self.plan.steps if step.name == gate.step), None)
@@ -200,52 +203,52 @@ class Lineage:
             return None
         return {name: saved[name] for name in spec.reads if name in saved}
 
-    def _shown(self, gate: Gate) -> Fields | None:
+    def _shown(self, gate: Stood) -> Fields | None:
         """The digests of the fields into which the gate's actions point, as they were when it asked."""
         saved = self._stood(gate)
         if saved is None:
             return None
-        names = {patches.tokens(action.pointer)[0] for action in gate.asked.actions if action.pointer}
+        names = {patches.tokens(action.pointer)[0] for action in gate.card.actions if action.pointer}
         return {name: saved.get(name, ABSENT) for name in names}
 
-    def _stood(self, gate: Gate) -> Fields | None:
+    def _stood(self, gate: Stood) -> Fields | None:
         """The field digests of the state at which a gate stood; None where that does not verify any more."""
         if gate.checkpoint not in self._loaded:
             self._loaded[gate.checkpoint] = None
             with suppress(NotVerified, NoSuchCheckpoint):
-                self._loaded[gate.checkpoint] = store.load_checkpoint(gate.checkpoint).fields
+                self._loaded[gate.checkpoint] = store.fields_of(gate.checkpoint)
         return self._loaded[gate.checkpoint]
 
-    def _asked_over(self, gate: Gate, saved: Record | None) -> bytes | None:
+    def _asked_over(self, gate: Stood, saved: Record | None) -> bytes | None:
         """The input digest of the gate's step when it asked; None where the step is no gate of this plan."""
         if saved is not None:
             return saved.input_digest
         spec = next((step for step in self.plan.steps if step.name == gate.step and step.kind == "gate"), None)
-        if spec is None or gate.status != Gate.Status.OPEN:
+        if spec is None or not gate.open:
             return None
         stood = self._stood(gate)
         return None if stood is None else input_digest(spec, stood, self.config)
 
-    def _grants(self, outcome: Outcome, saved: Record | None) -> list[GrantFact]:
+    def _grants(self, gate: Stood, saved: Record | None) -> list[GrantFact]:
         found = []
-        for grant in outcome.grants.all():
-            covered = cache(partial(self._covered, outcome, grant.effect, saved))
-            found.append(
-                GrantFact(effect=grant.effect, action=grant.action, used_by=self.used.get(grant.pk, 0), fields=covered)
-            )
+        for grant in gate.grants:
+            covered = cache(partial(self._covered, gate, grant.effect, saved))
+            used_by = self.used.get(grant.id, 0)
+            found.append(GrantFact(effect=grant.effect, action=grant.action, used_by=used_by, fields=covered))
         return found
 
-    def _covered(self, outcome: Outcome, effect: str, saved: Record | None) -> Fields | None:
+    def _covered(self, gate: Stood, effect: str, saved: Record | None) -> Fields | None:
         """The digests of the fields that the approval covers for an effect, as they were when it was given."""
         bound = {
             name: ABSENT if each == binding.GONE else bytes.fromhex(each)
-            for name, each in decode(bytes(outcome.bound)).get(effect, {}).items()
+            for name, each in gate.bound.get(effect, {}).items()
         }
         if saved is None:
             return None
-        shown = {patches.tokens(action.pointer)[0] for action in outcome.proposal.card.actions if action.pointer}
+        # An edit changes what a card's arguments say, never where they are.
+        shown = {patches.tokens(action.pointer)[0] for action in gate.card.actions if action.pointer}
         try:
-            after = store.load_checkpoint(saved.id).fields
+            after = store.fields_of(saved.id)
         except NoSuchCheckpoint:  # removed by retention
             return None
         return {name: after.get(name, ABSENT) for name in shown} | bound

@@ -67,9 +67,13 @@ def readable(row: Effect, plan: Plan) -> bool:
     return True
 
 
-def output_of(row: Effect, plan: Plan) -> Output:
-    """What an effect gave, as an output of this version. Raises as above."""
-    output, given = outputs.unpacked(row.returned), _given(row)
+def output_of(row: Effect, plan: Plan, *, base_plan: int | None = None) -> Output:
+    """What an effect gave, as an output of this version. Raises as above.
+
+    Who knows under which plan its base was saved says so, and spares the question.
+    """
+    output = outputs.unpacked(row.returned)
+    given = output.plan or base_plan or _plan_at(row.base)
     if given == plan.pk:
         return output
     old = Plan.objects.get(pk=given)

@@ -15,14 +15,14 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
 
-from checkpoints import cursor
+from . import frames
 
 Respond = Callable[[HttpRequest], Any]  # an HttpResponseBase, or an awaitable of one
 
 
 @sync_and_async_middleware
 def middleware(get_response: Respond) -> Respond:
-    """Sets `request.drawn_at` for whole pages of people who may be signed in; fragments start no feed."""
+    """Reads the frame of whole pages of people who may be signed in; fragments start no feed."""
 
     def sync(request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
         if _starts_a_feed(request):
@@ -43,4 +43,4 @@ def _starts_a_feed(request: HttpRequest) -> bool:
 
 
 def _note(request: HttpRequest) -> None:
-    request.drawn_at = cursor.newest()  # type: ignore[attr-defined]
+    frames.of(request)

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.contrib.auth.models import Group
 from django.db import connection
-from django.db.models import Exists, OuterRef, Q
-from django.http import HttpRequest
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from checkpoints.counting import MOST, Capped
 from checkpoints.permissions import teams_where
@@ -43,6 +43,18 @@ JOIN checkpoints_run r ON r.id = g.run_id JOIN checkpoints_plan p ON p.id = r.pl
 """
 _URGENT = "deadline, opened_at, id"
 _NEWEST = "closed_at DESC, id DESC"
+
+# The first rows of each of some owners, along the index of their gates in that order.
+_STRETCH = """(
+SELECT q.* FROM unnest(%s::bigint[], %s::boolean[]) s(id, separation) CROSS JOIN LATERAL (
+  SELECT g.id, g.deadline, g.opened_at, g.closed_at FROM approvals_gate g WHERE g.{} = s.id AND {}{}
+  ORDER BY {} LIMIT %s) q)"""
+_WAITING = f"""
+SELECT q.id FROM ({{}}) s(id, separation) CROSS JOIN LATERAL (
+  SELECT g.id, g.deadline, g.opened_at FROM approvals_gate g WHERE g.policy_id = s.id AND {_OPEN}{_MAY}{_WAITS}
+  ORDER BY {_URGENT} LIMIT %s) q
+ORDER BY q.deadline, q.opened_at, q.id LIMIT %s
+"""  # noqa: S608 - constants
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,13 +113,10 @@ class Reach:
     @classmethod
     def of(cls, user: Any) -> Reach:
         """As it is now; two statements, which every queue of one page shares."""
-        decides = teams_where(user, "approvals.decide_gate").values("pk")
-        groups = Policy.groups.through.objects.filter(policy_id=OuterRef("pk"))
-        mine = Exists(groups.filter(group_id__in=decides)) | (~Exists(groups) & Q(team__in=decides))
         return cls(
             user=user.pk,
-            teams=dict(teams_where(user, "checkpoints.view_run").order_by("name").values_list("pk", "name")),
-            policies=tuple(Policy.objects.filter(mine).order_by().values_list("pk", "team_id", "separation")),
+            teams=dict(seen_by(user).values_list("pk", "name")),
+            policies=tuple(decided_by(user).order_by().values_list("pk", "team_id", "separation")),
         )
 
     def ids(self, queue: str, *, most: int, wanted: Wanted | None = None) -> list[int]:
@@ -149,11 +158,7 @@ class Reach:
         parts: list[str] = []
         values: list[Any] = []
         for column, owners, separation in self._sources(queue):
-            parts.append(
-                "(SELECT q.* FROM unnest(%s::bigint[], %s::boolean[]) s(id, separation) CROSS JOIN LATERAL ("  # noqa: S608
-                f"SELECT g.id, g.deadline, g.opened_at, g.closed_at FROM approvals_gate g WHERE g.{column} = s.id"
-                f" AND {which}{condition} ORDER BY {order} LIMIT %s) q)"
-            )
+            parts.append(_STRETCH.format(column, which, condition, order))
             values += [owners, separation, *who, *more, most]
         together = " UNION ALL ".join(parts)
         return f"SELECT id FROM ({together}) q ORDER BY {order} LIMIT %s", [*values, most]  # noqa: S608 - values apart
@@ -166,15 +171,20 @@ class Reach:
         return [by_policy] if mine else [("team_id", list(self.teams), [False] * len(self.teams)), by_policy]
 
 
-def reach_of(request: HttpRequest) -> Reach:
-    """The reach of whoever asks, read once for a request."""
-    known: Reach | None = getattr(request, "reach", None)
-    if known is None or known.user != request.user.pk:
-        known = request.reach = Reach.of(request.user)  # type: ignore[attr-defined]
-    return known
+def seen_by(user: Any) -> QuerySet[Group]:
+    """The teams whose gates a person sees, by name."""
+    return teams_where(user, "checkpoints.view_run").order_by("name", "pk")
 
 
-def waiting(request: HttpRequest) -> Capped:
-    """How many gates wait for whoever asks; counted once for a request."""
-    known: Capped | None = getattr(request, "waiting", None)
-    return reach_of(request).counts(MINE)[MINE] if known is None else known
+def decided_by(user: Any) -> QuerySet[Policy]:
+    """The policies under which a person decides."""
+    decides = teams_where(user, "approvals.decide_gate").values("pk")
+    groups = Policy.groups.through.objects.filter(policy_id=OuterRef("pk"))
+    mine = Exists(groups.filter(group_id__in=decides)) | (~Exists(groups) & Q(team__in=decides))
+    return Policy.objects.filter(mine)
+
+
+def waiting_for(user: Any, most: int) -> tuple[str, list[Any]]:
+    """The ids of the gates that wait for a person, as `Reach.ids` has them, without the reach: as SQL."""
+    policies, values = decided_by(user).order_by().values_list("pk", "separation").query.sql_with_params()
+    return _WAITING.format(policies), [*values, user.pk, user.pk, most, most]

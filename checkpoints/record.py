@@ -24,6 +24,7 @@ class Record:
     code_hash: bytes | None
     took_us: int
     at: datetime
+    plan_id: int
     removed: bool = False  # by retention: there is no state any more, and what it wrote is not known
 
 

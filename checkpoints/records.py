@@ -6,6 +6,7 @@ there; a list that a step gave as a whole is written as a whole.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from uuid import UUID
 
 from psycopg.types.numeric import Int4, Int8
@@ -16,16 +17,16 @@ from .retention import gaps
 from .rows import run_sql
 from .writings import writes_of
 
-__all__ = ["Record", "executions", "path", "twin", "writes_of"]
+__all__ = ["Record", "executions", "of_lineage", "path", "twin", "way_to", "writes_of"]
 
 
 _COLUMNS = ", ".join(f"c.{name}" for name in COLUMNS)
 # The root by its key and the forks by their own index: runs that are neither are not looked at.
 _MEMBERS = "SELECT id FROM checkpoints_run WHERE id = $1 OR (lineage = $1 AND forked_from IS NOT NULL)"
-_EXECUTIONS = f"""
-SELECT {_COLUMNS} FROM ({_MEMBERS}) run JOIN checkpoints_checkpoint c ON c.run_id = run.id
-WHERE c.input_digest IS NOT NULL ORDER BY c.run_id, c.seq
+_LINEAGE = f"""
+SELECT {_COLUMNS} FROM ({_MEMBERS}) run JOIN checkpoints_checkpoint c ON c.run_id = run.id ORDER BY c.run_id, c.seq
 """  # noqa: S608 - constants
+_EXECUTIONS = _LINEAGE.replace("ORDER BY", "WHERE c.input_digest IS NOT NULL ORDER BY")
 # A parent is older than its child, which ends the walk whatever is stored. One that was removed ends it too.
 _PATH = f"""
 WITH RECURSIVE path AS (
@@ -48,6 +49,30 @@ def executions(lineage: int) -> list[Record]:
     found = [Record(*row) for row in run_sql(_EXECUTIONS, [Int8(lineage)])]
     gone = [each for each in gaps.records_of(lineage).values() if each.input_digest is not None]
     return sorted(found + gone, key=lambda each: (each.run_id, each.seq)) if gone else found
+
+
+def of_lineage(lineage: int) -> list[Record]:
+    """All that was saved in a run and its forks, of every kind, by run and number; what is removed included."""
+    found = [Record(*row) for row in run_sql(_LINEAGE, [Int8(lineage)])]
+    known = {each.id for each in found}
+    if all(each.parent is None or each.parent in known for each in found):
+        return found
+    return sorted([*found, *gaps.records_of(lineage).values()], key=lambda each: (each.run_id, each.seq))
+
+
+def way_to(head: UUID, among: Mapping[UUID, Record]) -> list[Record]:
+    """`path` without a query, for who holds all that was saved. Raises NoSuchCheckpoint."""
+    found: list[Record] = []
+    at: UUID | None = head
+    while at is not None and (here := among.get(at)) is not None:
+        # A parent is older than its child, which ends the walk whatever is stored.
+        if found and (here.run_id, here.seq) >= (found[-1].run_id, found[-1].seq):
+            break
+        found.append(here)
+        at = here.parent
+    if not found:
+        raise NoSuchCheckpoint
+    return found[::-1]
 
 
 def path(head: UUID) -> list[Record]:

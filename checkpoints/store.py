@@ -19,16 +19,17 @@ from .claims import Claim
 from .errors import Fenced, NoSuchCheckpoint
 from .histories import compare, diff, history, path
 from .lineages import fork, start
-from .loading import load, load_checkpoint
+from .loading import fields_of, load, load_checkpoint
 from .models import Plan, Run
 from .ops import Write
 from .rows import run_sql
 from .saving import Move
+from .shelf import expect, reading
 from .snapshots import Header, Place, Snapshot, draft
 
 __all__ = [
-    "Header", "Snapshot", "compare", "diff", "fork", "history", "load", "load_checkpoint", "move_head", "path", "save",
-    "start",
+    "Header", "Snapshot", "compare", "diff", "expect", "fields_of", "fork", "history", "load", "load_checkpoint",
+    "move_head", "path", "reading", "save", "start",
 ]  # fmt: skip
 
 

@@ -12,7 +12,6 @@ from approvals.impact import Impact
 from approvals.models import Gate
 from approvals.presentation.foretold import Foretold
 from approvals.views.access import gate_or_404
-from checkpoints import store
 
 from .addresses import GateId
 from .exact import answer
@@ -50,7 +49,7 @@ def choices_of(gate: Gate) -> Iterator[tuple[str, str, Impact]]:
     """(choice, what of, impact), in the order in which the gate's page offers them."""
     proposal = gate.standing()
     card = proposal.card
-    future = Foretold(gate, card, store.load_checkpoint(gate.checkpoint), proposal.state_patch)
+    future = Foretold(gate, card, proposal.state_patch)
     if card.question is None:
         yield "approve", "", future.approve()
     for choice in card.question["choices"] if card.question else []:

@@ -40,6 +40,7 @@ class Row:
     remarks: list[Remark] = field(default_factory=list)
     failures: list[Failed] = field(default_factory=list)
     piece: Slice = field(default_factory=lambda: Slice(0, 0))
+    drawn: str = ""  # that piece, as SVG
 
     @property
     def radius(self) -> float:

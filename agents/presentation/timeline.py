@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from . import marks, pending, rows
+from . import drawing, marks, pending, rows
 from .facts import Asked, Failed, Forked, Planned, Saved, Story
 from .fates import Fate, fates
 from .lanes import Node, lay_out, width
@@ -66,6 +66,7 @@ def build(story: Story) -> Timeline:
     told = [row for row, _ in pairs]
     for row, piece in zip(told, lay_out([node for _, node in pairs]), strict=True):
         row.piece = piece
+        row.drawn = drawing.lanes(row)
     shapes = {row.mark.shape for row in told}
     return Timeline(
         rows=told,

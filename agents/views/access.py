@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Concatenate, ParamSpec
 
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
-from django.db.models import Exists, OuterRef
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
 
-from checkpoints.models import Gap, Run
+from approvals.views.access import reading_of
+from checkpoints.models import Run
 
 P = ParamSpec("P")
 
@@ -33,13 +34,18 @@ def reader_of(request: HttpRequest) -> User:
 def private(view: View[P]) -> View[P]:
     """For signed-in people only, and kept by no cache: what a run holds is its team's."""
 
-    return login_required(never_cache(view))
+    @wraps(view)
+    def read(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+        with reading_of(request):
+            return view(request, *args, **kwargs)
+
+    return login_required(never_cache(read))
 
 
 def run_or_404(request: HttpRequest, run_id: int) -> Run:
     """The run, where the reader may see it."""
     found = Run.objects.visible_to(reader_of(request)).select_related("plan", "team", "started_by").filter(pk=run_id)
-    run = found.annotate(pruned=Exists(Gap.objects.filter(run=OuterRef("pk")))).first()
+    run = found.first()
     if run is None:
         raise Http404("No such run")
     return run

@@ -10,8 +10,8 @@ from django.views.decorators.http import require_POST
 from agents.cancelling import cancel
 from checkpoints.permissions import may
 
+from . import reading
 from .access import private, reader_of, run_or_404
-from .inspector import inspector_context
 from .runs import context_of
 from .sheets import Picked
 
@@ -26,6 +26,5 @@ def create(request: HttpRequest, run_id: int) -> HttpResponse:
         raise PermissionDenied
     if cancel(run, by=reader, reason=request.POST.get("reason", "").strip()):
         return redirect("run", run.pk)
-    run.refresh_from_db()
-    context = context_of(run, reader, Picked()) | inspector_context(run, Picked(), allowed=True) | {"too_late": True}
+    context = context_of(reading.read(run, reader), reader, Picked()) | {"too_late": True}
     return render(request, "runs/run.html", context, status=409)

@@ -12,7 +12,6 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from agents.history import Path
 from agents.presentation import differences, steps
 from agents.presentation.fates import Fate, fates
 from agents.presentation.steps import Step
@@ -27,7 +26,8 @@ from checkpoints.records import Record
 
 from .access import private, run_or_404
 from .inspector import ROWS
-from .performed import done_of, rows_of
+from .performed import done_of, off_course, rows_of
+from .reading import course
 
 PLACE = re.compile(r"(?:R-)?([0-9]{1,12})\.([0-9]{1,9})|([0-9]{1,9})")
 
@@ -119,9 +119,9 @@ def side(letter: str, checkpoint: Checkpoint, way: Sequence[Record]) -> Side:
     run = checkpoint.run
     ids, began = {each.id for each in way}, {each.parent for each in way}
     rows = rows_of({each.run_id for each in way})
-    landed = {row.pk for row in rows if not ids.isdisjoint(row.landings) or (not row.landings and row.base in began)}
-    mine = [row for row in rows if (row.undoes_id or row.pk) in landed]
-    told = fates(list(done_of(spec_of(checkpoint.plan), mine, Path.to(run.head) if run.head else Path([]))))
+    landed = {row.id for row in rows if not ids.isdisjoint(row.landings) or (not row.landings and row.base in began)}
+    mine = [row for row in rows if (row.undoes or row.id) in landed]
+    told = fates(list(done_of(spec_of(checkpoint.plan), mine, off_course(mine, course(run.pk)))))
     return Side(letter, run, checkpoint, way, told)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -54,18 +55,31 @@ def with_parent_or_404(run: Run, seq: int) -> tuple[Checkpoint, Checkpoint | Non
     return checkpoint, next((each for each in found if each is not checkpoint), None)
 
 
-def inspector_context(run: Run, picked: Picked, *, allowed: bool, order: Order | None = None) -> dict[str, Any]:
+def among(known: Sequence[Checkpoint], run: Run, seq: int) -> tuple[Checkpoint, Checkpoint | None] | None:
+    """The checkpoint of that number and the one that it follows, where both are in hand."""
+    checkpoint = next((each for each in known if (each.run_id, each.seq) == (run.pk, seq)), None)
+    parent = next((each for each in known if checkpoint and each.id == checkpoint.parent), None)
+    return (checkpoint, parent) if checkpoint and (parent or checkpoint.parent is None) else None
+
+
+def inspector_context(
+    run: Run, picked: Picked, *, allowed: bool, order: Order | None = None, known: Sequence[Checkpoint] = ()
+) -> dict[str, Any]:
     """For runs/_inspector.html: the checkpoint `picked.at`, or the newest one; `order` is what was typed there.
+
+    `known` are checkpoints that were read already.
 
     What a rewind would do is worked out where it is asked for by an `order` of somebody who is `allowed` to: it takes
     the whole history. While a run is under way and the page follows its head, it would be another thing at once.
     """
     if not picked.at and not run.seq:
         return {"run": run, "checkpoint": None}
-    checkpoint, parent = with_parent_or_404(run, picked.at or run.seq)
+    wanted = picked.at or run.seq
+    checkpoint, parent = among(known, run, wanted) or with_parent_or_404(run, wanted)
     follows = not picked.at and run.status in MOVING
     picked = replace(picked, at=checkpoint.seq)
-    against = checkpoint_or_404(run, picked.to) if picked.to else parent
+    other = next((each for each in known if (each.run_id, each.seq) == (run.pk, picked.to)), None)
+    against = other or (checkpoint_or_404(run, picked.to) if picked.to else parent)
     if against is None:
         picked = replace(picked, view="state")
     context: dict[str, Any] = {
@@ -80,6 +94,8 @@ def inspector_context(run: Run, picked: Picked, *, allowed: bool, order: Order |
         "name": getattr(checkpoint, "named", ""),
         "compare_hint": f"{max(checkpoint.seq - 1, 1)} or {run.pk}.{max(checkpoint.seq - 1, 1)}",
     }
+    # The page tells whether the run can go on from its head, too.
+    store.expect(id for id in (run.head, checkpoint.id, against.id if against else None) if id)
     try:
         lineage = run.lineage or run.pk
         context |= _contents(checkpoint, against if picked.view == "changes" else None, lineage)

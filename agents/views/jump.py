@@ -10,9 +10,10 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from approvals.frames import reach_of
 from approvals.models import Gate
 from approvals.presentation import topbar
-from approvals.queues import ALL, MINE, Wanted, reach_of
+from approvals.queues import ALL, MINE, Wanted
 from approvals.views.access import private, reader_of
 from checkpoints.models import Run
 from checkpoints.searching import beginnings

@@ -15,8 +15,9 @@ from checkpoints.permissions import may
 from checkpoints.retention import holds
 from checkpoints.retention.errors import Removed
 
+from . import reading
 from .access import Gone, private, reader_of, run_or_404
-from .inspector import checkpoint_or_404, inspector_context
+from .inspector import checkpoint_or_404
 from .runs import context_of
 from .sheets import Picked
 
@@ -31,8 +32,8 @@ def create(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
     except Removed as gone:
         raise Gone(str(gone)) from gone
     except ValueRefused as refused:
-        picked = Picked(at=seq)
-        context = context_of(run, reader_of(request), picked) | inspector_context(run, picked, allowed=True)
+        reader = reader_of(request)
+        context = context_of(reading.read(run, reader), reader, Picked(at=seq))
         said = {"name_typed": request.POST.get("name", ""), "name_refused": f"It {refused.reason}."}
         return render(request, "runs/run.html", context | said, status=422)
     return _back(run, seq)

@@ -2,37 +2,101 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
+from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
-from django.db.models import Q
+from django.contrib.postgres.fields import ArrayField
+from django.db.models import F, IntegerField, OuterRef, Q, Subquery
+from django.db.models.expressions import RawSQL
 
 from agents import unsettled
-from agents.history import Path
 from agents.models import Effect
+from agents.presentation.course import Course
 from agents.presentation.facts import Done
 from checkpoints.models import Checkpoint, Run
 from checkpoints.plans import PlanSpec
 
 
-def execution_of(row: Checkpoint | Effect) -> str:
+def execution_of(row: Checkpoint | Performed) -> str:
     """What was executed: step, input and occurrence. Empty for a checkpoint that is no execution."""
     return "" if row.input_digest is None else f"{row.step}/{bytes(row.input_digest).hex()}/{row.occurrence}"
 
 
-def effects_of(run: Run, plan: PlanSpec, path: Path) -> Iterable[Done]:
+class Performed(NamedTuple):
+    """A row of the ledger without its result; `landed` are the numbers of its run's checkpoints that carry it."""
+
+    id: int
+    run: int
+    step: str
+    base: UUID
+    key: str
+    status: str
+    irreversible: bool
+    error: str
+    intended_at: datetime
+    settled_at: datetime | None
+    input_digest: bytes
+    occurrence: int
+    generation: int
+    undoes: int
+    again: bool
+    empty: bool  # it has no result
+    taken_from: int  # the run whose effect it was
+    landings: list[UUID]
+    landed: list[int]
+    base_seq: int  # 0: of another run, or not there any more
+
+
+# The rows of the run alone: a landing may be in none of them, where what it was in was pruned.
+_LANDED = RawSQL(
+    """ARRAY(SELECT c.seq FROM unnest(agents_effect.landings) WITH ORDINALITY l (id, n)
+       JOIN checkpoints_checkpoint c ON c.id = l.id AND c.run_id = agents_effect.run_id ORDER BY l.n)""",
+    (),
+    output_field=ArrayField(IntegerField()),
+)
+
+
+def performed_of(run: Run) -> list[Performed]:
     """The run's rows of the effect ledger, undos among them, in the order in which they were intended."""
-    return done_of(plan, rows_of([run.pk]), path)
+    return rows_of([run.pk])
 
 
-def rows_of(runs: Collection[int]) -> list[Effect]:
-    """The ledger's rows of some runs, without their results; `empty` where there is none."""
-    rows = Effect.objects.filter(run__in=runs).select_related("taken_from").order_by("pk")
-    return list(rows.defer("result", "taken_from__result").annotate(empty=Q(result=b"null")))
+def rows_of(runs: Collection[int]) -> list[Performed]:
+    """The ledger's rows of some runs."""
+    base = Checkpoint.objects.filter(pk=OuterRef("base"), run=OuterRef("run")).values("seq")
+    found = Effect.objects.filter(run__in=runs).order_by("pk")
+    rows = found.annotate(
+        empty=Q(result=b"null"), of=F("taken_from__run"), carried=_LANDED, base_seq=Subquery(base)
+    ).values_list(
+        "id", "run_id", "step", "base", "key", "status", "irreversible", "error", "intended_at", "settled_at",
+        "input_digest", "occurrence", "generation", "undoes_id", "again", "empty", "of", "landings", "carried",
+        "base_seq",
+    )  # fmt: skip
+    made = (Performed._make(row) for row in rows)
+    return [
+        row._replace(
+            input_digest=bytes(row.input_digest), undoes=row.undoes or 0, taken_from=row.taken_from or 0,
+            base_seq=row.base_seq or 0,
+        )
+        for row in made
+    ]  # fmt: skip
 
 
-def done_of(plan: PlanSpec, rows: Sequence[Effect], path: Path) -> Iterable[Done]:
-    """Rows of `rows_of` as facts; those that are off `path`, which ends at their run's head, are known as such."""
+def off_course(rows: Iterable[Performed], course: Course) -> set[int]:
+    """The effects of the run, by id, that it has left behind and that nothing has settled: see agents.unsettled."""
+    open_ones = [row for row in rows if row.run == course.run and not row.undoes and row.status in unsettled.OPEN]
+    on_path = course.of([seq for row in open_ones for seq in row.landed])
+    return {
+        row.id
+        for row in open_ones
+        if row.again or not (on_path.intersection(row.landed) or course.waits(row.base_seq, row.step))
+    }
+
+
+def done_of(plan: PlanSpec, rows: Iterable[Performed], off: Collection[int]) -> Iterable[Done]:
+    """Rows of the ledger as facts; those of `off` are known to be off the run's path."""
     undo = {step.name: step.undo for step in plan.steps}
     for each in rows:
         yield Done(
@@ -44,28 +108,12 @@ def done_of(plan: PlanSpec, rows: Sequence[Effect], path: Path) -> Iterable[Done
             undo=undo.get(each.step, ""),
             error=each.error,
             at=each.settled_at or each.intended_at,
-            id=each.pk,
+            id=each.id,
             execution=execution_of(each),
             generation=each.generation,
-            undoes=each.undoes_id or 0,
-            unsettled=off_path(each, path),
+            undoes=each.undoes,
+            unsettled=each.id in off,
             again=each.again,
-            left_open=each.status == Effect.Status.KEPT and bool(getattr(each, "empty", False)),
-            taken_from=f"R-{each.taken_from.run_id}" if each.taken_from else "",
+            left_open=each.status == Effect.Status.KEPT and each.empty,
+            taken_from=f"R-{each.taken_from}" if each.taken_from else "",
         )
-
-
-def off_path(row: Effect, path: Path) -> bool:
-    """Whether the run has left the effect behind, and nothing has settled it yet."""
-    known = bool(path.places) and row.undoes_id is None and row.status in unsettled.OPEN
-    return known and unsettled.abandoned(row, path)
-
-
-def landings(run: Run, effects: Iterable[Done]) -> dict[tuple[str, str], int]:
-    """(base, step) of the effects that were saved outside the window -> the number of the checkpoint."""
-    wanted = {(done.base, done.step) for done in effects}
-    if not wanted:
-        return {}
-    saved = Checkpoint.objects.filter(run=run, kind="step", parent__in={UUID(base) for base, _ in wanted})
-    found = saved.values_list("parent", "step", "seq")
-    return {(parent.hex, step): seq for parent, step, seq in found if parent}

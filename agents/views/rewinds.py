@@ -11,9 +11,9 @@ from agents import rewinds
 from agents.errors import RewindRefused
 from checkpoints.models import Run
 
-from . import orders
+from . import orders, reading
 from .access import private
-from .inspector import checkpoint_or_404, inspector_context
+from .inspector import checkpoint_or_404
 from .posted import Order, order_of
 from .runs import context_of
 from .sheets import Picked
@@ -37,8 +37,6 @@ def refused(
     request: HttpRequest, run: Run, reader: User, order: Order, refusal: RewindRefused | None = None
 ) -> HttpResponse:
     """The run's page with what was typed, and why nothing was done."""
-    run.refresh_from_db()
-    picked = Picked(at=order.at)
-    context = context_of(run, reader, picked) | inspector_context(run, picked, allowed=True, order=order)
+    context = context_of(reading.read(run, reader), reader, Picked(at=order.at), order=order)
     status = orders.status_of(refusal) if refusal else 200
     return render(request, "runs/run.html", context | orders.notice(refusal), status=status)

@@ -16,7 +16,8 @@ from checkpoints.verify import verify_run
 from .access import is_fragment, private, reader_of, run_or_404
 from .inspector import checkpoint_or_404, inspector_context
 from .posted import number
-from .sheets import Picked, effects_context, events_context, head_context, timeline_context
+from .reading import Read, run_read_or_404
+from .sheets import Picked, all_events_context, effects_context, events_context, head_context, timeline_context
 from .story import scene_of
 
 VIEWS = ("changes", "state")
@@ -30,12 +31,16 @@ def picked_of(request: HttpRequest) -> Picked:
     return Picked(at, view if view in VIEWS else "changes", to, before, min(all, 1))
 
 
-def context_of(run: Run, reader: User, picked: Picked) -> dict[str, Any]:
-    """Everything on the run's page but the checkpoint."""
-    scene = scene_of(run, reader, before=picked.before or None)
-    context = head_context(scene, reader) | timeline_context(scene, picked)
-    context |= effects_context(scene, everything=bool(picked.all)) | events_context(run)
-    context["may_move"] = scene.may_move
+def context_of(read: Read, reader: User, picked: Picked, *, inspect: bool = True, **how: Any) -> dict[str, Any]:
+    """Everything on the run's page; `how` is passed on to `inspector_context`, where the checkpoint is shown."""
+    run = read.run
+    looked_at = {seq for seq in (picked.at, picked.to) if seq and inspect}
+    scene = scene_of(read, reader, before=picked.before or None, looked_at=looked_at)
+    context: dict[str, Any] = {}
+    if inspect:
+        context = inspector_context(run, picked, known=scene.known, **{"allowed": read.may_move} | how)
+    context |= head_context(scene) | timeline_context(scene, picked)
+    context |= effects_context(scene, everything=bool(picked.all)) | events_context(scene)
     if scene.story.run.frozen and (seq := last_good(run.pk)):
         context["last_good"] = checkpoint_or_404(run, seq)
     return context
@@ -45,25 +50,18 @@ def context_of(run: Run, reader: User, picked: Picked) -> dict[str, Any]:
 @private
 def page(request: HttpRequest, run_id: int) -> HttpResponse:
     """The run's page; `?at=` names a checkpoint, `&view=state` its whole state, `&to=` another one to compare with."""
-    run = run_or_404(request, run_id)
-    picked = picked_of(request)
-    reader = reader_of(request)
-    context = context_of(run, reader, picked)
-    context |= inspector_context(run, picked, allowed=context["may_move"])
-    return render(request, "runs/run.html", context)
+    read = run_read_or_404(request, run_id)
+    return render(request, "runs/run.html", context_of(read, reader_of(request), picked_of(request)))
 
 
 @require_safe
 @private
 def timeline(request: HttpRequest, run_id: int) -> HttpResponse:
     """The timeline, with the head and the tables to be put in their places. With `?still=1` the inspector stays."""
-    run = run_or_404(request, run_id)
-    picked = picked_of(request)
-    reader = reader_of(request)
-    context = context_of(run, reader, picked)
-    if not request.GET.get("still"):
-        context |= inspector_context(run, picked, allowed=context["may_move"]) | {"inspect": True}
-    return render(request, "runs/_live.html", context | {"oob": True})
+    inspect = not request.GET.get("still")
+    read = run_read_or_404(request, run_id)
+    context = context_of(read, reader_of(request), picked_of(request), inspect=inspect)
+    return render(request, "runs/_live.html", context | {"oob": True, "inspect": inspect})
 
 
 @require_safe
@@ -71,7 +69,7 @@ def timeline(request: HttpRequest, run_id: int) -> HttpResponse:
 def events(request: HttpRequest, run_id: int) -> HttpResponse:
     """Every event of the run, but for the checkpoints, which the timeline tells."""
     run = run_or_404(request, run_id)
-    return render(request, "runs/events.html", events_context(run, everything=True))
+    return render(request, "runs/events.html", all_events_context(run))
 
 
 @require_safe
@@ -81,10 +79,8 @@ def verification(request: HttpRequest, run_id: int) -> HttpResponse:
     run = run_or_404(request, run_id)
     if is_fragment(request):
         return render(request, "runs/_verification.html", {"run": run} | verified(run))
-    picked = picked_of(request)
-    reader = reader_of(request)
-    context = context_of(run, reader, picked) | verified(run)
-    context |= inspector_context(run, picked, allowed=context["may_move"])
+    read = run_read_or_404(request, run_id)
+    context = context_of(read, reader_of(request), picked_of(request)) | verified(run)
     return render(request, "runs/run.html", context)
 
 

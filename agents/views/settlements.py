@@ -9,9 +9,8 @@ from django.views.decorators.http import require_POST
 from agents import rewinds
 from agents.errors import RewindRefused
 
-from . import orders
+from . import orders, reading
 from .access import private
-from .inspector import inspector_context
 from .runs import context_of
 from .sheets import Picked
 
@@ -24,7 +23,6 @@ def create(request: HttpRequest, run_id: int) -> HttpResponse:
     try:
         rewinds.settle_now(run, by=reader)
     except RewindRefused as refusal:
-        run.refresh_from_db()
-        context = context_of(run, reader, Picked()) | inspector_context(run, Picked(), allowed=True)
+        context = context_of(reading.read(run, reader), reader, Picked())
         return render(request, "runs/run.html", context | orders.notice(refusal), status=orders.status_of(refusal))
     return redirect("run", run.pk)

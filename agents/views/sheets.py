@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from django.contrib.auth.models import User
 from django.urls import reverse
 
 from agents.presentation import effects, head, timeline
@@ -17,11 +16,9 @@ from approvals.presentation.happenings import Happening
 from checkpoints.models import Event, Run
 from checkpoints.values import decode
 
-from .performed import landings
-from .story import Scene, held, worked
+from .story import EVENTS, Scene
 
 EFFECTS = 40
-EVENTS = 12
 ALL_EVENTS = 1_000
 RESTING = (Run.Status.WAITING, Run.Status.QUEUED)  # what still has to resume
 
@@ -44,10 +41,9 @@ class Picked:
         return f"?{said}" if said else ""
 
 
-def head_context(scene: Scene, reader: User) -> dict[str, Any]:
+def head_context(scene: Scene) -> dict[str, Any]:
     """For runs/_head.html."""
     run, story, gate = scene.run, scene.story, scene.gate
-    took, reused = worked(run)
     return {
         "run": run,
         "status": head.status(story.run, gate),
@@ -57,7 +53,10 @@ def head_context(scene: Scene, reader: User) -> dict[str, Any]:
         "reason": story.run.reason,
         "ended_by": story.run.ended_by,
         "starter": story.run.started_by,
-        "cells": [head.worked(took, held(scene), run.seq, reused), head.outside(story.effects)],
+        "cells": [
+            head.worked(scene.read.took, scene.read.held, run.seq, scene.read.reused),
+            head.outside(story.effects),
+        ],
         "gate": gate if gate and gate.visible else None,
         "frozen": story.run.frozen,
         "may_cancel": run.status in Run.LIVE and scene.may_move,
@@ -90,8 +89,8 @@ def effects_context(scene: Scene, *, everything: bool = False) -> dict[str, Any]
     under_way = {done.step for done in scene.story.effects if done.base == scene.story.run.head}
     told = fates(scene.story.effects, scene.story.reused())
     drawn = told if everything else told[-EFFECTS:]
-    landed = {place: saved.seq for place, saved in scene.story.landed().items()}
-    landed |= landings(scene.run, [fate.effect for fate in drawn if (fate.effect.base, fate.effect.step) not in landed])
+    # Where a step was saved for the first time; what took its result over later is told beside it.
+    landed = {(row.base.hex, row.step): row.landed[0] for row in scene.effects if row.landed}
     rows = effects.table(drawn, landed, [step for step in ahead if step.name not in under_way])
     settling = effects.settling(scene.story.effects)
     return {
@@ -100,14 +99,17 @@ def effects_context(scene: Scene, *, everything: bool = False) -> dict[str, Any]
     }  # fmt: skip
 
 
-def events_context(run: Run, *, everything: bool = False) -> dict[str, Any]:
-    """For runs/_events.html."""
-    found = Event.objects.filter(run_id=run.pk).exclude(kind="checkpoint.saved")
-    told = found if everything else found.exclude(kind__in=happenings.ROUTINE)
-    most = ALL_EVENTS if everything else EVENTS
-    newest = list(told.select_related("words").order_by("-id")[: most + 1])
-    shown = [happening(event) for event in newest[:most]]
-    return {"run": run, "events": shown, "events_cut": len(newest) > most or not everything}
+def events_context(scene: Scene) -> dict[str, Any]:
+    """For runs/_events.html: the newest of them."""
+    return {"run": scene.run, "events": [happening(event) for event in scene.events[:EVENTS]], "events_cut": True}
+
+
+def all_events_context(run: Run) -> dict[str, Any]:
+    """For runs/events.html: every one but the checkpoints', which the timeline tells."""
+    found = Event.objects.filter(run_id=run.pk).exclude(kind="checkpoint.saved").select_related("words")
+    newest = list(found.order_by("-id")[: ALL_EVENTS + 1])
+    shown = [happening(event) for event in newest[:ALL_EVENTS]]
+    return {"run": run, "events": shown, "events_cut": len(newest) > ALL_EVENTS}
 
 
 def happening(event: Event) -> Happening:

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from base64 import b64decode
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.models import User
-from django.db.models import Count, F, Q, Sum
-from django.db.models.functions import Coalesce
-from django.utils import timezone
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import F, Func, OuterRef, Q, TextField, Value
+from django.db.models.functions import JSONObject
 
-from agents.history import Path
 from agents.models import Failure
 from agents.presentation.facts import Asked, Failed, Forked, Planned, Said, Saved, Standing, Story
 from approvals.models import Decision, Gate, Outcome
 from approvals.presentation import outcomes
-from checkpoints import store
+from approvals.presentation.happenings import ROUTINE
 from checkpoints.models import Checkpoint, Event, Note, Plan, Run
-from checkpoints.permissions import may
 from checkpoints.plans import PlanSpec, spec_of
 from checkpoints.values import decode
 
-from .performed import effects_of, execution_of
+from .performed import Performed, done_of, execution_of, off_course, performed_of
+from .reading import Read
 from .removed import pruned_of
 
 KIN = 8  # other runs of a lineage that the head names
@@ -32,18 +32,55 @@ WINDOW = 40  # checkpoints that one page of the timeline draws
 FROZEN = "Integrity fault"  # how the runner begins the reason for which it froze a run
 ORDERS = ("rewind", "edit", "fork")  # kinds of the checkpoints that a person ordered
 ORDERED = ("run.rewound", "run.edited", "run.forked")  # their events
+MOST_ORDERS = 500  # of them that are looked through for those of the window
+EVENTS = 12
+# Each decision at a gate, in the order in which they were made; a comment may hold what JSON text cannot.
+COMMENT = Func(F("comment"), Value("base64"), function="encode", output_field=TextField())
+SAID = (
+    Decision.objects.filter(gate=OuterRef("pk"))
+    .order_by("pk")
+    .values(
+        one=JSONObject(
+            first="user__first_name",
+            last="user__last_name",
+            username="user__username",
+            verdict="verdict",
+            counts="counts",
+            comment=COMMENT,
+        )
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
     """A run with its story: what every part of its page is drawn from."""
 
-    run: Run
+    read: Read
     plan: PlanSpec
     story: Story
-    first_seq: int  # of the window
-    lineage: Sequence[int]  # other runs, as far as the head names them
-    may_move: bool  # the reader may rewind, edit, fork, cancel and settle the run
+    window: Sequence[Checkpoint]
+    known: Sequence[Checkpoint]  # the window, and what is looked at
+    events: Sequence[Event]  # the newest of those that the page tells, newest first
+    effects: Sequence[Performed]
+
+    @property
+    def run(self) -> Run:
+        return self.read.run
+
+    @property
+    def may_move(self) -> bool:
+        return self.read.may_move
+
+    @property
+    def first_seq(self) -> int:
+        """Of the window."""
+        return self.window[0].seq if self.window else 0
+
+    @property
+    def lineage(self) -> list[int]:
+        """The other runs of the lineage, as far as the head names them."""
+        return [kin.run for kin in self.read.kin[:KIN]]
 
     @property
     def gate(self) -> Asked | None:
@@ -63,34 +100,67 @@ class Scene:
         return list(self.story.plan[names.index(self.run.next_step) :])
 
 
-def scene_of(run: Run, reader: User, *, before: int | None = None) -> Scene:
-    """Gather what `reader` may know of `run`: the newest window of checkpoints, or the one below `before`."""
-    plan = spec_of(run.plan)
-    window = list(reversed(store.history(run, before_seq=before, limit=WINDOW)))
-    path = Path.to(run.head) if run.head else Path([])
-    lineage = lineage_of(run, reader)
-    on_path = {place.id for place in path}
+def scene_of(read: Read, reader: User, *, before: int | None = None, looked_at: Collection[int] = ()) -> Scene:
+    """Gather what `reader` may know of a run: the newest window of checkpoints, or the one below `before`.
+
+    `looked_at` are the numbers of other checkpoints that the page tells of.
+    """
+    run, plan = read.run, spec_of(read.run.plan)
+    known = headers_of(run, before, looked_at)
+    window = window_of(run, before, known)
+    performed = performed_of(run)
+    events = events_of(run, window)
+    on_path = read.course.of([each.seq for each in window])
     story = Story(
-        now=timezone.now(),
-        run=standing(run),
-        saved=tuple(saved_of(run, window)),
-        path=frozenset(each.id.hex for each in window if each.id in on_path),
+        now=read.now,
+        run=standing(read, events),
+        saved=tuple(saved_of(read, window, events)),
+        path=frozenset(each.id.hex for each in window if each.seq in on_path),
         plan=tuple(Planned(step.name, step.kind, step.irreversible, step.undo, step.guarded) for step in plan.steps),
         gates=tuple(gates_of(run, reader, window)),
-        failures=tuple(failures_of(run, window)),
-        effects=tuple(effects_of(run, plan, path)),
-        forks=tuple(forks_of(run, window, reader)) if lineage else (),
-        pruned=tuple(pruned_of(run, window)),
+        failures=tuple(failures_of(run, window)) if read.failed else (),
+        effects=tuple(done_of(plan, performed, off_course(performed, read.course))),
+        forks=tuple(forks_of(read, window)),
+        pruned=tuple(pruned_of(run, window)) if read.pruned else (),
         newest=not window or window[-1].seq == run.seq,
     )
-    may_move = may(reader, run.team_id, "checkpoints.rewind_run")
-    return Scene(run, plan, story, window[0].seq if window else 0, lineage, may_move)
+    return Scene(read, plan, story, window, known, [each for each in events if each.kind not in ROUTINE], performed)
 
 
-def standing(run: Run) -> Standing:
+def headers_of(run: Run, before: int | None, looked_at: Collection[int]) -> list[Checkpoint]:
+    """The window, and what is looked at by its number, with what that follows; newest first, with the notes."""
+    notes = Note.objects.filter(checkpoint=OuterRef("pk")).order_by("pk").values("text")
+    own = Checkpoint.objects.filter(run=run).order_by("-seq")
+    asked = Q(pk__in=(own.filter(seq__lt=before) if before is not None else own).values("pk")[:WINDOW])
+    if looked_at:
+        here = Checkpoint.objects.filter(run=run, seq__in=looked_at)
+        asked |= Q(pk__in=here.values("pk")) | Q(pk__in=here.values("parent"))
+    found = Checkpoint.objects.filter(asked).with_names().defer("payload").annotate(said=ArraySubquery(notes))
+    return list(found.order_by("-run", "-seq"))
+
+
+def window_of(run: Run, before: int | None, known: Iterable[Checkpoint]) -> list[Checkpoint]:
+    """The checkpoints that one page draws, oldest first."""
+    own = [each for each in known if each.run_id == run.pk and (before is None or each.seq < before)]
+    return own[:WINDOW][::-1]
+
+
+def events_of(run: Run, window: Sequence[Checkpoint]) -> list[Event]:
+    """In one statement: the newest that the page tells, how the run ended, and who ordered what the window shows."""
+    own = Event.objects.filter(run_id=run.pk).exclude(kind="checkpoint.saved").order_by("-id")
+    asked = Q(pk__in=own.exclude(kind__in=ROUTINE).values("pk")[: EVENTS + 1])
+    if run.status not in Run.LIVE:
+        asked |= Q(pk__in=own.filter(kind=f"run.{run.status}").values("pk")[:1])
+    if any(each.kind in ORDERS for each in window):
+        asked |= Q(pk__in=own.filter(kind__in=ORDERED).values("pk")[:MOST_ORDERS])
+    return list(own.filter(asked).select_related("words"))
+
+
+def standing(read: Read, events: Sequence[Event]) -> Standing:
     """Where the run is now."""
-    ended = Event.objects.none() if run.status in Run.LIVE else Event.objects.filter(run_id=run.pk)
-    last = ended.filter(kind=f"run.{run.status}").order_by("-id").first()
+    run = read.run
+    ended = f"run.{run.status}" if run.status not in Run.LIVE else ""
+    last = next((each for each in events if each.kind == ended), None)
     return Standing(
         status=run.status,
         head=run.head.hex if run.head else "",
@@ -102,7 +172,7 @@ def standing(run: Run) -> Standing:
         changed_at=run.finished_at or (last.at if last else None),
         ended_by=ended_by(run, last),
         frozen=frozen_of(run),
-        origin=origin_of(run),
+        origin=read.origin,
         ending=run.ending,
         halting=run.halt and run.status == Run.Status.RUNNING,
     )
@@ -112,18 +182,6 @@ def ended_by(run: Run, last: Event | None) -> str:
     """Who ended the run; nobody where its agent did, or settled its effects first and then did as it was told."""
     by_person = last is not None and run.status not in Run.LIVE and not last.actor.startswith("agent:")
     return last.actor_name if last and by_person else ""
-
-
-def origin_of(run: Run) -> str:
-    """The run and the checkpoint that a fork began from; empty for any other run."""
-    origin = Checkpoint.objects.filter(pk=run.forked_from).values("run_id", "seq").first() if run.forked_from else None
-    return f"R-{origin['run_id']}, checkpoint {origin['seq']}" if origin else ""
-
-
-def lineage_of(run: Run, reader: User) -> list[int]:
-    """The other runs of the lineage that the reader may see, by number."""
-    others = Run.objects.of_lineage(run.lineage or run.pk).visible_to(reader).exclude(pk=run.pk)
-    return list(others.order_by("pk").values_list("pk", flat=True)[:KIN])
 
 
 def frozen_of(run: Run) -> bool:
@@ -138,15 +196,13 @@ def starter(run: Run) -> str:
     return "Holdpoint" if run.started_as == "system" else run.started_as.partition(":")[2] or run.started_as
 
 
-def saved_of(run: Run, window: Sequence[Checkpoint]) -> Iterable[Saved]:
+def saved_of(read: Read, window: Sequence[Checkpoint], events: Sequence[Event]) -> Iterable[Saved]:
     """The checkpoints of the window, with what their steps noted, or who ordered them and why."""
-    words: dict[UUID, list[str]] = defaultdict(list)
-    for note in Note.objects.filter(checkpoint__in=[each.id for each in window]).order_by("id"):
-        words[note.checkpoint].append(bytes(note.text).decode(errors="replace"))
-    twins, versions, origins = twins_of(run, window), versions_of(run, window), origins_of(run, window)
-    by = orders_of(run) if any(each.kind in ORDERS for each in window) else {}
+    run, by = read.run, orders_of(events)
+    twins, versions, origins = twins_of(run, window), versions_of(run, window), origins_of(read)
     for each in window:
         ordered = each.kind in ORDERS
+        words = tuple(bytes(text).decode(errors="replace") for text in getattr(each, "said", ()))
         yield Saved(
             id=each.id.hex,
             seq=each.seq,
@@ -156,34 +212,32 @@ def saved_of(run: Run, window: Sequence[Checkpoint]) -> Iterable[Saved]:
             at=each.at,
             took=timedelta(microseconds=each.took_us),
             attempt=each.attempt,
-            words=() if ordered else tuple(words[each.id]),
+            words=() if ordered else words,
             execution=execution_of(each),
             twin=twins.get(execution_of(each), "") if each.kind == "reused" else "",
             next_step=each.next_step,
             by=by.get(each.seq, "") if ordered else "",
-            why=" ".join(words[each.id]) if ordered else "",
-            origin=origins.get(each.parent, "") if each.parent else "",
+            why=" ".join(words) if ordered else "",
+            origin=origins.get(each.seq, ""),
             version=versions.get(each.plan_id, "") if each.kind == "upcast" else "",
             name=getattr(each, "named", ""),
         )
 
 
-def origins_of(run: Run, window: Sequence[Checkpoint]) -> dict[UUID, str]:
-    """The checkpoints of other runs on which those of the window stand; a run that is no fork has none."""
-    if run.forked_from is None:
-        return {}
-    known = Checkpoint.objects.filter(pk__in={each.parent for each in window if each.parent}).exclude(run=run)
-    return {each.pk: f"{each.seq} of R-{each.run_id}" for each in known.only("seq", "run_id")}
+def origins_of(read: Read) -> dict[int, str]:
+    """The checkpoints of other runs on which those of a fork stand, by the number of the one that does."""
+    turns = [turn for turn in read.course.turns if turn.run not in (0, read.run.pk)]
+    return {turn.seq: f"{turn.parent} of R-{turn.run}" for turn in turns}
 
 
 def twins_of(run: Run, window: Sequence[Checkpoint]) -> dict[str, str]:
     """What was executed -> where its output was first recorded, for the executions that the window reused."""
-    wanted = {execution_of(each) for each in window if each.kind == "reused"} - {""}
+    reused = [each for each in window if each.kind == "reused"]
+    wanted = {execution_of(each) for each in reused} - {""}
     if not wanted:
         return {}
-    steps = {each.step for each in window if each.kind == "reused"}
-    kin = list(Run.objects.of_lineage(run.lineage or run.pk).values_list("pk", flat=True))
-    known = Checkpoint.objects.filter(run__in=kin, step__in=steps, kind__in=("step", "gate"))
+    kin = Run.objects.of_lineage(run.lineage or run.pk).values("pk")
+    known = Checkpoint.objects.filter(run__in=kin, kind__in=("step", "gate"), step__in={each.step for each in reused})
     columns = known.only("run_id", "seq", "step", "input_digest", "occurrence").order_by("at")
     places = ((execution_of(each), each) for each in columns)
     return {
@@ -193,9 +247,9 @@ def twins_of(run: Run, window: Sequence[Checkpoint]) -> dict[str, str]:
     }
 
 
-def orders_of(run: Run) -> dict[int, str]:
+def orders_of(events: Iterable[Event]) -> dict[int, str]:
     """Who ordered a rewind, an edit or the fork that the run is, by the checkpoint's number."""
-    found = Event.objects.filter(run_id=run.pk, kind__in=ORDERED).order_by("id")
+    found = [each for each in events if each.kind in ORDERED]
     return {int(decode(bytes(each.data)).get("seq", 1)): each.actor_name for each in found}
 
 
@@ -215,7 +269,7 @@ def states_of(window: Sequence[Checkpoint]) -> set[UUID]:
 def gates_of(run: Run, reader: User, window: Sequence[Checkpoint]) -> Iterable[Asked]:
     """The open gates and those of the window, oldest first, with what was said at each."""
     told = Gate.objects.filter(Q(status=Gate.Status.OPEN) | Q(checkpoint__in=states_of(window)), run=run)
-    gates = list(told.select_related("policy", "outcome").prefetch_related("decisions__user").order_by("pk"))
+    gates = list(told.select_related("policy", "outcome").annotate(words=ArraySubquery(SAID)).order_by("pk"))
     others = [gate.pk for gate in gates if gate.team_id != run.team_id]  # who sees a run sees the gates of its team
     visible = set(Gate.objects.visible_to(reader).filter(pk__in=others).values_list("pk", flat=True)) if others else ()
     for gate in gates:
@@ -237,7 +291,7 @@ def gates_of(run: Run, reader: User, window: Sequence[Checkpoint]) -> Iterable[A
             answer=(outcome.answered or {}).get("choice", "") if outcome else "",
             answer_label=outcomes.chosen(gate, outcome) if outcome and outcome.answered else "",
             actions=actions_of(outcome) if outcome and outcome.kind == Outcome.Kind.MIXED else (),
-            said=tuple(said_of(gate.decisions.all())),
+            said=tuple(map(said_of, getattr(gate, "words", ()))),
             visible=gate.team_id == run.team_id or gate.pk in visible,
         )
 
@@ -247,11 +301,10 @@ def actions_of(outcome: Outcome) -> tuple[str, ...]:
     return tuple(f"{each.word} {each.number} {each.id}" for each in outcomes.judged(outcome))
 
 
-def said_of(decisions: Iterable[Decision]) -> Iterable[Said]:
-    """What each reviewer said, in the order in which they said it."""
-    for one in sorted(decisions, key=lambda decision: decision.pk):
-        name = one.user.get_full_name() or one.user.get_username()
-        yield Said(name, one.verdict, bytes(one.comment).decode(errors="replace"), one.counts)
+def said_of(one: Mapping[str, Any]) -> Said:
+    """What one reviewer said, from a row of SAID."""
+    name = f"{one['first']} {one['last']}".strip() or one["username"]
+    return Said(name, one["verdict"], b64decode(one["comment"]).decode(errors="replace"), one["counts"])
 
 
 def failures_of(run: Run, window: Sequence[Checkpoint]) -> Iterable[Failed]:
@@ -263,25 +316,10 @@ def failures_of(run: Run, window: Sequence[Checkpoint]) -> Iterable[Failed]:
         yield Failed(each.base.hex, each.step, each.attempt, each.error, told, each.at, *place)
 
 
-def forks_of(run: Run, window: Sequence[Checkpoint], reader: User) -> Iterable[Forked]:
+def forks_of(read: Read, window: Sequence[Checkpoint]) -> Iterable[Forked]:
     """The runs that started from a checkpoint of the window and that the reader may see."""
-    forks = Run.objects.visible_to(reader).filter(forked_from__in=[each.id for each in window])
-    for fork in forks.select_related("started_by").order_by("pk"):
-        if fork.forked_from:
-            own = fork.title if fork.title != run.title else ""
-            yield Forked(fork.pk, fork.forked_from.hex, fork.status, fork.created_at, starter(fork), own)
-
-
-def worked(run: Run) -> tuple[timedelta, int]:
-    """The time that the run's steps took, on every branch, and how many of them did not have to run."""
-    reused = Count("pk", filter=Q(kind=Checkpoint.Kind.REUSED))
-    found = Checkpoint.objects.filter(run=run).aggregate(total=Sum("took_us"), reused=reused)
-    return timedelta(microseconds=found["total"] or 0), found["reused"]
-
-
-def held(scene: Scene) -> timedelta:
-    """The time that the run stood at gates, open ones up to now."""
-    if scene.story.newest and scene.first_seq <= 1:
-        return sum(((gate.closed_at or scene.story.now) - gate.opened_at for gate in scene.story.gates), timedelta())
-    stood = Coalesce(F("closed_at"), scene.story.now) - F("opened_at")
-    return Gate.objects.filter(run=scene.run).aggregate(total=Sum(stood))["total"] or timedelta()
+    here = {each.id for each in window}
+    for kin in read.kin:
+        if kin.forked_from in here and kin.forked_from is not None:
+            own = kin.title if kin.title != read.run.title else ""
+            yield Forked(kin.run, kin.forked_from.hex, kin.status, kin.at, kin.starter, own)

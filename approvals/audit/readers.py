@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
+from django.db.models import QuerySet
 
 from checkpoints.models import Event
 from checkpoints.models.event import EventQuerySet
@@ -54,8 +55,7 @@ class Reader:
 
 def reader(user: User) -> Reader:
     """What this person may see now."""
-    everything = user.is_active and user.is_staff and user.has_perm("checkpoints.view_event")
-    if everything:
+    if of_all(user):
         return Reader(user, True, frozenset(), frozenset())
     audits = frozenset(teams_where(user, AUDIT).values_list("pk", flat=True))
     return Reader(user, False, audits | frozenset(teams_where(user, RUNS).values_list("pk", flat=True)), audits)
@@ -63,6 +63,14 @@ def reader(user: User) -> Reader:
 
 def may_see(user: User) -> bool:
     """The same question for the page alone, in one statement."""
-    if user.is_staff and user.has_perm("checkpoints.view_event"):
-        return True
-    return (teams_where(user, AUDIT) | teams_where(user, RUNS)).exists()
+    return of_all(user) or teams_of(user).exists()
+
+
+def of_all(user: User) -> bool:
+    """Whether they see the events of every team, and of none."""
+    return user.is_active and user.is_staff and user.has_perm("checkpoints.view_event")
+
+
+def teams_of(user: User) -> QuerySet[Group]:
+    """The teams whose events they see."""
+    return teams_where(user, AUDIT) | teams_where(user, RUNS)

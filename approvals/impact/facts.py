@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from checkpoints.ops import Write
 from checkpoints.plans import PlanSpec
+from checkpoints.records import Record
 
 MIXED = "mixed"
 AGREED = ("approved", "edited", MIXED, "answered")  # outcomes that let a run go on
@@ -201,6 +202,7 @@ class History:
     effects: Sequence[EffectFact] = ()
     gates: Sequence[GateFact] = ()
     head_path: Sequence[Execution] = ()  # from the root to the run's head
+    places: Sequence[Record] = ()  # all that was saved on that path, of every kind
     head_gates: Sequence[int] = ()  # ids of the gates whose outcome is on that path
     by_hand: Sequence[ByHand] = ()  # on that path
     next_step: str = ""  # that of the head

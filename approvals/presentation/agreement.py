@@ -65,7 +65,7 @@ def agreement(gate: Gate, *, user: User) -> Agreement:
     counting = [d for d in decisions if d.counts and d.proposal.number == gate.proposal]
     agreed = sum(decision.verdict != Decision.Verdict.REJECT for decision in counting)
     empty = policy.quorum - agreed if gate.status == Gate.Status.OPEN else 0
-    who = reviewers(policy, gate)
+    who = reviewers(policy)
     voices += [Voice(name="", note=who) for _ in range(max(empty, 0))]
     mine = next((decision for decision in counting if decision.user_id == user.pk), None)
     return Agreement(quorum=policy.quorum, agreed=agreed, voices=voices, mine=mine, who=who)
@@ -96,9 +96,9 @@ def _words(decision: Decision) -> str:
     return outcomes.counted(list(decision.by_action.values())).capitalize()
 
 
-def reviewers(policy: Policy, gate: Gate) -> str:
+def reviewers(policy: Policy) -> str:
     """`anyone who may decide in Finance; not whoever started the run`."""
-    groups = sorted(group.name for group in policy.groups.all()) or [gate.team.name]
+    groups = [group.name for group in policy.reviewers]
     apart = "; not whoever started the run" if policy.separation else ""
     return f"anyone who may decide in {' or '.join(groups)}{apart}"
 

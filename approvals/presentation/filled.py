@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from approvals.cards import Card
 from approvals.errors import Problem
 from approvals.models import Draft, Gate, Proposal
+from approvals.reading import Shown
 
 from . import posted
 from .actions import Typed
@@ -16,20 +17,22 @@ from .gate import GatePage
 from .posted import Posted
 
 
-def filled(gate: Gate, user: User, sent: Posted, *, problems: Sequence[Problem] = ()) -> GatePage:
+def filled(
+    gate: Gate, user: User, sent: Posted, *, problems: Sequence[Problem] = (), read: Shown | None = None
+) -> GatePage:
     """The page with all that `sent` says in its fields, and the problems beside them."""
     return GatePage(
-        gate=gate, user=user, comment=sent.comment, then=sent.then, back_to=sent.back_to,
+        gate=gate, user=user, read=read, comment=sent.comment, then=sent.then, back_to=sent.back_to,
         verdict=sent.chosen, answer=sent.answer, override=dict(sent.override), only_if=sent.only_if,
         each=dict(sent.each),
         typed=Typed(posted=sent.typed.posted, arguments=sent.typed.arguments, errors=problems),
     )  # fmt: skip
 
 
-def drafted(gate: Gate, user: User) -> GatePage:
+def drafted(read: Shown, user: User) -> GatePage:
     """The page as this person left it: with their draft, where they keep one; read against what stands now."""
-    draft = Draft.objects.filter(gate=gate, user=user).first()
-    plain = GatePage(gate=gate, user=user, draft=draft)
+    gate, draft = read.gate, read.draft
+    plain = GatePage(gate=gate, user=user, read=read, draft=draft)
     if draft is None:
         return plain
     looked_at = looked_at_by(draft)
@@ -37,7 +40,7 @@ def drafted(gate: Gate, user: User) -> GatePage:
     if not plain.may_send:
         plain.unsent = posted.rows(sent, looked_at.card)
         return plain
-    page = filled(gate, user, sent)
+    page = filled(gate, user, sent, read=read)
     page.draft = draft
     if looked_at.number != gate.proposal:
         page.typed = posted.carried_over(sent, page.card)

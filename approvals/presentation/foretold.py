@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import Any
 from uuid import UUID
@@ -23,8 +23,16 @@ from checkpoints.store import Snapshot
 class Foretold:
     """The impacts of one gate; the history is read once, when the first is asked for."""
 
-    def __init__(self, gate: Gate, card: Card, snapshot: Snapshot, standing: Sequence[Op]) -> None:
-        self.gate, self.card, self.snapshot, self.standing = gate, card, snapshot, list(standing)
+    def __init__(
+        self, gate: Gate, card: Card, standing: Sequence[Op], *, saved: Callable[[], Snapshot] | None = None
+    ) -> None:
+        self.gate, self.card, self.standing = gate, card, list(standing)
+        self._saved = saved or (lambda: gate.saved)
+
+    @cached_property
+    def snapshot(self) -> Snapshot:
+        """What the gate shows. Raises NotVerified."""
+        return self._saved()
 
     @cached_property
     def history(self) -> History:

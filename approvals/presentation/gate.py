@@ -16,7 +16,8 @@ from approvals.mixing import Mixed
 from approvals.models import Draft, Gate, Looking, Policy, Proposal
 from approvals.preflight import sources as preflights
 from approvals.preflight.checks import Preflight
-from checkpoints import permissions, store
+from approvals.reading import Shown
+from checkpoints import permissions, records, store
 from checkpoints.models import Checkpoint
 from checkpoints.plans import PlanSpec, spec_of
 from checkpoints.snapshots import Snapshot
@@ -63,6 +64,7 @@ class GatePage:
 
     gate: Gate
     user: User
+    read: Shown | None = None  # where the gate was read for this page
     typed: Typed = field(default_factory=Typed)
     instead: Typed = field(default_factory=Typed)  # the values that are to be put in the place of what was proposed
     verdict: str = ""  # the choice that is selected when the page opens
@@ -79,7 +81,7 @@ class GatePage:
 
     @cached_property
     def proposal(self) -> Proposal:
-        return self.gate.standing()
+        return self.read.standing if self.read else self.gate.standing()
 
     @cached_property
     def card(self) -> Card:
@@ -141,6 +143,8 @@ class GatePage:
     @cached_property
     def looking(self) -> list[User]:
         """The others who have this page in sight."""
+        if self.read:
+            return self.read.looking
         return Looking.objects.people([self.gate.pk], but=self.user).get(self.gate.pk, [])
 
     @cached_property
@@ -154,6 +158,8 @@ class GatePage:
     @cached_property
     def sees_run(self) -> bool:
         """A reviewer from elsewhere sees the gate and what it shows, nothing else."""
+        if self.read:
+            return self.read.sees_run
         return permissions.may(self.user, self.gate.team_id, "checkpoints.view_run")
 
     @cached_property
@@ -254,17 +260,21 @@ class GatePage:
     @cached_property
     def steps(self) -> list[Step]:
         """The steps on the path that led here, oldest first. A run's first checkpoint is its input."""
-        rows = Checkpoint.objects.filter(run=self.gate.run).only("id", "parent", "seq", "step", "kind", "took_us")
-        known = {row.id: row for row in rows}
-        found, at = [], known.get(self.gate.checkpoint)
-        while at is not None:
-            found.append(Step(seq=at.seq, name=at.step or at.kind, kind=at.kind, seconds=at.took_us / 1e6))
-            at = known.get(at.parent) if at.parent else None
-        return found[::-1]
+        path = self.future.history.places if self.open else ()
+        if not path or path[-1].id != self.gate.checkpoint:
+            path = records.path(self.gate.checkpoint)
+        own = [place for place in path if place.run_id == self.gate.run_id]
+        return [Step(seq=at.seq, name=at.step or at.kind, kind=at.kind, seconds=at.took_us / 1e6) for at in own]
 
     @cached_property
     def future(self) -> foretold.Foretold:
-        return foretold.Foretold(self.gate, self.card, self.snapshot, self.proposal.state_patch)
+        return foretold.Foretold(self.gate, self.card, self.proposal.state_patch, saved=lambda: self.snapshot)
+
+    def read_ahead(self) -> None:
+        """Read what the choices do before the state that is shown: both build on the same rows."""
+        if self.open:
+            store.expect([self.gate.checkpoint])
+            _ = self.future.history
 
     @cached_property
     def people(self) -> consequences.People:
@@ -331,11 +341,13 @@ class GatePage:
     @property
     def undo(self) -> str:
         """Whether what a yes does can be taken back."""
-        final = [row for row in self.impacts["approve"].rows if row.effect == "oneway"]
+        allowed = [step for step in self.plan.steps if step.name in self.card.allows]
+        final = tuple(step.name for step in allowed if step.irreversible)
+        if self.open:
+            final = next((row.names for row in self.impacts["approve"].rows if row.effect == "oneway"), ())
         if final:
-            return f"{', '.join(final[0].names)} cannot be undone"
-        undone_by = [action.undo for action in self.card.actions]
-        undone_by += [step.undo for step in self.plan.steps if step.name in self.card.allows]
+            return f"{', '.join(final)} cannot be undone"
+        undone_by = [action.undo for action in self.card.actions] + [step.undo for step in allowed]
         return "can be undone" if any(undone_by) else ""
 
     @property

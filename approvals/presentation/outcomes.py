@@ -142,7 +142,7 @@ def deciders(outcome: Outcome) -> str:
 
 def sentence(outcome: Outcome) -> str:
     """What the run does now."""
-    effects = list(dict.fromkeys(grant.effect for grant in outcome.grants.order_by("pk")))
+    effects = list(dict.fromkeys(grant.effect for grant in sorted(outcome.grants.all(), key=lambda each: each.pk)))
     held = ", only if what was observed is still so" if outcome.counted else ""
     times = "once each" if len(effects) == outcome.grants.count() else "once for each action"
     runs = f"The run goes on: {', '.join(effects)} may run, {times}{held}." if effects else "The run goes on."

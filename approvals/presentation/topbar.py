@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib.auth.models import AnonymousUser, User
+from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.urls import reverse
 
-from approvals import queues
-from approvals.audit import readers
+from approvals import frames
+from approvals.queues import Reach
 
 PAGES = (("inbox", "Inbox", "inbox"), ("runs", "Runs", "runs"))
 AUDIT = ("audit", "Audit", "audit")
@@ -19,18 +19,18 @@ ADMIN = ("admin:index", "Admin", "tool")
 
 def frame(request: HttpRequest) -> dict[str, Any]:
     """What base.html shows around a page; nothing for somebody who has not signed in."""
-    user = getattr(request, "user", AnonymousUser())
-    if not isinstance(user, User):
+    found = frames.of(request)
+    if found is None or not isinstance(request.user, User):
         return {}
     return {
-        "cursor": str(getattr(request, "drawn_at", "")),
-        "open": queues.waiting(request),
-        "teams": teams(queues.reach_of(request)),
-        "pages": pages(request, user),
+        "cursor": str(found.cursor),
+        "open": getattr(request, "waiting", found.waiting),
+        "teams": teams(found.reach),
+        "pages": pages(request, request.user),
     }
 
 
-def teams(reach: queues.Reach) -> list[str]:
+def teams(reach: Reach) -> list[str]:
     """The teams whose runs they see, by name; the first of them where they are many."""
     names = list(reach.teams.values())
     return names if len(names) <= NAMED else [*names[:NAMED], f"{len(names) - NAMED} more"]
@@ -38,7 +38,8 @@ def teams(reach: queues.Reach) -> list[str]:
 
 def pages(request: HttpRequest, user: User) -> list[dict[str, Any]]:
     """The pages that this person may open."""
-    shown = PAGES + ((AUDIT,) if readers.may_see(user) else ()) + ((ADMIN,) if user.is_staff else ())
+    found = frames.of(request)
+    shown = PAGES + ((AUDIT,) if found and found.sees_audit else ()) + ((ADMIN,) if user.is_staff else ())
     return [
         {"name": name, "label": label, "icon": icon, "url": reverse(name), "current": here(request, name)}
         for name, label, icon in shown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
 from typing import Concatenate, ParamSpec
 
@@ -12,7 +13,11 @@ from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 
+from approvals import reading
 from approvals.models import Gate
+from approvals.presentation.gate import GatePage
+from approvals.reading import Shown
+from checkpoints import store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
 from checkpoints.retention import gaps
 from checkpoints.retention.errors import Removed
@@ -26,11 +31,17 @@ def private(view: View[P]) -> View[P]:
 
     @wraps(view)
     def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
-        response = view(request, *args, **kwargs)
+        with reading_of(request):
+            response = view(request, *args, **kwargs)
         response["Cache-Control"] = "no-store"
         return response
 
     return login_required(guarded)
+
+
+def reading_of(request: HttpRequest) -> AbstractContextManager[None]:
+    """What a page reads of the store is read once. A write reads for itself: it must find what was damaged since."""
+    return store.reading() if request.method in ("GET", "HEAD") else nullcontext()
 
 
 def verified(view: View[P]) -> View[P]:
@@ -67,8 +78,18 @@ def reader_of(request: HttpRequest) -> User:
 
 def gate_or_404(request: HttpRequest, gate_id: int) -> Gate:
     """The gate, where the reader may see it."""
-    seen = Gate.objects.visible_to(reader_of(request)).filter(pk=gate_id)
-    gate = seen.select_related("run__plan", "policy", "team", "outcome").first()
-    if gate is None:
+    return shown_or_404(request, gate_id).gate
+
+
+def page_or_404(request: HttpRequest, gate_id: int) -> GatePage:
+    """What the gate's page reads, where the reader may see it."""
+    found = shown_or_404(request, gate_id)
+    return GatePage(gate=found.gate, user=reader_of(request), read=found)
+
+
+def shown_or_404(request: HttpRequest, gate_id: int) -> Shown:
+    """The gate as one statement reads it, where the reader may see it."""
+    found = reading.shown(gate_id, to=reader_of(request))
+    if found is None:
         raise Http404("No such gate")
-    return gate
+    return found

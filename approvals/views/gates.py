@@ -10,18 +10,16 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from approvals import pointers, queues
+from approvals import frames, pointers
 from approvals.presentation import untrusted
 from approvals.presentation.filled import drafted
 from approvals.presentation.gate import GatePage
 from approvals.queues import MINE, Wanted
-from checkpoints.counting import MOST, Capped
 from checkpoints.errors import ValueRefused
 
-from .access import gate_or_404, private, reader_of, verified
+from .access import page_or_404, private, reader_of, shown_or_404, verified
 
 PART = 50_000  # characters of one value on one page
-PLACES = MOST  # gates of the queue among which one has a number
 
 
 @require_safe
@@ -29,13 +27,14 @@ PLACES = MOST  # gates of the queue among which one has a number
 @verified
 def page(request: HttpRequest, gate_id: int) -> HttpResponse:
     """The gate: what is asked, over which state, and the form that decides it."""
-    return show(request, drafted(gate_or_404(request, gate_id), reader_of(request)))
+    return show(request, drafted(shown_or_404(request, gate_id), reader_of(request)))
 
 
 def show(
     request: HttpRequest, page: GatePage, *, status: int = 200, refusal: dict[str, Any] | None = None
 ) -> HttpResponse:
     """A gate's page, also after a decision that did not count."""
+    page.read_ahead()
     context = {
         "page": page, "refusal": refusal, "key": request.POST.get("key") or uuid.uuid4().hex,
         "place": place(request, page.gate.pk),
@@ -45,16 +44,14 @@ def show(
 
 def place(request: HttpRequest, gate_id: int) -> dict[str, int | str | None]:
     """Where the gate stands in the reader's own queue, and its neighbours there."""
-    reach = queues.reach_of(request)
-    queue = reach.ids(MINE, most=PLACES + 1)
-    waiting = Capped(min(len(queue), MOST), len(queue) > MOST)
-    request.waiting = waiting  # type: ignore[attr-defined]
-    if gate_id not in queue:  # decided just now, or far behind: on from where it stands, else from the start
-        after = reach.ids(MINE, most=1, wanted=Wanted(after=gate_id)) or queue
+    frame = frames.of(request)
+    queue = frame.queue if frame else []
+    if frame is None or gate_id not in queue:  # decided just now, or far behind: on from where it stands
+        after = frames.reach_of(request).ids(MINE, most=1, wanted=Wanted(after=gate_id)) or queue
         return {"next": after[0]} if after else {}
     at = queue.index(gate_id)
     return {
-        "number": at + 1, "total": str(waiting),
+        "number": at + 1, "total": str(frame.waiting),
         "previous": queue[at - 1] if at else None, "next": queue[at + 1] if at + 1 < len(queue) else None,
     }  # fmt: skip
 
@@ -64,7 +61,7 @@ def place(request: HttpRequest, gate_id: int) -> dict[str, int | str | None]:
 @verified
 def status(request: HttpRequest, gate_id: int) -> HttpResponse:
     """What changes while the page is open: its state, the agreement, news of another version, the queue."""
-    page = GatePage(gate=gate_or_404(request, gate_id), user=reader_of(request))
+    page = page_or_404(request, gate_id)
     text = request.GET.get("seen", "")
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else page.gate.proposal
     looked_at = page.gate.proposals.filter(number=number).first()
@@ -79,7 +76,7 @@ def status(request: HttpRequest, gate_id: int) -> HttpResponse:
 @verified
 def preview(request: HttpRequest, gate_id: int) -> HttpResponse:
     """The gate in short, beside the inbox."""
-    page = GatePage(gate=gate_or_404(request, gate_id), user=reader_of(request))
+    page = page_or_404(request, gate_id)
     return render(request, "approvals/preview.html", {"page": page})
 
 
@@ -88,8 +85,7 @@ def preview(request: HttpRequest, gate_id: int) -> HttpResponse:
 @verified
 def value(request: HttpRequest, gate_id: int) -> HttpResponse:
     """One value of the saved state in full, a part at a time: `?at=<JSON Pointer>&from=<character>`."""
-    gate = gate_or_404(request, gate_id)
-    page, at = GatePage(gate=gate, user=reader_of(request)), request.GET.get("at", "")
+    page, at = page_or_404(request, gate_id), request.GET.get("at", "")
     try:
         found = pointers.get(page.snapshot.state, at)
     except ValueRefused as gone:
@@ -99,7 +95,8 @@ def value(request: HttpRequest, gate_id: int) -> HttpResponse:
     first = int(start) if start.isascii() and start.isdigit() and len(start) < 12 else 0
     last = min(first + PART, len(text))
     context = {
-        "gate": gate, "at": at, "shown": untrusted.render(text[first:last], clamp=False), "total": f"{len(text):,}",
+        "gate": page.gate, "at": at, "total": f"{len(text):,}",
+        "shown": untrusted.render(text[first:last], clamp=False),
         "first": f"{first + 1:,}", "last": f"{last:,}", "before": max(first - PART, 0) if first else None,
         "after": last if last < len(text) else None,
     }  # fmt: skip

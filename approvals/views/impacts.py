@@ -21,7 +21,7 @@ from approvals.presentation.actions import Typed
 from approvals.presentation.gate import GatePage
 from checkpoints.plans import spec_of
 
-from .access import gate_or_404, private, reader_of, verified
+from .access import page_or_404, private, verified
 from .gates import show
 
 
@@ -33,7 +33,7 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
 
     A part of the page for htmx, which morphs it in; for a browser without scripts the whole page, as it was filled in.
     """
-    page = GatePage(gate=gate_or_404(request, gate_id), user=reader_of(request))
+    page = page_or_404(request, gate_id)
     if page.open and page.why_not:
         raise PermissionDenied
     form = request.POST.dict()

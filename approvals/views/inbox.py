@@ -13,9 +13,10 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from approvals.frames import reach_of
 from approvals.models import Decision, Gate, Looking
 from approvals.presentation import inbox
-from approvals.queues import ALL, DECIDED, MINE, MINE_DECIDED, Reach, Wanted, reach_of
+from approvals.queues import ALL, DECIDED, MINE, MINE_DECIDED, Reach, Wanted
 
 from .access import private, reader_of
 

@@ -41,11 +41,11 @@ class Removed(NamedTuple):
 
     def record(self) -> Record:
         """The same as the history of a lineage has it."""
-        id, run, _, seq, parent, _, kind, step, after, occurrence, attempt, _, given, code, at, took, _ = self.header
+        id, run, plan, seq, parent, _, kind, step, after, occurrence, attempt, _, given, code, at, took, _ = self.header
         return Record(
             UUID(bytes=id), _int(run), _int(seq), UUID(bytes=parent) if parent else None, _text(kind), _text(step),
             _text(after), _int(occurrence), _int(attempt), given, code, _int(took),
-            _EPOCH + timedelta(microseconds=_int(at)), True,
+            _EPOCH + timedelta(microseconds=_int(at)), _int(plan), True,
         )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from .making import REWIND, STEP, begin, take
 
 def record(number: int) -> Record:
     return Record(
-        UUID(int=number), 1, number, None, "step", "one", "", 0, 1, None, None, 0, datetime(2026, 1, 1, tzinfo=UTC)
+        UUID(int=number), 1, number, None, "step", "one", "", 0, 1, None, None, 0, datetime(2026, 1, 1, tzinfo=UTC), 1
     )
 
 

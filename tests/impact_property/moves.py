@@ -96,7 +96,7 @@ class Word:
     def foretell(self, run: Run) -> Impact:
         gate = open_gate(run)
         standing = gate.standing()
-        foretold = Foretold(gate, standing.card, store.load_checkpoint(gate.checkpoint), standing.state_patch)
+        foretold = Foretold(gate, standing.card, standing.state_patch)
         if self.verdict == "approve":
             return foretold.approve()
         if self.verdict == "edit":
@@ -129,7 +129,7 @@ class Answer:
 
     def foretell(self, run: Run) -> Impact:
         gate = open_gate(run)
-        told = Foretold(gate, gate.standing().card, store.load_checkpoint(gate.checkpoint), []).answer(self.choice)
+        told = Foretold(gate, gate.standing().card, []).answer(self.choice)
         assert told is not None
         return told
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from approvals.presentation.foretold import Foretold
-from checkpoints import store
 from checkpoints.models import Run
 from tests.agents.driving import advance, advance_to_rest, answer, decide, make_run, open_gate, trail
 from tests.rewinds.moving import after, edit, fates, rewind
@@ -56,7 +55,7 @@ def test_that_no_answer_lets_it_run_is_foretold(deploy_shop: Deploy) -> None:
     advance_to_rest(run)
     gate = open_gate(run)
     for choice in ("not_happened", "again"):
-        told = Foretold(gate, gate.standing().card, store.load_checkpoint(gate.checkpoint), []).answer(choice)
+        told = Foretold(gate, gate.standing().card, []).answer(choice)
         assert told is not None
         assert [(row.step, str(row.verdict), row.why) for row in told.ahead] == [
             ("buy", "may", "permit"), ("review", "will", "permit"),

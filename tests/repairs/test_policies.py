@@ -8,6 +8,7 @@ import pytest
 
 from agents import policies
 from agents.presentation.timeline import build
+from agents.views.reading import read
 from agents.views.story import scene_of
 from checkpoints import store
 from checkpoints.models import Checkpoint, Run
@@ -133,7 +134,8 @@ def test_a_worker_killed_when_its_guard_asks_asks_once(place: str, ledger: Path,
 
 def test_a_catch_is_told_on_the_timeline_with_the_failure_that_it_caught() -> None:
     run = advance(make_run("catcher", mode="hopeless"))
-    row = next(row for row in build(scene_of(run, ann(run.team)).story).rows if row.name == "clever")
+    reader = ann(run.team)
+    row = next(row for row in build(scene_of(read(run, reader), reader).story).rows if row.name == "clever")
     assert (row.mark.word, [remark.text for remark in row.remarks]) == (
         "failed, and caught",
         ["it goes on with simple"],

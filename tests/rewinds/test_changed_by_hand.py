@@ -10,7 +10,6 @@ from agents import impacts, registry
 from approvals.impact import Impact
 from approvals.models import Gate
 from approvals.presentation.foretold import Foretold
-from checkpoints import store
 from checkpoints.models import Run
 from checkpoints.models.checkpoint import Note
 from tests.agents.driving import advance, advance_to_rest, decide, make_run, open_gate, trail
@@ -117,7 +116,7 @@ def test_a_yes_at_the_gate_that_was_opened_again_is_foretold_to_pay(booked: Run)
     edit(booked, after(booked, "book"), room="the royal suite")
     gate = open_gate(advance_to_rest(booked))
     standing = gate.standing()
-    told = Foretold(gate, standing.card, store.load_checkpoint(gate.checkpoint), standing.state_patch).approve()
+    told = Foretold(gate, standing.card, standing.state_patch).approve()
     assert foretold(told)[0] == ("will", "pay", "new")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from agents import forks
 from approvals.impact import Verdict
 from approvals.presentation.foretold import Foretold
-from checkpoints import store
 from checkpoints.models import Checkpoint, Run
 from checkpoints.verify import verify_run
 from tests.agents.driving import advance_to_rest, answer, decide, make_run, open_gate, state, trail
@@ -76,7 +75,7 @@ def test_what_sending_a_fork_back_would_do_is_foretold(ledger: str) -> None:
     run = advance_to_rest(make_run("booking", ledger=ledger))
     fork = forked(run, "plan")
     gate = open_gate(fork)
-    told = Foretold(gate, gate.standing().card, store.load_checkpoint(gate.checkpoint), []).back("plan")
+    told = Foretold(gate, gate.standing().card, []).back("plan")
     assert [(row.step, row.verdict) for row in told.ahead] == [("plan", Verdict.WILL), ("review", Verdict.WILL)]
     assert told.asks == "review"
     decide(fork, "reject", then="back", back_to="plan", comment="cheaper")

@@ -1,0 +1,62 @@
+"""The way from a run's first checkpoint to its head, by the numbers of its checkpoints.
+
+Most runs go straight on, so the way is told by where they did not: a run of a thousand checkpoints that was sent back
+twice is three stretches of numbers.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Turn(NamedTuple):
+    """A checkpoint that does not follow the one saved before it, and what it follows: a number of a run."""
+
+    seq: int
+    run: int
+    parent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """`turns` ascend; `aside` are the (number, step) of the questions after the newest checkpoint that is none."""
+
+    run: int
+    head: int
+    turns: tuple[Turn, ...] = ()
+    aside: tuple[tuple[int, str], ...] = ()
+
+    def stretches(self) -> list[tuple[int, int]]:
+        """The first and the last number of each stretch of the way, oldest first."""
+        seqs = [turn.seq for turn in self.turns]
+        found: list[tuple[int, int]] = []
+        at = self.head
+        while at > 0:
+            before = bisect_right(seqs, at)
+            if not before:
+                found.append((1, at))
+                break
+            turn = self.turns[before - 1]
+            found.append((turn.seq, at))
+            at = turn.parent if turn.run == self.run else 0
+        return found[::-1]
+
+    def of(self, seqs: Sequence[int]) -> set[int]:
+        """Those of these numbers that lie on the way."""
+        stretches = self.stretches()
+        firsts = [first for first, _ in stretches]
+        found = set()
+        for seq in seqs:
+            before = bisect_right(firsts, seq)
+            if before and seq <= stretches[before - 1][1]:
+                found.add(seq)
+        return found
+
+    def waits(self, base: int, step: str) -> bool:
+        """Whether the run still stands where `step` was started, at `base`, and asks about it."""
+        if not base or base + len(self.aside) < self.head:
+            return False
+        return all(asked == step for seq, asked in self.aside if seq > base)
