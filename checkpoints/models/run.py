@@ -12,6 +12,8 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import Group
+from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.search import SearchVector
 from django.db import models, transaction
 from django.db.models import F, Q
 from django.db.models.functions import Now
@@ -112,7 +114,13 @@ class Run(models.Model):
         indexes = [
             models.Index("id", name="run_to_sweep", condition=Q(status__in=["queued", "running"])),
             models.Index("wake_at", name="run_timer", condition=Q(status="waiting", wake_at__isnull=False)),
+            # What a list of runs is picked by, each in the order of the list.
             models.Index(fields=["team", "-id"], name="run_of_team"),
+            models.Index(fields=["team", "status", "-id"], name="run_of_team_status"),
+            models.Index(fields=["plan", "team", "-id"], name="run_of_plan"),
+            models.Index(fields=["started_by", "team", "-id"], name="run_of_starter"),
+            models.Index(fields=["team", "created_at"], name="run_of_team_day"),
+            GinIndex(SearchVector("title", config="simple"), name="run_title"),
             models.Index("lineage", name="run_of_lineage", condition=Q(forked_from__isnull=False)),  # forks alone
         ]
         permissions = [

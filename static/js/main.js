@@ -11,4 +11,5 @@ import "./ask.js";
 import "./gantt.js";
 import "./timeline.js";
 import "./order.js";
+import "./runs.js";
 import "./audit.js";

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from django.contrib.auth.models import User
 
 from agents.views import listing
-from tests.factories import bob, make_team
+from checkpoints import actors, store
+from checkpoints.models import Checkpoint
+from tests.approvals.statements import sent
+from tests.factories import ann, bob, make_team
 from tests.run_pages.test_run_page import signed_in, text_of
 from tests.run_pages.walks import begin, held
 
@@ -32,7 +38,7 @@ def test_a_status_filters_and_an_unknown_one_does_not() -> None:
     assert f'id="run-{gate.run_id}"' in waiting
     assert f'id="run-{running.pk}"' not in waiting
     assert f'id="run-{running.pk}"' in client.get("/runs/?status=evil").content.decode()
-    assert "No run has that status" in text_of(client.get("/runs/?status=failed").content.decode())
+    assert "No run is like that" in text_of(client.get("/runs/?status=failed").content.decode())
 
 
 def test_pages_go_on_below_the_last_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,3 +68,57 @@ def test_the_list_asked_for_by_the_page_is_a_fragment() -> None:
 
 def test_the_list_refuses_a_post() -> None:
     assert signed_in(bob(make_team())).post("/runs/").status_code == 405
+
+
+def shown(user: User, query: str) -> set[int]:
+    """The runs that a list with this query shows."""
+    html = signed_in(user).get(f"/runs/?{query}").content.decode()
+    return {int(found) for found in re.findall(r'data-run="(\d+)"', html)}
+
+
+def test_each_filter_picks_by_itself_and_with_the_others() -> None:
+    team, other = make_team("Support"), make_team("Finance")
+    person, starter = bob(team, other), ann(team)
+    plain = begin(team, title="Refund for Marit").run
+    theirs = begin(other, title="Invoice of Nils", started_by=starter).run
+    fork = store.fork(Checkpoint.objects.get(run=plain, seq=1).pk, by=actors.SYSTEM, title="Refund, once more")
+    everything = {plain.pk, theirs.pk, fork.pk}
+    assert shown(person, "") == everything
+    assert shown(person, f"team={other.pk}") == {theirs.pk}
+    assert shown(person, f"by={starter.username}") == {theirs.pk}
+    assert shown(person, "by=nobody-of-that-name") == set()
+    assert shown(person, "q=REF mar") == {plain.pk}
+    assert shown(person, "q=refund") == {plain.pk, fork.pk}
+    assert shown(person, f"forks_of=R-{plain.pk}") == {fork.pk}
+    assert shown(person, f"agent={plain.plan.agent}&version=1") == {plain.pk, fork.pk}
+    assert shown(person, f"agent={plain.plan.agent}&version=2") == set()
+    assert shown(person, "since=2020-01-01&until=2020-01-02") == set()
+    assert shown(person, "since=2020-01-01&until=junk") == everything
+    assert shown(person, f"q=refund&status=queued&agent={plain.plan.agent}") == {fork.pk}
+    assert shown(person, f"upto={plain.pk}") == {plain.pk}
+
+
+def test_what_waits_for_me_is_a_list_of_its_own() -> None:
+    team = make_team()
+    person = ann(team)
+    mine, own = held(team), held(team, started_by=person)
+    begin(team)
+    assert shown(person, "status=waiting") == {mine.run_id, own.run_id}
+    assert shown(person, "status=mine") == {mine.run_id}
+
+
+def test_nobody_finds_a_run_of_another_team_whatever_is_asked() -> None:
+    theirs = begin(make_team(), title="Not of my team").run
+    for query in ("", f"team={theirs.team_id}", "q=team", f"agent={theirs.plan.agent}", f"forks_of={theirs.pk}"):
+        assert shown(bob(make_team()), query) == set()
+
+
+def test_a_page_of_the_list_is_read_in_twelve_statements() -> None:
+    team = make_team()
+    for _ in range(3):
+        held(team)
+    client = signed_in(bob(team))
+    for query in ("", "?q=refund&status=waiting", "?status=mine"):
+        with sent() as statements:
+            assert client.get(f"/runs/{query}").status_code == 200
+        assert len(statements) <= 12, statements

@@ -1,0 +1,102 @@
+"""Runs as a list: picked by what they are, the newest first, a page at a time.
+
+A person reads the runs of their teams; there may be a million of them, of which a page shows fifty. So it is read
+along an index, a page of each team (and of each plan, where an agent is asked for), which are then put in order: what
+a page costs follows what is shown. The title is found by its words, in an index of PostgreSQL's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from django.db import connection
+
+from checkpoints.counting import MOST, Capped
+from checkpoints.models import Plan, Run
+from checkpoints.searching import beginnings
+
+# The first rows of each team, along the index that fits what is asked for.
+_RUNS = """
+SELECT q.id FROM unnest(%s::bigint[]) t(id){} CROSS JOIN LATERAL (
+  SELECT r.id FROM checkpoints_run r WHERE r.team_id = t.id{} ORDER BY r.id DESC LIMIT %s) q
+ORDER BY q.id DESC LIMIT %s
+"""
+_PLANS = " CROSS JOIN unnest(%s::bigint[]) p(id)"
+_COUNT = """
+(SELECT count(*) FROM (SELECT FROM unnest(%s::bigint[]) t(id) CROSS JOIN LATERAL (
+  SELECT FROM checkpoints_run r WHERE r.team_id = t.id AND r.status = %s LIMIT %s) q LIMIT %s) counted)
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What is asked for; an empty value asks for anything."""
+
+    status: str = ""
+    waits: bool = False  # for the reader's own word
+    agent: str = ""
+    version: str = ""
+    team: int = 0
+    by: int = 0  # the id of the account that started it
+    words: str = ""  # in the title, each from its beginning
+    since: date | None = None  # days by the database's time zone, both included
+    until: date | None = None
+    forks_of: int = 0
+    before: int = 0  # the run above the first one
+    upto: int = 0  # the newest that is told: of a list that is open, nothing is put on top
+
+    @property
+    def filtered(self) -> bool:
+        """Whether anything but the status is asked for."""
+        return any((self.agent, self.version, self.team, self.by, self.words, self.since, self.until, self.forks_of))
+
+
+def ids(wanted: Wanted, *, teams: Collection[int], most: int, waiting: Sequence[int] = ()) -> list[int]:
+    """The ids of the first `most` runs, the newest first.
+
+    `teams` are those whose runs the reader sees, `waiting` the gates that wait for their word.
+    """
+    asked = [team for team in teams if wanted.team in (0, team)]
+    conditions, values = _conditions(wanted, waiting)
+    plans, of_plans = "", []
+    if wanted.agent:
+        named = Plan.objects.filter(agent=wanted.agent)
+        named = named.filter(version=wanted.version) if wanted.version else named
+        plans, of_plans = _PLANS, [list(named.values_list("pk", flat=True))]
+        conditions.append("r.plan_id = p.id")
+    sql = _RUNS.format(plans, "".join(f" AND {each}" for each in conditions))
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [asked, *of_plans, *values, most, most])
+        return [row[0] for row in cursor.fetchall()]
+
+
+def _conditions(wanted: Wanted, waiting: Sequence[int]) -> tuple[list[str], list[Any]]:
+    """As SQL on a run `r`, with the values."""
+    asked: list[tuple[object, str, Any]] = [
+        (wanted.status, "r.status = %s", wanted.status),
+        (wanted.waits, "r.id IN (SELECT run_id FROM approvals_gate WHERE id = ANY(%s))", list(waiting)),
+        (wanted.by, "r.started_by_id = %s", wanted.by),
+        (wanted.words, "to_tsvector('simple'::regconfig, coalesce(r.title, '')) @@ to_tsquery('simple', %s)",
+         beginnings(wanted.words)),
+        (wanted.since, "r.created_at >= %s::date", wanted.since),
+        (wanted.until, "r.created_at < %s::date + 1", wanted.until),
+        (wanted.forks_of, "r.forked_from IS NOT NULL AND r.lineage = (SELECT coalesce(lineage, id)"
+         " FROM checkpoints_run WHERE id = %s)", wanted.forks_of),
+        (wanted.before, "r.id < %s", wanted.before),
+        (wanted.upto, "r.id <= %s", wanted.upto),
+    ]  # fmt: skip
+    chosen = [(sql, value) for said, sql, value in asked if said]
+    return [sql for sql, _ in chosen], [value for _, value in chosen]
+
+
+def counts(teams: Collection[int]) -> dict[str, Capped]:
+    """How many runs of these teams have each status, counted no further than is said; in one statement."""
+    asked = [status.value for status in Run.Status]
+    values = [value for status in asked for value in (list(teams), status, MOST + 1, MOST + 1)]
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {', '.join([_COUNT] * len(asked))}", values)  # constants, values apart
+        found = cursor.fetchone()
+    return {status: Capped(min(each, MOST), each > MOST) for status, each in zip(asked, found, strict=True)}
