@@ -38,9 +38,13 @@ def prepare(filters: Filters, *, format: str, texts: bool, by: Actor, of: EventQ
     """
     seen = (Event.objects.all() if of is None else of).told()
     upto = cursor.newest()
-    parts = [cursor.until(part, upto) for part in filters.searched(filters.apply(seen))]
+    events = filters.apply(seen)
+    parts = [cursor.until(part, upto) for part in filters.searched(events)]
     now = datetime.now(UTC)
-    asked = Asked(events=parts, upto=upto, filters=filters.to_json(), made=now.isoformat(), by=by.name, texts=texts)
+    asked = Asked(
+        events=events, upto=upto, keep=filters.matching, filters=filters.to_json(), made=now.isoformat(), by=by.name,
+        texts=texts,
+    )  # fmt: skip
     name = f"holdpoint-audit-{now:%Y%m%dT%H%M%SZ}.{format}"
     with transaction.atomic():
         count = count_of(parts)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from django.db.models import F, QuerySet
+from django.db.models import DateTimeField, ExpressionWrapper, F, QuerySet, Value
 from django.db.models.fields.tuple_lookups import TupleGreaterThan, TupleLessThan
 
 from checkpoints.audit.filters import Filters
@@ -17,6 +17,8 @@ from checkpoints.rows import microseconds, run_sql
 from .readers import Reader
 
 PAGE = 50
+LOOKED = 2_000  # events that are looked through for words, before the index of words is
+UNINDEXED = ExpressionWrapper(F("at") + Value(timedelta(0)), output_field=DateTimeField())
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SEALS = """
 SELECT w.id, (SELECT s.id FROM checkpoints_seal s WHERE (s.last_xid, s.last_id) >= (w.xid, w.id)
@@ -63,8 +65,8 @@ class Page:
 
 def page(reader: Reader, filters: Filters, *, before: Mark | None) -> Page:
     """The newest events that fit, or those before a mark."""
-    parts = [_before(part, before) for part in _parts(reader, filters)]
-    found = newest(parts, PAGE + 1)
+    parts = [_before(filters.apply(events), before) for events in reader.events()]
+    found = newest(parts, filters, PAGE + 1)
     shown = found[:PAGE]
     more = Mark.of(shown[-1]) if len(found) > PAGE else None
     return Page(shown, more, texts_of(shown), seals_of(shown))
@@ -72,21 +74,32 @@ def page(reader: Reader, filters: Filters, *, before: Mark | None) -> Page:
 
 def newer(reader: Reader, filters: Filters, than: Mark) -> Capped:
     """How many events that fit came since; as many as people count."""
-    since = [part.filter(TupleGreaterThan((F("at"), F("id")), than.pair)) for part in _parts(reader, filters)]
-    found = newest(since, MOST + 1)
+    later = TupleGreaterThan((F("at"), F("id")), than.pair)
+    found = newest([filters.apply(events).filter(later) for events in reader.events()], filters, MOST + 1)
     return Capped(min(len(found), MOST), len(found) > MOST)
 
 
-def newest(parts: Iterable[QuerySet[Event]], count: int) -> list[Event]:
-    """The newest of several sets of events, of each no more than are wanted."""
-    found: dict[int, Event] = {}
-    for part in parts:
-        found |= {event.pk: event for event in part.order_by("-at", "-id")[:count]}
+def newest(parts: Iterable[QuerySet[Event]], filters: Filters, count: int) -> list[Event]:
+    """The newest of several sets of events that say the words of the filters, of each no more than are wanted."""
+    found = {event.pk: event for part in parts for event in _newest(part, filters, count)}
     return sorted(found.values(), key=lambda event: (event.at, event.pk), reverse=True)[:count]
 
 
-def _parts(reader: Reader, filters: Filters) -> list[QuerySet[Event]]:
-    return [part for events in reader.events() for part in filters.searched(filters.apply(events))]
+def _newest(part: QuerySet[Event], filters: Filters, count: int) -> Iterable[Event]:
+    """Of one set. A word that many events say is found among the newest, one that few say by the index of words.
+
+    PostgreSQL cannot tell them apart: it would look through a million events for the one that says a rare word.
+    """
+    in_order = part.order_by("-at", "-id")
+    if not filters.words:
+        return in_order[:count]
+    looked_at = list(in_order.values_list("pk", flat=True)[:LOOKED])
+    found = list(filters.matching(Event.objects.filter(pk__in=looked_at)).order_by("-at", "-id")[:count])
+    if len(found) == count or len(looked_at) < LOOKED:
+        return found
+    # In an order that no index has, so that only the words can lead to the rows.
+    by_words = (each.order_by(UNINDEXED.desc(), "-id")[:count] for each in filters.searched(part))
+    return [event for each in by_words for event in each]
 
 
 def _before(part: QuerySet[Event], mark: Mark | None) -> QuerySet[Event]:

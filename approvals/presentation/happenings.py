@@ -67,6 +67,7 @@ VERDICTS = {
     "edit": "approved {step} with an edit",
     "reject": "rejected {step}",
     "answer": "answered {step}",
+    "mixed": "decided {step} action by action",
 }
 # The same kinds of an undo, which is an effect itself.
 OF_AN_UNDO = {

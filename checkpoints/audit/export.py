@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,10 +30,11 @@ END = b"holdpoint export\n"
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What is to be exported: of these events, those up to a place. `whole` where no filter leaves any out."""
+    """What is to be exported: of these events, those up to a place that `keep` keeps of a page of them."""
 
-    events: list[QuerySet[Event]]
+    events: QuerySet[Event]
     upto: Cursor
+    keep: Callable[[QuerySet[Event]], QuerySet[Event]]
     filters: dict[str, Any]
     made: str  # ISO 8601
     by: str
@@ -85,12 +86,10 @@ def in_order(asked: Asked) -> Iterator[Row]:
     """The events that are asked for, page by page in the order of their places."""
     at = Cursor()
     while True:
-        found: dict[int, Event] = {}
-        for events in asked.events:
-            ahead = until(beyond(events, at), asked.upto).order_by("xid", "id")
-            found |= {event.pk: event for event in ahead[:PAGE]}
-        page = sorted(found.values(), key=lambda event: (event.xid, event.pk))[:PAGE]
-        yield from map(reading.row_of, page)
+        ahead = until(beyond(asked.events, at), asked.upto).order_by("xid", "id")
+        page = list(ahead[:PAGE])
+        kept = asked.keep(Event.objects.filter(pk__in=[event.pk for event in page]))
+        yield from map(reading.row_of, kept.order_by("xid", "id"))
         if len(page) < PAGE:
             return
         at = Cursor.of(page[-1])

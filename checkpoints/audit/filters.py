@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Self
 
 from django.contrib.postgres.search import SearchQuery
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
@@ -17,6 +17,7 @@ from checkpoints.models import Event, EventText, Run
 from checkpoints.models.event import EventTerms
 
 MOST_WORDS = 8
+MOST_TEXTS = 10_000  # texts that one search finds, the newest
 _NUMBER = re.compile(r"(?:R-|run:)?(\d{1,18})", re.IGNORECASE)
 
 
@@ -75,13 +76,21 @@ class Filters:
             events = events.filter(at__gte=self.since)
         return events.filter(at__lt=self.until) if self.until else events
 
+    def matching(self, events: QuerySet[Event]) -> QuerySet[Event]:
+        """Those of a few events that say these words, or whose text does."""
+        query = query_of(self.words)
+        if query is None:
+            return events
+        said = EventText.objects.filter(event_id=OuterRef("pk"), terms=query)
+        return events.alias(terms=EventTerms()).filter(Q(terms=query) | Exists(said))
+
     def searched(self, events: QuerySet[Event]) -> list[QuerySet[Event]]:
-        """The events that say these words, and those whose text does; both, so that each has its own index."""
+        """The same of many, as two: so that each is found by its own index."""
         query = query_of(self.words)
         if query is None:
             return [events]
-        said = EventText.objects.filter(terms=query).values("event_id")
-        return [events.annotate(terms=EventTerms()).filter(terms=query), events.filter(pk__in=said)]
+        said = EventText.objects.filter(terms=query).order_by("-pk").values("pk")[:MOST_TEXTS]
+        return [events.alias(terms=EventTerms()).filter(terms=query), events.filter(pk__in=said)]
 
 
 def query_of(words: str) -> SearchQuery | None:
