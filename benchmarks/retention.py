@@ -7,6 +7,8 @@ own, at a pace, alone first and then while the prune goes on.
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -53,15 +55,18 @@ def measure(runs: int, agent: str, alone: float) -> None:
     prunes.look(prune)
     print(f"dry run of {runs * STEPS:,} checkpoints: {time.monotonic() - began:.1f} s")
     prunes.order(prune, seen=bytes(prune.digest), by=SYSTEM)
-    writers = start_writers(agent, max(3.0, 0.8 * runs * STEPS / 25_000))
-    began, memory = time.monotonic(), [resident()]
+    writers = start_writers(agent, 3600.0)
+    began, busy, memory = time.monotonic(), time.process_time(), [resident()]
     while not prunes.apply(prune, seconds=1.0):
         memory.append(resident())
-    took = time.monotonic() - began
+    took, busy = time.monotonic() - began, time.process_time() - busy
     memory.append(resident())
+    for writer in writers:
+        writer.terminate()
     meanwhile = written(writers, "meanwhile")
     prune = Prune.objects.get(pk=prune.pk)
     print(f"{prune.removed:,} checkpoints pruned in {took:.1f} s: {prune.removed / took:,.0f}/s (20,000)")
+    print(f"of that {busy:.1f} s at work in the pruner itself; the machine's load is {os.getloadavg()[0]:.1f}")
     print(f"{prune.freed / 2**20:,.0f} MiB freed; memory {memory[0]:.0f} MB, {max(memory):.0f} MB at most")
     print(f"writers' p99 meanwhile is {meanwhile / alone:.1f} times that alone (2.0)")
 
@@ -187,10 +192,11 @@ def write(seconds: float) -> None:
     from tests.checkpoints.making import STEP, begin
 
     _, claim, head = begin(messages=[], n=0)
-    until, due = time.monotonic() + seconds, time.monotonic()
+    until, due, told = time.monotonic() + seconds, time.monotonic(), list[int]()
+    signal.signal(signal.SIGTERM, lambda number, frame: told.append(number))
     for n in range(10**9):
         began = time.monotonic()
-        if began > until:
+        if began > until or told:
             break
         head = store.save(head, {"messages": Append([f"message {n}"]), "n": n}, claim=claim, header=STEP)
         if n > 50:  # the first prepare statements

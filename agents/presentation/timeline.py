@@ -51,12 +51,14 @@ class Timeline:
     legend: list[Sign]
     branches: int
     forks: int
+    removed: int = 0  # checkpoints by retention, as far as the rows show
 
     @property
     def summary(self) -> str:
         """What lies beside the straight line: "1 branch, 2 forks"; empty where it is straight."""
         parts = [counted(self.branches, "branch", "branches")] if self.branches else []
-        return ", ".join(parts + ([counted(self.forks, "fork")] if self.forks else []))
+        parts += [counted(self.forks, "fork")] if self.forks else []
+        return ", ".join(parts + ([f"{self.removed:,} removed"] if self.removed else []))
 
 
 def build(story: Story) -> Timeline:
@@ -78,6 +80,7 @@ def build(story: Story) -> Timeline:
         ],
         branches=sum(bool(node.left) and not node.left.startswith("refused-") for _, node in pairs),
         forks=sum(node.kind == "fork" for _, node in pairs),
+        removed=sum(gap.last - gap.first + 1 for gap in story.pruned),
     )
 
 

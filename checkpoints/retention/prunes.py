@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 import structlog
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import F, Max
 from django.db.models.functions import Now
 
@@ -123,14 +124,26 @@ def drop(prune: Prune) -> None:
 def apply(prune: Prune, *, seconds: float = 3600.0) -> bool:
     """Go on removing for that long; whether the prune is done. Several at once take each what is left."""
     until, after = time.monotonic() + seconds, 0
-    while time.monotonic() < until:
-        left = prune.lines.filter(done=False, run_id__gt=after).select_related("run", "policy").order_by("run_id")
-        line = left.first()
-        if line is None:
-            return _finish(prune)
-        after = line.run_id
-        _apply_line(prune, line, until)
-    return False
+    with _unhurried():
+        while time.monotonic() < until:
+            left = prune.lines.filter(done=False, run_id__gt=after).select_related("run", "policy").order_by("run_id")
+            line = left.first()
+            if line is None:
+                break
+            after = line.run_id
+            _apply_line(prune, line, until)
+    return _finish(prune)
+
+
+@contextmanager
+def _unhurried() -> Iterator[None]:
+    """Wait for no disk at a commit: what a power cut takes of the last moments is only done again."""
+    run_sql("SET synchronous_commit TO off", [], prepare=False)
+    try:
+        yield
+    finally:
+        if connection.connection is not None and not connection.connection.closed:
+            run_sql("RESET synchronous_commit", [], prepare=False)
 
 
 def _apply_line(prune: Prune, line: PruneLine, until: float) -> None:
@@ -159,8 +172,7 @@ def _remove(prune: Prune, line: PruneLine, until: float) -> bool:
             return False
         portion = batch.prepared(run.pk, run.lineage or run.pk, history, seqs)
         with transaction.atomic():
-            # Lost with the last moments before a power cut, it is only done again: no disk need be waited for.
-            at = run_sql("SELECT clock_timestamp() FROM set_config('synchronous_commit', 'off', true)", [])[0][0]
+            at = run_sql("SELECT clock_timestamp()", [])[0][0]
             why = Why(policy.called, policy.version, Actor(prune.by, prune.by_name), at)
             freed = batch.remove(portion, why=why)
             _count(prune, line, len(seqs), freed)
