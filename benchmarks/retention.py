@@ -171,7 +171,10 @@ TYPES += ["bytea", "bytea", "timestamptz", "int8", "bytea", "bytea", "int4", "in
 def start_writers(agent: str, seconds: float) -> list[subprocess.Popen[str]]:
     """Processes that save at a pace for that long; each prints its latencies in milliseconds."""
     command = [sys.executable, "-m", "benchmarks.retention", "write", str(seconds)]
-    return [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(WRITERS)]
+    writers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(WRITERS)]
+    for writer in writers:
+        assert writer.stdout and writer.stdout.readline() == "at work\n"
+    return writers
 
 
 def written(writers: list[subprocess.Popen[str]], when: str) -> float:
@@ -199,7 +202,9 @@ def write(seconds: float) -> None:
         if began > until or told:
             break
         head = store.save(head, {"messages": Append([f"message {n}"]), "n": n}, claim=claim, header=STEP)
-        if n > 50:  # the first prepare statements
+        if n == 50:  # those before it prepare statements
+            print("at work", flush=True)
+        elif n > 50:
             print((time.monotonic() - began) * 1000)
         due = max(due + PACE, time.monotonic() - PACE)
         time.sleep(max(0.0, due - time.monotonic()))
