@@ -173,7 +173,8 @@ def start_writers(agent: str, seconds: float) -> list[subprocess.Popen[str]]:
     command = [sys.executable, "-m", "benchmarks.retention", "write", str(seconds)]
     writers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(WRITERS)]
     for writer in writers:
-        assert writer.stdout and writer.stdout.readline() == "at work\n"
+        assert writer.stdout
+        assert writer.stdout.readline() == "at work\n"
     return writers
 
 
