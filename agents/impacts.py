@@ -13,8 +13,9 @@ from uuid import UUID
 
 import structlog
 
-from approvals.impact import Impact, choices, impact
+from approvals.impact import Impact, impact
 from approvals.impact.facts import ByHand, Execution, History, Target
+from approvals.impact.words import words_in
 from checkpoints import digests, store
 from checkpoints.models import Checkpoint, Plan, Run
 from checkpoints.ops import Drop
@@ -128,7 +129,7 @@ class Reader:
         known = {name: digest for name, digest in saved.fields.items() if name not in gone}
         known |= {name: digests.of_field(value) for name, value in changed.items()}
         told = next((step.feedback for step in self.plan.steps if step.feedback), "")
-        novel, unknown = choices.words_in(self.plan, told if feedback else "", said_at="")
+        novel, unknown = words_in(self.plan, told if feedback else "", said_at="")
         executed = self._on(path)
         words = frozenset({told} - {""} if feedback else ())
         ordered = ByHand(len(executed), frozenset(writes or ()) | words)

@@ -14,9 +14,9 @@ from uuid import UUID
 
 from approvals import binding
 from approvals.impact import stood
-from approvals.impact.choices import refusals
 from approvals.impact.facts import ABSENT, EffectFact, Execution, Fields, GateFact, GrantFact, Writes
 from approvals.impact.stood import Stood
+from approvals.impact.words import refusals
 from checkpoints import patch as patches
 from checkpoints import records, store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified, ValueRefused

@@ -49,7 +49,20 @@ from agents import (
 
 from . import refunds_mail, refunds_orders, refunds_payments, refunds_risk, refunds_rules, refunds_words
 from .refunds_money import shown
-from .refunds_state import Decision, Facts, Feedback, Mail, Order, Payment, Proposal, Refund, Reply, Sent, Ticket
+from .refunds_state import (
+    Decision,
+    Facts,
+    Feedback,
+    Mail,
+    Order,
+    Payment,
+    Proposal,
+    Refund,
+    Reply,
+    Sent,
+    Ticket,
+    fixed,
+)
 from .refunds_text import one_line
 
 
@@ -271,14 +284,6 @@ def said(ticket: Ticket) -> Quote:
     """The customer's own words, as the reviewer should read them: beside the agent's summary, not through it."""
     who = one_line(ticket.from_name or ticket.from_address) or "Somebody who cannot be made out"
     return Quote(label=who, role="customer, by mail", pointer="/ticket/text")
-
-
-def fixed(noun: type[BaseModel], **values: str) -> dict[str, Any]:
-    """The noun's JSON Schema with some values that cannot be others."""
-    schema = noun.model_json_schema(mode="serialization")
-    for name, value in values.items():
-        schema["properties"][name] |= {"const": value}
-    return schema
 
 
 def _target(refund: Refund) -> tuple[str, str, str]:

@@ -166,3 +166,11 @@ class Payment(Noun):
 class Sent(Noun):
     to: str
     message_id: str
+
+
+def fixed(noun: type[BaseModel], **values: str) -> dict[str, Any]:
+    """The noun's JSON Schema with some values that cannot be others."""
+    schema = noun.model_json_schema(mode="serialization")
+    for name, value in values.items():
+        schema["properties"][name] |= {"const": value}
+    return schema

@@ -25,6 +25,7 @@ from agents import Action, Agent, AgentError, Card, effect, gate, step, undo
 
 from . import restock_rules, restock_trade
 from .refunds_money import shown
+from .refunds_state import fixed
 from .restock_state import Decision, Feedback, Message, Placed, Purchase, Repricing, Shelf
 
 
@@ -59,6 +60,15 @@ class Restock(Agent):
             if purchase and shelf:
                 restock_rules.check_lines(purchase, shelf)
             return purchase
+
+        @field_validator("repricing")
+        @classmethod
+        def says_the_price_as_it_is(cls, repricing: Repricing | None, info: ValidationInfo) -> Repricing | None:
+            """Whoever edits the new price leaves the old one, and the article, as they are."""
+            shelf = info.data.get("shelf")
+            if repricing and shelf:
+                restock_rules.check_price(repricing, shelf)
+            return repricing
 
     @classmethod
     def title(cls, state: State) -> str:
@@ -95,6 +105,7 @@ class Restock(Agent):
     def review(self, shelf: Shelf, purchase: Purchase, repricing: Repricing, message: Message) -> Card:
         """Ask about all three at once; each gets its own verdict."""
         total = shown(purchase.total, purchase.currency)
+        same = {"sku": repricing.sku, "currency": repricing.currency, "old": f"{repricing.old:.2f}"}
         return Card(
             title=f"Restock {shelf.shop} for {total}",
             summary=restock_rules.summary(shelf, purchase, repricing, message),
@@ -107,7 +118,8 @@ class Restock(Agent):
                 Action(id="order", title="Order from the supplier", tool="supplier.order", effect="order",
                        pointer="/purchase", pinned=["/supplier"]),
                 Action(id="price", title="Change a price", tool="till.reprice", effect="reprice",
-                       pointer="/repricing", pinned=["/price"]),
+                       pointer="/repricing", pinned=["/price"],
+                       schema=fixed(Repricing, **same)),
                 Action(id="message", title="Write to the customers who wait", tool="mail.send", effect="notify",
                        pointer="/message", pinned=["/to"], verdicts=["approve", "edit", "reject", "respond"]),
             ],

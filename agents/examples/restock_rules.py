@@ -81,6 +81,13 @@ def check_lines(purchase: Purchase, shelf: Shelf) -> None:
         raise ValueError("an article is in the order twice; put its lines together")
 
 
+def check_price(repricing: Repricing, shelf: Shelf) -> None:
+    """Raises ValueError where an article is said to cost what it does not."""
+    prices = {item.sku: item.price for item in shelf.items}
+    if prices.get(repricing.sku) != repricing.old or repricing.currency != shelf.currency:
+        raise ValueError(f"{repricing.sku} does not cost {shown(repricing.old, repricing.currency)} in the shop")
+
+
 def summary(shelf: Shelf, purchase: Purchase, repricing: Repricing, message: Message) -> str:
     """The agent's account of its proposal."""
     first = next((item for item in shelf.items if item.sku == repricing.sku), shelf.items[0])

@@ -11,17 +11,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from approvals.actions import Action
 from approvals.answering import GRANTING
-from approvals.verdicts import written
 from checkpoints import digests
 from checkpoints.errors import CheckpointError, ValueRefused
 from checkpoints.ops import DROP, apply
-from checkpoints.plans import PlanSpec, StepSpec, input_digest
+from checkpoints.plans import StepSpec, input_digest
 
 from .facts import (
     ABSENT,
-    MIXED,
     ByHand,
     EffectFact,
     Execution,
@@ -36,6 +33,7 @@ from .facts import (
 from .records import EXECUTED, IN_DOUBT, NOW, adoptable
 from .values import Steps
 from .walk import DECISION
+from .words import by_action, words_in
 
 HAPPENED, NOT_HAPPENED, AGAIN, ACCEPT = "happened", "not_happened", "again", "accept"
 RETRY, SKIP, STOP, TAKE, DO_AGAIN = "retry", "skip", "stop", "take", "do_again"
@@ -82,33 +80,10 @@ def approving(
     """
     next_step = history.reopened or history.plan.next_after(gate.step)
     made = _landed(history, gate, now, next_step)
-    novel, unknown = _words_by_action(history, gate, decision, refused)
+    novel, unknown = by_action(history.plan, _spec(history, gate), decision, refused)
     return replace(
         made, decision=decision, grants=grants, refused=refused, novel=novel, unknown={**made.unknown, **unknown}
     )
-
-
-def refusals(plan: PlanSpec, actions: Sequence[Action]) -> list[Refusal]:
-    """What of these actions does not run."""
-    return [
-        Refusal(action.effect, action.id, action.settled.verdict, written(plan, action))
-        for action in actions
-        if action.settled is not None
-    ]
-
-
-def _words_by_action(
-    history: History, gate: GateFact, decision: str, refused: Sequence[Refusal]
-) -> tuple[frozenset[str], dict[str, Steps]]:
-    """As `words_in`, for what the agent is told of each action: of refusals always, of edits where items name it."""
-    field = _spec(history, gate).feedback
-    told = words_in(history.plan, field, said_at=gate.step)
-    if refused:
-        return told
-    names = names_actions(history.plan, field) if field and decision in ("edited", MIXED) else False
-    if names is None:
-        return frozenset(), {field: frozenset({gate.step})}
-    return told if names else (frozenset(), {})
 
 
 def reached(history: History, gate: GateFact, touched: Set[str]) -> Execution | None:
@@ -318,48 +293,6 @@ def _told(history: History, gate: GateFact) -> dict[str, Steps]:
     """What the agent is told of the decision, where its state has a place for it."""
     schema = history.plan.state_schema.get("properties")
     return {DECISION: frozenset({gate.step})} if schema is None or DECISION in schema else {}
-
-
-def words_in(plan: PlanSpec, field: str, *, said_at: str) -> tuple[frozenset[str], dict[str, Steps]]:
-    """(novel fields, unknown fields) where a person's words go into the list `field`; "" for nowhere.
-
-    Items that keep no time may come twice, so that nothing is known of them; `said_at` is the step that it depends on.
-    """
-    if not field:
-        return frozenset(), {}
-    if keeps_time(plan, field):
-        return frozenset({field}), {}
-    return frozenset(), {field: frozenset({said_at} - {""})}
-
-
-def names_actions(plan: PlanSpec, field: str) -> bool | None:
-    """Whether the items of a list of feedback say which action they are about; None where that is not certain."""
-    if "properties" not in plan.state_schema:
-        return None
-    items = _items(plan, field)
-    if "action" in items.get("properties", {}):
-        return True
-    closed = items.get("type") == "object" and "properties" in items and items.get("additionalProperties") is not True
-    return False if closed or items.get("type") in ("string", "integer", "number", "boolean") else None
-
-
-def _items(plan: PlanSpec, field: str) -> dict[str, Any]:
-    """The schema of a list's items."""
-    schema = plan.state_schema
-    items = schema["properties"].get(field, {}).get("items", {})
-    name = str(items.get("$ref", "")).rpartition("/")[2]
-    found: dict[str, Any] = schema.get("$defs", {}).get(name, items) if name else items
-    return found
-
-
-def keeps_time(plan: PlanSpec, field: str) -> bool:
-    """Whether the items of a list of feedback hold when each was said, so that no two are the same."""
-    if "properties" not in plan.state_schema:
-        return True
-    items = _items(plan, field)
-    if items.get("type") == "object" and "properties" not in items:
-        return items.get("additionalProperties", True) is True
-    return "at" in items.get("properties", {}) and items["properties"]["at"].get("type", "string") == "string"
 
 
 def _spec(history: History, gate: GateFact) -> StepSpec:

@@ -14,7 +14,10 @@ from checkpoints import actors, values
 from checkpoints.models import Event
 
 SHOWN = 50  # of each, the latest
-VERBS = {"approve": "approved", "edit": "approved with an edit", "reject": "rejected", "answer": "answered"}
+VERBS = {
+    "approve": "approved", "edit": "approved with an edit", "reject": "rejected", "answer": "answered",
+    "mixed": "decided action by action",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

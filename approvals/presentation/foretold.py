@@ -9,7 +9,7 @@ from uuid import UUID
 
 from approvals import binding
 from approvals.cards import Card
-from approvals.impact import Impact, choices, impact
+from approvals.impact import Impact, choices, impact, words
 from approvals.impact.choices import Saved
 from approvals.impact.facts import ABSENT, Execution, GateFact, GrantFact, History, Target
 from approvals.impact.sources import history_of
@@ -70,7 +70,7 @@ class Foretold:
         start = choices.reached(self.history, self.fact, touched)
         before = None if start is None else self._before(start)
         if start is None or before is None:
-            given, refused = self._grants(now, card), choices.refusals(self.history.plan, card.actions)
+            given, refused = self._grants(now, card), words.refusals(self.history.plan, card.actions)
             agreed: dict[str, Any] = {"grants": given, "refused": refused, "decision": decision}
             return self._told(choices.approving(self.history, self.fact, now, **agreed))
         said: dict[str, Any] = {"touched": touched, "before": before, "decision": decision}

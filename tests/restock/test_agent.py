@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from django.core import mail as outbox
 
+from approvals.errors import Invalid
 from tests.agents.driving import advance_to_rest, open_gate, state
 from tests.factories import ann, decide
 from tests.refunds.conftest import World
@@ -61,3 +63,10 @@ def test_an_order_edited_a_price_refused_and_a_message_answered_for_make_one_rep
     assert now["told"] == "I rang both of them."
     assert "The price stays: Regulars would not forgive it." in now["summary"]
     assert ("order", "/purchase/lines/0/quantity") in [(said["action"], said["pointer"]) for said in now["feedback"]]
+
+
+def test_no_edit_says_that_an_article_costs_what_it_does_not() -> None:
+    run = make_restock()
+    price = open_gate(run).asked.actions[1].arguments
+    with pytest.raises(Invalid, match="does not cost"):
+        decide(open_gate(run), ann(run.team), "edit", arguments={"price": {**price, "old": "1.00"}})

@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 
 from approvals.models import Gate
 from tests.agents.driving import advance_to_rest, open_gate, state
-from tests.factories import ann, bob, make_team
+from tests.factories import ann, bob, make_team, make_user
 from tests.pages.looking import check, is_live, watched
 from tests.refunds.conftest import World
 
@@ -77,6 +77,30 @@ def test_one_is_approved_one_edited_deep_inside_and_one_rejected_while_another_i
     first.goto(f"/runs/{run.pk}/")
     expect(first.locator(".timeline")).to_contain_text("skipped")
     assert said == [[], []]
+
+
+def test_what_was_chosen_and_typed_for_each_outlives_a_sign_out(new_page: NewPage) -> None:
+    team = make_team()
+    gate = open_gate(make_restock(team=team))
+    user = make_user("Ann Okafor", team, password="correct horse")
+    page = new_page(user)
+    page.goto(f"/gates/{gate.pk}/")
+    page.fill(QUANTITY, "11")
+    choose(page, "price", "approve")
+    choose(page, "message", "reject")
+    with page.expect_response("**/drafts/"):
+        page.fill(REASON, "They were told by telephone.")
+    page.locator(".account summary").click()
+    page.get_by_role("button", name="Sign out").click()
+    page.goto(f"/gates/{gate.pk}/")
+    page.fill("[name=login]", user.username)
+    page.fill("[name=password]", "correct horse")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.locator(QUANTITY)).to_have_value("11")
+    expect(page.locator(REASON)).to_have_value("They were told by telephone.")
+    expect(page.locator("[name='verdict.price'][value=approve]")).to_be_checked()
+    expect(page.locator("#edit-impact [data-effect=skip]")).to_contain_text("notify; rejected")
+    expect(page.locator("[data-commit]:visible")).to_contain_text("Approve 1, edit 1, reject 1 and run order, reprice")
 
 
 def test_it_is_decided_by_keyboard_alone(new_page: NewPage) -> None:

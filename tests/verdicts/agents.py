@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -88,7 +89,8 @@ class Caller(Agent):
     ) -> Any:
         """Perform the one that is picked."""
         [mine] = [each for each in calls if each.id == calling]
-        if mode == f"fails {calling}" and self.attempt == 1:
+        if mode == f"fails {calling}" and "failed" not in Path(ledger).read_text():
+            write_line(ledger, "failed", calling)
             raise EffectFailed("refused", retry=False)
         write_line(ledger, "call", mine.id, mine.amount)
         return {"results": [*results, Result(of=mine.id, said="done")]}

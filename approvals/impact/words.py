@@ -1,0 +1,78 @@
+"""What the agent reads of a person's words, as far as it is known before they are said: pure, over a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from approvals.actions import Action
+from approvals.verdicts import written
+from checkpoints.plans import PlanSpec, StepSpec
+
+from .facts import MIXED, Refusal
+from .values import Steps
+
+
+def refusals(plan: PlanSpec, actions: Sequence[Action]) -> list[Refusal]:
+    """What of these actions does not run."""
+    return [
+        Refusal(action.effect, action.id, action.settled.verdict, written(plan, action))
+        for action in actions
+        if action.settled is not None
+    ]
+
+
+def by_action(
+    plan: PlanSpec, spec: StepSpec, decision: str, refused: Sequence[Refusal]
+) -> tuple[frozenset[str], dict[str, Steps]]:
+    """As `words_in`, for what the agent is told of each action: of refusals always, of edits where items name it."""
+    field = spec.feedback
+    told = words_in(plan, field, said_at=spec.name)
+    if refused:
+        return told
+    names = names_actions(plan, field) if field and decision in ("edited", MIXED) else False
+    if names is None:
+        return frozenset(), {field: frozenset({spec.name})}
+    return told if names else (frozenset(), {})
+
+
+def words_in(plan: PlanSpec, field: str, *, said_at: str) -> tuple[frozenset[str], dict[str, Steps]]:
+    """(novel fields, unknown fields) where a person's words go into the list `field`; "" for nowhere.
+
+    Items that keep no time may come twice, so that nothing is known of them; `said_at` is the step that it depends on.
+    """
+    if not field:
+        return frozenset(), {}
+    if keeps_time(plan, field):
+        return frozenset({field}), {}
+    return frozenset(), {field: frozenset({said_at} - {""})}
+
+
+def names_actions(plan: PlanSpec, field: str) -> bool | None:
+    """Whether the items of a list of feedback say which action they are about; None where that is not certain."""
+    if "properties" not in plan.state_schema:
+        return None
+    items = _items(plan, field)
+    if "action" in items.get("properties", {}):
+        return True
+    closed = items.get("type") == "object" and "properties" in items and items.get("additionalProperties") is not True
+    return False if closed or items.get("type") in ("string", "integer", "number", "boolean") else None
+
+
+def keeps_time(plan: PlanSpec, field: str) -> bool:
+    """Whether the items of a list of feedback hold when each was said, so that no two are the same."""
+    if "properties" not in plan.state_schema:
+        return True
+    items = _items(plan, field)
+    if items.get("type") == "object" and "properties" not in items:
+        return items.get("additionalProperties", True) is True
+    return "at" in items.get("properties", {}) and items["properties"]["at"].get("type", "string") == "string"
+
+
+def _items(plan: PlanSpec, field: str) -> dict[str, Any]:
+    """The schema of a list's items."""
+    schema = plan.state_schema
+    items = schema["properties"].get(field, {}).get("items", {})
+    name = str(items.get("$ref", "")).rpartition("/")[2]
+    found: dict[str, Any] = schema.get("$defs", {}).get(name, items) if name else items
+    return found

@@ -1,0 +1,50 @@
+"""The track of an impact as a drawing: what is done, the hold line, what comes. Each mark is a word beside it too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+DRAWN_BEFORE, DRAWN_AFTER = 8, 6  # nodes of a track
+RADIUS = {"undone": 6}
+# Mark -> (how far right of its node it begins, its path, its tone): an equals sign, an arrow back.
+GLYPHS = {"reused": (-2, "12.8h4m-4 2.4h4", ""), "undone": (2.5, "14h-5m2-2-2 2 2 2", "stop")}
+
+
+def draw(marks: Sequence[str], *, label: str) -> SafeString:
+    """The track: what is done, the hold line, what comes. Each mark is repeated as a word beside it."""
+    held = marks.index("held") if "held" in marks else min(DRAWN_BEFORE, len(marks))
+    shown = [*marks[:held][-DRAWN_BEFORE:], *marks[held : held + 1 + DRAWN_AFTER]]
+    gap = 322 / max(len(shown) - 1, 1)
+    at = [round(9 + gap * number, 1) for number in range(len(shown))]
+    lines = [
+        format_html('<path class="line" data-lane="{}" d="M{} 14H{}"/>', lane(shown[n + 1]), at[n], at[n + 1])
+        for n in range(len(shown) - 1)
+    ]
+    parts = [*lines, *(node(mark, x) for mark, x in zip(shown, at, strict=True))]
+    inside = format_html_join("", "{}", ((part,) for part in parts))
+    return format_html('<svg class="track" viewBox="0 0 340 28" role="img" aria-label="{}">{}</svg>', label, inside)
+
+
+def lane(mark: str) -> str:
+    return "ahead" if mark == "ahead" else "main"
+
+
+def node(mark: str, x: float) -> SafeString:
+    if mark == "held":
+        return format_html(
+            '<rect x="{}" y="2" width="12" height="24" class="gap"/><path class="bars" d="M{} 3v22"/>'
+            '<path class="bars" data-dash d="M{} 3v22"/>',
+            round(x - 6, 1),
+            round(x - 3.5, 1),
+            round(x + 3.5, 1),
+        )
+    circle = format_html('<circle class="node" data-mark="{}" cx="{}" cy="14" r="{}"/>', mark, x, RADIUS.get(mark, 5))
+    glyph = GLYPHS.get(mark)
+    if glyph is None:
+        return circle
+    return format_html(
+        '{}<path class="glyph" data-tone="{}" d="M{} {}"/>', circle, glyph[2], round(x + glyph[0], 1), glyph[1]
+    )
