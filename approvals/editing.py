@@ -72,7 +72,7 @@ def _wanted(card: Card, arguments: Mapping[str, Any], offered: Sequence[str]) ->
             refused.append(problem("The gate has no such action.", action=action_id))
             continue
         rows = patch.changes(action.arguments, new)
-        beyond = [row for row in rows if not _offers(action, row["pointer"], offered)]
+        beyond = [row for row in rows if not _offers(action, _reach(row, action.arguments), offered)]
         refused += [_beyond(action, row["pointer"]) for row in beyond]
         wanted += [action] if rows else []
     refused += [
@@ -86,6 +86,13 @@ def _wanted(card: Card, arguments: Mapping[str, Any], offered: Sequence[str]) ->
     if not wanted:
         raise Invalid([problem(NOTHING)])
     return wanted
+
+
+def _reach(row: Mapping[str, Any], before: Any) -> str:
+    """The place that a change alters: all of a list where an item came, went or moved, for the others shift."""
+    outer = row["pointer"].rpartition("/")[0]
+    shifts = row["kind"] != "changed" and pointers.has(before, outer) and isinstance(pointers.get(before, outer), list)
+    return outer if shifts and row["pointer"] else str(row["pointer"])
 
 
 def _offers(action: Action, pointer: str, offered: Sequence[str]) -> bool:

@@ -1,7 +1,7 @@
 """Differences between values, exact to the type: 1, 1.0 and true are three values, and so are 0.0 and -0.0.
 
 `diff` gives a JSON Patch (RFC 6902) of add, remove and replace, `apply` runs any patch, `changes` gives the rows
-of a table for people. Lists are compared after their common head and tail, position by position; linear.
+of a table for people. Lists are compared after their common head and tail, item by item: what moved, what came.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from .alignment import Pair, aligned
 from .errors import ValueRefused
 from .values import canonical, pointer
 
@@ -50,29 +51,42 @@ def _diff(path: tuple[str | int, ...], a: Any, b: Any) -> Iterator[Op]:
 
 
 def _diff_lists(path: tuple[str | int, ...], a: list[Any], b: list[Any]) -> Iterator[Op]:
-    head, tail = _shared(a, b)
-    old, new = len(a) - head - tail, len(b) - head - tail
-    for i in range(head, head + min(old, new)):
-        yield from _diff((*path, i), a[i], b[i])
-    for i in range(head + old - 1, head + new - 1, -1):
-        yield {"op": "remove", "path": pointer(*path, i)}
-    for i in range(head + old, head + new):
-        yield {"op": "add", "path": pointer(*path, i), "value": b[i]}
+    head, old, new, found = _middle(a, b)
+    kept = {pair.new: pair.old for pair in found if pair.old is not None and pair.new is not None and not pair.moved}
+    stays = set(kept.values())
+    for i in range(len(old) - 1, -1, -1):
+        if i not in stays:
+            yield {"op": "remove", "path": pointer(*path, head + i)}
+    for i in range(len(new)):
+        if i not in kept:
+            yield {"op": "add", "path": pointer(*path, head + i), "value": new[i]}
+    for j, i in kept.items():
+        if i is not None and j is not None:
+            yield from _diff((*path, head + j), old[i], new[j])
 
 
-def _shared(a: list[Any], b: list[Any]) -> tuple[int, int]:
-    """How many items the two lists share at their head, and at their tail."""
+def _middle(a: list[Any], b: list[Any]) -> tuple[int, list[Any], list[Any], list[Pair]]:
+    """(how many items the lists share at their head, what is between head and tail of either, which is which)."""
     left, right = [canonical(item) for item in a], [canonical(item) for item in b]
-    most = min(len(a), len(b))
+    head, tail = _shared(left, right)
+    ends = slice(head, len(a) - tail), slice(head, len(b) - tail)
+    old, new = a[ends[0]], b[ends[1]]
+    return head, old, new, aligned(old, new, (left[ends[0]], right[ends[1]]))
+
+
+def _shared(left: list[bytes], right: list[bytes]) -> tuple[int, int]:
+    """How many items the two lists share at their head, and at their tail."""
+    most = min(len(left), len(right))
     head = next((i for i in range(most) if left[i] != right[i]), most)
     return head, next((i for i in range(most - head) if left[-1 - i] != right[-1 - i]), most - head)
 
 
 def changes(a: Any, b: Any) -> list[dict[str, Any]]:
-    """What differs, as rows {"pointer", "kind": "added" | "removed" | "changed", "before", "after"}.
+    """What differs, as rows {"pointer", "kind": "added" | "removed" | "changed" | "moved", "before", "after"}.
 
     A pointer names a place in `b`, for what was removed in `a`. `before` is absent where something was added,
-    `after` where it was removed.
+    `after` where it was removed. An item of a list that was moved has its old place in `from`, and its value in
+    `after` alone; where it was changed as well, rows of that follow.
     """
     return list(_changes((), a, b))
 
@@ -82,17 +96,27 @@ def _changes(path: tuple[str | int, ...], a: Any, b: Any) -> Iterator[dict[str, 
         for key in sorted(a.keys() | b.keys()):
             yield from _changes((*path, key), a.get(key, _MISSING), b.get(key, _MISSING))
     elif isinstance(a, list) and isinstance(b, list):
-        head, tail = _shared(a, b)
-        old, new = a[head : len(a) - tail], b[head : len(b) - tail]
-        for i in range(max(len(old), len(new))):
-            before = old[i] if i < len(old) else _MISSING
-            yield from _changes((*path, head + i), before, new[i] if i < len(new) else _MISSING)
+        yield from _list_changes(path, a, b)
     elif a is _MISSING:
         yield {"pointer": pointer(*path), "kind": "added", "after": b}
     elif b is _MISSING:
         yield {"pointer": pointer(*path), "kind": "removed", "before": a}
     elif not same(a, b):
         yield {"pointer": pointer(*path), "kind": "changed", "before": a, "after": b}
+
+
+def _list_changes(path: tuple[str | int, ...], a: list[Any], b: list[Any]) -> Iterator[dict[str, Any]]:
+    head, old, new, found = _middle(a, b)
+    for pair in found:
+        if pair.new is None and pair.old is not None:
+            yield from _changes((*path, head + pair.old), old[pair.old], _MISSING)
+        elif pair.new is not None:
+            at = (*path, head + pair.new)
+            if pair.moved and pair.old is not None:
+                place = pointer(*path, head + pair.old)
+                yield {"pointer": pointer(*at), "kind": "moved", "from": place, "after": new[pair.new]}
+            if not pair.same:
+                yield from _changes(at, _MISSING if pair.old is None else old[pair.old], new[pair.new])
 
 
 def tokens(text: str) -> list[str]:

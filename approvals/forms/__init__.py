@@ -16,12 +16,12 @@ Whether values hold is not decided here: the agent's own validator is the truth.
 value: patterns are never run, references never fetched, and depth, breadth and the number of inputs are bounded.
 """
 
-from . import names, texts
+from . import names, texts, words
 from .build import Form, all_nodes, build
 from .changing import applied
 from .nodes import EDITABLE, MISSING, Choice, Closed, Entries, Field, Group, Node, Row, Rows
 
 __all__ = [
     "EDITABLE", "MISSING", "Choice", "Closed", "Entries", "Field", "Form", "Group", "Node", "Row", "Rows",
-    "all_nodes", "applied", "build", "names", "texts",
+    "all_nodes", "applied", "build", "names", "texts", "words",
 ]  # fmt: skip

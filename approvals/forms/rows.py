@@ -6,13 +6,13 @@ is `~new1`. The order's mark holds the ids as they stand now, so what is removed
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from approvals.schemas import Schema
+from checkpoints.alignment import rising
 
 from . import names, windows
 from .hints import hints
@@ -68,7 +68,7 @@ class Items:
     def still(self) -> set[str]:
         """The ids that keep their order among each other: whatever is not one of them was moved."""
         at = {each: number for number, each in enumerate(self.old)}
-        return set(_rising([(at[each], each) for each in self.ids if each in at]))
+        return {self.old[number] for number in rising([at[each] for each in self.ids if each in at])}
 
     @cached_property
     def values(self) -> list[Any]:
@@ -115,20 +115,3 @@ def ids_of(builder: Builder, place: Place, old: Sequence[str]) -> list[str]:
 
 def _typed(row: Row) -> list[tuple[str, str]]:
     return [*([(row.key_name, row.key)] if row.key_name else []), *row.node.touched()]
-
-
-def _rising(numbered: Sequence[tuple[int, str]]) -> list[str]:
-    """The ids of a longest run of rising numbers."""
-    tails: list[int] = []
-    at: list[int] = []  # position in `numbered` of the end of the best run of each length
-    before: dict[int, int] = {}
-    for index, (number, _) in enumerate(numbered):
-        length = bisect_left(tails, number)
-        tails[length : length + 1] = [number]
-        at[length : length + 1] = [index]
-        before[index] = at[length - 1] if length else -1
-    found, index = [], at[-1] if at else -1
-    while index >= 0:
-        found.append(numbered[index][1])
-        index = before[index]
-    return found

@@ -28,6 +28,7 @@ from . import (
     ballots,
     consequences,
     conversation,
+    faults,
     foretold,
     gantt,
     hidden,
@@ -256,6 +257,11 @@ class GatePage:
         """Errors that belong to no action."""
         known = {action.id for action in self.card.actions}
         return [problem["message"] for problem in self.typed.errors if problem["action"] not in known]
+
+    @cached_property
+    def faults(self) -> list[faults.Fault]:
+        """What does not hold in what was typed."""
+        return faults.faults(self.sheets, self.answers, self.typed) if self.typed.errors else []
 
     @cached_property
     def steps(self) -> list[Step]:

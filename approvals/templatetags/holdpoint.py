@@ -15,7 +15,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from approvals.forms import names
-from approvals.presentation import marks, times, topbar, tree, unseen, untrusted
+from approvals.presentation import marks, times, topbar, tree, unseen, untrusted, wording
 
 register = template.Library()
 
@@ -80,6 +80,18 @@ def untrusted_whole(value: Any) -> SafeString:
     if isinstance(value, (dict, list)) and value:
         return untrusted.render(json.dumps(value, ensure_ascii=False, indent=2), clamp=False)
     return tree.scalar(value, clamp=False)
+
+
+@register.simple_tag
+def word_changes(before: str, after: str) -> SafeString:
+    """The difference of two texts, word by word."""
+    return wording.render(before, after)
+
+
+@register.filter
+def is_rewording(row: Mapping[str, Any]) -> bool:
+    """Whether a row of a diff is one long text in the place of another."""
+    return row["kind"] == "changed" and wording.is_long(row.get("before"), row.get("after"))
 
 
 @register.filter

@@ -5,7 +5,6 @@ An edit is typed field by field, or whole values are put in the place of what wa
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 
 from django.core.exceptions import PermissionDenied
@@ -14,7 +13,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_POST
 
 from approvals import cards, editing
-from approvals.errors import DecisionRefused
+from approvals.errors import DecisionRefused, Rejected
 from approvals.models import Gate
 from approvals.presentation import posted
 from approvals.presentation.actions import Typed
@@ -40,7 +39,7 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     if page.open:
         fill_in(page, form)
     if request.headers.get("HX-Request"):
-        return render(request, "approvals/typed.html", {"page": page})
+        return render(request, "approvals/typed.html", {"page": page, "live": True})
     said = posted.read(form, page.card)
     page.verdict, page.then, page.back_to, page.comment = said.chosen, said.then, said.back_to, said.comment
     page.only_if = said.only_if
@@ -51,16 +50,19 @@ def fill_in(page: GatePage, form: dict[str, str]) -> None:
     """Put what a form says into the page, with what each choice would do."""
     each = posted.read({**form, "verdict": posted.EACH}, page.card)
     page.each = dict(each.each)
-    page.typed = typed(page, replace(posted.read({**form, "verdict": "edit"}, page.card).typed, errors=()))
+    page.typed = typed(page, posted.read({**form, "verdict": "edit"}, page.card).typed)
     put = posted.read({**form, "verdict": "reject", "then": "override"}, page.card)
     page.instead = typed(page, replace(put.typed, arguments=put.decision.get("arguments", {})))
 
 
 def typed(page: GatePage, said: Typed) -> Typed:
-    """What was typed, with the change of the state that it is, where it is a valid one."""
+    """What was typed, with the change of the state that it is, or with what does not hold in it."""
     gate: Gate = page.gate
     step = spec_of(gate.run.plan).step(gate.step)
-    with suppress(DecisionRefused):
+    unread = [each for each in said.errors if each["action"]]
+    if not said.arguments:
+        return replace(said, errors=unread)
+    try:
         edit = editing.edited(
             page.card,
             plan=gate.run.plan,
@@ -70,5 +72,8 @@ def typed(page: GatePage, said: Typed) -> Typed:
             arguments=dict(said.arguments),
             offered=cards.editable(step),
         )
-        return replace(said, patch=edit.patch)
-    return said
+    except DecisionRefused as refusal:
+        wrong = refusal.errors if isinstance(refusal, Rejected) else []
+        told = {(each["action"], each["pointer"]) for each in unread}
+        return replace(said, errors=unread + [e for e in wrong if (e["action"], e["pointer"]) not in told])
+    return replace(said, patch=edit.patch, errors=unread)

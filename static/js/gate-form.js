@@ -3,6 +3,7 @@
 // anything.
 import { Ballots } from "./ballots.js";
 import { tell } from "./difference.js";
+import { Faults } from "./field-faults.js";
 import { changed, original, Parts } from "./form-parts.js";
 import { mirror, nameAmounts } from "./pinned.js";
 
@@ -11,6 +12,7 @@ class GateForm extends HTMLElement {
     this.form = this.querySelector("#decision");
     if (!this.form) return;
     this.ballots = new Ballots(this, this.form);
+    this.faults = new Faults(this);
     this.parts = new Parts(this, this.form, () => this.refreshed());
     this.addEventListener("input", (event) => this.typed(event.target));
     this.addEventListener("change", (event) => this.changes(event.target));

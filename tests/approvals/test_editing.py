@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -142,6 +143,19 @@ def test_a_gate_may_offer_one_place_of_an_action_only() -> None:
         decide(gate, ann(team), "edit", arguments={"refund": {**REFUND, "amount": "1", "reply": "Hello"}})
     decide(gate, ann(team), "edit", arguments={"refund": {**REFUND, "reply": "Hello"}})
     assert [op["path"] for op in Outcome.objects.get(gate=gate).state_patch] == ["/proposal/reply"]
+
+
+@pytest.mark.parametrize("items", [["c", "a", "b"], ["b", "c"], ["x", "a", "b", "c"]])
+def test_one_item_that_is_offered_is_no_leave_to_shift_the_others(items: list[str]) -> None:
+    steps = tuple(
+        replace(step, edits=("/order/items/0",)) if step.kind == "gate" else step for step in make_spec().steps
+    )
+    run = make_run(plan=make_plan(make_spec(steps=steps)), state=make_state(order={"items": ["a", "b", "c"]}))
+    gate = make_gate(run=run, card=make_card(actions=[make_action(pointer="/order", pinned=[])]))
+    with pytest.raises(EditRefused) as caught:
+        decide(gate, ann(run.team), "edit", arguments={"refund": {"items": items}})
+    assert {error["message"] for error in caught.value.errors} == {"This cannot be edited here."}
+    decide(gate, ann(run.team), "edit", arguments={"refund": {"items": ["x", "b", "c"]}})
 
 
 def test_two_actions_that_share_a_value_are_edited_in_one_of_them() -> None:

@@ -106,3 +106,45 @@ def test_the_form_has_no_fault_that_axe_can_find(new_page: NewPage, width: int) 
     page.select_option("[name='args.order!branch/delivery']", "courier")
     expect(page.locator("[name='args.order/delivery/address/street']")).to_be_visible()
     assert check(page, "", said) == []
+
+
+def test_what_does_not_hold_is_said_beside_the_field_and_in_the_panel_while_it_is_typed(new_page: NewPage) -> None:
+    gate = open_gate(make_restock())
+    page = new_page(ann(gate.team))
+    said = watched(page)
+    page.goto(f"/gates/{gate.pk}/")
+    quantity = page.locator("[name='args.order/lines/1/quantity']")
+    quantity.fill("0")
+    page.fill("[name='args.price/price']", "much")
+    item = page.locator(".item", has=quantity)
+    expect(item.locator(".error")).to_contain_text("greater than or equal to 1")
+    expect(quantity).to_have_attribute("aria-invalid", "true")
+    expect(page.locator(".item", has=page.locator("[name='args.price/price']")).locator(".error")).to_be_visible()
+    panel = page.locator("#edit-faults")
+    expect(panel).to_contain_text("2 values do not hold yet")
+    panel.get_by_role("link", name="Line 2, Quantity").click()
+    expect(quantity).to_be_focused()
+    quantity.press_sequentially("5")
+    expect(panel).to_contain_text("1 value does not hold yet")
+    expect(quantity).to_be_focused()
+    expect(quantity).to_have_value("05")
+    expect(item.locator(".error")).to_be_hidden()
+    expect(quantity).not_to_have_attribute("aria-invalid", "true")
+    assert check(page, "", said) == []
+
+
+def test_an_edit_of_a_long_text_is_shown_word_by_word(new_page: NewPage) -> None:
+    gate = open_gate(make_restock())
+    page = new_page(ann(gate.team))
+    page.goto(f"/gates/{gate.pk}/")
+    message = page.locator("#action-message")
+    message.get_by_text("Edit the text").click()
+    text = page.locator("[name='args.message/text']")
+    text.fill(text.input_value().replace("delivery", "small delivery").replace("put aside", "kept"))
+    shown = message.locator(".verbatim").first
+    expect(shown.locator("ins").first).to_contain_text("small")
+    expect(shown.locator("del")).to_have_text(["put aside"])
+    expect(message.locator(".my-edit td.prose ins").first).to_contain_text("small")
+    expect(text).to_be_visible()
+    page.locator("[data-commit]:visible").click()
+    expect(page.locator("#edits td.prose, [aria-labelledby=edits] td.prose")).to_contain_text("small")

@@ -1,0 +1,112 @@
+"""The difference of two long texts, word by word. Pure.
+
+Words, line breaks and stretches of blanks are compared as wholes, between the texts' common beginning and end. Past
+`WORDS` of them a side the lines are compared first and only lines that differ are taken apart, so that 60,000
+characters cost what their changed lines cost.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Literal
+
+WORDS = 600  # a side that are compared with each other at once
+LINES = 5_000
+EFFORT = 2_000_000  # pairs of words that are compared in all; what is left is told line by line
+AROUND = 60  # characters of what stayed that are kept on either side of a change
+_TOKEN = re.compile(r"\n|[^\S\n]+|\w+|[^\w\s]")
+
+Kind = Literal["same", "gone", "put"]
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """One stretch of text: in both, in the old alone, or in the new alone. `cut` characters are left out of it."""
+
+    kind: Kind
+    text: str
+    cut: int = 0
+
+
+def stretches(before: str, after: str) -> list[Stretch]:
+    """What differs, in order, with what stands around it; what stayed and is far from any change is counted."""
+    found = _merged(_compared(_TOKEN.findall(before), _TOKEN.findall(after)))
+    return [_shortened(each, first=not at, last=at == len(found) - 1) for at, each in enumerate(found)]
+
+
+def _compared(old: Sequence[str], new: Sequence[str]) -> Iterator[Stretch]:
+    head, tail = _ends(old, new)
+    yield Stretch("same", "".join(old[:head]))
+    middle = old[head : len(old) - tail], new[head : len(new) - tail]
+    if len(middle[0]) > WORDS or len(middle[1]) > WORDS:
+        yield from _by_lines("".join(middle[0]), "".join(middle[1]))
+    else:
+        yield from _matched(*middle)
+    yield Stretch("same", "".join(old[len(old) - tail :]))
+
+
+def _ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
+    most = min(len(old), len(new))
+    head = next((at for at in range(most) if old[at] != new[at]), most)
+    return head, next((at for at in range(most - head) if old[-1 - at] != new[-1 - at]), most - head)
+
+
+def _by_lines(old: str, new: str) -> Iterator[Stretch]:
+    before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
+    if len(before) > LINES or len(after) > LINES:
+        yield from (Stretch("gone", old), Stretch("put", new))
+        return
+    left = EFFORT
+    for verb, a, b, c, d in SequenceMatcher(None, before, after).get_opcodes():
+        if verb == "equal":
+            yield Stretch("same", "".join(before[a:b]))
+        elif b - a == d - c:  # as many lines as there were: each against its own
+            for one, other in zip(before[a:b], after[c:d], strict=True):
+                left = yield from _within(one, other, left)
+        else:
+            left = yield from _within("".join(before[a:b]), "".join(after[c:d]), left)
+
+
+def _within(gone: str, put: str, left: int) -> Generator[Stretch, None, int]:
+    """The words that differ, where that costs no more than `left`; gives what is left then."""
+    old, new = _TOKEN.findall(gone), _TOKEN.findall(put)
+    cost = len(old) * len(new)
+    if max(len(old), len(new)) > WORDS or cost > left:
+        yield from (Stretch("gone", gone), Stretch("put", put))
+        return left
+    yield from _matched(old, new)
+    return left - cost
+
+
+def _matched(old: Sequence[str], new: Sequence[str]) -> Iterator[Stretch]:
+    for verb, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if verb == "equal":
+            yield Stretch("same", "".join(old[a:b]))
+        else:
+            yield from (Stretch("gone", "".join(old[a:b])), Stretch("put", "".join(new[c:d])))
+
+
+def _merged(found: Iterator[Stretch]) -> list[Stretch]:
+    """Neighbours of one kind as one; a lone blank between two changes belongs to both."""
+    merged: list[Stretch] = []
+    for each in found:
+        if not each.text:
+            continue
+        if merged and merged[-1].kind == each.kind:
+            merged[-1] = Stretch(each.kind, merged[-1].text + each.text)
+        else:
+            merged.append(each)
+    return merged
+
+
+def _shortened(each: Stretch, *, first: bool, last: bool) -> Stretch:
+    """What stayed, less its middle: the end of it where it comes first, the beginning where it comes last."""
+    keep = AROUND if first or last else AROUND * 2
+    if each.kind != "same" or len(each.text) <= keep + 20:
+        return each
+    head, tail = (0 if first else AROUND), (0 if last else AROUND)
+    text = each.text[:head] + "\N{HORIZONTAL ELLIPSIS}" + (each.text[len(each.text) - tail :] if tail else "")
+    return Stretch("same", text, len(each.text) - head - tail)

@@ -1,0 +1,49 @@
+"""What does not hold in a form, as a list that leads to its fields. The errors stand beside the fields as well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from approvals.forms import Form, Node, Rows
+
+from .actions import Answer, Sheet, Typed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """One fault. `id` is that of the input, or of the part of the form, that it is about; empty where there is none."""
+
+    message: str
+    id: str = ""
+    label: str = ""
+
+
+def faults(sheets: Sequence[Sheet], answers: Sequence[Answer], typed: Typed) -> list[Fault]:
+    """Every fault of what was typed, in the order of the page; last what is about no field."""
+    found: list[Fault] = []
+    parts: list[Sheet | Answer] = [*sheets, *answers]
+    for each in parts:
+        if each.form is not None:
+            found += _of(each.form)
+        found += [Fault(message=said) for said in each.errors]
+    known = {sheet.action.id for sheet in sheets}
+    placed = {each.message for each in found}
+    loose = [e["message"] for e in typed.errors if e["action"] not in known and e["message"] not in placed]
+    return found + [Fault(message=said) for said in loose]
+
+
+def _of(form: Form) -> Iterator[Fault]:
+    for node, outer in _walk(form.root, ()):
+        if node.error:
+            yield Fault(message=node.error, id=node.id, label=", ".join([*outer, node.label or "Value"]))
+        if isinstance(node, Rows):
+            named = [(row, said) for row in node.rows if (said := row.key_fault)]
+            yield from (Fault(message=said, id=f"{row.node.id}-key", label="New entry") for row, said in named)
+
+
+def _walk(node: Node, outer: tuple[str, ...]) -> Iterator[tuple[Node, tuple[str, ...]]]:
+    yield node, outer
+    inside = (*outer, node.label) if node.label and node.place.depth else outer
+    for child in node.children:
+        yield from _walk(child, inside)

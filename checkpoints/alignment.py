@@ -1,0 +1,95 @@
+"""Which items of two lists are one item: kept, moved, changed, added or removed. Pure.
+
+Equal items are found by their canonical bytes. Of what is left, an item of the old list and one of the new are taken
+for one that was changed where they share the most members, in order; past `PAIRED` items simply in order, so that
+two long lists cost what they are long.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+PAIRED = 40  # items on either side whose likeness is measured
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One item. `old` and `new` are its places; None where it is not in that list."""
+
+    old: int | None
+    new: int | None
+    same: bool = False
+    moved: bool = False  # its order among those that stayed is another
+
+
+def aligned(left: Sequence[Any], right: Sequence[Any], keys: tuple[Sequence[bytes], Sequence[bytes]]) -> list[Pair]:
+    """Every item of both lists, by its place in the new one, then what was removed. `keys` are canonical bytes."""
+    equal = _equal(*keys)
+    taken = set(equal.values())
+    rest = [at for at in range(len(left)) if at not in taken]
+    more = [at for at in range(len(right)) if at not in equal]
+    changed = dict(_alike([(at, left[at]) for at in rest], [(at, right[at]) for at in more]))
+    whole = {**equal, **changed}
+    still = set(rising([whole[at] for at in sorted(whole)]))
+    found = [
+        Pair(whole[at], at, same=at in equal, moved=whole[at] not in still) if at in whole else Pair(None, at)
+        for at in range(len(right))
+    ]
+    kept = set(whole.values())
+    return found + [Pair(at, None) for at in range(len(left)) if at not in kept]
+
+
+def rising(numbers: Sequence[int]) -> list[int]:
+    """A longest run of rising numbers, which are all different."""
+    tails: list[int] = []
+    ends: list[int] = []  # where the best run of each length ends
+    before: list[int] = []
+    for at, number in enumerate(numbers):
+        length = bisect_left(tails, number)
+        tails[length : length + 1] = [number]
+        ends[length : length + 1] = [at]
+        before.append(ends[length - 1] if length else -1)
+    found, at = [], ends[-1] if ends else -1
+    while at >= 0:
+        found.append(numbers[at])
+        at = before[at]
+    return found[::-1]
+
+
+def _equal(left: Sequence[bytes], right: Sequence[bytes]) -> dict[int, int]:
+    """New place -> old place of equal items, each taken once."""
+    places: dict[bytes, list[int]] = {}
+    for at in range(len(left) - 1, -1, -1):
+        places.setdefault(left[at], []).append(at)
+    return {at: places[key].pop() for at, key in enumerate(right) if places.get(key)}
+
+
+def _alike(old: Sequence[tuple[int, Any]], new: Sequence[tuple[int, Any]]) -> Iterator[tuple[int, int]]:
+    """(new place, old place) of items that were changed, in order."""
+    if len(old) > PAIRED or len(new) > PAIRED:
+        yield from ((n, o) for (o, _), (n, _) in zip(old, new, strict=False))
+        return
+    best = [[0.0] * (len(new) + 1) for _ in range(len(old) + 1)]
+    for i in range(len(old) - 1, -1, -1):
+        for j in range(len(new) - 1, -1, -1):
+            paired = best[i + 1][j + 1] + likeness(old[i][1], new[j][1])
+            best[i][j] = max(paired, best[i + 1][j], best[i][j + 1])
+    i = j = 0
+    while i < len(old) and j < len(new):
+        if best[i][j] == best[i + 1][j + 1] + likeness(old[i][1], new[j][1]):
+            yield new[j][0], old[i][0]
+            i, j = i + 1, j + 1
+        elif best[i][j] == best[i + 1][j]:
+            i += 1
+        else:
+            j += 1
+
+
+def likeness(one: Any, other: Any) -> float:
+    """How much two items share: above 0, so that a pair is better than a loss and a gain."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return 0.01 + sum(1 for name, value in one.items() if name in other and other[name] == value)
+    return 0.01 if type(one) is type(other) else 0.005
