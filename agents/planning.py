@@ -65,6 +65,10 @@ def _check_agent(agent: type[Agent]) -> None:
     state = getattr(agent, "State", None)
     if not (isinstance(state, type) and issubclass(state, BaseModel)):
         raise AgentError(f"{where} needs a class State, a pydantic BaseModel.")
+    named = [*steps_of(agent), *state.model_fields]
+    for name in named:  # people read and compare them: letters beyond ASCII may only look like the ones they know
+        if not name.isascii():
+            raise AgentError(f"{where}: {ascii(name)} is no name of plain letters, digits and _; rename it.")
     for name, field in state.model_fields.items():
         if field.alias or field.validation_alias or field.serialization_alias:
             raise AgentError(f"{where}: the state field {name} has an alias; states are kept by field name.")

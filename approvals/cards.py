@@ -250,4 +250,4 @@ def _question_faults(card: Card) -> list[str]:
     ids = [choice.get("id", "") for choice in card.question["choices"]]
     if not ids or "" in ids or len(set(ids)) < len(ids):
         return ["a question needs choices, each with an id of its own"]
-    return []
+    return [f"{each!r} is not an identifier of plain letters, digits, . : _ -" for each in ids if not _plain(each)]

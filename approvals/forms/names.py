@@ -1,14 +1,13 @@
 """The names of inputs: a prefix, then where the value is. Pure.
 
-A path is a JSON Pointer in which whatever HTML or a browser would alter (controls, what cannot be seen) is
-percent-encoded. Marks stand between the prefix and the path: `args.refund!order/lines`. No action's id holds a `!`
+A path is a JSON Pointer in plain ASCII: whatever HTML or a browser would alter, and whatever cannot be seen or only
+looks like something else, is percent-encoded. Marks stand between the prefix and the path: `args.refund!order/lines`. No action's id holds a `!`
 or a `/`, and no escaped token begins with `~n`, so none of these can be taken for another.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Mapping
 from urllib.parse import quote, unquote
 
@@ -68,4 +67,4 @@ def is_new(token: str) -> bool:
 
 
 def _altered(char: str) -> bool:
-    return char == "%" or (not " " < char <= "~" and unicodedata.category(char)[0] in "CZM")
+    return char == "%" or not " " < char <= "~"

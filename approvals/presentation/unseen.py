@@ -6,7 +6,7 @@ ones, reverse the order of letters, or hide whole sentences in characters that d
 - a character that cannot be seen, or that reorders its neighbours, becomes a badge with its code point;
 - a stretch of emptiness becomes a measured line, and whatever follows it is always shown;
 - text past a limit keeps its beginning and its end, and the middle is counted and can be opened;
-- a host name that mixes alphabets is marked, because one of its letters only looks like the one you know.
+- a host name or a word that mixes alphabets is marked, because one of its letters only looks like the one you know.
 
 Unicode Technical Reports 36 and 39 name
 the attacks; the choice of characters below follows UAX 9 (bidi) and UTS 51 (joiners inside emoji are kept).
@@ -20,6 +20,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from . import lookalikes
+
 HEAD = 6_000  # characters shown before the middle is folded away
 TAIL = 1_500
 BLANK_LINES = 4
@@ -29,7 +31,10 @@ GAP = re.compile(rf"(?:[^\S\n]*\n){{{BLANK_LINES + 1},}}|[^\S\n]{{{BLANKS},}}")
 WORD = re.compile(r"[^\s<>()\[\]{}\"'|,;]{3,}")
 AUTHORITY = re.compile(r"[^/?#]*")
 TAGS = re.compile("[\U000e0000-\U000e007f]+")
-DRAW_NOTHING = frozenset("\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180e\u2800\u3164\uffa0")
+DRAW_NOTHING = frozenset(
+    "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f\u2800\u3164\uffa0\ufffc"
+    "\U00016fe4\U0001d159"
+)
 JOINER, EMOJI_STYLE = "\u200d", "\ufe0f"
 NAMES = {
     "\u200b": "zero-width space",
@@ -51,7 +56,7 @@ NAMES = {
 class Piece:
     """One stretch of a text: as it is, or with what must be said about it."""
 
-    kind: Literal["text", "host", "lookalike", "hidden", "marks", "blank", "more"]
+    kind: Literal["text", "host", "lookalike", "letters", "hidden", "marks", "blank", "more"]
     text: str = ""
     note: str = ""
     count: int = 0
@@ -73,27 +78,6 @@ def is_hidden(char: str) -> bool:
     if category in ("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp") or char in DRAW_NOTHING:
         return True
     return "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef"
-
-
-def scripts(word: str) -> set[str]:
-    """The alphabets that `word` is written in, by the first word of each letter's name."""
-    return {unicodedata.name(char, "unknown").split()[0].lower() for char in word if char.isalpha()}
-
-
-def lookalike(host: str) -> str:
-    """What is wrong with a host name's letters; empty where nothing is."""
-    labels = host.split(".")
-    if any(label.startswith("xn--") for label in labels):
-        return "an encoded name (punycode)"
-    for label in labels:
-        used = scripts(label)
-        if "latin" in used and used - {"latin"}:
-            odd = next(char for char in label if char.isalpha() and scripts(char) != {"latin"})
-            return f"mixes alphabets: U+{ord(odd):04X} is {unicodedata.name(odd, 'unknown').lower()}"
-    strange = scripts("".join(labels[:-1])) - {"latin"}
-    if strange & {"cyrillic", "greek", "armenian", "cherokee"} and labels[-1].isascii():
-        return f"written in {min(strange)} letters"
-    return ""
 
 
 def pieces(text: str, *, clamp: bool = True) -> Iterator[Piece]:
@@ -148,9 +132,13 @@ def readable(text: str) -> Iterator[Piece]:
     for match in WORD.finditer(text):
         found = host_in(match.group())
         if not found:
+            if wrong := lookalikes.in_word(match.group()):
+                yield from visible(text[at : match.end()])
+                yield Piece("letters", note=wrong)
+                at = match.end()
             continue
         start, stop, host = found
-        wrong = lookalike(host)
+        wrong = lookalikes.in_host(host) or lookalikes.in_word(match.group())
         if not (wrong or "://" in match.group()[:start] or host.startswith("www.")):
             continue
         yield from visible(text[at : match.start()])

@@ -24,6 +24,8 @@ def html_of(piece: Piece, *, whole: str) -> SafeString:
             '<span class="link-off">{}</span><span class="codepoint">{}look-alike host, {}</span>',
             piece.text, icon("warn", "s"), piece.note,
         )  # fmt: skip
+    if piece.kind == "letters":
+        return format_html('<span class="codepoint">{}look-alike letters, {}</span>', icon("warn", "s"), piece.note)
     if piece.kind in ("hidden", "marks"):
         return format_html('<span class="codepoint">{}{}</span>', icon("hidden", "s"), piece.note)
     if piece.kind == "blank":
@@ -61,4 +63,5 @@ def line(text: str, *, limit: int = 300) -> SafeString:
 def plain(text: str, *, limit: int = 200) -> str:
     """`text` for places that take no markup (a page's title, an attribute): what is hidden is written out."""
     shown = "".join(f"[{piece.note}]" if piece.note else piece.text for piece in visible(text[:limit]))
-    return re.sub(r"\s+", " ", shown).strip() + ("…" if len(text) > limit else "")
+    rest = f"… and {len(text) - limit:,} more characters" if len(text) > limit else ""
+    return re.sub(r"\s+", " ", shown).strip() + rest

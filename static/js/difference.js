@@ -1,4 +1,5 @@
 import { changed, original } from "./form-parts.js";
+import { visible } from "./visible.js";
 
 // What a reader changed in one item of the form, beside its inputs; and the words that stood there, once put back.
 export function tell(item, note) {
@@ -21,7 +22,7 @@ function difference(before, after) {
   const was = document.createElement("span");
   [was.className, was.dataset.by] = ["was", "you"];
   const [gone, put] = [document.createElement("del"), document.createElement("ins")];
-  [gone.textContent, put.textContent] = middle(before, after);
+  [gone.textContent, put.textContent] = middle(before, after).map(visible);
   was.append(gone, " ", put);
   return was;
 }

@@ -1,5 +1,7 @@
 // The pinned frame and the edit's button follow what is typed, so that neither names a value that would not run.
 // Only words: what is sent is the form, and the server draws the same frame after it.
+import { visible } from "./visible.js";
+
 const drawn = new WeakMap();
 
 export function mirror(scope, field, before, changed) {
@@ -13,7 +15,7 @@ export function mirror(scope, field, before, changed) {
   if (!changed) return pin.replaceChildren(...drawn.get(pin));
   pin.dataset.by = "you";
   const [gone, put] = [document.createElement("del"), document.createElement("ins")];
-  [gone.textContent, put.textContent] = [before || "(empty)", field.value || "(empty)"];
+  [gone.textContent, put.textContent] = [visible(before) || "(empty)", visible(field.value) || "(empty)"];
   pin.replaceChildren(gone, " ", put, unit(scope, pin));
 }
 

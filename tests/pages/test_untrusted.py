@@ -17,6 +17,10 @@ BADGES = [
     ("a\x00b", "U+0000 null"),
     ("a\x1b[31mred", "U+001B escape"),
     ("a\u3164b", "U+3164 hangul filler"),
+    ("a\u2800b", "U+2800 braille pattern blank"),
+    ("a\ufdd0b", "U+FDD0 no character"),
+    ("a\u0378b", "U+0378 no character"),
+    ("a\u180bb", "U+180B mongolian free variation selector one"),
     ("a\ufe0fb", "U+FE0F variation selector-16"),
     ("\U000e0070\U000e0061\U000e0079", "3 tag characters: “pay”"),
     ("z" + "\u0301" * 30, "30 combining marks"),
@@ -32,13 +36,25 @@ HONEST = [
     "«fr» — 5 €",
     "שלום",
     "e.g. file.txt v1.2",
+    "5 µm, 3 kΩ, 1ª vez, ½ ™ №",
+    "Москва и Köln",
+    "s3-eu-west-1 web2.example",
+]
+LETTERS = [
+    ("P\u0430yPal asks", "mixes alphabets: U+0430 is cyrillic small letter a"),
+    ("\u0391pprove", "mixes alphabets: U+0391 is greek capital letter alpha"),
+    ("\U0001d400pproved by ann", "styled letters, U+1D400 is mathematical bold capital a"),
+    ("\uff21pprove", "styled letters, U+FF21 is fullwidth latin capital letter a"),
+    ("write to \u0430dmin@shop.example", "mixes alphabets: U+0430 is cyrillic small letter a"),
 ]
 MARKUP = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{ 7*7 }}{% now %}", "&lt;b&gt;", "<!-- -->"]
 HOSTS = [
     ("https://fernh\u043ellow.example/x", "mixes alphabets: U+043E is cyrillic small letter o"),
     ("write to me@p\u0430ypal.com", "mixes alphabets: U+0430 is cyrillic small letter a"),
     ("\u0430\u0440\u0440\u04cf\u0435.com", "written in cyrillic letters"),
+    ("lukas@see\u0261ass.example", "a letter of transcriptions: U+0261 is latin small letter script g"),
     ("http://xn--pple-43d.com", "an encoded name (punycode)"),
+    ("pay@fernhol1ow.example", "a digit stands among its letters"),
 ]
 
 
@@ -71,6 +87,11 @@ def test_markup_is_shown_as_text(text: str) -> None:
 @pytest.mark.parametrize(("text", "why"), HOSTS)
 def test_a_host_that_only_looks_like_another_is_named(text: str, why: str) -> None:
     assert f"look-alike host, {why}" in untrusted.render(text)
+
+
+@pytest.mark.parametrize(("text", "why"), LETTERS)
+def test_a_word_whose_letters_only_look_like_others_is_named(text: str, why: str) -> None:
+    assert why in untrusted.render(text)
 
 
 @pytest.mark.parametrize("text", ["https://ok.example/a", "www.ok.example", "https://münchen.example"])
@@ -139,6 +160,7 @@ def test_a_title_stays_on_one_line_and_cannot_turn_its_surroundings_around() -> 
 
 def test_a_pages_title_writes_hidden_characters_out() -> None:
     assert untrusted.plain("a\u202eb") == "a[U+202E right-to-left override]b"
+    assert untrusted.plain("x" * 1500).endswith("… and 1,300 more characters")
 
 
 def test_a_deep_and_wide_state_is_drawn_within_its_budget() -> None:

@@ -1,0 +1,1 @@
+"""What an agent or a mail writes to deceive whoever reads it."""
