@@ -68,7 +68,7 @@ def _check_agent(agent: type[Agent]) -> None:
     named = [*steps_of(agent), *state.model_fields]
     for name in named:  # people read and compare them: letters beyond ASCII may only look like the ones they know
         if not name.isascii():
-            raise AgentError(f"{where}: {ascii(name)} is no name of plain letters, digits and _; rename it.")
+            raise AgentError(f"{where}: {name!a} is no name of plain letters, digits and _; rename it.")
     for name, field in state.model_fields.items():
         if field.alias or field.validation_alias or field.serialization_alias:
             raise AgentError(f"{where}: the state field {name} has an alias; states are kept by field name.")

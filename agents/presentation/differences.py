@@ -19,7 +19,9 @@ def told(rows: Iterable[Row]) -> Iterator[Row]:
             kind, value = "added", row["after"]
         elif kind == "changed" and row["after"] in EMPTY and isinstance(row["before"], dict):
             kind, value = "removed", row["before"]
-        leaves = list(_leaves(row["pointer"], value)) if kind in ("added", "removed") and isinstance(value, dict) else []
+        leaves = (
+            list(_leaves(row["pointer"], value)) if kind in ("added", "removed") and isinstance(value, dict) else []
+        )
         if not 1 <= len(leaves) <= LEAVES:
             yield row
             continue

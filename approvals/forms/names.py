@@ -1,8 +1,9 @@
 """The names of inputs: a prefix, then where the value is. Pure.
 
 A path is a JSON Pointer in plain ASCII: whatever HTML or a browser would alter, and whatever cannot be seen or only
-looks like something else, is percent-encoded. Marks stand between the prefix and the path: `args.refund!order/lines`. No action's id holds a `!`
-or a `/`, and no escaped token begins with `~n`, so none of these can be taken for another.
+looks like something else, is percent-encoded. Marks stand between the prefix and the path:
+`args.refund!order/lines`. No action's id holds a `!` or a `/`, and no escaped token begins with `~n`, so none of
+these can be taken for another.
 """
 
 from __future__ import annotations

@@ -32,8 +32,7 @@ WORD = re.compile(r"[^\s<>()\[\]{}\"'|,;]{3,}")
 AUTHORITY = re.compile(r"[^/?#]*")
 TAGS = re.compile("[\U000e0000-\U000e007f]+")
 DRAW_NOTHING = frozenset(
-    "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f\u2800\u3164\uffa0\ufffc"
-    "\U00016fe4\U0001d159"
+    "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f\u2800\u3164\uffa0\ufffc\U00016fe4\U0001d159"
 )
 JOINER, EMOJI_STYLE = "\u200d", "\ufe0f"
 NAMES = {
@@ -215,6 +214,6 @@ def badge_count(text: str) -> tuple[int, int]:
     for piece in pieces(text[:200_000], clamp=False):
         unseen += piece.count if piece.kind in ("hidden", "marks") else 0
         blank += (
-            int(piece.note.split(" ")[0].replace(",", "")) if piece.kind == "blank" and "lines" in piece.note else 0
+            int(piece.note.split(" ")[0].replace(",", "")) if piece.kind == "blank" and "blank lines" in piece.note else 0
         )
     return unseen, blank

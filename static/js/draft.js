@@ -76,9 +76,10 @@ class Draft extends HTMLElement {
   }
 }
 
-// Files are no part of a draft: a browser does not let them be put back.
+// Files are no part of a draft: a browser does not let them be put back. Nor are secrets.
 function fields(form) {
-  return [...new FormData(form)].filter(([name, value]) => typeof value === "string" && name !== TOKEN);
+  const secret = new Set([...form.elements].filter((field) => field.type === "password").map((field) => field.name));
+  return [...new FormData(form)].filter(([name, value]) => typeof value === "string" && name !== TOKEN && !secret.has(name));
 }
 
 function recall(name) {

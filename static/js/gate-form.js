@@ -69,7 +69,7 @@ class GateForm extends HTMLElement {
     for (const field of this.fields()) this.show(field);
     const any = this.fields().find((field) => changed(field));
     this.typed(any ?? this.fields()[0]);
-    this.dispatchEvent(new Event("input", { bubbles: true }));
+    (any ?? this.fields()[0])?.dispatchEvent(new Event("input", { bubbles: true }));
   }
 
   clicked(event) {

@@ -176,3 +176,7 @@ def test_a_deep_and_wide_state_is_drawn_within_its_budget() -> None:
 
 def test_a_number_with_more_digits_than_python_writes_is_still_shown() -> None:
     assert tree.scalar(10**5000).startswith("0x")
+
+
+def test_spaces_are_not_counted_as_blank_lines() -> None:
+    assert unseen.badge_count("fine" + " " * 38_000 + "pay\nnow\n") == (0, 0)
