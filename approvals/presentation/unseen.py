@@ -214,6 +214,8 @@ def badge_count(text: str) -> tuple[int, int]:
     for piece in pieces(text[:200_000], clamp=False):
         unseen += piece.count if piece.kind in ("hidden", "marks") else 0
         blank += (
-            int(piece.note.split(" ")[0].replace(",", "")) if piece.kind == "blank" and "blank lines" in piece.note else 0
+            int(piece.note.split(" ")[0].replace(",", ""))
+            if piece.kind == "blank" and "blank lines" in piece.note
+            else 0
         )
     return unseen, blank

@@ -36,8 +36,9 @@ PROBE = r"""() => {
     if (unseen.test(each.textContent)) found.push(`named by ${each.tagName}: ${each.textContent.slice(0, 60)}`);
   if (unseen.test(document.title)) found.push("title");
   if (document.querySelector("main") && document.documentElement.scrollWidth > innerWidth) {
-    const wide = [...document.querySelectorAll("body *")].filter((each) => !each.closest("svg") && each.getBoundingClientRect().right > innerWidth + 1);
-    found.push(`wider than the window: ${wide.slice(0, 4).map((each) => each.outerHTML.slice(0, 90))}`);
+    const out = (each) => !each.closest("svg") && each.getBoundingClientRect().right > innerWidth + 1;
+    const wide = [...document.querySelectorAll("body *")].filter(out).slice(0, 4);
+    found.push(`wider than the window: ${wide.map((each) => each.outerHTML.slice(0, 90))}`);
   }
   return found;
 }"""
@@ -57,7 +58,8 @@ def test_nothing_of_an_agents_words_loads_links_runs_or_misleads(
     for number, address in enumerate(addresses(asked, question, run)):
         answer = page.goto(address)
         assert answer is not None
-        if answer.status in (403, 404):
+        if answer.status in (403, 404):  # not this reader's, which the console says too
+            said.clear()
             continue
         if SHOTS:
             page.screenshot(path=str(Path(SHOTS) / f"{width}-{number:02}.png"), full_page=True, timeout=60_000)
