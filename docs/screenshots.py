@@ -76,7 +76,7 @@ def make_history(page: Page) -> History:
     until(page, paid, "Held at review")
     open_gate(page, "Käthe Mühlbauer")
     sent_back = run_of(page)
-    page.locator("label[data-choice=reject]").click()
+    page.locator("#decide label[data-choice=reject]").click()
     page.locator("input[name=then][value=back]").check()
     page.locator("#feedback").fill("Refund half of it.")
     decide(page, "reject")
@@ -98,8 +98,15 @@ def approve(page: Page, name: str, amount: str) -> str:
 
 
 def decide(page: Page, choice: str) -> None:
-    """Choose, and press the one button that then shows."""
-    page.locator(f"label[data-choice={choice}]").click()
+    """Choose, and press the one button that then shows. Where several are asked, the rest of an edit is approved."""
+    rest = page.locator("section.action:not(:has([data-ballot]:checked)) label[data-choice=approve]")
+    if choice != "edit":
+        page.locator(f"#decide label[data-choice={choice}]").click()
+    elif page.locator("[data-ballot]").count():
+        while rest.count():
+            rest.first.click()
+    else:
+        page.locator("label[data-choice=edit]").click()
     page.locator("button.commit:visible").click()
     page.wait_for_load_state("networkidle")
 
