@@ -3,6 +3,7 @@
 from django.urls import path
 
 from .views import (
+    agents,
     cancellations,
     checkpoints,
     comparisons,
@@ -19,6 +20,9 @@ from .views import (
 
 urlpatterns = [
     path("jump/", jump.page, name="jump"),
+    path("agents/", agents.page, name="agents"),
+    path("agents/<str:name>/", agents.agent, name="agent"),
+    path("agents/<str:name>/runs/", agents.start, name="agent-runs"),
     path("runs/", listing.page, name="runs"),
     path("runs/<int:run_id>/", runs.page, name="run"),
     path("runs/<int:run_id>/timeline/", runs.timeline, name="run-timeline"),

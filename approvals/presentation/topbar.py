@@ -11,7 +11,7 @@ from django.urls import reverse
 from approvals import frames
 from approvals.queues import Reach
 
-PAGES = (("inbox", "Inbox", "inbox"), ("runs", "Runs", "runs"))
+PAGES = (("inbox", "Inbox", "inbox"), ("runs", "Runs", "runs"), ("agents", "Agents", "agents"))
 AUDIT = ("audit", "Audit", "audit")
 NAMED = 6  # teams
 ADMIN = ("admin:index", "Admin", "tool")
@@ -48,6 +48,6 @@ def pages(request: HttpRequest, user: User) -> list[dict[str, Any]]:
 
 def here(request: HttpRequest, name: str) -> bool:
     """Whether the request is for the page `name` or a page below it."""
-    below = {"inbox": ("inbox", "gate"), "runs": ("run", "checkpoint")}
+    below = {"inbox": ("inbox", "gate"), "runs": ("run", "checkpoint"), "agents": ("agent",)}
     match = request.resolver_match
     return bool(match and match.url_name and match.url_name.startswith(below.get(name, (name,))))

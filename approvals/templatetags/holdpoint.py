@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
@@ -148,3 +148,9 @@ def initials(user: AbstractBaseUser | AnonymousUser | str) -> str:
     """Two letters for an avatar."""
     words = (user if isinstance(user, str) else person(user)).split()
     return "".join(word[0] for word in (words[:1] + words[1:][-1:])).upper()
+
+
+@register.filter
+def lasting(span: timedelta) -> str:
+    """How long, in words: `25 min`."""
+    return times.lasting(span)

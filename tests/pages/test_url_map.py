@@ -22,7 +22,7 @@ from tests.pages.clients import form_of, signed_in
 # Others' addresses, and those that answer anybody.
 ELSEWHERE = re.compile(r"accounts/|admin/|healthz|readyz|api/|static/")
 # Lists of what is the reader's own: an outsider gets an empty one.
-LISTS = frozenset({"inbox", "inbox_list", "jump", "runs"})
+LISTS = frozenset({"inbox", "inbox_list", "jump", "runs", "agents"})
 # POSTed to; everything else is only looked at.
 MOVES = {"run-cancellations", "run-rewinds", "run-edits", "run-forks", "run-settlements"}
 MAY_MOVE = "checkpoints.rewind_run"
@@ -31,7 +31,7 @@ AUDIT_ORDERS = {"audit-verifications", "audit-exports", "audit-erasures"}
 NAMES = {"checkpoint-names", "checkpoint-name-removals"}
 SPEAKS = "gate_remarks"  # whoever may see a gate may speak at it; it decides nothing
 ON_GATES = {"decisions", "gate_drafts", "gate_forms", "gate_impacts", SPEAKS}
-WRITES = frozenset({"run-impacts", *ON_GATES, *MOVES, *NAMES, *AUDIT_ORDERS})
+WRITES = frozenset({"run-impacts", "agent-runs", *ON_GATES, *MOVES, *NAMES, *AUDIT_ORDERS})
 
 
 def patterns(found: list[Any], before: str = "") -> Iterator[tuple[str, URLPattern]]:
@@ -58,6 +58,7 @@ def gate() -> Gate:
 def address(route: str) -> str:
     """The address of a route, for the one gate and its run."""
     values = {"gate_id": gate().pk, "run_id": gate().run_id, "seq": 1, "pointer": "/order"}
+    values["name"] = gate().run.plan.agent
     values["event_id"] = Event.objects.filter(subject=f"gate:{gate().pk}").values_list("pk", flat=True)[0]
 
     def value(match: re.Match[str]) -> str:

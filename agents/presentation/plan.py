@@ -1,0 +1,146 @@
+"""An agent's steps, drawn as a timeline is: one row for each, with the ways that lead elsewhere beside them.
+
+A way from a gate to the effects that it allows, a way back after a rejection, and a jump each keep a lane from the row
+where they begin to the row where they end, the first that is free there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from checkpoints.plans import PlanSpec, StepSpec
+
+from .lanes import FIRST, MIDDLE, STRIDE
+
+Kind = Literal["main", "rejected", "fork"]
+ALLOWS, BACK, JUMP = "allows", "back", "jumps"
+LOOKS: dict[str, Kind] = {ALLOWS: "main", BACK: "rejected", JUMP: "fork"}
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """From one row to another, by their places."""
+
+    kind: str
+    start: int
+    end: int
+
+    @property
+    def rows(self) -> tuple[int, int]:
+        return min(self.start, self.end), max(self.start, self.end)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """One step with its slice of the drawing, and what is said of it in words."""
+
+    step: StepSpec
+    number: int
+    svg: SafeString
+    words: tuple[str, ...]
+
+
+def ways(plan: PlanSpec) -> list[Way]:
+    """Where the steps lead but to the next."""
+    at = {step.name: number for number, step in enumerate(plan.steps)}
+    found: list[Way] = []
+    for number, step in enumerate(plan.steps):
+        found += [Way(ALLOWS, number, at[name]) for name in step.allows if name in at]
+        found += [Way(BACK, number, at[name]) for name in (step.on_reject,) if name in at]
+        others = (*step.jumps, step.on_expire, step.catch)
+        found += [Way(JUMP, number, at[name]) for name in dict.fromkeys(others) if name in at]
+    return found
+
+
+def lanes(found: list[Way]) -> list[int]:
+    """A lane for each way, 1 being the first beside the main one."""
+    taken: list[list[tuple[int, int]]] = []
+    placed = []
+    for way in found:
+        first, last = way.rows
+        free = (n for n, spans in enumerate(taken) if all(last < a or b < first for a, b in spans))
+        lane = next(free, len(taken))
+        if lane == len(taken):
+            taken.append([])
+        taken[lane].append((first, last))
+        placed.append(lane + 1)
+    return placed
+
+
+def drawn(plan: PlanSpec) -> tuple[list[Drawn], int]:
+    """Every step with its slice, and how many lanes there are."""
+    found = ways(plan)
+    placed = lanes(found)
+    rows = [
+        Drawn(step, number + 1, _slice(plan, number, list(zip(found, placed, strict=True))), tuple(_words(step)))
+        for number, step in enumerate(plan.steps)
+    ]
+    return rows, max(placed, default=0) + 1
+
+
+def _slice(plan: PlanSpec, row: int, placed: list[tuple[Way, int]]) -> SafeString:
+    parts = [*_main(row, len(plan.steps)), *(part for way, lane in placed for part in _passing(way, lane, row))]
+    parts += _mark(plan.steps[row])
+    inside = format_html_join("", "{}", ((part,) for part in parts))
+    return format_html('<svg class="lanes" aria-hidden="true">{}</svg>', inside)
+
+
+def _line(kind: str, x: int, top: str, bottom: str) -> SafeString:
+    return format_html('<line class="line" data-lane="{}" x1="{}" x2="{}" y1="{}" y2="{}"/>', kind, x, x, top, bottom)
+
+
+def _main(row: int, rows: int) -> Iterator[SafeString]:
+    yield _line("main", FIRST, "0" if row else str(MIDDLE), "100%" if row < rows - 1 else str(MIDDLE))
+
+
+def _passing(way: Way, lane: int, row: int) -> Iterator[SafeString]:
+    first, last = way.rows
+    if not first <= row <= last:
+        return
+    look, x = LOOKS[way.kind], FIRST + STRIDE * lane
+    if row in (way.start, way.end):
+        across = format_html('<path class="line" data-lane="{}" d="M{} {}H{}"/>', look, FIRST, MIDDLE, x)
+        yield across
+    if first == last:
+        return
+    yield _line(look, x, str(MIDDLE) if row == first else "0", str(MIDDLE) if row == last else "100%")
+
+
+def _mark(step: StepSpec) -> list[SafeString]:
+    if step.kind == "gate":
+        held = '<path class="bars" d="M{} 14.5h22"/><path class="bars" data-dash d="M{} 21.5h22"/>'
+        return [format_html(held, FIRST - 11, FIRST - 11)]
+    shape = "undone" if step.undo else "rejected" if step.irreversible else "ran"
+    shape = shape if step.kind == "effect" else "ran"
+    circle = '<circle class="node" data-mark="{}" cx="{}" cy="{}" r="5.5"/>'
+    return [format_html(circle, shape, FIRST, MIDDLE)]
+
+
+def _words(step: StepSpec) -> Iterator[str]:
+    if step.reads_world:
+        yield "looks outside the state"
+    if step.kind == "effect":
+        yield (
+            "cannot be undone" if step.irreversible else f"undone by {step.undo}" if step.undo else "nothing undoes it"
+        )
+        if step.guarded:
+            yield "only where a gate allowed it"
+    if step.allows:
+        yield f"allows {', '.join(step.allows)}"
+    if step.on_reject:
+        yield f"a rejection goes back to {step.on_reject}"
+    if step.on_expire:
+        yield f"unanswered in time it goes on with {step.on_expire}"
+    if step.jumps:
+        yield f"may jump to {', '.join(step.jumps)}"
+    if step.catch:
+        yield f"where it fails it goes on with {step.catch}"
+    if step.ends:
+        yield "may end the run"
+    if step.policy:
+        yield f"policy {step.policy}"

@@ -1,0 +1,55 @@
+"""A state's JSON Schema as a table that can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of the state. `about` is the agent's own description (untrusted)."""
+
+    name: str
+    kind: str
+    required: bool
+    about: str
+
+
+def table(schema: Mapping[str, Any]) -> list[Field]:
+    """The fields, in their order."""
+    required = schema.get("required", ())
+    parts = schema.get("properties", {})
+    return [Field(name, kind(part, schema), name in required, about(part, schema)) for name, part in parts.items()]
+
+
+def kind(part: Any, root: Mapping[str, Any], depth: int = 0) -> str:
+    """What a field holds, in a word or two: "list of Item", "text or nothing"."""
+    if not isinstance(part, Mapping) or depth > 4:
+        return "anything"
+    if "$ref" in part:
+        return str(part["$ref"]).rpartition("/")[2]
+    if "anyOf" in part:
+        return " or ".join(dict.fromkeys(kind(each, root, depth + 1) for each in part["anyOf"]))
+    said = part.get("type")
+    if said == "array":
+        return f"list of {kind(part.get('items', {}), root, depth + 1)}"
+    names = {"string": "text", "integer": "whole number", "number": "number", "boolean": "yes or no", "null": "nothing"}
+    return names.get(str(said), "object" if said == "object" else "anything")
+
+
+def about(part: Any, root: Mapping[str, Any]) -> str:
+    """Its description, or that of what it refers to."""
+    if not isinstance(part, Mapping):
+        return ""
+    name = str(part.get("$ref", "")).rpartition("/")[2]
+    found = part.get("description") or root.get("$defs", {}).get(name, {}).get("description", "")
+    return str(found)
+
+
+def required(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of an object of the required fields alone: what a run cannot start without."""
+    names = schema.get("required", ())
+    parts = {name: part for name, part in schema.get("properties", {}).items() if name in names}
+    return {"type": "object", "properties": parts, "required": list(parts), "$defs": schema.get("$defs", {})}

@@ -1,0 +1,42 @@
+"""What changed from one version of an agent to another: its steps, and the schema of its state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any
+
+from checkpoints import patch
+from checkpoints.plans import PlanSpec, StepSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One step: "added", "removed" or "changed", and in what."""
+
+    step: str
+    kind: str
+    words: str = ""
+
+
+def steps(before: PlanSpec, after: PlanSpec) -> list[Change]:
+    """What became of the steps, in the order of the newer plan."""
+    old, new = ({step.name: step for step in plan.steps} for plan in (before, after))
+    found = [Change(name, "removed") for name in old if name not in new]
+    for name, step in new.items():
+        if name not in old:
+            found.append(Change(name, "added"))
+        elif words := ", ".join(_different(old[name], step)):
+            found.append(Change(name, "changed", words))
+    return found
+
+
+def _different(before: StepSpec, after: StepSpec) -> Iterator[str]:
+    for each in fields(StepSpec):
+        if getattr(before, each.name) != getattr(after, each.name):
+            yield "its code" if each.name == "code_hash" else each.name.replace("_", " ")
+
+
+def schema(before: PlanSpec, after: PlanSpec) -> list[dict[str, Any]]:
+    """How the schemas of the state differ, as rows of a difference."""
+    return patch.changes(dict(before.state_schema), dict(after.state_schema))

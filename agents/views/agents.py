@@ -1,0 +1,181 @@
+"""The agents: what each does step by step, how its runs went, and a form that starts one."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.models import Group, User
+from django.core.exceptions import PermissionDenied
+from django.db.models import Exists, OuterRef
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from agents import figures, registry
+from agents.errors import AgentError, FieldError, InputRefused
+from agents.presentation import plan as plans
+from agents.presentation import schemas, versions
+from agents.registry import Registered
+from agents.start import start_run
+from agents.upcasting import natural
+from approvals import forms, frames
+from approvals.presentation.actions import blank
+from checkpoints import actors, values
+from checkpoints.errors import ValueRefused
+from checkpoints.models import Plan, Run
+from checkpoints.permissions import teams_where
+from checkpoints.plans import spec_of
+
+from .access import private, reader_of
+
+START = "checkpoints.start_run"
+FORM = "input"  # the prefix of the form's names
+SHOWN = 50  # versions
+
+
+@dataclass(frozen=True)
+class Known:
+    """One agent as the reader may see it: its stored plans, the newest first, and its code where it is here."""
+
+    name: str
+    plans: list[Plan]
+    here: Registered | None
+
+    @property
+    def spec(self) -> Any:
+        return self.here.spec if self.here else spec_of(self.plans[0])
+
+    @property
+    def doc(self) -> str:
+        """The first paragraph of what its author says of it."""
+        return (self.here.agent.__doc__ or "").strip().partition("\n\n")[0] if self.here else ""
+
+
+def known_to(request: HttpRequest, name: str = "") -> list[Known]:
+    """The agents whose runs the reader sees, and those that they may start, by name."""
+    reader, teams = reader_of(request), frames.reach_of(request).teams
+    seen = Plan.objects.filter(Exists(Run.objects.filter(plan=OuterRef("pk"), team__in=list(teams))))
+    stored: dict[str, list[Plan]] = {}
+    for plan in (seen.filter(agent=name) if name else seen).order_by("-pk"):
+        stored.setdefault(plan.agent, []).append(plan)
+    here = _here() if stored or teams_where(reader, START).exists() else {}
+    startable = here.keys() if teams_where(reader, START).exists() else ()
+    names = sorted({*stored, *startable} if not name else {name} & {*stored, *startable})
+    return [Known(each, stored.get(each, []), here.get(each)) for each in names]
+
+
+def _here() -> dict[str, Registered]:
+    """The newest version of each agent that this process knows; none where they cannot be read."""
+    try:
+        known = registry.agents()
+    except (AgentError, ImportError):
+        return {}
+    return {name: known[name, version] for name, version in sorted(known, key=lambda key: natural(key[1]))}
+
+
+@require_safe
+@private
+def page(request: HttpRequest) -> HttpResponse:
+    """Every agent that the reader may know of."""
+    teams = frames.reach_of(request).teams
+    rows = [(each, figures.of_plans([plan.pk for plan in each.plans], teams)) for each in known_to(request)]
+    return render(request, "agents/list.html", {"rows": rows})
+
+
+@require_safe
+@private
+def agent(request: HttpRequest, name: str) -> HttpResponse:
+    """One agent."""
+    return show(request, _known_or_404(request, name))
+
+
+@require_POST
+@private
+def start(request: HttpRequest, name: str) -> HttpResponse:
+    """Start a run with what was typed. 403 for those who may not; 422 with every fault in its place."""
+    known, reader = _known_or_404(request, name), reader_of(request)
+    teams = teams_where(reader, START)
+    if not teams.exists():
+        raise PermissionDenied
+    form = request.POST.dict()
+    if change := form.get("change", ""):
+        return show(request, known, posted=forms.applied(form, change))
+    team = teams.filter(pk=form.get("team", "") if form.get("team", "").isdigit() else 0).first()
+    try:
+        run = _started(known, reader, team, form)
+    except InputRefused as refused:
+        return show(request, known, posted=form, errors=refused.errors, status=422)
+    return redirect("run", run.pk)
+
+
+def _started(known: Known, reader: User, team: Group | None, form: Mapping[str, str]) -> Run:
+    """The run. Raises InputRefused."""
+    if team is None:
+        raise InputRefused([FieldError(pointer="", message="choose a team of yours that may start runs")])
+    if known.here is None:
+        raise InputRefused([FieldError(pointer="", message="no version of this agent is deployed on this server")])
+    key = f"start:{reader.pk}:{form['key'][:100]}" if form.get("key") else None
+    by = actors.of_user(reader)
+    return start_run(known.name, input_of(known, form), by=by, team=team, started_by=reader, key=key)
+
+
+def input_of(known: Known, form: Mapping[str, str]) -> Any:
+    """What was typed: as JSON where there is any, else in the fields. Raises InputRefused."""
+    if text := form.get("json", "").strip():
+        try:
+            return values.parse(text)
+        except ValueRefused as refused:
+            raise InputRefused([FieldError(pointer=refused.pointer, message=refused.reason)]) from refused
+    read = form_of(known, form)
+    if read.errors:
+        raise InputRefused([FieldError(pointer=at, message=said) for at, said in read.errors.items()])
+    return read.value
+
+
+def form_of(known: Known, posted: Mapping[str, str], errors: Mapping[str, str] | None = None) -> forms.Form:
+    """The form of what a run cannot start without."""
+    schema = schemas.required(known.spec.state_schema)
+    return forms.build(schema, blank(schema), prefix=FORM, posted=posted, errors=errors or {})
+
+
+def show(
+    request: HttpRequest, known: Known, *, posted: Mapping[str, str] | None = None,
+    errors: list[FieldError] | None = None, status: int = 200,
+) -> HttpResponse:  # fmt: skip
+    """The page of one agent."""
+    posted, reach = posted or {}, frames.reach_of(request)
+    drawn, lanes = plans.drawn(known.spec)
+    faults = {each["pointer"]: each["message"] for each in errors or []}
+    form = form_of(known, posted, faults)
+    placed = {node.place.pointer for node in form.nodes}
+    context = {
+        "known": known, "spec": known.spec, "steps": drawn, "lanes": lanes,
+        "fields": schemas.table(known.spec.state_schema), "schema": known.spec.state_schema,
+        "figures": figures.of_plans([plan.pk for plan in known.plans], reach.teams),
+        "versions": known.plans[:SHOWN], "compared": compared(request, known), "form": form,
+        "loose": [said for at, said in faults.items() if at not in placed], "json": posted.get("json", ""),
+        "teams": list(teams_where(reader_of(request), START).order_by("name")) if known.here else [],
+        "team": posted.get("team", ""), "key": posted.get("key") or uuid.uuid4().hex,
+    }  # fmt: skip
+    return render(request, "agents/agent.html", context, status=status)
+
+
+def compared(request: HttpRequest, known: Known) -> dict[str, Any] | None:
+    """What changed from the stored plan `?a=` to `?b=`, by default from the one before to the newest."""
+    by_id = {str(plan.pk): plan for plan in known.plans}
+    a = by_id.get(request.GET.get("a", ""), known.plans[1] if len(known.plans) > 1 else None)
+    b = by_id.get(request.GET.get("b", ""), known.plans[0] if known.plans else None)
+    if a is None or b is None or a.pk == b.pk:
+        return None
+    before, after = spec_of(a), spec_of(b)
+    return {"a": a, "b": b, "steps": versions.steps(before, after), "rows": versions.schema(before, after)}
+
+
+def _known_or_404(request: HttpRequest, name: str) -> Known:
+    found = known_to(request, name)
+    if not found:
+        raise Http404("No such agent")
+    return found[0]
