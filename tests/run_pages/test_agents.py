@@ -39,7 +39,7 @@ def test_the_page_of_an_agent_draws_its_steps_and_says_where_they_lead() -> None
     for word in ("allows pay, reply", "a rejection goes back to propose", "undone by cancel_payment",
                  "cannot be undone", "looks outside the state"):  # fmt: skip
         assert word in text, word
-    assert page.split('<main')[1].count('class="bars"') == 2  # the hold line, once
+    assert page.split("<main")[1].count('class="bars"') == 2  # the hold line, once
 
 
 def test_ways_keep_lanes_of_their_own_where_they_overlap() -> None:
