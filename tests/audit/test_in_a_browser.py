@@ -163,3 +163,16 @@ def test_a_member_is_added_in_the_administration_by_typing(new_page: NewPage) ->
     expect(page.locator(".messagelist")).to_contain_text("changed successfully")
     assert list(User.objects.filter(groups=team)) == [comes]
     assert said == []
+
+
+def test_the_administration_is_as_dark_as_the_site(new_page: NewPage) -> None:
+    """Its own style sheet won over the tokens: a white page in the dark."""
+    page = new_page(make_user("Root Admin", superuser=True), color_scheme="dark")
+    page.goto("/admin/")
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.get_by_role("button", name="Dark theme").click()
+    light = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert page.evaluate("localStorage.getItem('hp-theme')") == "light"
+    page.goto("/")
+    assert page.locator("html").get_attribute("data-theme") == "light"
+    assert dark != light
