@@ -58,6 +58,13 @@ def _pages(people: dict[str, User], real: Sequence[tuple[int, int]]) -> list[tup
         ("gate", "ann", gates),
         ("run", "ann", runs),
         ("runs", "ann", ["/runs/"]),
+        ("runs, by status", "ann", [f"/runs/?status={each}" for each in ("mine", "failed", "waiting", "completed")]),
+        ("runs, by agent and status", "ann", ["/runs/?agent=refunds", "/runs/?agent=refunds&status=failed"]),
+        ("runs, by words", "ann", ["/runs/?q=refund", "/runs/?q=nobodys", "/runs/?q=order%2020418"]),
+        ("runs, by starter and day", "ann", ["/runs/?by=ann", "/runs/?since=2020-01-01&until=2020-01-02"]),
+        ("runs, far below", "ann", ["/runs/?before=500000"]),
+        ("agents", "ann", ["/agents/"]),
+        ("agent", "ann", ["/agents/refunds/"]),
         ("runs, waiting", "ann", ["/runs/?status=waiting"]),
     ]
 
