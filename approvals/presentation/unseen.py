@@ -30,6 +30,7 @@ BLANKS = 24
 GAP = re.compile(rf"(?:[^\S\n]*\n){{{BLANK_LINES + 1},}}|[^\S\n]{{{BLANKS},}}")
 WORD = re.compile(r"[^\s<>()\[\]{}\"'|,;]{3,}")
 AUTHORITY = re.compile(r"[^/?#]*")
+PLAIN = re.compile(r"[\n\t -~]+")  # nothing to say about any of these: most of most texts
 TAGS = re.compile("[\U000e0000-\U000e007f]+")
 DRAW_NOTHING = frozenset(
     "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f\u2800\u3164\uffa0\ufffc\U00016fe4\U0001d159"
@@ -171,6 +172,9 @@ def visible(text: str) -> Iterator[Piece]:
     """Cut a text at what cannot be seen, runs of one kind together."""
     start = at = 0
     while at < len(text):
+        if plain := PLAIN.match(text, at):
+            at = plain.end()
+            continue
         char = text[at]
         end = at + 1
         piece: Piece | None = None

@@ -10,6 +10,8 @@ from django.utils.safestring import SafeString
 from .marks import icon
 from .unseen import Piece, pieces, visible
 
+# Words about which there is nothing to say, with no point in them that could make a host; most titles and names.
+SIMPLE = re.compile(r"[!-\-/-~]+(?: [!-\-/-~]+)*")
 FOLDED = 100_000  # a middle longer than this is linked, where there is a link, and not carried along in the page
 
 
@@ -52,6 +54,8 @@ def render(text: str, *, clamp: bool = True, whole: str = "") -> SafeString:
 
 def line(text: str, *, limit: int = 300) -> SafeString:
     """`text` on one line, isolated from its surroundings: titles, names, keys."""
+    if len(text) <= limit and SIMPLE.fullmatch(text):
+        return SafeString(f"<bdi>{escape(text)}</bdi>")
     flat = " ".join(text[: limit * 4].split(" "))
     flat = re.sub(r"\s*\n\s*", " ", flat).strip()
     rest = len(text) - limit if len(flat) > limit else 0

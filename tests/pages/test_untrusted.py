@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import time
+from unittest import mock
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from approvals.presentation import tree, unseen, untrusted
 
@@ -180,3 +184,13 @@ def test_a_number_with_more_digits_than_python_writes_is_still_shown() -> None:
 
 def test_spaces_are_not_counted_as_blank_lines() -> None:
     assert unseen.badge_count("fine" + " " * 38_000 + "pay\nnow\n") == (0, 0)
+
+
+@given(st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=60))
+@example("a <b> & 'c' \"d\"")
+@example("pay.example or www.x and http://y.z/ 1.5")
+@example("one  two   three")
+def test_plain_words_read_the_same_by_the_short_way_as_by_the_long(text: str) -> None:
+    with mock.patch.object(untrusted, "SIMPLE", re.compile("(?!)")):
+        long = untrusted.line(text)
+    assert untrusted.line(text) == long
