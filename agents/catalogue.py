@@ -24,6 +24,20 @@ SELECT q.id FROM unnest(%s::bigint[]) t(id){} CROSS JOIN LATERAL (
   SELECT r.id FROM checkpoints_run r WHERE r.team_id = t.id{} ORDER BY r.id DESC LIMIT %s) q
 ORDER BY q.id DESC LIMIT %s
 """
+# Words that many titles have fill a page among the newest runs; for those that few have, their own index is read
+# first, which the planner would not do by itself: it cannot know how rare a beginning is.
+_NEWEST = """
+WITH r AS MATERIALIZED (
+  SELECT q.* FROM unnest(%s::bigint[]) t(id){} CROSS JOIN LATERAL (
+    SELECT r.* FROM checkpoints_run r WHERE r.team_id = t.id{} ORDER BY r.id DESC LIMIT %s) q)
+SELECT r.id FROM r WHERE {} ORDER BY r.id DESC LIMIT %s
+"""
+_RARE = """
+WITH r AS MATERIALIZED (SELECT * FROM checkpoints_run r WHERE {})
+SELECT r.id FROM r CROSS JOIN unnest(%s::bigint[]) t(id){} WHERE r.team_id = t.id{} ORDER BY r.id DESC LIMIT %s
+"""
+_WORDS = "to_tsvector('simple'::regconfig, coalesce(r.title, '')) @@ to_tsquery('simple', %s)"
+WALKED = 2_000  # of each team's newest, in which words are looked for first
 _PLANS = " CROSS JOIN unnest(%s::bigint[]) p(id)"
 _COUNT = """
 (SELECT count(*) FROM (SELECT FROM unnest(%s::bigint[]) t(id) CROSS JOIN LATERAL (
@@ -67,9 +81,18 @@ def ids(wanted: Wanted, *, teams: Collection[int], most: int, waiting: Sequence[
         named = named.filter(version=wanted.version) if wanted.version else named
         plans, of_plans = _PLANS, [list(named.values_list("pk", flat=True))]
         conditions.append("r.plan_id = p.id")
-    sql = _RUNS.format(plans, "".join(f" AND {each}" for each in conditions))
+    which, words = "".join(f" AND {each}" for each in conditions), beginnings(wanted.words)
+    if not words:
+        return _found(_RUNS.format(plans, which), [asked, *of_plans, *values, most, most])
+    newest = _found(_NEWEST.format(plans, which, _WORDS), [asked, *of_plans, *values, WALKED, words, most])
+    if len(newest) == most:
+        return newest
+    return _found(_RARE.format(_WORDS, plans, which), [words, asked, *of_plans, *values, most])
+
+
+def _found(sql: str, values: list[Any]) -> list[int]:
     with connection.cursor() as cursor:
-        cursor.execute(sql, [asked, *of_plans, *values, most, most])
+        cursor.execute(sql, values)
         return [row[0] for row in cursor.fetchall()]
 
 
@@ -79,8 +102,6 @@ def _conditions(wanted: Wanted, waiting: Sequence[int]) -> tuple[list[str], list
         (wanted.status, "r.status = %s", wanted.status),
         (wanted.waits, "r.id IN (SELECT run_id FROM approvals_gate WHERE id = ANY(%s))", list(waiting)),
         (wanted.by, "r.started_by_id = %s", wanted.by),
-        (wanted.words, "to_tsvector('simple'::regconfig, coalesce(r.title, '')) @@ to_tsquery('simple', %s)",
-         beginnings(wanted.words)),
         (wanted.since, "r.created_at >= %s::date", wanted.since),
         (wanted.until, "r.created_at < %s::date + 1", wanted.until),
         (wanted.forks_of, "r.forked_from IS NOT NULL AND r.lineage = (SELECT coalesce(lineage, id)"

@@ -46,9 +46,10 @@ def place(request: HttpRequest, gate_id: int) -> dict[str, int | str | None]:
     """Where the gate stands in the reader's own queue, and its neighbours there."""
     frame = frames.of(request)
     queue = frame.queue if frame else []
-    if frame is None or gate_id not in queue:  # decided just now, or far behind: on from where it stands
-        after = frames.reach_of(request).ids(MINE, most=1, wanted=Wanted(after=gate_id)) or queue
-        return {"next": after[0]} if after else {}
+    if frame is None or gate_id not in queue:  # decided just now: on from where it stood; far behind: from the start
+        whole = frame is not None and not frame.waiting.more
+        after = frames.reach_of(request).ids(MINE, most=1, wanted=Wanted(after=gate_id)) if whole else []
+        return {"next": (after or queue)[0]} if after or queue else {}
     at = queue.index(gate_id)
     return {
         "number": at + 1, "total": str(frame.waiting),
