@@ -23,8 +23,10 @@ from .rules import Place
 
 _ROWS = f"SELECT {COLUMNS} FROM checkpoints_checkpoint WHERE run_id = $1 AND seq BETWEEN $2 AND $3 ORDER BY seq"  # noqa: S608 - constants
 _REWRITE = """
-UPDATE checkpoints_checkpoint SET anchor_seq = seq, codec = $3, payload = $4, checksum = $5
-WHERE run_id = $1 AND seq = $2
+UPDATE checkpoints_checkpoint c
+SET anchor_seq = c.seq, codec = made.codec, payload = made.payload, checksum = made.checksum
+FROM unnest($2::int[], $3::smallint[], $4::bytea[], $5::bytea[]) AS made (seq, codec, payload, checksum)
+WHERE c.run_id = $1 AND c.seq = made.seq
 """
 
 
@@ -75,8 +77,10 @@ def _of(row: Row, assembly: Assembly) -> Anchor:
 
 def write(run_id: int, lineage: int, made: Sequence[Anchor]) -> None:
     """Store them, in the caller's transaction, under the lock of the run's row."""
-    for anchor in made:
-        if anchor.blobs:
-            saving.insert_chunks(lineage, anchor.blobs)
-        values = [Int8(run_id), Int4(anchor.seq), Int2(anchor.codec), anchor.payload, anchor.checksum]
-        run_sql(_REWRITE, values)
+    if not made:
+        return
+    if blobs := [blob for anchor in made for blob in anchor.blobs]:
+        saving.insert_chunks(lineage, blobs)
+    seqs, codecs = [Int4(anchor.seq) for anchor in made], [Int2(anchor.codec) for anchor in made]
+    content = [[anchor.payload for anchor in made], [anchor.checksum for anchor in made]]
+    run_sql(_REWRITE, [Int8(run_id), seqs, codecs, *content])

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, cast
 from uuid import UUID
 
@@ -36,10 +37,16 @@ SELECT {", ".join(f"c.{name}" for name in HEADER)}, c.digest, octet_length(c.pay
 FROM unnest($2::int[], $3::int[]) AS going (first, last)
 JOIN checkpoints_checkpoint c ON c.run_id = $1 AND c.seq BETWEEN going.first AND going.last ORDER BY c.seq
 """  # noqa: S608 - constants
-_LOCK = "SELECT head, seq, status FROM checkpoints_run WHERE id = $1 FOR NO KEY UPDATE"
+_LOCK = "SELECT uuid_send(head), seq, status, team_id FROM checkpoints_run WHERE id = $1 FOR NO KEY UPDATE"
+# A statement of its own: one that waited for the lock sees other tables as they were before it waited.
+_NOW = f"""
+SELECT clock_timestamp(), newest.number, newest.digest, held.id, held.checkpoint FROM (VALUES (1)) AS one
+LEFT JOIN (SELECT number, digest FROM checkpoints_gap WHERE run_id = $1 ORDER BY number DESC LIMIT 1) AS newest ON true
+LEFT JOIN ({reading.HOLDS}) AS held (id, checkpoint) ON true
+"""  # noqa: S608 - constants
 _FOLLOWS = """
 SELECT count(*) FROM (
-  SELECT kind, parent, lag(id, 1, $3) OVER (ORDER BY seq) AS before
+  SELECT kind, parent, lag(id, 1, $3::uuid) OVER (ORDER BY seq) AS before
   FROM checkpoints_checkpoint WHERE run_id = $1 AND seq > $2
 ) AS since WHERE parent IS DISTINCT FROM before OR kind = ANY($4)
 """
@@ -84,7 +91,7 @@ class Portion:
     anchors: Sequence[Anchor]
     size: int
     newest: int  # the run's newest row when it was looked at
-    head: UUID | None
+    head: bytes | None
     live: bool
 
 
@@ -108,37 +115,46 @@ def prepared(run_id: int, lineage: int, history: History, seqs: Sequence[int]) -
 def remove(portion: Portion, *, why: Why) -> int:
     """Remove a portion, in the caller's transaction; the bytes freed. Raises Moved."""
     run_id = portion.run_id
-    _check(portion, {row[ID] or b"" for row in portion.headers})
+    team, at, before = _check(portion)
     anchors.write(run_id, portion.lineage, portion.anchors)
     columns = [Int8(run_id), *([Int4(each) for each in side] for side in zip(*portion.stretches, strict=True))]
     if run_sql(_REMOVE, columns)[0][0] != len(portion.headers):
         raise Moved
     crash.point("prune_removed", str(run_id))
-    made = _leave(portion, why)
+    made = _leave(portion, why._replace(at=at), Run(pk=run_id, team_id=team), before)
     for companion in _companions:
         companion(run_id, lambda: [UUID(bytes=row[ID] or b"") for row in portion.headers])
     grown = sum(len(anchor.payload) for anchor in portion.anchors) + sum(len(gap.headers) for gap in made)
     return portion.size - grown
 
 
-def _check(portion: Portion, ids: set[bytes]) -> None:
-    """Lock the run. Raises Moved where it was moved, held, or came to life, since it was looked at."""
-    [(head, seq, status)] = run_sql(_LOCK, [Int8(portion.run_id)])
+def _check(portion: Portion) -> tuple[int, datetime, Gap | None]:
+    """Lock the run; its team, the time, and its newest gap as far as the next goes on from it.
+
+    Raises Moved where the run was moved, held, or came to life, since it was looked at.
+    """
+    [(head, seq, status, team)] = run_sql(_LOCK, [Int8(portion.run_id)])
     if (status in Run.LIVE) and not portion.live:
         raise Moved
-    if any(hold.checkpoint is None or hold.checkpoint.bytes in ids for hold in reading.holds_of(portion.run_id)):
+    found = run_sql(_NOW, [Int8(portion.run_id)])
+    at, number, digest = found[0][:3]
+    held = {checkpoint for *_, hold, checkpoint in found if hold is not None}
+    if held and (None in held or any(row[ID] in held for row in portion.headers)):
         raise Moved
-    if seq == portion.newest and head == portion.head:
-        return
     # What was saved since stands on what was the head, one on the other: any other way somebody moved the run.
-    found = run_sql(_FOLLOWS, [Int8(portion.run_id), Int4(portion.newest), portion.head, list(rules.BY_HAND)])
-    if found[0][0]:
+    if (seq, head) != (portion.newest, portion.head) and _moved(portion):
         raise Moved
+    return team, at, None if number is None else Gap(run_id=portion.run_id, number=number, digest=digest)
 
 
-def _leave(portion: Portion, why: Why) -> list[Gap]:
-    """Write a gap for each stretch, and the event that names the newest."""
-    before = Gap.objects.filter(run_id=portion.run_id).order_by("-number").defer("headers").first()
+def _moved(portion: Portion) -> bool:
+    head = UUID(bytes=portion.head) if portion.head else None
+    params = [Int8(portion.run_id), Int4(portion.newest), head, list(rules.BY_HAND)]
+    return bool(run_sql(_FOLLOWS, params)[0][0])
+
+
+def _leave(portion: Portion, why: Why, run: Run, before: Gap | None) -> list[Gap]:
+    """Write a gap for each stretch after the newest one, and the event that names the last."""
     made: list[Gap] = []
     at = 0
     for first, last in portion.stretches:
@@ -148,7 +164,6 @@ def _leave(portion: Portion, why: Why) -> list[Gap]:
         made.append(before)
         at = upto
     Gap.objects.bulk_create(made)
-    run = Run.objects.only("pk", "team_id").get(pk=portion.run_id)
     data = {
         "first": portion.seqs[0], "last": portion.seqs[-1], "count": len(portion.seqs), "policy": why.policy,
         "version": why.version, "gap": made[-1].number, "digest": made[-1].digest.hex(),

@@ -15,14 +15,15 @@ from psycopg.types.numeric import Int4, Int8
 from checkpoints import crash
 from checkpoints.assembly import references, unpack
 from checkpoints.contents import fetcher
-from checkpoints.models import Chunk
 from checkpoints.parts import Entry, measure
 from checkpoints.rows import COLUMNS, Row, run_sql
 
 PORTION = 500
+AT_ONCE = 200  # rows
 _MEMBERS = "SELECT id FROM checkpoints_run WHERE id = $1 OR (lineage = $1 AND forked_from IS NOT NULL) ORDER BY id"
 _LOCK = f"{_MEMBERS} FOR NO KEY UPDATE"
-_ROWS = f"SELECT {COLUMNS} FROM checkpoints_checkpoint WHERE run_id = $1 AND seq > $2 ORDER BY seq LIMIT 200"  # noqa: S608 - constants
+_ROWS = f"SELECT {COLUMNS} FROM checkpoints_checkpoint WHERE run_id = $1 AND seq > $2 ORDER BY seq LIMIT {AT_ONCE}"  # noqa: S608 - constants
+_STORED = "SELECT digest FROM checkpoints_chunk WHERE lineage = $1"
 _DELETE = """
 DELETE FROM checkpoints_chunk WHERE lineage = $1 AND digest = ANY($2) RETURNING octet_length(payload)
 """
@@ -44,6 +45,8 @@ class Marks:
             while rows := [Row._make(row) for row in run_sql(_ROWS, [Int8(run), Int4(self.upto.get(run, 0))])]:
                 self._mark(references(line for row in rows for line in unpack(row)[1]))
                 self.upto[run] = rows[-1].seq
+                if len(rows) < AT_ONCE:
+                    break
 
     def _mark(self, lines: set[bytes]) -> None:
         while lines:
@@ -56,7 +59,7 @@ class Marks:
 
 def free(lineage: int) -> int:
     """Remove what nothing names; the bytes freed. Raises NotVerified where a row cannot be read."""
-    stored = [bytes(digest) for digest in Chunk.objects.filter(lineage=lineage).values_list("digest", flat=True)]
+    stored = [digest for (digest,) in run_sql(_STORED, [Int8(lineage)])]
     if not stored:
         return 0
     marks = Marks(lineage)

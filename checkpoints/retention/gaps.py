@@ -30,7 +30,7 @@ from .headers import Header, Removed
 
 
 class Why(NamedTuple):
-    """By which policy something is removed, by whom and when."""
+    """By which policy something is removed, by whom and when, which is said anew under the lock of the run."""
 
     policy: str
     version: int

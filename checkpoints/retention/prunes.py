@@ -16,6 +16,7 @@ import structlog
 from django.db import IntegrityError, connection, transaction
 from django.db.models import F, Max
 from django.db.models.functions import Now
+from psycopg.types.numeric import Int8
 
 from checkpoints import crash, ledger
 from checkpoints.actors import Actor
@@ -31,7 +32,22 @@ from .rules import History
 
 PORTION = 2000  # checkpoints that one transaction removes at most, about
 LOOKED = 20  # runs that one transaction writes the lines of
+AT_ONCE = 20  # lines that are read at once to be applied
 TRIES = 5  # of a run that somebody moves meanwhile
+_COUNT = """
+WITH line AS (UPDATE checkpoints_pruneline SET removed = removed + $2 WHERE id = $1 RETURNING prune_id)
+UPDATE checkpoints_prune p SET removed = removed + $2, freed = freed + $3 FROM line WHERE p.id = line.prune_id
+"""
+_DONE = """
+WITH line AS (UPDATE checkpoints_pruneline SET done = true WHERE id = $1 RETURNING prune_id)
+UPDATE checkpoints_prune p SET freed = freed + $2 FROM line WHERE p.id = line.prune_id AND $2 > 0
+"""
+_OTHERS = """
+SELECT EXISTS (
+  SELECT FROM checkpoints_pruneline other JOIN checkpoints_run run ON run.id = other.run_id
+  WHERE other.prune_id = $1 AND NOT other.done AND other.id <> $2 AND run.lineage = $3
+)
+"""
 log = structlog.get_logger(__name__)
 
 
@@ -127,11 +143,14 @@ def apply(prune: Prune, *, seconds: float = 3600.0) -> bool:
     with _unhurried():
         while time.monotonic() < until:
             left = prune.lines.filter(done=False, run_id__gt=after).select_related("run", "policy").order_by("run_id")
-            line = left.first()
-            if line is None:
+            lines = list(left[:AT_ONCE])
+            if not lines:
                 break
-            after = line.run_id
-            _apply_line(prune, line, until)
+            for line in lines:
+                if time.monotonic() >= until:
+                    break
+                after = line.run_id
+                _apply_line(prune, line, until)
     return _finish(prune)
 
 
@@ -167,16 +186,17 @@ def _remove(prune: Prune, line: PruneLine, until: float) -> bool:
     history = reading.history_of(run.pk)
     verdict = rules.decide(history, policies.rules_of(policy), prune.at)
     going = rules.within(verdict.going, line.ranges)
-    for seqs in rules.batches(history.places, going, PORTION):
+    portions = rules.batches(history.places, going, PORTION)
+    why = Why(policy.called, policy.version, Actor(prune.by, prune.by_name), prune.at)
+    for number, seqs in enumerate(portions, start=1):
         if time.monotonic() > until:
             return False
         portion = batch.prepared(run.pk, run.lineage or run.pk, history, seqs)
         with transaction.atomic():
-            at = run_sql("SELECT clock_timestamp()", [])[0][0]
-            why = Why(policy.called, policy.version, Actor(prune.by, prune.by_name), at)
             freed = batch.remove(portion, why=why)
-            _count(prune, line, len(seqs), freed)
-        history = _without(history, seqs)
+            run_sql(_COUNT, [Int8(line.pk), Int8(len(seqs)), Int8(freed)])
+        if number < len(portions):
+            history = _without(history, seqs)
     return True
 
 
@@ -189,22 +209,13 @@ def _without(history: History, seqs: list[int]) -> History:
     return replace(history, places=left)
 
 
-def _count(prune: Prune, line: PruneLine, removed: int, freed: int) -> None:
-    """Note how far a line is, in the transaction of what was removed."""
-    PruneLine.objects.filter(pk=line.pk).update(removed=F("removed") + removed)
-    Prune.objects.filter(pk=prune.pk).update(removed=F("removed") + removed, freed=F("freed") + freed)
-
-
 def _close(prune: Prune, line: PruneLine) -> None:
     """Free the chunks that nothing of the lineage names any more, after the last of its lines."""
     crash.point("prune_line_done", str(line.run_id))
     lineage = line.run.lineage or line.run_id
-    others = prune.lines.filter(done=False, run__lineage=lineage).exclude(pk=line.pk)
-    freed = 0 if others.exists() else chunks.free(lineage)
-    with transaction.atomic():
-        PruneLine.objects.filter(pk=line.pk).update(done=True)
-        if freed:
-            Prune.objects.filter(pk=prune.pk).update(freed=F("freed") + freed)
+    [(others,)] = run_sql(_OTHERS, [Int8(prune.pk), Int8(line.pk), Int8(lineage)])
+    freed = 0 if others else chunks.free(lineage)
+    run_sql(_DONE, [Int8(line.pk), Int8(freed)])
 
 
 def _finish(prune: Prune) -> bool:

@@ -1,13 +1,12 @@
-"""What the rules need to know of a run, read from its rows: never a payload, and one statement for the rows."""
+"""What the rules need to know of a run: one statement for the run and its holds, one for its rows, no payload."""
 
 from __future__ import annotations
 
 from functools import lru_cache
-from uuid import UUID
 
 from psycopg.types.numeric import Int8
 
-from checkpoints.models import Hold, Plan, Run
+from checkpoints.models import Plan, Run
 from checkpoints.plans import spec_of
 from checkpoints.rows import run_sql
 
@@ -15,26 +14,32 @@ from .rules import Held, History, Place
 
 ROW = 400  # bytes of a row and its index entries beside the payload, about
 _PLACES = """
-SELECT seq, id, parent, kind, step, at, anchor_seq = seq, next_step, plan_id, octet_length(payload)
+SELECT seq, uuid_send(id), uuid_send(parent), kind, step, at, anchor_seq = seq, next_step, plan_id,
+  octet_length(payload)
 FROM checkpoints_checkpoint WHERE run_id = $1 ORDER BY seq
 """
-_HEAD = "SELECT head, status FROM checkpoints_run WHERE id = $1"
+HOLDS = "SELECT id, uuid_send(checkpoint) FROM checkpoints_hold WHERE run_id = $1 AND freed_at IS NULL ORDER BY id"
+_RUN = f"""
+SELECT uuid_send(head), status, held.id, held.checkpoint
+FROM checkpoints_run LEFT JOIN ({HOLDS}) AS held (id, checkpoint) ON true WHERE checkpoints_run.id = $1
+"""  # noqa: S608 - constants
 
 
 def history_of(run_id: int) -> History:
     """A run as it is now."""
-    [(head, status)] = run_sql(_HEAD, [Int8(run_id)])
+    found = run_sql(_RUN, [Int8(run_id)])
+    head, status = found[0][:2]
+    holds = [Held(hold, checkpoint) for _, _, hold, checkpoint in found if hold is not None]
     places = [
         Place(seq, id, parent, kind, step, at, anchor, bool(after) and after in effects(plan), size)
         for seq, id, parent, kind, step, at, anchor, after, plan, size in run_sql(_PLACES, [Int8(run_id)])
     ]
-    return History(places, head, status in Run.LIVE, holds_of(run_id))
+    return History(places, head, status in Run.LIVE, holds)
 
 
 def holds_of(run_id: int) -> list[Held]:
     """What is held of a run now."""
-    found = Hold.objects.standing().filter(run=run_id).order_by("pk").values_list("pk", "checkpoint")
-    return [Held(*each) for each in found]
+    return [Held(*each) for each in run_sql(HOLDS, [Int8(run_id)])]
 
 
 @lru_cache(1024)
@@ -47,8 +52,3 @@ def bytes_of(history: History, going: list[int]) -> int:
     """About how many bytes the rows that go take, with their index entries."""
     sizes = {place.seq: place.size for place in history.places}
     return sum(sizes[seq] + ROW for seq in going)
-
-
-def numbers(history: History) -> dict[UUID, int]:
-    """Id -> number."""
-    return {place.id: place.seq for place in history.places}

@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
-from uuid import UUID
 
 HELD, NEEDED, LAST, YOUNG, GATE, DECISION, FINAL = "held", "needed", "count", "age", "gate", "decision", "final"
 REASONS = {
@@ -39,11 +38,14 @@ class Rules(NamedTuple):
 
 
 class Place(NamedTuple):
-    """One row. `effect`: the step that comes next is an effect; `size`: the bytes of its payload."""
+    """One row. `effect`: the step that comes next is an effect; `size`: the bytes of its payload.
+
+    Ids are bytes, which are compared and looked up without a call of ours.
+    """
 
     seq: int
-    id: UUID
-    parent: UUID | None
+    id: bytes
+    parent: bytes | None
     kind: str
     step: str
     at: datetime
@@ -56,7 +58,7 @@ class Held(NamedTuple):
     """A hold that stands: on one checkpoint, or on the whole run."""
 
     id: int
-    checkpoint: UUID | None
+    checkpoint: bytes | None
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class History:
     """One run's rows in the order of their numbers, and what protects them."""
 
     places: Sequence[Place]
-    head: UUID | None
+    head: bytes | None
     live: bool
     holds: Sequence[Held] = ()
 
@@ -120,8 +122,10 @@ def _protected(history: History, rules: Rules, now: datetime) -> Iterable[tuple[
 
 def _held(history: History, seqs: Sequence[int]) -> dict[int, list[int]]:
     """By hold, those of `seqs` that it keeps."""
-    numbers = {place.id: place.seq for place in history.places}
-    going = set(seqs)
+    if not history.holds:
+        return {}
+    wanted, going = {hold.checkpoint for hold in history.holds}, set(seqs)
+    numbers = {place.id: place.seq for place in history.places if place.id in wanted}
     return {
         hold.id: list(seqs)
         if hold.checkpoint is None
@@ -133,20 +137,19 @@ def _held(history: History, seqs: Sequence[int]) -> dict[int, list[int]]:
 def _asked(places: Sequence[Place]) -> list[int]:
     """Where a gate stood whose outcome is recorded; one that is open is held."""
     parents = {place.parent for place in places if place.kind in OUTCOMES}
-    return [place.seq for place in places if place.id in parents]
+    return [place.seq for place in places if place.id in parents] if parents else []
 
 
 def _needed(history: History) -> set[int]:
     """What the runtime reads again: to go on, to undo an effect, and to compare what people changed."""
     places = history.places
-    numbers = {place.id: place.seq for place in places}
     found = {place.seq for place in places if place.effect or place.kind in BY_HAND or place.id == history.head}
-    wanted = [place.parent for place in places if place.kind in BY_HAND]
+    wanted = {place.parent for place in places if place.kind in BY_HAND}
     if history.live:
         newest = {place.step: place for place in _on_path(history) if place.kind in EXECUTED}
         found |= {place.seq for place in newest.values()}
-        wanted += [place.parent for place in newest.values()]
-    return found | {numbers[parent] for parent in wanted if parent in numbers}
+        wanted |= {place.parent for place in newest.values()}
+    return found | {place.seq for place in places if place.id in wanted} if wanted else found
 
 
 def _on_path(history: History) -> list[Place]:
