@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
-from referencing import Registry
-from referencing.exceptions import Unresolvable
-
 from checkpoints import values
 from checkpoints.errors import ValueRefused
 
-from . import pointers
+from . import holding
 from .cards import Card, Choice
 from .errors import Invalid, Problem, problem
 
@@ -53,11 +49,5 @@ def _faults(choice: Choice, value: Any) -> list[Problem]:
         values.canonical(value)
     except ValueRefused as refused:
         return [problem(refused.reason, pointer="/value" + refused.pointer)]
-    # An empty registry: a schema's reference to elsewhere is never fetched.
-    validator = Draft202012Validator(choice.get("schema") or {}, registry=Registry())
-    try:
-        found = sorted(validator.iter_errors(value), key=lambda fault: [str(name) for name in fault.absolute_path])
-    except Unresolvable:
-        return [problem("The agent's schema for this value cannot be read; choose another answer.", pointer="/value")]
-    places = [pointers.join("/value", *(str(name) for name in fault.absolute_path)) for fault in found]
-    return [problem(fault.message[:300], pointer=place) for fault, place in zip(found, places, strict=True)]
+    found = holding.faults_of(choice.get("schema") or {}, value)
+    return [problem(said, pointer="/value" + place) for place, said in found]

@@ -13,7 +13,7 @@ from typing import Any, NotRequired, TypedDict
 
 from checkpoints.plans import PlanSpec, StepSpec
 
-from . import actions, pointers, preconditions
+from . import actions, holding, pointers, preconditions
 from .actions import Action as Action
 from .actions import editable as editable
 from .errors import CardRefused
@@ -157,6 +157,7 @@ def completed(card: Card, *, step: StepSpec, plan: PlanSpec, state: Mapping[str,
         question=card.question if recovery or not card.question else {**card.question, "rejects": True},
     )
     faults = [*_identifier_faults(whole), *_allow_faults(whole, step), *_question_faults(whole)]
+    faults += _schema_faults(whole, recovery=recovery)
     faults += actions.faults_of(whole.actions, step=step, plan=plan, recovery=recovery)
     faults += [*_quote_faults(whole, state), *_chart_faults(whole, state)]
     faults += _precondition_faults(whole, step, plan)
@@ -251,3 +252,12 @@ def _question_faults(card: Card) -> list[str]:
     if not ids or "" in ids or len(set(ids)) < len(ids):
         return ["a question needs choices, each with an id of its own"]
     return [f"{each!r} is not an identifier of plain letters, digits, . : _ -" for each in ids if not _plain(each)]
+
+
+def _schema_faults(card: Card, *, recovery: bool) -> list[str]:
+    """What is wrong with the schemas that answers are held against; of a step that failed is asked all the same."""
+    answering = [each for each in card.actions if each.response and each.takes(actions.RESPOND)]
+    asked = [(f"the response of action {each.id!r}", each.response) for each in answering]
+    choices = card.question["choices"] if card.question and not recovery else []
+    asked += [(f"the value of {each.get('id')!r}", each["schema"]) for each in choices if each.get("schema")]
+    return [f"the schema of {whose} is unsound: {wrong}" for whose, part in asked if (wrong := holding.unsound(part))]

@@ -10,17 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
-from referencing import Registry
-from referencing.exceptions import Unresolvable
-
 from checkpoints import values
 from checkpoints.errors import ValueRefused
 from checkpoints.ops import Append
 from checkpoints.patch import same
 from checkpoints.plans import PlanSpec
 
-from . import pointers
+from . import holding, pointers
 from .actions import APPROVE, EDIT, REJECT, RESPOND, VERDICTS, Action, Settled
 from .cards import Card
 from .errors import Invalid, Problem, problem
@@ -177,18 +173,5 @@ def _response_faults(action: Action, response: Any) -> list[Problem]:
             return [problem("Write the response as text.", action=action.id, part="response")]
         too_long = len(response) > LIMIT
         return [problem(f"Write at most {LIMIT:,} characters.", action=action.id, part="response")] * too_long
-    # An empty registry: a schema's reference to elsewhere is never fetched.
-    validator = Draft202012Validator(dict(action.response), registry=Registry())
-    try:
-        found = sorted(validator.iter_errors(response), key=lambda fault: [str(name) for name in fault.absolute_path])
-    except Unresolvable:
-        return [problem("The schema of a response cannot be read; choose another verdict.", action=action.id)]
-    return [
-        problem(
-            fault.message[:300],
-            action=action.id,
-            pointer=pointers.join("", *(str(name) for name in fault.absolute_path)),
-            part="response",
-        )
-        for fault in found
-    ]
+    found = holding.faults_of(action.response, response)
+    return [problem(said, action=action.id, pointer=place, part="response") for place, said in found]
