@@ -30,8 +30,9 @@ def channel() -> str:
 
 def look(session_key: str | None, socket: str, gate_id: int | None) -> None:
     """Note that the page behind a socket has this gate in sight, or none; nothing for a gate that it may not see."""
-    before = Looking.objects.away(socket) if gate_id is None else None
-    if before is not None:
+    before = Looking.objects.filter(socket=socket).values_list("gate_id", flat=True).first()
+    if before is not None and before != gate_id:
+        Looking.objects.away(socket)
         rings.publish(channel(), str(before))
     if gate_id is None:
         return

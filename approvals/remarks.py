@@ -1,4 +1,4 @@
-"""What people say at a gate while it stays open: an event with its words beside it, which may be erased."""
+"""What people say at a gate, open or closed: an event with its words beside it, which may be erased."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from .models import Gate
 
 KIND = "gate.remarked"
 MOST = 4_000  # characters
+MOST_EACH = 200  # of one person at one gate
 
 
 def remark(gate: Gate, *, by: User, text: str, key: str) -> bool:
@@ -30,6 +31,8 @@ def remark(gate: Gate, *, by: User, text: str, key: str) -> bool:
     with transaction.atomic(durable=True):
         held = Gate.objects.select_for_update(of=["self"]).select_related("run", "policy", "team").get(pk=gate.pk)
         said = Event.objects.filter(run_id=held.run_id, kind=KIND, subject=held.subject, actor=actors.of_user(by).id)
+        if said.count() >= MOST_EACH:
+            raise Invalid([problem(f"You have said {MOST_EACH} things here already.", pointer="/text")])
         if any(values.decode(bytes(each)).get("key") == key for each in said.values_list("data", flat=True)):
             return False
         held.say("gate.remarked", by=actors.of_user(by), data={"key": key}, text=words)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from uuid import UUID
 
 from . import rows, shelf
@@ -15,20 +15,28 @@ from .snapshots import Snapshot, size_of
 
 def load(run: Run) -> Snapshot:
     """The run's head, verified. Raises NotVerified."""
-    trail = rows.head_trail(run.pk)
-    if not trail:
-        raise NotVerified(f"run {run.pk}", "its head is missing, or is not its newest checkpoint")
-    return _assemble(trail, run.lineage)
+
+    def read() -> Sequence[rows.Row]:
+        found = rows.head_trail(run.pk)
+        if not found:
+            raise NotVerified(f"run {run.pk}", "its head is missing, or is not its newest checkpoint")
+        return found
+
+    return _read_twice(read, run.lineage)
 
 
 def load_checkpoint(id: UUID, *, lineage: int | None = None) -> Snapshot:
     """Any checkpoint, verified. Raises NoSuchCheckpoint and NotVerified. Who knows its lineage saves a query."""
     if shelf.current() is not None:
         return _finished(*_on_shelf(id))
-    trail = rows.trail(id)
-    if not trail:
-        raise NoSuchCheckpoint
-    return _assemble(trail, lineage)
+
+    def read() -> Sequence[rows.Row]:
+        found = rows.trail(id)
+        if not found:
+            raise NoSuchCheckpoint
+        return found
+
+    return _read_twice(read, lineage)
 
 
 def fields_of(id: UUID) -> dict[str, bytes]:
@@ -45,6 +53,21 @@ def _on_shelf(id: UUID) -> tuple[int, rows.Row, Assembly]:
     if found is None:
         raise NoSuchCheckpoint
     return found
+
+
+def _read_twice(read: Callable[[], Sequence[rows.Row]], lineage: int | None) -> Snapshot:
+    """Rows and the chunks they name are two statements, and a prune may rewrite a row and free a chunk in between.
+
+    What does not verify is read again, and is a fault only where the rows are still the same.
+    """
+    trail = read()
+    try:
+        return _assemble(trail, lineage)
+    except NotVerified:
+        again = read()
+        if again == trail:
+            raise
+        return _assemble(again, lineage)
 
 
 def _assemble(trail: Sequence[rows.Row], lineage: int | None) -> Snapshot:

@@ -11,14 +11,21 @@ from kombu.exceptions import OperationalError
 from .actors import SYSTEM
 from .models import Prune
 from .retention import prunes
+from .retention.alone import alone
 
 SLICE = 10.0  # seconds that one message works; others are due too
 
 
 @shared_task(name="checkpoints.prune", ignore_result=True, acks_late=True)
 def prune() -> None:
-    """Take what is looked at or pruned one slice further, and ring again while there is more."""
-    if prunes.go_on(seconds=SLICE):
+    """Take what is looked at or pruned one slice further, and ring again while there is more.
+
+    A message that finds another at it is spent: else every page that is opened and every minute would add a chain of
+    messages without end, until no worker was left for anything else.
+    """
+    with alone() as mine:
+        more = mine and prunes.go_on(seconds=SLICE)
+    if more:
         prune.delay()
 
 

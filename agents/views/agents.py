@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -103,7 +104,7 @@ def start(request: HttpRequest, name: str) -> HttpResponse:
     form = request.POST.dict()
     if change := form.get("change", ""):
         return show(request, known, posted=forms.applied(form, change))
-    team = teams.filter(pk=form.get("team", "") if form.get("team", "").isdigit() else 0).first()
+    team = teams.filter(pk=form.get("team", "") if re.fullmatch("[0-9]{1,9}", form.get("team", "")) else 0).first()
     try:
         run = _started(known, reader, team, form)
     except InputRefused as refused:

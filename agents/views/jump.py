@@ -10,6 +10,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from agents import catalogue
 from approvals.frames import reach_of
 from approvals.models import Gate
 from approvals.presentation import topbar
@@ -37,7 +38,8 @@ class Place:
 def page(request: HttpRequest) -> HttpResponse:
     """What `?q=` finds, as a page, or as the list alone where script asks for it."""
     asked = request.GET.get("q", "").replace("\0", "").strip()[:200]
-    context = {"q": asked, "places": [*_pages(request, asked), *_numbered(request, asked), *_gates(request, asked)]}
+    places = [*_pages(request, asked), *_numbered(request, asked), *_gates(request, asked), *_runs(request, asked)]
+    context = {"q": asked, "places": places}
     fragment = request.headers.get("HX-Request") == "true"
     return render(request, "jump/places.html" if fragment else "jump/page.html", context)
 
@@ -61,7 +63,7 @@ def _numbered(request: HttpRequest, asked: str) -> list[Place]:
     for gate in Gate.objects.visible_to(user).filter(pk=number) if not what.startswith("r") else ():
         found.append(_gate(gate))
     for run in Run.objects.visible_to(user).filter(pk=number) if what != "gate" else ():
-        found.append(Place(kind=f"Run {run}", icon="runs", title=run.title, address=reverse("run", args=[run.pk])))
+        found.append(_run(run))
     return found
 
 
@@ -71,6 +73,19 @@ def _gates(request: HttpRequest, asked: str) -> list[Place]:
     if asked and not beginnings(asked):
         return []
     return [_gate(gate) for gate in reach_of(request).gates(queue, most=FOUND, wanted=Wanted(words=asked))]
+
+
+def _runs(request: HttpRequest, asked: str) -> list[Place]:
+    """Runs whose titles begin words so, the newest first."""
+    if not beginnings(asked):
+        return []
+    found = catalogue.ids(catalogue.Wanted(words=asked), teams=list(reach_of(request).teams), most=FOUND)
+    runs = Run.objects.in_bulk(found)
+    return [_run(runs[each]) for each in found if each in runs]
+
+
+def _run(run: Run) -> Place:
+    return Place(kind=f"Run {run}", icon="runs", title=run.title, address=reverse("run", args=[run.pk]))
 
 
 def _gate(gate: Gate) -> Place:

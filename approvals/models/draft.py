@@ -19,23 +19,33 @@ MOST_FIELDS = 5_000
 MOST_CHARACTERS = 1_000_000
 
 
+class NotKept(Exception):
+    """A draft was not kept; the message says why, to the person."""
+
+
 class DraftQuerySet(models.QuerySet["Draft"]):
     """Keeping and dropping drafts."""
 
-    def keep(self, gate: Gate, *, by: Any, proposal: int, fields: Mapping[str, str], key: str) -> datetime | None:
+    def keep(
+        self, gate: Gate, *, by: Any, proposal: int, fields: Mapping[str, str], key: str, seen: str | None = None
+    ) -> datetime:
         """Keep the fields as this person's draft, in the place of the one before; when that was.
 
-        None where there is nothing to keep them for: the gate is closed, or the form with this `key` was sent and
-        taken meanwhile. The gate's row is locked for it, so that a draft on its way never outlives its decision.
+        `seen` is when the draft was kept that the page knows of, "" for none; None does not ask. The gate's row is
+        locked for it, so that a draft on its way never outlives its decision. Raises NotKept where the gate is closed,
+        the form with this `key` was sent and taken meanwhile, or another page of theirs has kept a newer one.
         """
         from .decision import Decision
         from .gate import Gate
 
         with transaction.atomic():
             if not Gate.objects.select_for_update().open().filter(pk=gate.pk).exists():
-                return None
+                raise NotKept("The gate is closed; a draft can no longer be sent.")
             if Decision.objects.filter(gate=gate, user=by, key=key).exists():
-                return None
+                raise NotKept("This form was sent already.")
+            stands = self.filter(gate=gate, user=by).values_list("kept_at", flat=True).first()
+            if seen is not None and (stands.isoformat() if stands else "") != seen:
+                raise NotKept("Another page of yours keeps a newer draft; load this one again to see it.")
             made, _ = self.update_or_create(
                 gate=gate, user=by,
                 defaults={"proposal": proposal, "body": values.canonical(dict(fields)), "kept_at": Now()},

@@ -23,11 +23,9 @@ class LookingQuerySet(models.QuerySet["Looking"]):
         self.update_or_create(socket=socket, defaults={"gate_id": gate_id, "user": by, "until": Now() + LASTS})
         return not known
 
-    def away(self, socket: str) -> int | None:
-        """Say that it is not any more; the gate that somebody turned from, if there was one."""
-        found = self.filter(socket=socket).values_list("gate_id", flat=True).first()
-        self.filter(socket=socket).delete()
-        return found
+    def away(self, socket: str) -> int:
+        """Say that it is not any more; how many pages that were."""
+        return self.filter(socket=socket).delete()[0]
 
     def at(self, gate_id: int) -> LookingQuerySet:
         """Those at this gate now."""

@@ -1,4 +1,4 @@
-"""Talking at a gate while it stays open, and seeing who else is at it."""
+"""Talking at a gate, and seeing who else is at it."""
 
 from __future__ import annotations
 

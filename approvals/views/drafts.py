@@ -8,14 +8,14 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
 from approvals import authority
-from approvals.models import Draft, Gate
-from approvals.models.draft import MOST_CHARACTERS, MOST_FIELDS
+from approvals.models import Draft
+from approvals.models.draft import MOST_CHARACTERS, MOST_FIELDS, NotKept
 from approvals.presentation.filled import blank
 
 from .access import gate_or_404, private, reader_of
 from .decisions import proposal_of
 
-ABOUT_THE_FORM = frozenset({"csrfmiddlewaretoken", "seen", "proposal", "key", "discard"})
+ABOUT_THE_FORM = frozenset({"csrfmiddlewaretoken", "seen", "proposal", "key", "discard", "draft_seen"})
 
 
 @require_POST
@@ -40,10 +40,11 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     if blank(fields, looked_at.card):
         Draft.objects.drop(gate, by=user)
         return _told(request, gate_id, {"kept_at": None})
-    key = request.POST.get("key", "")
-    kept_at = Draft.objects.keep(gate, by=user, proposal=looked_at.number, fields=fields, key=key)
-    if kept_at is None:
-        return _told(request, gate_id, {"problem": _why(gate_id)}, status=409)
+    key, seen = request.POST.get("key", ""), request.POST.get("draft_seen")
+    try:
+        kept_at = Draft.objects.keep(gate, by=user, proposal=looked_at.number, fields=fields, key=key, seen=seen)
+    except NotKept as why:
+        return _told(request, gate_id, {"problem": str(why)}, status=409)
     return _told(request, gate_id, {"kept_at": kept_at.isoformat()})
 
 
@@ -51,8 +52,3 @@ def _told(request: HttpRequest, gate_id: int, said: dict[str, str | None], *, st
     if request.accepts("text/html") and status != 403:
         return HttpResponseRedirect(reverse("gate", args=[gate_id]), status=303)
     return JsonResponse(said, status=status)
-
-
-def _why(gate_id: int) -> str:
-    is_open = Gate.objects.open().filter(pk=gate_id).exists()
-    return "This form was sent already." if is_open else "The gate is closed; a draft can no longer be sent."

@@ -11,6 +11,7 @@ class Draft extends HTMLElement {
     this.note = this.querySelector("[data-draft-note]");
     if (!this.form) return;
     this.store = `hp-draft:${this.dataset.gate}`;
+    this.seen = this.dataset.keptAt; // when the draft was kept that this page shows; another page's is not written over
     const entered = (event) => event.target.form === this.form && this.later(PAUSE);
     document.addEventListener("input", entered);
     document.addEventListener("change", entered);
@@ -23,8 +24,8 @@ class Draft extends HTMLElement {
   // What an earlier visit could not send: keep it now, and show the page that the server makes of it.
   left() {
     const left = recall(this.store);
-    if (!left || document.querySelector("#refusal")) return forget(this.store);
-    this.send(new URLSearchParams(left)).then((kept) => kept && location.reload());
+    if (!left || left.seen !== this.seen || document.querySelector("#refusal")) return forget(this.store);
+    this.send(new URLSearchParams(left.fields)).then((kept) => kept && location.reload());
   }
 
   later(pause) {
@@ -47,7 +48,8 @@ class Draft extends HTMLElement {
   }
 
   async send(body, options = {}) {
-    remember(this.store, [...body]);
+    remember(this.store, { seen: this.seen, fields: [...body] });
+    body.set("draft_seen", this.seen);
     let answer;
     try {
       const headers = { accept: "application/json", "x-csrftoken": this.form.elements[TOKEN].value };
@@ -60,6 +62,7 @@ class Draft extends HTMLElement {
     if (answer.ok) {
       forget(this.store);
       const { kept_at: at } = await answer.json();
+      this.seen = at ?? "";
       this.say(at && `Draft kept, ${new Date(at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })}`);
       return true;
     }

@@ -8,6 +8,7 @@ import threading
 from django.db import connection, transaction
 
 from approvals.models import Draft, Gate
+from approvals.models.draft import NotKept
 from tests.factories import ann, bob, decide, edit_amount, eve, make_gate, make_policy, make_team, make_user
 from tests.pages.clients import form_of, post, signed_in
 
@@ -74,7 +75,10 @@ def test_a_keeping_that_meets_the_decision_waits_for_it_and_keeps_nothing() -> N
     kept: list[object] = []
 
     def late() -> None:
-        kept.append(Draft.objects.keep(gate, by=reviewer, proposal=1, fields={"comment": "Fine"}, key=form["key"]))
+        try:
+            kept.append(Draft.objects.keep(gate, by=reviewer, proposal=1, fields={"comment": "Fine"}, key=form["key"]))
+        except NotKept as why:
+            kept.append(str(why))
         connection.close()
 
     with transaction.atomic():
@@ -87,7 +91,7 @@ def test_a_keeping_that_meets_the_decision_waits_for_it_and_keeps_nothing() -> N
             user=reviewer, proposal=gate.standing(), verdict="approve", seen=b"", key=form["key"], request=b""
         )
     meeting.join(10)
-    assert kept == [None]
+    assert kept == ["This form was sent already."]
 
 
 def test_what_somebody_had_entered_when_another_was_faster_is_shown_to_them_and_can_be_discarded() -> None:
@@ -129,3 +133,17 @@ def test_drafts_of_gates_that_closed_long_ago_are_cleared() -> None:
     assert not Draft.objects.outlived(dt.timedelta(days=30)).filter(gate=gate).exists()
     Gate.objects.filter(pk=gate.pk).update(closed_at=gate.opened_at - dt.timedelta(days=31))
     assert Draft.objects.outlived(dt.timedelta(days=30)).filter(gate=gate).count() == 1
+
+
+def test_a_page_that_was_drawn_before_another_kept_a_draft_does_not_write_over_it() -> None:
+    gate = make_gate(team=(team := make_team()))
+    reviewer = ann(team)
+    first = keep(reviewer, gate, form_of(gate, "approve", comment="From the desk", draft_seen=""))
+    stale = keep(reviewer, gate, form_of(gate, "approve", comment="From the train", draft_seen=""))
+    assert stale.status_code == 409  # type: ignore[attr-defined]
+    assert "newer draft" in stale.json()["problem"]  # type: ignore[attr-defined]
+    assert Draft.objects.get(gate=gate).fields["comment"] == "From the desk"
+    seen = first.json()["kept_at"]  # type: ignore[attr-defined]
+    assert f'data-kept-at="{seen}"' in page_of(reviewer, gate)
+    keep(reviewer, gate, form_of(gate, "approve", comment="At the desk again", draft_seen=seen))
+    assert Draft.objects.get(gate=gate).fields["comment"] == "At the desk again"

@@ -9,6 +9,7 @@ from django.template.defaultfilters import filesizeformat
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Prune
 from checkpoints.retention import prunes, telling
+from checkpoints.retention.alone import alone
 from checkpoints.retention.errors import PruneRefused
 
 SHOWN = 50  # runs that are named; --json has all of them
@@ -25,7 +26,10 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="one JSON object instead of words")
 
     def handle(self, *, dry_run: bool = False, **options: Any) -> None:
-        as_json = options["json"]
+        with alone(wait=True):
+            self._prune(dry_run=dry_run, as_json=options["json"])
+
+    def _prune(self, *, dry_run: bool, as_json: bool) -> None:
         if not dry_run:
             for unfinished in Prune.objects.under_way():
                 self._apply(unfinished, as_json, "Went on with a prune that was interrupted.")
@@ -44,7 +48,7 @@ class Command(BaseCommand):
 
     def _apply(self, prune: Prune, as_json: bool, words: str = "") -> None:
         if not prunes.apply(prune):
-            raise CommandError("Another process is at this prune and has not finished it; nothing is lost. Try again.")
+            raise CommandError("It was not finished within the hour; run the command again to go on.")
         prunes.remove_files(prune)
         if words and not as_json:
             self.stdout.write(words)
