@@ -65,12 +65,11 @@ def of_state(fields: Mapping[str, bytes]) -> bytes:
 def of_header(header: Sequence[bytes | None]) -> bytes:
     """The digest of a checkpoint, from the seventeen columns of its header in binary form (see checkpoints.rows)."""
     made = _HEADER.copy()
-    if None in header:
+    try:
+        made.update(_LENGTHS(*map(len, header)) + b"".join(header))  # type: ignore[arg-type]
+    except TypeError:  # of a NULL, which few rows have
         made.update(_LENGTHS(*[-1 if column is None else len(column) for column in header]))
         made.update(b"".join([column for column in header if column is not None]))
-    else:
-        made.update(_LENGTHS(*map(len, header)))  # type: ignore[arg-type]
-        made.update(b"".join(header))  # type: ignore[arg-type]
     return made.digest()
 
 

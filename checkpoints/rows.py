@@ -80,7 +80,8 @@ def run_sql(sql: str, params: Sequence[Any], *, prepare: bool = True) -> list[tu
     connection.validate_no_broken_transaction()
     with connection.wrap_database_errors, psycopg.RawCursor(cast(Any, connection.connection)) as cursor:
         cursor.execute(sql.encode(), params, prepare=prepare, binary=True)
-        return cursor.fetchall() if cursor.description else []
+        result = cursor.pgresult  # its fields are counted: `description` would make an object of each
+        return cursor.fetchall() if result is not None and result.nfields else []
 
 
 def storable(text: str) -> str:

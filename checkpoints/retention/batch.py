@@ -19,6 +19,7 @@ from uuid import UUID
 import psycopg
 from django.db import connection
 from psycopg.types.numeric import Int4, Int8
+from psycopg.types.string import ByteaBinaryLoader
 
 from checkpoints import crash, digests, ledger
 from checkpoints.errors import NotVerified
@@ -177,10 +178,8 @@ def _headers(run_id: int, ranges: Sequence[tuple[int, int]]) -> tuple[list[tuple
     firsts, lasts = [Int4(first) for first, _ in ranges], [Int4(last) for _, last in ranges]
     connection.ensure_connection()
     with connection.wrap_database_errors, psycopg.RawCursor(cast(Any, connection.connection)) as cursor:
+        for kind in ("uuid", "int8", "int4", "int2", "varchar", "timestamptz"):
+            cursor.adapters.register_loader(kind, ByteaBinaryLoader)
         cursor.execute(_HEADERS.encode(), [Int8(run_id), firsts, lasts], prepare=True, binary=True)
-        result = cursor.pgresult
-        assert result is not None  # noqa: S101 - a SELECT has one
-        value, upto = result.get_value, len(HEADER)
-        rows = range(result.ntuples)
-        found = [([value(n, column) for column in range(upto)], value(n, upto) or b"") for n in rows]
-        return found, [int.from_bytes(value(n, upto + 1) or b"") for n in rows]
+        rows, upto = cursor.fetchall(), len(HEADER)
+        return [(row[:upto], row[upto]) for row in rows], [int.from_bytes(row[-1]) for row in rows]

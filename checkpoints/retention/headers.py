@@ -26,7 +26,7 @@ _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _TAG = b"holdpoint removed\n"
 _LARGEST = 256 * 1024 * 1024
 
-Header = list[bytes | None]  # the seventeen columns, in binary form
+Header = Sequence[bytes | None]  # the seventeen columns, in binary form
 
 
 class Removed(NamedTuple):
@@ -106,7 +106,7 @@ def unpack(data: bytes, *, run_id: int, first: int) -> Iterator[Removed]:
     parents = dict(zip(places, zip(reader.column(loose), reader.column(loose), strict=True), strict=True))
     run, before = wire.int8(run_id), cast(tuple[bytes | None, bytes | None], (None, None))
     for number in range(count):
-        row: Header = [None] * 17
+        row: list[bytes | None] = [None] * 17
         row[RUN], row[SEQ] = run, wire.int4(first + number)
         for each, column in zip(_STORED, stored, strict=True):
             row[each] = column[number]

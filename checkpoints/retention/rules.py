@@ -195,6 +195,8 @@ def within(seqs: Iterable[int], ranges: Sequence[Sequence[int]]) -> list[int]:
 
 def batches(places: Sequence[Place], going: Sequence[int], size: int) -> list[list[int]]:
     """What goes, in portions of about `size` that end where the next row stands without what went before it."""
+    if len(going) <= size:
+        return [list(going)] if going else []
     gone, anchors = set(going), {place.seq for place in places if place.anchor}
     found: dict[int, list[int]] = defaultdict(list)
     number = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import psycopg
 import pytest
@@ -124,7 +124,7 @@ def forge(
 ) -> None:
     """What somebody who can write the database may make of it: rows deleted, and a gap with every digest right."""
     rows, _ = batch._headers(run.pk, [(first, last)])
-    made: Sequence[headers.Header] = [header for header, _ in rows]
+    made = [list(header) for header, _ in rows]
     digests = [digest for _, digest in rows]
     if step is not None:
         made[-1][7] = step
