@@ -13,6 +13,7 @@ from typing import Any
 from approvals.actions import RESPOND, Settled
 from approvals.models import Gate, Outcome
 from checkpoints import patch
+from checkpoints.ops import DROP
 from checkpoints.patch import touched as touched
 from checkpoints.values import canonical
 
@@ -64,7 +65,7 @@ def _edit(row: dict[str, Any]) -> str:
 def edited(outcome: Outcome, state: dict[str, Any]) -> dict[str, Any]:
     """The fields of `state` that the edit touches, as it makes them."""
     after = patch.apply(outcome.state_patch, state)
-    return {name: after.get(name) for name in touched(outcome.state_patch)}
+    return {name: after.get(name, DROP) for name in touched(outcome.state_patch)}
 
 
 def told(slice: Slice, gate: Gate, outcome: Outcome, after: dict[str, Any]) -> dict[str, Any]:

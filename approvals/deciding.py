@@ -22,12 +22,14 @@ from checkpoints.patch import same
 from checkpoints.plans import spec_of
 from checkpoints.values import canonical
 
-from . import answering, authority, binding, closing, editing, mixing, verdicts
+from . import answering, authority, binding, closing, editing, mixing, rewriting
 from .cards import Card, editable
+from .editing import Edit
 from .errors import (
     AlreadySaid,
     CannotResume,
     DecisionRefused,
+    EditRefused,
     Invalid,
     NotAllowed,
     NotVerifiable,
@@ -92,7 +94,7 @@ def _take(gate_id: int, by: User, said: Said) -> Decision:
     found = preflights.of_gate(gate, snapshot=gate.saved)
     if found.red:
         raise CannotResume(found)
-    said, word = _heard(said, standing.card)
+    said, word = mixing.heard(said, standing.card)
     check_form(said, standing.card)
     following = _next(gate, standing, said, word, by)
     if not gate.move(proposal=standing.number):
@@ -112,14 +114,6 @@ def _take(gate_id: int, by: User, said: Said) -> Decision:
     Draft.objects.drop(gate, by=by)
     _close_when_due(gate, standing, [*others, decision], said)
     return decision
-
-
-def _heard(said: Said, card: Card) -> tuple[Said, Word | None]:
-    """What was said of each action, where it was; one that rejects them all is the gate's rejection."""
-    if said.verdict != Verdict.MIXED:
-        return said, None
-    word = verdicts.read(said.verdicts, card)
-    return (mixing.as_rejection(said, word, card), None) if word.rejects_all else (said, word)
 
 
 def _hand_out_same(voices: Iterable[Decision], by: User, said: Said, request: bytes) -> None:
@@ -147,7 +141,8 @@ def _next(gate: Gate, standing: Proposal, said: Said, word: Word | None, by: Use
     body, card = standing.content, standing.card
     if word is not None:
         made = mixing.mixed(
-            card, word, plan=gate.run.plan, step=gate.step, saved=gate.saved.state, by=actors.of_user(by).name
+            card, word, plan=gate.run.plan, step=gate.step, saved=gate.saved.state, standing=standing.state_patch,
+            by=actors.of_user(by).name,
         )  # fmt: skip
         if same(made.card.to_json(), card.to_json()):
             return None
@@ -155,15 +150,7 @@ def _next(gate: Gate, standing: Proposal, said: Said, word: Word | None, by: Use
     if said.verdict == Verdict.EDIT:
         if card.question is not None:
             raise Invalid([problem("Choose one of the answers.", pointer="/verdict")])
-        edit = editing.edited(
-            card,
-            plan=gate.run.plan,
-            step=gate.step,
-            saved=gate.saved.state,
-            standing=standing.state_patch,
-            arguments=said.arguments,
-            offered=editable(spec_of(gate.run.plan).step(gate.step)),
-        )
+        edit = _edited(gate, standing, said)
         return _Next(card=_revived(edit.card, edit.changed), answer=None, patch=edit.patch, changed=edit.changed)
     if said.verdict == Verdict.ANSWER:
         answer = answering.answered(card, said.answer)
@@ -171,6 +158,19 @@ def _next(gate: Gate, standing: Proposal, said: Said, word: Word | None, by: Use
     if said.verdict == Verdict.APPROVE and card.question is not None and body["answer"] is None:
         raise Invalid([problem("Choose one of the answers.", pointer="/verdict")])
     return None
+
+
+def _edited(gate: Gate, standing: Proposal, said: Said) -> Edit:
+    """What an edit makes of what stands: of its actions, or of the whole state where the policy allows that."""
+    over: dict[str, Any] = {
+        "plan": gate.run.plan, "step": gate.step, "saved": gate.saved.state, "standing": standing.state_patch,
+    }  # fmt: skip
+    if said.state is None:
+        offered = editable(spec_of(gate.run.plan).step(gate.step))
+        return editing.edited(standing.card, arguments=said.arguments, offered=offered, **over)
+    if not gate.policy.whole_state:
+        raise EditRefused([rewriting.fault(rewriting.NOT_OFFERED)])
+    return rewriting.rewritten(standing.card, wanted=said.state, **over)
 
 
 def _revived(card: Card, changed: Sequence[str]) -> Card:
@@ -181,6 +181,9 @@ def _revived(card: Card, changed: Sequence[str]) -> Card:
 def _supersede(gate: Gate, standing: Proposal, following: _Next, by: User) -> Proposal:
     """Put the next proposal in the place of the one that stands; what was said about that one lapses."""
     body = {**standing.content, **following.card.to_json(), "answer": following.answer}
+    body.pop("state", None)
+    if rewriting.beyond(following.card, following.patch):
+        body["state"] = following.patch  # the actions do not show all of it, and the digest has to cover it
     lapsed = gate.decisions.filter(counts=True).update(counts=False)
     made = Proposal.objects.create(
         gate=gate,

@@ -128,19 +128,20 @@ def _located(card: Card, fault: validators.Fault) -> Problem:
 def _refuse_dropped(action: Action, sent: Any, state: dict[str, Any]) -> None:
     """A name that the agent's model passes over would vanish without a word: refuse it instead."""
     there = pointers.has(state, action.pointer)
-    places = _dropped(sent, pointers.get(state, action.pointer), "") if there else [""]
-    dropped = [_beyond(action, place) for place in places]
-    if dropped:
-        raise EditRefused(dropped)
+    places = dropped(sent, pointers.get(state, action.pointer)) if there else [""]
+    refused = [_beyond(action, place) for place in places]
+    if refused:
+        raise EditRefused(refused)
 
 
-def _dropped(sent: Any, normal: Any, pointer: str) -> list[str]:
+def dropped(sent: Any, normal: Any, pointer: str = "") -> list[str]:
+    """The pointers of what was sent and its normal form does not have."""
     if isinstance(sent, dict) and isinstance(normal, dict):
         gone = [pointers.join(pointer, name) for name in sent if name not in normal]
         kept = [name for name in sent if name in normal]
-        return gone + [p for name in kept for p in _dropped(sent[name], normal[name], pointers.join(pointer, name))]
+        return gone + [p for name in kept for p in dropped(sent[name], normal[name], pointers.join(pointer, name))]
     if isinstance(sent, list) and isinstance(normal, list) and len(sent) == len(normal):
-        return [p for i, item in enumerate(sent) for p in _dropped(item, normal[i], pointers.join(pointer, str(i)))]
+        return [p for i, item in enumerate(sent) for p in dropped(item, normal[i], pointers.join(pointer, str(i)))]
     return []
 
 

@@ -15,7 +15,7 @@ from checkpoints.models import Plan
 from checkpoints.patch import same
 from checkpoints.plans import PlanSpec, spec_of
 
-from . import editing, pointers, validators
+from . import editing, pointers, validators, verdicts
 from .actions import RESPOND, Action, editable
 from .cards import Card
 from .errors import Invalid, Problem, problem
@@ -42,6 +42,7 @@ def mixed(
     plan: Plan,
     step: str,
     saved: Mapping[str, Any],
+    standing: Sequence[dict[str, Any]],
     by: str,
 ) -> Mixed:
     """What the word makes of the proposal that stands. Raises EditRefused and Invalid with every problem at once.
@@ -51,7 +52,7 @@ def mixed(
     spec = spec_of(plan)
     _refuse_unchanged(card, word)
     settled = _checked(word.settles(card, by=by), plan, spec, saved)
-    state = _without_refused(settled, saved)
+    state = _without_refused(settled, saved, patch.apply(list(standing), dict(saved)))
     base = patch.diff(dict(saved), state)
     asked = settled.with_arguments({each.id: _at(state, each) for each in settled.actions})
     if word.arguments:
@@ -65,6 +66,14 @@ def mixed(
     pairs = zip(made.actions, card.actions, strict=True)
     changed = tuple(new.id for new, old in pairs if not same(new.to_json(), old.to_json()))
     return Mixed(card=made, patch=operations, changed=changed)
+
+
+def heard(said: Said, card: Card) -> tuple[Said, Word | None]:
+    """What was said of each action, where it was; one that rejects them all is the gate's rejection."""
+    if said.verdict != Verdict.MIXED:
+        return said, None
+    word = verdicts.read(said.verdicts, card)
+    return (as_rejection(said, word, card), None) if word.rejects_all else (said, word)
 
 
 def as_rejection(said: Said, word: Word, card: Card) -> Said:
@@ -98,14 +107,19 @@ def _refuse_unchanged(card: Card, word: Word) -> None:
         raise Invalid(faults)
 
 
-def _without_refused(card: Card, saved: Mapping[str, Any]) -> dict[str, Any]:
-    """The state with what people have edited in the actions that run."""
-    state: dict[str, Any] = dict(saved)
+def _without_refused(card: Card, saved: Mapping[str, Any], state: dict[str, Any]) -> dict[str, Any]:
+    """The state that stands, less what people have edited in the actions that do not run."""
+    for action in sorted(card.actions, key=lambda each: len(each.pointer)):
+        if action.settled is not None and action.pointer and pointers.has(saved, action.pointer):
+            state = _put(state, action.pointer, pointers.get(saved, action.pointer))
     live = [action for action in card.actions if action.settled is None and action.pointer]
     for action in sorted(live, key=lambda each: len(each.pointer)):
-        if not same(pointers.get(state, action.pointer), action.arguments):
-            state = pointers.put(state, action.pointer, action.arguments)
+        state = _put(state, action.pointer, action.arguments)
     return state
+
+
+def _put(state: dict[str, Any], pointer: str, value: Any) -> dict[str, Any]:
+    return state if same(pointers.get(state, pointer), value) else pointers.put(state, pointer, value)
 
 
 def _as_left(asked: Card, before: Card, plan: Plan, step: str, state: dict[str, Any]) -> Card:

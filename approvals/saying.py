@@ -12,6 +12,7 @@ from . import pointers
 from .cards import Card
 from .errors import EditRefused, Invalid, Problem, problem
 from .models import Decision
+from .rewriting import BOTH, fault
 
 COMMENT_LIMIT = 20_000  # characters
 Verdict = Decision.Verdict
@@ -31,12 +32,14 @@ class Said:
     then: str = "stop"
     back_to: str = ""
     answer: dict[str, Any] | None = None
+    state: dict[str, Any] | None = None  # of an edit of the whole state
     preconditions: list[str] = field(default_factory=list)  # ids of those that are added to the required ones
 
     def digest(self) -> bytes:
         """Over all of it but the key. Raises Invalid for what cannot be written down."""
         content = {name: value for name, value in vars(self).items() if name not in ("key", "seen")}
-        content = content if self.verdicts else {name: content[name] for name in content if name != "verdicts"}
+        unsaid = [*([] if self.verdicts else ["verdicts"]), *([] if self.state is not None else ["state"])]
+        content = {name: value for name, value in content.items() if name not in unsaid}
         try:
             return digests.of_value({**content, "seen": self.seen.hex()})
         except ValueRefused as refused:
@@ -55,6 +58,8 @@ def _unwritable(refused: ValueRefused) -> Problem:
     if where[:1] == ["verdicts"] and len(where) > 2:
         part = "" if where[2] == "arguments" else where[2]
         return problem(refused.reason, action=where[1], part=part, pointer=pointers.join("", *where[3:]))
+    if where[:1] == ["state"]:
+        return fault(refused.reason, pointers.join("", *where[1:]))
     if where[:1] != ["arguments"] or len(where) < 2:
         return problem(refused.reason, pointer=refused.pointer)
     return problem(refused.reason, action=where[1], pointer=pointers.join("", *where[2:]))
@@ -80,6 +85,10 @@ def check_form(said: Said, card: Card) -> None:
         raise Invalid(faults)
     if said.arguments and said.verdict != Verdict.EDIT:
         raise EditRefused([problem("Only an edit takes new values.", action=name) for name in said.arguments])
+    if said.state is not None and said.verdict != Verdict.EDIT:
+        raise EditRefused([fault("Only an edit of all that is asked takes a new state.")])
+    if said.state is not None and said.arguments:
+        raise Invalid([fault(BOTH)])
 
 
 def _reject_faults(said: Said, card: Card) -> list[Problem]:

@@ -72,6 +72,12 @@ class Decide(Order):
     arguments: dict[str, Any] | None = Field(
         None, description="For the verdict edit: new arguments by action id.", examples=[{"order": LINES}]
     )
+    state: dict[str, Any] | None = Field(
+        None,
+        description="For the verdict edit, in the place of `arguments`: the run's whole state as it is to be. Only "
+        "where the gate's policy allows it.",
+        examples=[None],
+    )
     comment: str = Field("", description="Kept for the record; after a rejection the agent reads it.", examples=[""])
     then: str = Field(
         "stop",

@@ -152,7 +152,7 @@ def not_decided(request: HttpRequest, error: DecisionRefused) -> HttpResponse:
 def _place(fault: Refused) -> str:
     """Where in the body the fault is, as a JSON Pointer."""
     if not fault["action"]:
-        return fault["pointer"] or fault["at"] or "/"
+        return (f"/{fault['part']}" if fault["part"] else "") + fault["pointer"] or fault["at"] or "/"
     return pointers.join("/actions", fault["action"], fault["part"] or "arguments") + fault["pointer"]
 
 

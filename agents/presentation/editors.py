@@ -5,13 +5,12 @@ Characters that cannot be seen are written as JSON escapes, so that nobody edits
 
 from __future__ import annotations
 
-import json
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from agents.errors import FieldError
+from approvals.forms.texts import as_json
 from checkpoints import patch as patches
 from checkpoints.errors import ValueRefused
 from checkpoints.patch import Op
@@ -21,7 +20,6 @@ from checkpoints.values import parse, pointer
 LARGEST = 20_000  # characters of one field's JSON that are edited on a page
 SHORT = 16  # lines of one that is shown unfolded
 BRIEF = 40  # characters of one that stands in its line
-UNSEEN = ("Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp")  # categories that a text area shows as nothing
 MISSING = object()
 
 
@@ -88,7 +86,7 @@ def editors(
 def _editor(
     name: str, state: Mapping[str, Any], readers: tuple[str, ...], text: str | None, faults: Sequence[FieldError]
 ) -> Editor:
-    saved = written(state[name]) if name in state else ""
+    saved = as_json(state[name]) if name in state else ""
     large = text is None and len(saved) > LARGEST
     shown = None if large else saved if text is None else text
     changed = text is not None and text.strip() != saved
@@ -128,14 +126,3 @@ def read(state: Mapping[str, Any], texts: Mapping[str, str]) -> Typed:
         {name: value for name, value in wanted.items() if name in names},
     )
     return Typed(wanted, patch, faults)
-
-
-def written(value: Any) -> str:
-    """A value as JSON for a text area, in which every character can be seen."""
-    text = json.dumps(value, ensure_ascii=False, indent=2)
-    return "".join(_escaped(each) if unicodedata.category(each) in UNSEEN and each != "\n" else each for each in text)
-
-
-def _escaped(character: str) -> str:
-    units = character.encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 from agents import environment, forks, impacts, registry
 from agents.errors import InputRefused, RewindRefused
 from agents.presentation import editors
+from approvals.forms.texts import as_json
 from checkpoints import store
 from checkpoints.errors import NotVerified, ValueRefused
 from checkpoints.models import Plan, Run
@@ -114,7 +115,7 @@ def versions(plan: Plan) -> list[str]:
 def recorded_config(run: Run) -> str | None:
     """The run's configuration as JSON; None where its agent has none."""
     found = environment.recorded(run).get("config")
-    return editors.written(found) if found is not None else None
+    return as_json(found) if found is not None else None
 
 
 def config_of(run: Run, order: Order) -> tuple[dict[str, Any] | None, list[str]]:

@@ -25,13 +25,24 @@ else:  # at run time Django's class takes no parameter
 class PolicyAdmin(OfPolicy):
     """Saving makes the next version; gates keep the version they were opened under."""
 
-    list_display = ("name", "version", "team", "quorum", "reviewing", "separation", "deadline", "on_expiry", "gates")
+    list_display = (
+        "name",
+        "version",
+        "team",
+        "quorum",
+        "reviewing",
+        "separation",
+        "deadline",
+        "on_expiry",
+        "whole_state",
+        "gates",
+    )
     list_filter = ("team", "name")
     list_select_related = ("team",)
     search_fields = ("name", "team__name")
     ordering = ("team__name", "name", "-version")
     filter_horizontal = ("groups",)
-    fields = ("team", "name", "groups", "quorum", "separation", "deadline", "on_expiry")
+    fields = ("team", "name", "groups", "quorum", "separation", "deadline", "on_expiry", "whole_state")
     actions = None
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Policy]:
@@ -63,7 +74,10 @@ class PolicyAdmin(OfPolicy):
             obj.pk, obj.version = None, Policy.objects.next_version(obj.name, team=obj.team)
             obj._state.adding = True
             obj.save(force_insert=True)
-            data = {"name": obj.name, "version": obj.version, "quorum": obj.quorum, "on_expiry": obj.on_expiry}
+            data = {
+                "name": obj.name, "version": obj.version, "quorum": obj.quorum, "on_expiry": obj.on_expiry,
+                "whole_state": obj.whole_state,
+            }  # fmt: skip
             ledger.record(
                 "policy.changed",
                 subject=f"policy:{obj.pk}",

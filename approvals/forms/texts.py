@@ -6,6 +6,7 @@ import base64
 import binascii
 import json
 import re
+import unicodedata
 from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -18,6 +19,7 @@ from .nodes import MISSING
 
 DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 LONG = 80  # characters from which a text gets several lines
+UNSEEN = ("Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp")  # categories that a text area shows as nothing
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # line feed and tab can be carried
 WORDS = frozenset({"text", "duration", "uuid", "email", "uri", "base64", "secret", "moment"})
 
@@ -54,6 +56,17 @@ def written(kind: str, value: Any) -> str:
     if value is None:
         return ""
     return option(value)
+
+
+def as_json(value: Any) -> str:
+    """A value as JSON for a text area, in which every character can be seen, so that nobody edits round it."""
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    return "".join(_escaped(each) if unicodedata.category(each) in UNSEEN and each != "\n" else each for each in text)
+
+
+def _escaped(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 
 
 def option(value: Any) -> str:

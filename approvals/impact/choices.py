@@ -108,7 +108,7 @@ def asking_anew(
 
     That is the state from which it asked then, to which the edit is made; `now` the one that it shows, edited.
     """
-    writes = {name: now.state.get(name) for name in touched}
+    writes = {name: now.state.get(name, DROP) for name in touched}
     back = _back(history, gate, start, before.with_writes(writes))
     changed = frozenset(name for name in touched if before.fields.get(name) != now.fields.get(name))
     return replace(back, next_step=gate.step, decision=decision, by_hand=[*back.by_hand, ByHand(back.sent, changed)])

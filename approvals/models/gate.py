@@ -156,6 +156,7 @@ class Gate(models.Model):
         seen: bytes,
         key: str,
         arguments: Mapping[str, Any] | None = None,
+        state: Mapping[str, Any] | None = None,
         comment: str = "",
         then: str = "stop",
         back_to: str = "",
@@ -167,8 +168,9 @@ class Gate(models.Model):
         `verdict` is about all actions at once; else `verdicts` says by action id what becomes of each: {"verdict":
         approve, edit, reject or respond, and "arguments", "reason" or "response" as that takes one}.
         `seen` is the digest of the proposal that was on the screen; `arguments` holds an edit's new arguments by
-        action id; `answer` is {"choice", "value"}; `preconditions` are the ids of those that this person adds to the
-        required ones. The same person's same `key` gives the same decision again.
+        action id, or `state` the whole state, where the policy allows it; `answer` is {"choice", "value"};
+        `preconditions` are the ids of those that this person adds to the required ones.
+        The same person's same `key` gives the same decision again.
         Opens a transaction of its own. Raises a DecisionRefused: NotAllowed, AlreadyDecided, StaleGate,
         GateExpired, GateWithdrawn, AlreadySaid, CannotResume, EditRefused or Invalid; the refusal is an event by then.
         """
@@ -180,6 +182,7 @@ class Gate(models.Model):
             seen=bytes(seen),
             key=key,
             arguments=dict(arguments or {}),
+            state=None if state is None else dict(state),
             comment=comment,
             then=then,
             back_to=back_to,
@@ -241,8 +244,17 @@ class Gate(models.Model):
 
     def changes_since(self, seen: bytes) -> list[Row]:
         """What changed in what is asked since the proposal with the digest `seen`, as rows; [] for a foreign digest."""
-        looked_at = self.proposals.filter(digest=seen).first()
-        return body_rows(looked_at.content, self.standing().content) if looked_at else []
+        from approvals import rewriting
+
+        looked_at, standing = self.proposals.filter(digest=seen).first(), self.standing()
+        if looked_at is None:
+            return []
+        rows, before, after = (
+            body_rows(looked_at.content, standing.content),
+            looked_at.state_patch,
+            standing.state_patch,
+        )
+        return rows + rewriting.rows_of_versions(standing.card, lambda: self.saved.state, before, after)
 
     def entry(
         self, kind: str, *, by: Actor, data: Mapping[str, Any] | None = None, text: str | None = None

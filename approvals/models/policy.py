@@ -50,6 +50,14 @@ class Policy(models.Model):
     separation = models.BooleanField(default=True)  # whoever started the run may not approve
     deadline = models.DurationField(null=True, blank=True)
     on_expiry = models.CharField(max_length=8, choices=OnExpiry.choices, default=OnExpiry.EXPIRE)
+    whole_state = models.BooleanField(
+        "the whole state may be edited",
+        default=False,
+        db_default=False,
+        help_text="Whoever decides may change the run's whole saved state as JSON, and not only the values that the "
+        "gate asks about. The agent's own rules still check it, and others have to agree anew. Where each of several "
+        "actions is decided by itself, only the API takes such an edit.",
+    )
     created_at = models.DateTimeField(db_default=Now())
 
     objects = PolicyQuerySet.as_manager()

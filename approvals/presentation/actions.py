@@ -70,6 +70,8 @@ class Typed:
     posted: Mapping[str, str] = dataclass_field(default_factory=dict)
     arguments: Mapping[str, Any] = dataclass_field(default_factory=dict)
     errors: Sequence[Problem] = ()
+    state: Mapping[str, Any] | None = None  # where the whole of it was typed anew
+    rows: Sequence[Mapping[str, Any]] = ()  # how that differs from what was on the screen
     patch: Sequence[Mapping[str, Any]] = ()  # on the gate's state, where what was typed is a valid edit
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from approvals.forms import Form, Node, Rows
+from approvals.rewriting import PART
 
 from .actions import Answer, Sheet, Typed
 
@@ -28,8 +29,14 @@ def faults(sheets: Sequence[Sheet], answers: Sequence[Answer], typed: Typed) -> 
             found += _of(each.form)
         found += [Fault(message=said) for said in each.errors]
     known = {sheet.action.id for sheet in sheets}
+    whole = [each for each in typed.errors if each["part"] == PART]
+    found += [Fault(message=e["message"], id="whole-state", label=e["pointer"] or "Whole state") for e in whole]
     placed = {each.message for each in found}
-    loose = [e["message"] for e in typed.errors if e["action"] not in known and e["message"] not in placed]
+    loose = [
+        e["message"]
+        for e in typed.errors
+        if e["action"] not in known and e["message"] not in placed and e["part"] != PART
+    ]
     return found + [Fault(message=said) for said in loose]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from django.contrib.auth.models import User
 
@@ -11,8 +13,7 @@ from approvals.errors import Problem
 from approvals.models import Draft, Gate, Proposal
 from approvals.reading import Shown
 
-from . import posted
-from .actions import Typed
+from . import posted, whole
 from .gate import GatePage
 from .posted import Posted
 
@@ -25,7 +26,7 @@ def filled(
         gate=gate, user=user, read=read, comment=sent.comment, then=sent.then, back_to=sent.back_to,
         verdict=sent.chosen, answer=sent.answer, override=dict(sent.override), only_if=sent.only_if,
         each=dict(sent.each),
-        typed=Typed(posted=sent.typed.posted, arguments=sent.typed.arguments, errors=problems),
+        typed=replace(sent.typed, errors=problems),
     )  # fmt: skip
 
 
@@ -36,20 +37,27 @@ def drafted(read: Shown, user: User) -> GatePage:
     if draft is None:
         return plain
     looked_at = looked_at_by(draft)
-    sent = posted.read(draft.fields, looked_at.card)
+    sent = posted.read(draft.fields, looked_at.card, whole.state_of(gate, looked_at))
     if not plain.may_send:
         plain.unsent = posted.rows(sent, looked_at.card)
         return plain
     page = filled(gate, user, sent, read=read)
     page.draft = draft
     if looked_at.number != gate.proposal:
-        page.typed = posted.carried_over(sent, page.card)
+        carry(page, sent, looked_at)
     return page
 
 
-def blank(fields: Mapping[str, str], card: Card) -> bool:
+def carry(page: GatePage, sent: Posted, looked_at: Proposal) -> None:
+    """Put what was typed over an earlier version into a page that shows the one that stands: nothing typed is lost."""
+    fields = posted.carried_over(sent, page.card)
+    before, now = (whole.state_of(page.gate, each) for each in (looked_at, page.proposal))
+    page.typed = whole.carried(fields, sent.typed, before=before, now=now)
+
+
+def blank(fields: Mapping[str, str], card: Card, state: Mapping[str, Any] | None = None) -> bool:
     """Whether a form says no more than it said when it was drawn."""
-    sent = posted.read(fields, card)
+    sent = posted.read(fields, card, state)
     suggested = {each.id for each in card.preconditions if each.preselected or each.required}
     ticked = {*sent.only_if, *(each.id for each in card.preconditions if each.required)}
     entered = any(fields.get(name, "").strip() for name in ("comment", "feedback"))

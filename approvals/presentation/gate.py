@@ -9,7 +9,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from approvals import authority
+from approvals import authority, pointers, rewriting
 from approvals.cards import Card
 from approvals.forms import MISSING
 from approvals.mixing import Mixed
@@ -17,7 +17,7 @@ from approvals.models import Draft, Gate, Looking, Policy, Proposal
 from approvals.preflight import sources as preflights
 from approvals.preflight.checks import Preflight
 from approvals.reading import Shown
-from checkpoints import permissions, records, store
+from checkpoints import patch, permissions, records, store
 from checkpoints.models import Checkpoint
 from checkpoints.plans import PlanSpec, spec_of
 from checkpoints.snapshots import Snapshot
@@ -37,6 +37,7 @@ from . import (
     preconditions,
     quotes,
     untrusted,
+    whole,
 )
 from .actions import Typed
 from .ballots import Chosen
@@ -169,6 +170,34 @@ class GatePage:
         return actions.changes_between(self.first, self.card) if self.proposal.number > 1 else []
 
     @cached_property
+    def standing_state(self) -> dict[str, Any] | None:
+        """The saved state with any edit that stands; None where the whole of it is not to be edited."""
+        allowed = whole.allowed(self.gate, self.card)
+        return patch.apply(self.proposal.state_patch, self.snapshot.state) if allowed else None
+
+    @cached_property
+    def whole(self) -> whole.Whole | None:
+        """The whole state, where the reader may edit it here."""
+        if not self.may_send or self.several or self.standing_state is None:
+            return None
+        return whole.drawn(self.standing_state, self.typed)
+
+    @cached_property
+    def edits_beyond(self) -> Sequence[dict[str, Any]]:
+        """What people changed in the state that no action shows."""
+        if not rewriting.beyond(self.card, self.proposal.state_patch):
+            return []
+        after = patch.apply(self.proposal.state_patch, self.snapshot.state)
+        return rewriting.rows_beyond(self.card, self.snapshot.state, after)
+
+    @property
+    def read_beyond(self) -> list[tuple[str, list[str]]]:
+        """The effects that read what was changed there: (name, fields)."""
+        names = {pointers.tokens(row["pointer"])[0] for row in self.edits_beyond}
+        reads = {step.name: sorted(names.intersection(step.reads)) for step in self.plan.steps if step.kind == "effect"}
+        return [(name, fields) for name, fields in reads.items() if fields]
+
+    @cached_property
     def sheets(self) -> list[actions.Sheet]:
         read_only = not self.may_send or self.card.question is not None
         made = actions.sheets(self.card, typed=self.typed, before=self.first, read_only=read_only)
@@ -231,12 +260,15 @@ class GatePage:
 
     @property
     def can_edit(self) -> bool:
-        return any(sheet.form for sheet in self.sheets)
+        return any(sheet.form for sheet in self.sheets) or bool(self.whole and self.whole.text is not None)
 
     @property
     def first_input(self) -> str:
         """The id of the first field that can be edited."""
-        return next((each.id for sheet in self.sheets for each in sheet.fields if each.open), "decide")
+        return next(
+            (each.id for sheet in self.sheets for each in sheet.fields if each.open),
+            "whole-state" if self.whole else "decide",
+        )
 
     @cached_property
     def missing(self) -> list[str]:

@@ -32,8 +32,9 @@ def foreseen(gate: Gate, standing: Proposal, each: Mapping[str, Chosen], typed: 
         word = verdicts.read(said, card)
         if not word.rejects_all:
             return mixing.mixed(
-                card, word, plan=gate.run.plan, step=gate.step, saved=gate.saved.state, by=actors.of_user(by).name
-            )
+                card, word, plan=gate.run.plan, step=gate.step, saved=gate.saved.state, standing=standing.state_patch,
+                by=actors.of_user(by).name,
+            )  # fmt: skip
     return None
 
 

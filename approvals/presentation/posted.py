@@ -14,7 +14,7 @@ from checkpoints import values
 from checkpoints.errors import ValueRefused
 from checkpoints.patch import changes, same
 
-from . import actions, ballots, preconditions
+from . import actions, ballots, preconditions, whole
 from .actions import Typed
 from .ballots import UNCHANGED, UNSENT, Chosen
 
@@ -42,8 +42,11 @@ class Posted:
         return list(self.typed.errors)
 
 
-def read(form: Mapping[str, str], card: Card) -> Posted:
-    """Read a posted form against the card that it was rendered from."""
+def read(form: Mapping[str, str], card: Card, state: Mapping[str, Any] | None = None) -> Posted:
+    """Read a posted form against the card that it was rendered from.
+
+    `state` is the one that this version asks for, where the whole of it could be edited.
+    """
     chosen, then = form.get("verdict", ""), form.get("then", "")
     answer = form.get("answer", "")
     if chosen.startswith(ANSWER):
@@ -68,26 +71,30 @@ def read(form: Mapping[str, str], card: Card) -> Posted:
         return overridden(form, card, common)
     if chosen == EACH:
         return mixed(form, card, common)
-    return edited(form, card, common)
+    return edited(form, card, common, whole.read(form, state))
 
 
-def edited(form: Mapping[str, str], card: Card, common: dict[str, Any]) -> Posted:
+def edited(form: Mapping[str, str], card: Card, common: dict[str, Any], all_of_it: whole.Sent) -> Posted:
     """Approve, edit or reject, with whatever stands in the fields."""
     arguments, kept, problems = filled_in(form, card)
+    problems += [*all_of_it.problems, *whole.both(all_of_it, arguments)]
+    kept |= {whole.NAME: all_of_it.text} if all_of_it.text else {}
     chosen = common["chosen"]
     problems = problems if chosen in ("approve", "edit") else []
     if chosen not in ("approve", "edit", "reject"):
         problems.append(problem("Choose Approve, Edit or Reject.", pointer="/verdict"))
-    elif chosen == "approve" and (arguments or problems):
+    elif chosen == "approve" and (arguments or all_of_it.text or problems):
         problems.append(problem(UNSENT, pointer="/verdict"))
-    elif chosen == "edit" and not arguments and not problems:
+    elif chosen == "edit" and not (arguments or all_of_it.text or problems):
         problems.append(problem(UNCHANGED, pointer="/verdict"))
-    typed = Typed(posted=kept, arguments=arguments, errors=problems)
+    typed = Typed(
+        posted=kept, arguments=arguments, errors=problems, state=all_of_it.state, rows=all_of_it.rows
+    )  # fmt: skip
     decision = {"verdict": chosen, "comment": common["comment"]}
     if chosen in ("approve", "edit"):
         decision["preconditions"] = common["only_if"]
     if chosen == "edit":
-        decision["arguments"] = arguments
+        decision |= {"arguments": arguments, "state": all_of_it.state}
     if chosen == "reject":
         decision |= {"then": common["then"] or "stop", "back_to": common["back_to"]}
     return Posted(**common, typed=typed, decision=decision)
@@ -189,7 +196,9 @@ def rows(posted: Posted, card: Card) -> list[dict[str, Any]]:
     for action_id, arguments in posted.typed.arguments.items():
         action = card.action(action_id)
         found += changes(action.arguments, arguments) if action else []
-    return found
+    text = posted.typed.posted.get(whole.NAME, "")
+    unread = [{"pointer": "", "kind": "added", "after": text}] if text and posted.typed.state is None else []
+    return [*found, *map(dict, posted.typed.rows), *unread]
 
 
 def carried_over(posted: Posted, card: Card) -> Typed:

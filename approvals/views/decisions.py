@@ -13,9 +13,9 @@ from django.views.decorators.http import require_POST
 
 from approvals import errors
 from approvals.models import Gate, Proposal
-from approvals.presentation import posted
+from approvals.presentation import posted, whole
 from approvals.presentation.actions import changes_between
-from approvals.presentation.filled import filled
+from approvals.presentation.filled import carry, filled
 from approvals.presentation.outcomes import DONE
 from approvals.presentation.posted import Posted
 from checkpoints import store
@@ -52,7 +52,7 @@ def decide(request: HttpRequest, gate_id: int) -> HttpResponse:
     gate, user = gate_or_404(request, gate_id), reader_of(request)
     store.load_checkpoint(gate.checkpoint)  # a state that does not verify is not decided over
     looked_at = proposal_of(gate, request)
-    sent = posted.read(request.POST.dict(), looked_at.card)
+    sent = posted.read(request.POST.dict(), looked_at.card, whole.state_of(gate, looked_at))
     if sent.problems:
         return refused(request, gate, sent, looked_at, errors.Invalid(sent.problems))
     seen, key = digest_of(request), request.POST.get("key", "")
@@ -87,8 +87,9 @@ def refused(
     page = filled(gate, reader_of(request), sent, problems=found)
     told = words(refusal)
     if isinstance(refusal, errors.StaleGate):
-        page.typed = posted.carried_over(sent, page.card)
-        page.verdict = sent.chosen if page.several else "edit" if page.typed.arguments else ""
+        carry(page, sent, looked_at)
+        edits = page.typed.arguments or page.typed.posted.get(whole.NAME)
+        page.verdict = sent.chosen if page.several else "edit" if edits else ""
         told["changes"] = refusal.changes or changes_between(looked_at.card, page.card)
     if not page.may_send:
         told["mine"] = posted.rows(sent, looked_at.card)

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_POST
 from approvals import authority
 from approvals.models import Draft
 from approvals.models.draft import MOST_CHARACTERS, MOST_FIELDS, NotKept
+from approvals.presentation import whole
 from approvals.presentation.filled import blank
 
 from .access import gate_or_404, private, reader_of
@@ -37,7 +38,7 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     if len(fields) > MOST_FIELDS or sum(map(len, fields.values())) > MOST_CHARACTERS:
         return _told(request, gate_id, {"problem": "This is too long to be kept as a draft."}, status=413)
     looked_at = proposal_of(gate, request)
-    if blank(fields, looked_at.card):
+    if blank(fields, looked_at.card, whole.state_of(gate, looked_at)):
         Draft.objects.drop(gate, by=user)
         return _told(request, gate_id, {"kept_at": None})
     key, seen = request.POST.get("key", ""), request.POST.get("draft_seen")

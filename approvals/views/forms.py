@@ -15,7 +15,8 @@ from django.views.decorators.http import require_POST
 
 from approvals import forms
 from approvals.forms import names
-from approvals.presentation import posted
+from approvals.presentation import posted, whole
+from approvals.presentation.filled import carry
 from approvals.presentation.gate import GatePage
 from approvals.presentation.posted import Posted
 
@@ -39,10 +40,10 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
         raise PermissionDenied
     change = request.POST.get("change", "")
     looked_at = proposal_of(page.gate, request)
-    sent = posted.read(forms.applied(request.POST.dict(), change), looked_at.card)
+    sent = posted.read(forms.applied(request.POST.dict(), change), looked_at.card, whole.state_of(page.gate, looked_at))
     fill(page, sent)
     if looked_at.number != page.proposal.number or not page.open:
-        page.typed = posted.carried_over(sent, page.card)
+        carry(page, sent, looked_at)
         return show(request, page, status=409, refusal=CHANGED)
     prefix = names.split(change)[0]
     if request.headers.get("X-Fragment"):
@@ -61,6 +62,6 @@ def fill(page: GatePage, sent: Posted) -> None:
     page.comment, page.then, page.back_to, page.answer = sent.comment, sent.then, sent.back_to, sent.answer
     page.override, page.only_if = dict(sent.override), sent.only_if
     page.each = posted.edits_said(sent)
-    edits = page.card.question is None and bool(sent.typed.arguments)
+    edits = page.card.question is None and bool(sent.typed.arguments or sent.typed.state)
     edit = posted.EACH if page.several else "edit"
     page.verdict = edit if edits and sent.chosen != "reject" else sent.chosen

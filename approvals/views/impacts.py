@@ -6,13 +6,14 @@ An edit is typed field by field, or whole values are put in the place of what wa
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_POST
 
-from approvals import cards, editing
+from approvals import cards, editing, rewriting
 from approvals.errors import DecisionRefused, Rejected
 from approvals.models import Gate
 from approvals.presentation import posted
@@ -40,7 +41,7 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
         fill_in(page, form)
     if request.headers.get("HX-Request"):
         return render(request, "approvals/typed.html", {"page": page, "live": True})
-    said = posted.read(form, page.card)
+    said = posted.read(form, page.card, page.standing_state)
     page.verdict, page.then, page.back_to, page.comment = said.chosen, said.then, said.back_to, said.comment
     page.only_if = said.only_if
     return show(request, page)
@@ -50,7 +51,7 @@ def fill_in(page: GatePage, form: dict[str, str]) -> None:
     """Put what a form says into the page, with what each choice would do."""
     each = posted.read({**form, "verdict": posted.EACH}, page.card)
     page.each = dict(each.each)
-    page.typed = typed(page, posted.read({**form, "verdict": "edit"}, page.card).typed)
+    page.typed = typed(page, posted.read({**form, "verdict": "edit"}, page.card, page.standing_state).typed)
     put = posted.read({**form, "verdict": "reject", "then": "override"}, page.card)
     page.instead = typed(page, replace(put.typed, arguments=put.decision.get("arguments", {})))
 
@@ -59,19 +60,18 @@ def typed(page: GatePage, said: Typed) -> Typed:
     """What was typed, with the change of the state that it is, or with what does not hold in it."""
     gate: Gate = page.gate
     step = spec_of(gate.run.plan).step(gate.step)
-    unread = [each for each in said.errors if each["action"]]
-    if not said.arguments:
+    unread = [each for each in said.errors if each["action"] or each["part"] == rewriting.PART]
+    if not said.arguments and (said.state is None or page.standing_state is None):
         return replace(said, errors=unread)
+    over: dict[str, Any] = {
+        "plan": gate.run.plan, "step": gate.step, "saved": page.snapshot.state, "standing": page.proposal.state_patch,
+    }  # fmt: skip
     try:
-        edit = editing.edited(
-            page.card,
-            plan=gate.run.plan,
-            step=gate.step,
-            saved=page.snapshot.state,
-            standing=page.proposal.state_patch,
-            arguments=dict(said.arguments),
-            offered=cards.editable(step),
-        )
+        if said.state is not None:
+            edit = rewriting.rewritten(page.card, wanted=said.state, **over)
+        else:
+            offered = cards.editable(step)
+            edit = editing.edited(page.card, arguments=dict(said.arguments), offered=offered, **over)
     except DecisionRefused as refusal:
         wrong = refusal.errors if isinstance(refusal, Rejected) else []
         told = {(each["action"], each["pointer"]) for each in unread}

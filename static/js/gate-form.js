@@ -24,9 +24,9 @@ class GateForm extends HTMLElement {
     for (const field of this.fields()) this.show(field);
   }
 
-  // The fields of the actions, with the order of their lists.
+  // The fields of the actions, with the order of their lists, and the whole state.
   fields() {
-    return [...this.form.elements].filter((field) => field.name?.startsWith("args.") && "was" in field.dataset);
+    return [...this.form.elements].filter((field) => /^(args\.|state$)/.test(field.name) && "was" in field.dataset);
   }
 
   changes(field) {

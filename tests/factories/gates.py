@@ -31,6 +31,7 @@ def make_policy(
     deadline: dt.timedelta | None = None,
     on_expiry: str = "expire",
     version: int = 1,
+    whole_state: bool = False,
 ) -> Policy:
     """A policy of a team; whoever is in `groups` decides, else the team."""
     policy = Policy.objects.create(
@@ -41,6 +42,7 @@ def make_policy(
         separation=separation,
         deadline=deadline,
         on_expiry=on_expiry,
+        whole_state=whole_state,
     )
     policy.groups.set(groups)
     return policy

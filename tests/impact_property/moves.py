@@ -107,7 +107,10 @@ class Word:
         if self.verdict == "mixed":
             word = verdicts.read(self.each, standing.card)
             saved = store.load_checkpoint(gate.checkpoint).state
-            made = mixing.mixed(standing.card, word, plan=gate.run.plan, step=gate.step, saved=saved, by="somebody")
+            made = mixing.mixed(
+                standing.card, word, plan=gate.run.plan, step=gate.step, saved=saved, standing=standing.state_patch,
+                by="somebody",
+            )  # fmt: skip
             return foretold.with_patch(made.patch, made.card)
         return foretold.back(self.back_to) if self.back_to else foretold.stop()
 

@@ -8,6 +8,7 @@ import pytest
 
 from agents.presentation import editors, orders
 from agents.presentation.editors import LARGEST
+from approvals.forms.texts import as_json
 from approvals.impact import Impact, Verdict
 from approvals.impact.result import Row
 from checkpoints import patch
@@ -87,7 +88,7 @@ def test_a_value_that_is_too_large_is_not_edited_here() -> None:
 
 def test_what_cannot_be_seen_is_written_as_an_escape_and_read_back_as_it_was() -> None:
     value = {"text": "a\u202eb\u200bc\x7f\x00d\U000e0041\u2028é😀"}
-    text = editors.written(value)
+    text = as_json(value)
     assert all(ord(each) >= 32 or each == "\n" for each in text)
     assert not set(text) & {"\u202e", "\u200b", "\x7f", "\U000e0041", "\u2028"}
     assert "é😀" in text
