@@ -13,14 +13,13 @@ from uuid import UUID
 
 from . import digests
 from .assembly import Assembly
-from .audit import database
+from .audit import database, removals
 from .audit.problem import Problem
 from .contents import Contents, fetcher, read_chunk
 from .errors import NotVerified
-from .models import Checkpoint, Chunk, Event, Gap, Run
+from .models import Checkpoint, Chunk, Gap, Run
 from .retention import gaps, headers
 from .rows import Row, run_sql
-from .values import decode
 
 BATCH = 200
 _ROWS = f"""
@@ -59,26 +58,12 @@ def verify_all() -> list[Problem]:
 
 
 def _gaps(run_id: int, problems: list[Problem]) -> Iterator[Gap]:
-    """The run's gaps that are what was written; what is wrong with the others, or with their chain, goes to `problems`.
-
-    The newest has to be the one that the event of its removal names: seals cover that.
-    """
-    before: Gap | None = None
-    for gap in Gap.objects.filter(run_id=run_id).order_by("number").iterator(chunk_size=20):
-        found = gaps.faults(gap, before)
-        problems += [Problem(f"gap {gap.number} (run {run_id})", reason) for reason in found]
-        before = gap
-        if not found:
+    """The run's gaps that can be followed; what is wrong with any, or with who made it, goes to `problems`."""
+    for gap, faults, doubts in removals.judged(run_id):
+        problems += [Problem(f"gap {gap.number} (run {run_id})", reason) for reason in (*faults, *doubts)]
+        if not faults:
             yield gap
-    if before is not None and (before.number, bytes(before.digest).hex()) not in _ordered(run_id):
-        problems.append(Problem(f"gap {before.number} (run {run_id})", "no event tells of it"))
-
-
-def _ordered(run_id: int) -> set[tuple[int, str]]:
-    """Number and digest of the gaps that events of removals name."""
-    found = Event.objects.filter(run_id=run_id, kind="retention.pruned").values_list("data", flat=True)
-    said = [decode(bytes(data)) for data in found]
-    return {(data["gap"], data["digest"]) for data in said}
+    problems += removals.unreadable(run_id)
 
 
 class _Walk:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import date
+from operator import itemgetter
 from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib.auth.models import User
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import Count, IntegerField, OuterRef, QuerySet, Subquery, Value
+from django.db.models import Count, Exists, IntegerField, OuterRef, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce, JSONObject
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -30,6 +31,7 @@ from .posted import number
 from .story import frozen_of, starter
 
 PAGE = 50
+PLANS = 500  # of which the newest are offered to choose from
 WORDS = 200  # characters
 WAITS = "mine"  # among the statuses: those that wait for the reader's own word
 STATUSES = (("", "All"), (WAITS, "Waits for me"), *((each.value, str(each.label)) for each in Run.Status))
@@ -100,7 +102,7 @@ def listing(request: HttpRequest) -> dict[str, Any]:
     found = catalogue.ids(asked.wanted, teams=list(teams), most=PAGE + 1, waiting=frame.queue if frame else ())
     runs = told(Run.objects.filter(pk__in=found[:PAGE])).in_bulk()
     counts = catalogue.counts(list(teams))
-    first, known = max(found, default=0), versions_by_agent()
+    first, known = max(found, default=0), versions_by_agent(list(teams))
     return {
         "rows": [row_of(runs[pk]) for pk in found[:PAGE] if pk in runs],
         "asked": asked,
@@ -127,10 +129,11 @@ def listing(request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def versions_by_agent() -> dict[str, list[str]]:
-    """The agents of which a version was ever stored, by name, each with its versions, the newest first."""
+def versions_by_agent(teams: list[int]) -> dict[str, list[str]]:
+    """The agents that these teams have runs of, by name, each with its versions, the newest first; of PLANS plans."""
+    seen = Plan.objects.filter(Exists(Run.objects.filter(plan=OuterRef("pk"), team__in=teams)))
     found: dict[str, list[str]] = {}
-    for agent, version in Plan.objects.order_by("agent", "-pk").values_list("agent", "version"):
+    for agent, version in sorted(seen.order_by("-pk").values_list("agent", "version")[:PLANS], key=itemgetter(0)):
         versions = found.setdefault(agent, [])
         if version not in versions:
             versions.append(version)

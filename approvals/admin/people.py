@@ -12,6 +12,7 @@ from django import forms
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, Permission, User
+from django.core.exceptions import PermissionDenied
 from django.db import models, transaction
 from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
@@ -114,6 +115,14 @@ class TeamAdmin(Told, GroupAdmin):
     ordering = ("name",)
     actions = None
 
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Only a superuser says what members may, and who is one: anybody else could make themselves a reviewer."""
+        return bool(request.user.is_superuser)
+
+    def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
+        """The same."""
+        return bool(request.user.is_superuser)
+
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Group]:
         """With how many people are in each."""
         found: models.QuerySet[Group] = super().get_queryset(request)
@@ -176,8 +185,10 @@ class AccountAdmin(Told, Accounts):
     readonly_fields = ("last_login", "date_joined")
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> tuple[str, ...]:
-        """Only a superuser makes others more than they are."""
-        raising = () if request.user.is_superuser else ("is_staff", "is_superuser", "user_permissions")
+        """Only a superuser makes anybody more than they are: what a team may do, its members may."""
+        raising = () if request.user.is_superuser else (
+            "is_staff", "is_superuser", "user_permissions", "groups", "email",  # to which a new password is sent
+        )  # fmt: skip
         return (*super().get_readonly_fields(request, obj), *raising)
 
     def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
@@ -215,6 +226,8 @@ class AccountAdmin(Told, Accounts):
 
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
         """Django's own page, and the event of a password that was changed."""
+        if not request.user.is_superuser and id != str(request.user.pk):
+            raise PermissionDenied  # whoever sets somebody's password decides in their name
         with transaction.atomic():
             user = User.objects.select_for_update().filter(pk=id).first() if id.isdigit() else None
             before = self.state(user) if user else {}

@@ -6,7 +6,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from checkpoints import actors, ledger
-from checkpoints.models import Event, EventText, Run
+from checkpoints.models import Event, EventText, Hold, Run
 from checkpoints.permissions import may
 
 from .readers import ERASE
@@ -26,6 +26,10 @@ class NothingToErase(ErasureRefused):
     """There is no text with this event, or it was erased before."""
 
 
+class HeldByLaw(ErasureRefused):
+    """A legal hold stands on this run, so nothing of it is erased. Whoever set the hold has to free it first."""
+
+
 class NoReason(ErasureRefused):
     """Say why it is erased: the reason stays in the audit."""
 
@@ -37,6 +41,8 @@ def erase(event: Event, *, reason: str, by: User) -> None:
     if not reason.strip():
         raise NoReason(NoReason.__doc__)
     with transaction.atomic():
+        if event.run_id and _held(event.run_id):
+            raise HeldByLaw(HeldByLaw.__doc__)
         erased, _ = EventText.objects.filter(pk=event.pk).delete()
         if not erased:
             raise NothingToErase(NothingToErase.__doc__)
@@ -49,3 +55,9 @@ def erase(event: Event, *, reason: str, by: User) -> None:
             data={"event": event.pk, "kind": event.kind},
             text=reason.strip()[:LONGEST],
         )
+
+
+def _held(run_id: int) -> bool:
+    """Whether a legal hold stands on a run or on any of its checkpoints, under the lock that one is set under."""
+    list(Run.objects.select_for_update(no_key=True).filter(pk=run_id).values_list("pk"))
+    return Hold.objects.standing().filter(run_id=run_id, kind=Hold.Kind.LEGAL).exists()

@@ -39,7 +39,7 @@ def prepare(filters: Filters, *, format: str, texts: bool, by: Actor, of: EventQ
     seen = (Event.objects.all() if of is None else of).told()
     upto = cursor.newest()
     events = filters.apply(seen)
-    parts = [cursor.until(part, upto) for part in filters.searched(events)]
+    parts = [cursor.until(part, upto) for part in filters.searched(events, all_texts=True)]
     now = datetime.now(UTC)
     asked = Asked(
         events=events, upto=upto, keep=filters.matching, filters=filters.to_json(), made=now.isoformat(), by=by.name,

@@ -26,9 +26,11 @@ from checkpoints.counting import capped
 if TYPE_CHECKING:
     AnyAdmin = admin.ModelAdmin[Any]
     AnyPaginator = Paginator[Any]
+    Mixed = admin.ModelAdmin[Any]
 else:  # at run time Django's classes take no parameter
     AnyAdmin = admin.ModelAdmin
     AnyPaginator = Paginator
+    Mixed = object
 
 ALL = "checkpoints.view_event"
 MOST = 5_000  # rows that a list counts and pages through; a filter or a search goes further back
@@ -44,7 +46,19 @@ class CappedPaginator(AnyPaginator):
         return capped(found, MOST).number if isinstance(found, QuerySet) else len(found)
 
 
-class ReadOnlyAdmin(AnyAdmin):
+class OfAllTeams(Mixed):
+    """Rows of every team: seen by those who may see everything; what may be done with them, each page says."""
+
+    def has_view_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
+        """Those who may see everything."""
+        return request.user.has_perm(ALL)
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        """The same."""
+        return request.user.has_perm(ALL)
+
+
+class ReadOnlyAdmin(OfAllTeams, AnyAdmin):
     """History: looked at, never written. Binary columns are left out, pages show what is in them."""
 
     actions = None
@@ -55,14 +69,6 @@ class ReadOnlyAdmin(AnyAdmin):
     sortable_by = ()  # the newest first, along the key: any other order would sort the whole table
     ordering = ("-pk",)
     paginator = CappedPaginator
-
-    def has_view_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        """Those who may see everything."""
-        return request.user.has_perm(ALL)
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        """The same."""
-        return request.user.has_perm(ALL)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Nobody adds history by hand."""

@@ -17,6 +17,8 @@ from checkpoints.errors import CheckpointError, NoSuchCheckpoint
 from checkpoints.models import Hold, Run
 from checkpoints.retention import holds
 
+from .base import ALL, OfAllTeams
+
 if TYPE_CHECKING:
     OfHold = admin.ModelAdmin[Hold]
     HoldModelForm = forms.ModelForm[Hold]
@@ -57,7 +59,7 @@ class LegalHoldForm(HoldModelForm):
 
 
 @admin.register(Hold)
-class HoldAdmin(OfHold):
+class HoldAdmin(OfAllTeams, OfHold):
     """What must live, and why."""
 
     form = LegalHoldForm
@@ -82,8 +84,8 @@ class HoldAdmin(OfHold):
         return ("run", "kind", "about", "reason", "by", "created_at", "freed_at", "freed_by")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Whoever may set legal holds."""
-        return request.user.has_perm(MAY)
+        """Whoever may set legal holds, and sees what there is to hold."""
+        return request.user.has_perm(MAY) and request.user.has_perm(ALL)
 
     def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
         """A hold is made and freed, and not changed."""
@@ -111,7 +113,7 @@ class HoldAdmin(OfHold):
         """Free a legal hold."""
         if request.method != "POST":
             return HttpResponse(status=405, headers={"Allow": "POST"})
-        if not request.user.has_perm(MAY):
+        if not self.has_add_permission(request):
             raise PermissionDenied
         held = get_object_or_404(Hold.objects.select_related("run"), pk=hold, kind=Hold.Kind.LEGAL)
         with transaction.atomic():

@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib import admin, messages
+from django.db import models
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 
 from checkpoints import actors
 from checkpoints.models import Plan, RetentionPolicy
 from checkpoints.retention import policies
+
+from .base import ALL, OfAllTeams
 
 if TYPE_CHECKING:
     OfPolicy = admin.ModelAdmin[RetentionPolicy]
@@ -36,7 +39,7 @@ class PolicyForm(PolicyModelForm):
 
 
 @admin.register(RetentionPolicy)
-class RetentionPolicyAdmin(OfPolicy):
+class RetentionPolicyAdmin(OfAllTeams, OfPolicy):
     """What stays if any rule keeps it. Nothing is removed before a dry run is applied, or the night comes."""
 
     form = PolicyForm
@@ -75,6 +78,19 @@ class RetentionPolicyAdmin(OfPolicy):
     def get_readonly_fields(self, request: HttpRequest, obj: RetentionPolicy | None = None) -> tuple[str, ...]:
         """A version of a policy stays the policy of the same agent."""
         return ("agent",) if obj else ()
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Django's own rule, of those who see everything."""
+        return request.user.has_perm(ALL) and super().has_add_permission(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
+        """The same."""
+        return request.user.has_perm(ALL) and super().has_change_permission(request, obj)
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """With the button of a dry run, for those who may."""
+        may = {"may_look": request.user.has_perm("checkpoints.prune_checkpoints")}
+        return super().changelist_view(request, (extra_context or {}) | may)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Gaps name versions, so these stay; one that is switched off removes nothing."""

@@ -17,6 +17,8 @@ from checkpoints.models import Prune
 from checkpoints.retention import policies, prunes, telling
 from checkpoints.retention.errors import PruneRefused
 
+from .base import ALL, OfAllTeams
+
 if TYPE_CHECKING:
     OfPrune = admin.ModelAdmin[Prune]
 else:
@@ -27,7 +29,7 @@ PAGE = 50  # runs
 
 
 @admin.register(Prune)
-class PruneAdmin(OfPrune):
+class PruneAdmin(OfAllTeams, OfPrune):
     """Each look and each prune that there was."""
 
     actions = None
@@ -61,7 +63,7 @@ class PruneAdmin(OfPrune):
         """Begin a dry run."""
         if request.method != "POST":
             return HttpResponse(status=405, headers={"Allow": "POST"})
-        if not request.user.has_perm("checkpoints.view_retentionpolicy"):
+        if not request.user.has_perms((MAY, ALL)):
             raise PermissionDenied
         prune = prunes.begin(by=actors.of_user(request.user))
         if not prunes.look(prune, seconds=AT_ONCE):
@@ -72,7 +74,7 @@ class PruneAdmin(OfPrune):
         """Have what was shown removed; refused where it is not what the policies say any more."""
         if request.method != "POST":
             return HttpResponse(status=405, headers={"Allow": "POST"})
-        if not request.user.has_perm(MAY):
+        if not request.user.has_perms((MAY, ALL)):
             raise PermissionDenied
         found = get_object_or_404(Prune, pk=prune)
         try:

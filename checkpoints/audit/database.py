@@ -19,6 +19,7 @@ from .problem import Problem
 from .walk import Walk
 
 COUNTED = 1_000
+NO_KEY = "no key is set (HOLDPOINT_SEAL_KEY): whoever can write the database could make seals and gaps again"
 LATE = timedelta(minutes=1)  # a sealer passes every second
 
 

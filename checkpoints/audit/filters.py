@@ -84,12 +84,13 @@ class Filters:
         said = EventText.objects.filter(event_id=OuterRef("pk"), terms=query)
         return events.alias(terms=EventTerms()).filter(Q(terms=query) | Exists(said))
 
-    def searched(self, events: QuerySet[Event]) -> list[QuerySet[Event]]:
-        """The same of many, as two: so that each is found by its own index."""
+    def searched(self, events: QuerySet[Event], *, all_texts: bool = False) -> list[QuerySet[Event]]:
+        """The same of many, as two: so that each is found by its own index. A page needs the newest texts alone."""
         query = query_of(self.words)
         if query is None:
             return [events]
-        said = EventText.objects.filter(terms=query).order_by("-pk").values("pk")[:MOST_TEXTS]
+        texts = EventText.objects.filter(terms=query).values("pk")
+        said = texts if all_texts else texts.order_by("-pk")[:MOST_TEXTS]
         return [events.alias(terms=EventTerms()).filter(terms=query), events.filter(pk__in=said)]
 
 

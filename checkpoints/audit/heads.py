@@ -9,11 +9,11 @@ from django.db.models import Max
 
 from checkpoints.errors import ValueRefused
 from checkpoints.models import Gap
-from checkpoints.retention import gaps
 from checkpoints.rows import run_sql
 from checkpoints.values import decode
 
 from .problem import Problem
+from .removals import Removals
 from .seals import SealFact
 
 _THERE = """
@@ -31,8 +31,9 @@ class Head(NamedTuple):
     digest: bytes
 
 
-def check(seals: Iterable[SealFact]) -> Iterator[Problem]:
+def check(seals: Iterable[SealFact], removals: Removals | None = None) -> Iterator[Problem]:
     """Say which runs' heads are not there any more; each once, for the first seal that covers it."""
+    removals = removals or Removals()
     wanted: dict[Head, int] = {}
     for seal in seals:
         try:
@@ -41,10 +42,13 @@ def check(seals: Iterable[SealFact]) -> Iterator[Problem]:
         except (ValueError, TypeError, AttributeError, ValueRefused):
             yield Problem(f"seal {seal.id}", "its heads cannot be read")
     there = present(list(wanted))
-    for head, seal_id in wanted.items():
-        if head not in there:
+    missing = [head for head in wanted if head not in there]
+    pruned, wrong = _pruned(missing, removals)
+    for head in missing:
+        if head not in pruned:
             number = f", checkpoint {head.seq}," if head.seq else ""
-            yield Problem(f"seal {seal_id}", f"the head that run {head.run} had{number} is gone")
+            why = f"; {wrong[head.run][0]}" if wrong.get(head.run) else ""
+            yield Problem(f"seal {wanted[head]}", f"the head that run {head.run} had{number} is gone{why}")
 
 
 def heads_of(seal: SealFact) -> list[Head]:
@@ -67,12 +71,17 @@ def present(heads: list[Head]) -> set[Head]:
     if others:
         pairs = run_sql(_SOMEWHERE, [[head.run for head in others], [head.digest for head in others]])
         somewhere = {(run, bytes(digest)) for run, digest in pairs}
-    there = {head for head in heads if (head.run, head.seq) in found or (head.run, head.digest) in somewhere}
-    return there | _pruned([head for head in heads if head not in there])
+    return {head for head in heads if (head.run, head.seq) in found or (head.run, head.digest) in somewhere}
 
 
-def _pruned(heads: list[Head]) -> set[Head]:
-    """Those of the heads whose checkpoint was pruned: its header stands in a gap."""
+def _pruned(heads: list[Head], removals: Removals) -> tuple[set[Head], dict[int, list[str]]]:
+    """Those of the heads that a sound gap accounts for; and by run, what is wrong with the gaps that do not count."""
     runs = Gap.objects.filter(run__in={head.run for head in heads}).values("run_id") if heads else Gap.objects.none()
     newest = dict(runs.annotate(newest=Max("number")).values_list("run_id", "newest"))
-    return {head for head in heads if head.run in newest and head.digest in gaps.digests_of(head.run, newest[head.run])}
+    found: set[Head] = set()
+    wrong: dict[int, list[str]] = {}
+    for head in sorted(heads, key=lambda head: head.run):
+        if head.run in newest:
+            digests, wrong[head.run] = removals.of(head.run, newest[head.run])
+            found |= {head} if head.digest in digests else set()
+    return found, wrong

@@ -19,6 +19,7 @@ from .compare import Sources, compare
 from .leaves import Row
 from .problem import Problem
 from .reading import Kept
+from .removals import Removals
 
 _TEXTS = "SELECT event_id, salt, text FROM checkpoints_eventtext WHERE event_id = ANY($1)"
 _ERASED = "SELECT subject FROM checkpoints_event WHERE kind = 'text.erased' AND subject = ANY($1)"
@@ -37,12 +38,12 @@ class Walk:
     events: int = 0
     texts: int = 0
     erased: int = 0  # texts that are gone, by an order that stands in the audit
-    lost: int = 0  # texts that are gone without one
     wrong: list[tuple[int, int, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         before = reading.seal_before(self.at + 1)
         self.chain = Chain(self.key, before.fact if before and self.at else None, wrong=self.wrong)
+        self.removals = Removals()
 
     @property
     def done(self) -> bool:
@@ -64,27 +65,31 @@ class Walk:
             problems += check_seal(kept, rows, SOURCES)
             problems += self._texts(rows)
             self.events += len(rows)
-        problems += heads.check(kept.fact for kept in found)
+        problems += heads.check((kept.fact for kept in found), self.removals)
         self.seals += len(found)
         self.at = found[-1].fact.id
         return problems
 
     def _texts(self, rows: list[Row]) -> Iterator[Problem]:
-        """Words that are not those that were written. Words that are gone are counted."""
+        """Words that are not those that were written, or are gone without an order. Those erased by one are counted."""
         digests = {row.id: row.text_digest for row in rows}
         there = run_sql(_TEXTS, [list(digests)]) if rows else []
         for event, salt, text in there:
             if hashlib.sha256(salt + text).digest() != digests[event]:
                 yield Problem(f"event {event}", f"the text of event {event} is not what was written")
         gone = {event for event, digest in digests.items() if digest is not None} - {event for event, *_ in there}
-        ordered = run_sql(_ERASED, [[f"event:{event}" for event in gone]]) if gone else []
+        subjects = {f"event:{event}": event for event in gone}
+        orders = run_sql(_ERASED, [list(subjects)]) if gone else []
+        ordered = {subjects[subject] for (subject,) in orders}
+        for event in sorted(gone - ordered):
+            said = f"the text of event {event} is gone, and no order to erase it is in the audit"
+            yield Problem(f"event {event}", said)
         self.texts += len(there)
         self.erased += len(ordered)
-        self.lost += len(gone) - len(ordered)
 
     def to_json(self) -> dict[str, Any]:
         """What another process needs to go on."""
-        names = ("at", "upto", "seals", "events", "texts", "erased", "lost")
+        names = ("at", "upto", "seals", "events", "texts", "erased")
         return {name: getattr(self, name) for name in names} | {"wrong": [list(each) for each in self.wrong]}
 
     @classmethod

@@ -144,6 +144,35 @@ def test_staff_make_nobody_more_than_they_are() -> None:
     assert client.post(reverse("admin:auth_user_password_change", args=[boss.pk]), password).status_code == 403
 
 
+def test_staff_put_nobody_into_a_team_and_give_no_team_more_rights() -> None:
+    helper = staff("auth.view_user", "auth.change_user", "auth.add_group", "auth.change_group")
+    team, user = make_team(), bob()
+    client = client_of(helper)
+    for each in (helper, user):
+        was = each.email
+        form = account_form(each, groups=[team.pk], email="mine@example.org", last_name="Changed", is_staff="on")
+        assert client.post(reverse("admin:auth_user_change", args=[each.pk]), form).status_code == 302
+        each.refresh_from_db()
+        assert (each.last_name, each.email == was, each.groups.count()) == ("Changed", True, 0)
+    before = set(team.permissions.values_list("codename", flat=True))
+    form = team_form(team, team.name, [helper], ["approvals.decide_gate", "checkpoints.erase_text"])
+    assert client.post(reverse("admin:auth_group_change", args=[team.pk]), form).status_code == 403
+    form = team_form(None, unique("Mine"), [helper], ["approvals.decide_gate"])
+    assert client.post(reverse("admin:auth_group_add"), form).status_code == 403
+    assert (team.user_set.count(), set(team.permissions.values_list("codename", flat=True))) == (0, before)
+
+
+def test_staff_set_their_own_password_and_nobody_elses() -> None:
+    helper, user = staff("auth.view_user", "auth.change_user"), bob()
+    password = {"usable_password": "true", "password1": "quite another one", "password2": "quite another one"}
+    for each, status in ((user, 403), (helper, 302)):
+        was = each.password
+        address = reverse("admin:auth_user_password_change", args=[each.pk])
+        assert client_of(helper).post(address, password).status_code == status
+        each.refresh_from_db()
+        assert (each.password == was) == (status == 403)
+
+
 def test_accounts_and_teams_are_not_deleted() -> None:
     user, team = bob(), make_team()
     client = client_of(root())

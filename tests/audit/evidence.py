@@ -17,7 +17,7 @@ from checkpoints.actors import Actor
 from checkpoints.audit import database
 from checkpoints.audit.reading import kept
 from checkpoints.audit.seals import SealFact
-from checkpoints.models import Event, Seal
+from checkpoints.models import Event, EventText, Seal
 
 TABLES = ("checkpoints_event", "checkpoints_seal", "checkpoints_eventtext")
 
@@ -28,6 +28,14 @@ def say(text: str | None = None, *, team: int | None = None, subject: str = "", 
     by = Actor("user:7", "Ann")
     ledger.record("test.said", subject=subject, by=by, version=3, team_id=team, data={"n": 1, **data}, text=text)
     return Event.objects.filter(subject=subject).latest("pk")
+
+
+def erase(event: Event) -> None:
+    """Erase an event's text, with the order."""
+    with transaction.atomic():
+        EventText.objects.filter(pk=event.pk).delete()
+        by = Actor("user:7", "Ann")
+        ledger.record("text.erased", subject=f"event:{event.pk}", by=by, data={"event": event.pk, "kind": event.kind})
 
 
 def seal_all() -> Seal:

@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import json
 import os
+import secrets
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,7 @@ from approvals.audit import exporting
 from approvals.management.commands.audit import OPERATOR
 from checkpoints import ledger
 from checkpoints.actors import Actor
-from checkpoints.audit import database, proof
+from checkpoints.audit import database, filters, proof
 from checkpoints.audit.export import END
 from checkpoints.audit.filters import Filters
 from checkpoints.ledger import Entry
@@ -282,6 +283,28 @@ def test_an_export_is_in_the_audit_before_it_leaves() -> None:
     assert data == data | {"format": "csv", "count": 1, "filters": {"subject": event.subject}, "texts": False}
     assert export.count == 1
     assert EventText.objects.filter(pk=told.pk).count() == 0
+
+
+def test_an_export_counts_every_text_that_it_finds_by_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filters, "MOST_TEXTS", 2)
+    word = f"w{secrets.token_hex(8)}"
+    for _ in range(4):
+        say(f"said {word} aloud")
+    seal_all()
+    export = exporting.prepare(Filters(words=word), format="jsonl", texts=True, by=OPERATOR)
+    events = [line for line in map(json.loads, export.lines) if "event" in line]
+    assert export.count == len(events) == 4
+    told = Event.objects.filter(kind="audit.exported").latest("pk")
+    assert json.loads(bytes(told.data))["count"] == 4
+
+
+def test_the_command_fails_and_names_the_event_whose_text_is_gone_without_an_order() -> None:
+    _, event, _, _ = three()
+    with forged(f"DELETE FROM checkpoints_eventtext WHERE event_id = {event.pk}"):
+        done = run(sys.executable, "manage.py", "audit", "verify", "--json")
+    assert done.returncode == 1
+    said = json.loads(done.stdout)
+    assert (said["ok"], [each["subject"] for each in said["findings"]]) == (False, [f"event {event.pk}"])
 
 
 def test_the_database_is_verified_by_the_command_which_says_what_is_wrong_and_how_much() -> None:

@@ -11,10 +11,10 @@ import pytest
 from checkpoints.audit import database, heads, leaves, merkle
 from checkpoints.audit.reading import kept, row_of
 from checkpoints.audit.walk import Walk
-from checkpoints.models import EventText, Seal
+from checkpoints.models import Seal
 from tests.factories import make_run
 
-from .evidence import forged, found, remade, say, seal_all, three
+from .evidence import erase, forged, found, remade, say, seal_all, three
 
 EVENT = "UPDATE checkpoints_event SET {change} WHERE id = {id}"
 
@@ -200,12 +200,15 @@ def test_a_text_that_was_replaced_is_named_and_so_is_one_that_there_never_was() 
         )
 
 
-def test_texts_that_are_gone_are_counted_with_and_without_an_order() -> None:
+def test_a_text_that_is_gone_without_an_order_is_named_and_one_with_an_order_is_counted() -> None:
     _, spoken, _, _ = three()
+    with forged(f"DELETE FROM checkpoints_eventtext WHERE event_id = {spoken.pk}"):
+        gone = f"event {spoken.pk}: the text of event {spoken.pk} is gone, and no order to erase it is in the audit"
+        assert found() == [gone]
     before = finished()
-    EventText.objects.filter(pk=spoken.pk).delete()
-    after = finished()
-    assert (after.erased, after.lost) == (before.erased, before.lost + 1)
+    erase(spoken)
+    assert found() == []
+    assert finished().erased == before.erased + 1
 
 
 def test_a_walk_that_is_put_down_and_taken_up_finds_the_same() -> None:

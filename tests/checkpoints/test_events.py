@@ -22,6 +22,7 @@ from checkpoints.audit.problem import Problem
 from checkpoints.cursor import Cursor
 from checkpoints.models import Event, EventText, Seal
 from checkpoints.values import decode
+from tests.audit.evidence import erase
 
 from .making import STEP, begin, make_run
 
@@ -248,7 +249,7 @@ def test_a_text_may_be_erased_and_not_replaced() -> None:
     assert found() == []
     EventText.objects.filter(pk=event.pk).update(text=b"another")
     assert [str(problem) for problem in found() if str(event.pk) in problem.reason]
-    EventText.objects.filter(pk=event.pk).delete()
+    erase(event)
     assert found() == []
 
 

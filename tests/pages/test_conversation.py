@@ -10,6 +10,7 @@ from approvals.models import Decision, Gate, Looking
 from checkpoints import claims, cursor, store
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Event, EventText, Run
+from tests.audit.evidence import erase
 from tests.factories import ann, bob, decide, eve, make_gate, make_policy, make_team, make_user
 from tests.pages.clients import signed_in
 from tests.pages.test_live import socket, tell
@@ -29,7 +30,7 @@ def test_what_somebody_says_is_an_event_with_its_words_beside_it_and_is_on_the_p
     page = signed_in(ann(team)).get(f"/gates/{gate.pk}/").content.decode()
     assert "Is the goodwill in it?" in page
     assert "Rita Reader" in page
-    EventText.objects.filter(event=event).delete()
+    erase(event)
     assert "These words were erased." in signed_in(ann(team)).get(f"/gates/{gate.pk}/status/").content.decode()
 
 

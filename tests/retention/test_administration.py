@@ -18,7 +18,7 @@ from .pruning import ended, keep, looked, pruned, seqs
 POLICIES, HOLDS, PRUNES = (f"/admin/checkpoints/{name}/" for name in ("retentionpolicy", "hold", "prune"))
 WHOLE = (
     "add_retentionpolicy", "change_retentionpolicy", "view_retentionpolicy", "view_prune", "view_hold",
-    "prune_checkpoints", "set_legal_hold",
+    "prune_checkpoints", "set_legal_hold", "view_event",
 )  # fmt: skip
 
 
@@ -146,7 +146,7 @@ def test_a_hold_made_since_is_named_and_keeps_what_it_protects(run: Run, client:
     assert 9 in seqs(run)
 
 
-@pytest.mark.parametrize("lacks", ["prune_checkpoints", "set_legal_hold", "view_retentionpolicy", "view_prune"])
+@pytest.mark.parametrize("lacks", ["prune_checkpoints", "set_legal_hold", "view_event"])
 def test_each_needs_its_permission(run: Run, client: Client, lacks: str) -> None:
     keep(run, keep_last=20)
     address, page = dry_run(client)
@@ -156,13 +156,20 @@ def test_each_needs_its_permission(run: Run, client: Client, lacks: str) -> None
     answers = {
         "prune_checkpoints": lambda: other.post(applications(address), {"seen": seen(page)}),
         "set_legal_hold": lambda: other.post(f"{HOLDS}{hold.pk}/releases/"),
-        "view_retentionpolicy": lambda: other.post(f"{PRUNES}dry-runs/"),
-        "view_prune": lambda: other.get(address),
+        "view_event": lambda: other.get(address),
     }
     assert answers[lacks]().status_code == 403
     if lacks == "set_legal_hold":
         assert other.post(f"{HOLDS}add/", {"run_number": run.pk, "reason": "x"}).status_code == 403
+    if lacks in ("prune_checkpoints", "view_event"):
+        assert other.post(f"{PRUNES}dry-runs/").status_code == 403
+        assert other.post(applications(address), {"seen": seen(page)}).status_code == 403
+    if lacks == "view_event":
+        for hidden in (HOLDS, f"{HOLDS}{hold.pk}/change/", f"{HOLDS}add/", PRUNES, POLICIES, f"{POLICIES}add/"):
+            assert other.get(hidden).status_code == 403, hidden
+        assert other.post(f"{HOLDS}{hold.pk}/releases/").status_code == 403
     if lacks == "prune_checkpoints":
+        assert "Dry run: what would go" not in other.get(POLICIES).content.decode()
         assert 'name="seen"' not in other.get(address).content.decode()
     assert len(seqs(run)) == 61
     hold.refresh_from_db()

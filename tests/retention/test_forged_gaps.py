@@ -5,16 +5,24 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from io import StringIO
 
 import psycopg
 import pytest
+from django.core.management import CommandError, call_command
+from django.test import override_settings
 
 from checkpoints import ledger
 from checkpoints.actors import SYSTEM
-from checkpoints.models import Checkpoint, Gap, Hold, Run
+from checkpoints.audit import database
+from checkpoints.models import Checkpoint, Gap, Hold, RetentionPolicy, Run
 from checkpoints.retention import batch, gaps, headers
 from checkpoints.retention.gaps import Why
 from checkpoints.verify import verify_run
+from tests.audit.evidence import seal_all
+from tests.factories import unique
 
 from .pruning import begin, keep, more, pruned
 
@@ -30,10 +38,15 @@ def run() -> Run:
     Hold.objects.make(run=run, checkpoint=third, kind="name", subject="name:x", reason="x", by=SYSTEM)
     keep(run, keep_last=20)
     pruned()
-    more(head, claim, 20)
+    seal_all()
+    head = more(head, claim, 3)
+    ledger.record("test.said", subject=f"run:{run.pk}", by=SYSTEM, run=run, data={})
+    seal_all()
+    more(head, claim, 17)
     pruned()
     assert [(gap.first_seq, gap.last_seq) for gap in run.gaps.order_by("number")] == [(2, 29), (31, 41), (42, 61)]
     assert verify_run(run) == []
+    assert heads_gone(run) == []
     return run
 
 
@@ -52,6 +65,11 @@ def owner(run: Run) -> Iterator[psycopg.Connection]:
 
 def said(run: Run) -> str:
     return "\n".join(map(str, verify_run(run)))
+
+
+def heads_gone(run: Run) -> list[str]:
+    """What a verification of the seals says of the heads that this run had."""
+    return [str(problem) for problem in database.verify() if f"that run {run.pk} had" in problem.reason]
 
 
 @pytest.mark.parametrize(
@@ -112,6 +130,97 @@ def test_gaps_that_were_exchanged_are_found_even_with_digests_made_anew(run: Run
     assert "no event tells of it" in said(run)
 
 
+def test_a_gap_that_no_event_tells_of_covers_no_head(run: Run, owner: psycopg.Connection) -> None:
+    forge(owner, run, 62, 64, why=Why("x", 1, SYSTEM, datetime.now(UTC)))
+    [said] = heads_gone(run)
+    assert "checkpoint 64, is gone; gap 4 no event tells of it" in said
+
+
+def test_a_gap_with_any_digest_covers_no_head_even_with_its_event(run: Run, owner: psycopg.Connection) -> None:
+    forge(owner, run, 62, 64, event=True, why=ordered_as(run))
+    assert heads_gone(run) == []
+    owner.execute(f"UPDATE checkpoints_gap SET digest = sha256(digest) WHERE run_id = {run.pk} AND number = 4")
+    [said] = heads_gone(run)
+    assert "checkpoint 64, is gone; gap 4 was made with another key, or its columns do not" in said
+
+
+def test_a_gap_that_cannot_be_read_is_a_fault_and_ends_no_verification(run: Run, owner: psycopg.Connection) -> None:
+    owner.execute(f"DELETE FROM checkpoints_checkpoint WHERE run_id = {run.pk} AND seq BETWEEN 62 AND 64")
+    owner.execute(
+        "INSERT INTO checkpoints_gap (run_id, number, first_seq, last_seq, removed, last_digest, headers, policy,"
+        " policy_version, by, by_name, at, digest) SELECT run_id, 4, 62, 64, removed, last_digest, 'junk', policy,"
+        f" policy_version, by, by_name, at, digest FROM checkpoints_gap WHERE run_id = {run.pk} AND number = 3"
+    )
+    [said] = heads_gone(run)
+    assert "checkpoint 64, is gone; gap 4" in said
+    assert re.search("gap 4 .*cannot be read", "\n".join(map(str, verify_run(run))))
+
+
+def test_a_gap_without_an_order_of_a_prune_is_found_though_an_event_tells_of_it(
+    run: Run, owner: psycopg.Connection
+) -> None:
+    forge(owner, run, 62, 64, event=True)
+    assert f"gap 4 (run {run.pk}): no order of a prune stands behind it" in said(run)
+    assert "no order of a prune stands behind it" in heads_gone(run)[0]
+
+
+@pytest.mark.parametrize("done", [False, True])
+def test_an_order_stands_behind_a_gap_by_its_person_and_policy_until_its_prune_is_over(
+    run: Run, owner: psycopg.Connection, done: bool
+) -> None:
+    why = ordered_as(run, done=done)
+    forge(owner, run, 62, 64, event=True, why=why)
+    assert ("no order of a prune" in said(run)) == done
+    if not done:
+        for table in reversed(KEPT):
+            owner.execute(f"DELETE FROM {table} WHERE run_id = {run.pk}")
+            owner.execute(f"INSERT INTO {table} TABLE kept_{table}")
+        forge(owner, run, 62, 64, event=True, why=why._replace(version=why.version + 1))
+        assert "no order of a prune" in said(run)
+
+
+def test_gaps_from_before_the_key_was_set_or_changed_are_named_as_that(run: Run, owner: psycopg.Connection) -> None:
+    plain = gaps.digest_of(run.gaps.get(number=3), b"").hex()
+    with override_settings(HOLDPOINT_SEAL_KEY="j" * 40):
+        other = "was made with another key, or its columns do not match its digest"
+        assert {problem.reason for problem in verify_run(run)} == {other}
+    with override_settings(HOLDPOINT_SEAL_KEY=""):
+        unknown = "was made with a key that is not set here, or its columns do not match its digest"
+        assert {problem.reason for problem in verify_run(run)} == {unknown}
+    owner.execute(f"UPDATE checkpoints_gap SET digest = '\\x{plain}' WHERE run_id = {run.pk} AND number = 3")
+    without = "was made without the key: whoever can write the database can have written it"
+    assert f"gap 3 (run {run.pk}): {without}" in said(run)
+
+
+@pytest.mark.parametrize("data", [{}, {"gap": 3}, {"digest": "00"}, {"gap": "3", "digest": 7}])
+def test_an_event_that_names_no_gap_is_a_fault_and_ends_no_verification(data: dict[str, object]) -> None:
+    other, _, _ = begin(n=0)
+    assert verify_run(other) == []
+    ledger.record("retention.pruned", subject=f"run:{other.pk}", by=SYSTEM, run=other, data=data)
+    [problem] = verify_run(other)
+    assert problem.subject.startswith("event ")
+    assert problem.reason == "tells of a removal without the gap that it left"
+
+
+def test_the_command_says_what_it_cannot_tell_without_a_key(run: Run) -> None:
+    for key, noted in (("", True), ("k" * 40, False)):
+        out = StringIO()
+        with override_settings(HOLDPOINT_SEAL_KEY=key), suppress(CommandError):
+            call_command("verify", f"R-{run.pk}", stdout=out, stderr=StringIO())
+        assert ("Note: no key is set (HOLDPOINT_SEAL_KEY)" in out.getvalue()) == noted
+
+
+def ordered_as(run: Run, *, done: bool = False) -> Why:
+    """The order of a prune under the run's policy, and what its gaps say of it."""
+    policy = RetentionPolicy.objects.current().get(agent=run.plan.agent)
+    subject = f"prune:{unique('x')}"
+    data = {"policies": {policy.agent: policy.pk}}
+    ledger.record("retention.ordered", subject=subject, by=SYSTEM, data=data)
+    if done:
+        ledger.record("retention.finished", subject=subject, by=SYSTEM, data={})
+    return Why(policy.called, policy.version, SYSTEM, datetime.now(UTC))
+
+
 def forge(
     owner: psycopg.Connection,
     run: Run,
@@ -121,6 +230,7 @@ def forge(
     delete: bool = True,
     event: bool = False,
     step: bytes | None = None,
+    why: Why | None = None,
 ) -> None:
     """What somebody who can write the database may make of it: rows deleted, and a gap with every digest right."""
     rows, _ = batch._headers(run.pk, [(first, last)])
@@ -134,7 +244,7 @@ def forge(
         owner.execute(f"DELETE FROM checkpoints_checkpoint WHERE run_id = {run.pk} AND seq BETWEEN {first} AND {last}")
     before = run.gaps.order_by("-number").first()
     assert before is not None
-    gap = gaps.made(run.pk, first, made, digests, before, Why("x", 1, SYSTEM, before.at))
+    gap = gaps.made(run.pk, first, made, digests, before, why or Why("x", 1, SYSTEM, before.at))
     gap.save()
     if event:
         data = {"gap": gap.number, "digest": gap.digest.hex()}

@@ -11,7 +11,7 @@ from agents.views import listing
 from checkpoints import actors, store
 from checkpoints.models import Checkpoint
 from tests.approvals.statements import sent
-from tests.factories import ann, bob, make_team
+from tests.factories import ann, bob, make_plan, make_run, make_spec, make_team, unique
 from tests.run_pages.test_run_page import signed_in, text_of
 from tests.run_pages.walks import begin, held
 
@@ -53,6 +53,20 @@ def test_pages_go_on_below_the_last_run(monkeypatch: pytest.MonkeyPatch) -> None
     assert f'id="run-{oldest}"' in second
     assert f'id="run-{newest}"' not in second
     assert "before=" not in second.split('id="run-list"')[1]
+
+
+def test_only_the_agents_of_my_teams_are_offered_and_of_those_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine, other = make_plan(make_spec(unique("mine"))), make_plan(make_spec(unique("other")))
+    team = make_team()
+    make_run(team=team, plan=mine)
+    make_run(team=make_team(), plan=other)
+    page = signed_in(bob(team)).get("/runs/").content.decode()
+    assert mine.agent in page
+    assert other.agent not in page
+    newer = make_plan(make_spec(unique("newer")))
+    make_run(team=team, plan=newer)
+    monkeypatch.setattr(listing, "PLANS", 1)
+    assert list(listing.versions_by_agent([team.pk])) == [newer.agent]
 
 
 def test_an_empty_list_says_how_a_run_begins() -> None:

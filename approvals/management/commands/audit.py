@@ -67,10 +67,8 @@ class Command(BaseCommand):
             notes.append(f"{tail.count}{more} events are not sealed yet{late}")
         if walk and walk.erased:
             notes.append(f"{walk.erased} texts were erased, each by an order that is in the audit")
-        if walk and walk.lost:
-            notes.append(f"{walk.lost} texts are gone without an order in the audit")
         if not database.key():
-            notes.append("no key is set (HOLDPOINT_SEAL_KEY): whoever can write the database could make seals again")
+            notes.append(database.NO_KEY)
         events, seals = (walk.events, walk.seals) if walk else (0, 0)
         said = f"{events:,} events in {seals:,} seals are as they were written."
         self._verdict(problems, count, said, notes, {"events": events, "seals": seals}, as_json=as_json)

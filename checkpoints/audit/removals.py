@@ -1,0 +1,172 @@
+"""What gaps prove: that a prune which somebody ordered removed what is missing, and that the gap is as it was written.
+
+The application's role may write gaps and events, and without a key anybody's gap has a right digest. So a gap counts
+where it is sound by itself, an event of its removal names it (or the gap after it, of the same removal, stands on it),
+and that event tells of the prune that was under way: ordered by the same person, under the policy that the gap names.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from django.conf import settings
+
+from checkpoints.models import Event, Gap, RetentionPolicy
+from checkpoints.retention import gaps
+from checkpoints.values import decode
+
+from .chain import OTHERWISE, UNKNOWN, WITHOUT
+from .problem import Problem
+
+RUNS = 64  # whose removals are kept at hand
+NO_EVENT = "no event tells of it"
+NO_ORDER = "no order of a prune stands behind it"
+
+
+class Judged(NamedTuple):
+    """A gap with what is wrong with it: with its rows and its place, and with who made it."""
+
+    gap: Gap
+    faults: list[str]
+    doubts: list[str]
+
+
+class _Order(NamedTuple):
+    """An order of a prune: its event, who gave it, under which policies, and the event of the prune's end."""
+
+    event: int
+    actor: str
+    policies: set[tuple[str, int]]
+    finished: int | None
+
+
+def judged(run_id: int) -> Iterator[Judged]:
+    """A run's gaps in order, each with what is wrong with it."""
+    known = Gap.objects.filter(run_id=run_id).order_by("number")
+    light = list(known.defer("headers"))
+    untold = _untold(run_id, light)
+    before: Gap | None = None
+    for gap in known.filter(number__in=list(untold)).iterator(chunk_size=20):
+        yield Judged(gap, gaps.faults(gap, before), [*_made(gap), *untold[gap.number]])
+        before = gap
+
+
+def unreadable(run_id: int) -> list[Problem]:
+    """The events of this run's removals that do not say which gap they left."""
+    return [
+        Problem(f"event {event}", "tells of a removal without the gap that it left")
+        for event, _, data in _told(run_id)
+        if _named(data) is None
+    ]
+
+
+class Removals:
+    """What sound gaps removed, by run, for one verification: each run's are read once, and again after a new gap."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, tuple[int, frozenset[bytes], list[str]]] = {}
+
+    def of(self, run_id: int, newest: int) -> tuple[frozenset[bytes], list[str]]:
+        """The digests that a run's gaps account for, and what is wrong with the gaps that do not count."""
+        if run_id not in self.known or self.known[run_id][0] < newest:
+            while len(self.known) >= RUNS:
+                self.known.pop(next(iter(self.known)))
+            self.known[run_id] = (newest, *_accounted(run_id))
+        return self.known[run_id][1:]
+
+
+def _accounted(run_id: int) -> tuple[frozenset[bytes], list[str]]:
+    found: set[bytes] = set()
+    wrong: list[str] = []
+    for gap, faults, doubts in judged(run_id):
+        if faults or doubts:
+            wrong.append(f"gap {gap.number} {[*faults, *doubts][0]}")
+        else:
+            found.update(row.digest for row in gaps.removed(gap))
+    return frozenset(found), wrong
+
+
+def _made(gap: Gap) -> list[str]:
+    """With which key a gap was made, where that is not the one that is set."""
+    key = str(getattr(settings, "HOLDPOINT_SEAL_KEY", "")).encode()
+    if gaps.digest_of(gap, key) == bytes(gap.digest):
+        return []
+    plain = bool(key) and gaps.digest_of(gap, b"") == bytes(gap.digest)
+    said = WITHOUT if plain else OTHERWISE if key else UNKNOWN
+    return [f"was {said.format(them='it', their='its')}"]
+
+
+def _untold(run_id: int, known: list[Gap]) -> dict[int, list[str]]:
+    """By number, what is missing of the events behind each gap. An event names the newest gap of its removal."""
+    told = _told(run_id) if known else []
+    named = {said: (event, actor) for event, actor, data in told if (said := _named(data))}
+    orders = _orders(max(event for event, _ in named.values())) if named else []
+    found: dict[int, list[str]] = {}
+    after: Gap | None = None
+    for gap in reversed(known):
+        event = named.get((gap.number, bytes(gap.digest).hex()))
+        if event:
+            found[gap.number] = [] if _ordered(gap, *event, orders) else [NO_ORDER]
+        elif after is not None and _stands_on(after, gap):
+            found[gap.number] = found[after.number]
+        else:
+            found[gap.number] = [NO_EVENT]
+        after = gap
+    return found
+
+
+def _stands_on(after: Gap, gap: Gap) -> bool:
+    """Whether a gap is of the same removal as the one after it, and is the one that this names."""
+    same = ("policy", "policy_version", "by", "by_name", "at")
+    chained = after.previous is not None and bytes(after.previous) == bytes(gap.digest)
+    return chained and all(getattr(after, name) == getattr(gap, name) for name in same)
+
+
+def _ordered(gap: Gap, event: int, actor: str, orders: list[_Order]) -> bool:
+    """Whether the prune that was under way at an event is the one that this gap tells of. Only one is at a time."""
+    at = bisect_left([order.event for order in orders], event)
+    if not at:
+        return False
+    order = orders[at - 1]
+    under_way = order.finished is None or order.finished > event
+    return under_way and order.actor == actor == gap.by and (gap.policy, gap.policy_version) in order.policies
+
+
+def _orders(upto: int) -> list[_Order]:
+    """The orders of prunes before an event, the oldest first."""
+    found = Event.objects.filter(kind="retention.ordered", pk__lt=upto).order_by("pk")
+    ordered = [(pk, actor, subject, _said(data)) for pk, actor, subject, data in found.values_list(*_COLUMNS)]
+    ends = Event.objects.filter(kind="retention.finished").values_list("subject", "pk")
+    finished = dict(ends.order_by("-pk"))
+    versions = {policy.pk: (policy.called, policy.version) for policy in RetentionPolicy.objects.all()}
+    made = []
+    for pk, actor, subject, data in ordered:
+        policies = data.get("policies")
+        ids = policies.values() if isinstance(policies, dict) else ()
+        counted = {versions[id] for id in ids if isinstance(id, int) and id in versions}
+        made.append(_Order(pk, actor, counted, finished.get(subject)))
+    return made
+
+
+_COLUMNS = ("pk", "actor", "subject", "data")
+
+
+def _told(run_id: int) -> list[tuple[int, str, dict[str, Any]]]:
+    """The events of a run's removals: id, actor, data."""
+    found = Event.objects.filter(run_id=run_id, kind="retention.pruned").order_by("pk")
+    return [(pk, actor, _said(data)) for pk, actor, data in found.values_list("pk", "actor", "data")]
+
+
+def _said(data: bytes | memoryview) -> dict[str, Any]:
+    try:
+        said = decode(bytes(data))
+    except (ValueError, RecursionError):
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _named(data: dict[str, Any]) -> tuple[int, str] | None:
+    gap, digest = data.get("gap"), data.get("digest")
+    return (gap, digest) if isinstance(gap, int) and isinstance(digest, str) else None
