@@ -6,6 +6,7 @@ ones, reverse the order of letters, or hide whole sentences in characters that d
 - a character that cannot be seen, or that reorders its neighbours, becomes a badge with its code point;
 - a stretch of emptiness becomes a measured line, and whatever follows it is always shown;
 - text past a limit keeps its beginning and its end, and the middle is counted and can be opened;
+- letters written in two parts that have a character of their own are counted: such a text looks like another one;
 - a host name or a word that mixes alphabets is marked, because one of its letters only looks like the one you know.
 
 Unicode Technical Reports 36 and 39 name
@@ -24,6 +25,7 @@ from . import lookalikes
 
 HEAD = 6_000  # characters shown before the middle is folded away
 TAIL = 1_500
+SCANNED = 200_000  # characters that are looked through for letters in parts
 BLANK_LINES = 4
 BLANKS = 24
 
@@ -56,7 +58,7 @@ NAMES = {
 class Piece:
     """One stretch of a text: as it is, or with what must be said about it."""
 
-    kind: Literal["text", "host", "lookalike", "letters", "hidden", "marks", "blank", "more"]
+    kind: Literal["text", "host", "lookalike", "letters", "hidden", "marks", "unnormal", "blank", "more"]
     text: str = ""
     note: str = ""
     count: int = 0
@@ -85,6 +87,12 @@ def pieces(text: str, *, clamp: bool = True) -> Iterator[Piece]:
 
     A 10 MB text costs what its shown part costs: stretches are found lazily and the middle is only counted.
     """
+    yield from cut(text, clamp=clamp)
+    yield from unnormal(text)
+
+
+def cut(text: str, *, clamp: bool) -> Iterator[Piece]:
+    """The pieces in the order of the text."""
     text = text.replace("\r\n", "\n")
     budget = HEAD if clamp else len(text)
     at = 0
@@ -96,7 +104,7 @@ def pieces(text: str, *, clamp: bool = True) -> Iterator[Piece]:
             tail = len(text) - TAIL
             middle = text[at + budget : tail]
             yield Piece("more", text=middle, count=len(middle))
-            yield from pieces(text[tail:], clamp=False)
+            yield from cut(text[tail:], clamp=False)
             return
         yield from readable(text[at:stop])
         budget = max(budget - (stop - at) - 80, 0)
@@ -200,6 +208,21 @@ def visible(text: str) -> Iterator[Piece]:
         at = end
     if start < len(text):
         yield Piece("text", text=text[start:])
+
+
+def unnormal(text: str) -> Iterator[Piece]:
+    """How many letters are written as a letter and its marks where one character says the same (UAX 15, form C)."""
+    text = text[:SCANNED]
+    if text.isascii() or unicodedata.is_normalized("NFC", text):
+        return
+    places = at = 0
+    while at < len(text):
+        start, at = at, at + 1
+        while at < len(text) and unicodedata.combining(text[at]):
+            at += 1
+        places += at - start > 1 and unicodedata.normalize("NFC", text[start:at]) != text[start:at]
+    if places:
+        yield Piece("unnormal", note=f"not in normal form: {places:,} place{'' if places == 1 else 's'}", count=places)
 
 
 def in_emoji(text: str, at: int) -> bool:

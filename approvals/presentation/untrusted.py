@@ -8,7 +8,7 @@ from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from .marks import icon
-from .unseen import Piece, pieces, visible
+from .unseen import Piece, pieces, unnormal, visible
 
 # Words about which there is nothing to say, with no point in them that could make a host; most titles and names.
 SIMPLE = re.compile(r"[!-\-/-~]+(?: [!-\-/-~]+)*")
@@ -28,7 +28,7 @@ def html_of(piece: Piece, *, whole: str) -> SafeString:
         )  # fmt: skip
     if piece.kind == "letters":
         return format_html('<span class="codepoint">{}look-alike letters, {}</span>', icon("warn", "s"), piece.note)
-    if piece.kind in ("hidden", "marks"):
+    if piece.kind in ("hidden", "marks", "unnormal"):
         return format_html('<span class="codepoint">{}{}</span>', icon("hidden", "s"), piece.note)
     if piece.kind == "blank":
         what, _, rest = piece.note.partition("|")
@@ -66,6 +66,8 @@ def line(text: str, *, limit: int = 300) -> SafeString:
 
 def plain(text: str, *, limit: int = 200) -> str:
     """`text` for places that take no markup (a page's title, an attribute): what is hidden is written out."""
-    shown = "".join(f"[{piece.note}]" if piece.note else piece.text for piece in visible(text[:limit]))
+    shown = "".join(
+        f"[{piece.note}]" if piece.note else piece.text for piece in (*visible(text[:limit]), *unnormal(text))
+    )
     rest = f"… and {len(text) - limit:,} more characters" if len(text) > limit else ""
     return re.sub(r"\s+", " ", shown).strip() + rest

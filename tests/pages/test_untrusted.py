@@ -35,7 +35,9 @@ HONEST = [
     "naïve café",
     "日本語のメール",
     "👩‍👩‍👧 ❤️ 1️⃣",
-    "Zoe\u0308",
+    "Zo\u00eb",
+    "\u0915\u093c",
+    "x\u0302 and q\u0323",
     "tab\tand\nlines",
     "«fr» — 5 €",
     "שלום",
@@ -67,6 +69,22 @@ def test_a_character_that_cannot_be_seen_becomes_a_badge(text: str, badge: str) 
     shown = untrusted.render(text)
     assert badge in shown
     assert not any(unseen.is_hidden(char) for char in shown)
+
+
+@pytest.mark.parametrize(
+    ("text", "badge"),
+    [
+        ("Zoe\u0308", "not in normal form: 1 place"),
+        ("Zoe\u0308 from Ko\u0308ln", "not in normal form: 2 places"),
+        ("Zoe\u0308" + "a" * 20_000 + "Ko\u0308ln", "not in normal form: 2 places"),
+    ],
+    ids=["one", "two", "folded"],
+)
+def test_letters_in_two_parts_that_have_a_character_of_their_own_are_counted(text: str, badge: str) -> None:
+    for shown in (untrusted.render(text), untrusted.line(text[:100]), untrusted.plain(text[:5])):
+        assert "not in normal form: " in shown
+    assert untrusted.render(text).count(f"{badge}</span>") == 1
+    assert unseen.badge_count(text) == (0, 0)
 
 
 @pytest.mark.parametrize("text", HONEST)
