@@ -10,7 +10,7 @@ from checkpoints.plans import PlanSpec, StepSpec
 
 from . import pointers
 from .errors import CardRefused
-from .schemas import is_list, schema_at
+from .schemas import is_list, schema_at, unveiled
 
 APPROVE, EDIT, REJECT, RESPOND = "approve", "edit", "reject", "respond"
 VERDICTS = (APPROVE, EDIT, REJECT, RESPOND)
@@ -92,14 +92,15 @@ def completed(action: Action, *, step: StepSpec, plan: PlanSpec, state: Mapping[
         response=action.response or _response_schema(effect, plan),
     )
     if not action.pointer:
-        return _with_verdicts(replace(filled, edits=False), step)
+        return _with_verdicts(replace(filled, edits=False, schema=unveiled(action.schema, {})), step)
     if not pointers.has(state, action.pointer):
         raise CardRefused(f"{step.name}: action {action.id!r}: there is nothing at {action.pointer} in the state")
     offered = action.edits and (not action.verdicts or EDIT in action.verdicts)
+    known = schema_at(plan.state_schema, action.pointer)
     placed = replace(
         filled,
         arguments=pointers.get(state, action.pointer),
-        schema=action.schema or schema_at(plan.state_schema, action.pointer),
+        schema=unveiled(action.schema, known) if action.schema else known,
         edits=offered and any(pointers.overlaps(place, action.pointer) for place in editable(step)),
     )
     return _with_verdicts(placed, step)

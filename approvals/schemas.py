@@ -121,3 +121,47 @@ def is_nullable(part: Schema, root: Schema) -> bool:
             return part.get("type") == "null"
         part = _definition(str(part["$ref"]), root)
     return False
+
+
+def unveiled(schema: Schema, truth: Schema) -> dict[str, Any]:
+    """A card's schema that hides only what the plan's own, `truth`, hides at the same place.
+
+    The card is the agent's word at this one gate: it may not turn an account number into an empty password box. A
+    part that something refers to is at several places at once, so it hides nothing.
+    """
+    direct = all(str(ref).startswith("#/$defs/") for ref in _references(schema))
+    return dict(_unveiled(schema, "" if direct else None, truth))
+
+
+def is_secret(schema: Schema) -> bool:
+    """Whether a value of this schema is not to be shown."""
+    return schema.get("writeOnly") is True or schema.get("format") == "password"
+
+
+def _unveiled(part: Any, place: str | None, truth: Schema) -> Any:
+    """One part, at a `place` of the value where that is known."""
+    if isinstance(part, list):
+        return [_unveiled(each, None, truth) for each in part]
+    if not isinstance(part, Mapping):
+        return part
+    if is_secret(part) and (place is None or not is_secret(resolved(schema_at(truth, place), truth))):
+        veils = {"writeOnly": True, "format": "password"}
+        part = {name: each for name, each in part.items() if each != veils.get(name, _NULL)}
+    found = {}
+    for name, each in part.items():
+        if place is not None and name == "properties" and isinstance(each, Mapping):
+            found[name] = {key: _unveiled(one, pointers.join(place, key), truth) for key, one in each.items()}
+        else:
+            found[name] = _unveiled(
+                each, pointers.join(place, "0") if place is not None and name == "items" else None, truth
+            )
+    return found
+
+
+def _references(part: Any) -> list[Any]:
+    if isinstance(part, list):
+        return [ref for each in part for ref in _references(each)]
+    if not isinstance(part, Mapping):
+        return []
+    own = [part["$ref"]] if "$ref" in part else []
+    return own + [ref for each in part.values() for ref in _references(each)]

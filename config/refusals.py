@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.conf import settings
-from django.core.exceptions import RequestDataTooBig
+from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
@@ -13,7 +13,8 @@ from agents.views.access import Gone
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Say that a form was over its limit, which one, and what to do; else only that the request made no sense."""
     limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE if isinstance(exception, RequestDataTooBig) else None
-    return render(request, "400.html", {"limit": limit}, status=413 if limit else 400)
+    most = f"{settings.DATA_UPLOAD_MAX_NUMBER_FIELDS:,}" if isinstance(exception, TooManyFieldsSent) else None
+    return render(request, "400.html", {"limit": limit, "most": most}, status=413 if limit or most else 400)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:

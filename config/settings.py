@@ -26,6 +26,7 @@ HOLDPOINT_ORIGINS = env.origins("HOLDPOINT_ORIGINS", [f"http://{host}:{PORT}" fo
 CSRF_TRUSTED_ORIGINS = HOLDPOINT_ORIGINS
 # Off by itself only where nobody but this machine is served.
 HTTPS = env.boolean("HOLDPOINT_HTTPS", not set(ALLOWED_HOSTS) <= set(LOCAL_HOSTS))
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 20_000  # of one form: a gate with several long actions has thousands
 
 INSTALLED_APPS = [
     "django.contrib.admin",

@@ -17,11 +17,11 @@ value: patterns are never run, references never fetched, and depth, breadth and 
 """
 
 from . import names, texts, words
-from .build import Form, all_nodes, build
+from .build import INPUTS, Form, all_nodes, build
 from .changing import applied
 from .nodes import EDITABLE, MISSING, Choice, Closed, Entries, Field, Group, Node, Row, Rows
 
 __all__ = [
-    "EDITABLE", "MISSING", "Choice", "Closed", "Entries", "Field", "Form", "Group", "Node", "Row", "Rows",
+    "EDITABLE", "INPUTS", "MISSING", "Choice", "Closed", "Entries", "Field", "Form", "Group", "Node", "Row", "Rows",
     "all_nodes", "applied", "build", "names", "texts", "words",
 ]  # fmt: skip

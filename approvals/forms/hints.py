@@ -15,7 +15,7 @@ def hints(what: Shape, *, size: int | None = None) -> list[str]:
     schema = bounds(what.schema)
     found = [*_numbers(schema), *_sizes(schema, what.kind, size)]
     if size is None and what.kind == "text" and isinstance(what.schema.get("pattern"), str):
-        found.append(f"in the form {_short(what.schema['pattern'])}")
+        found.append(f"in the form {short(what.schema['pattern'])}")
     if schema.get("uniqueItems") is True:
         found.append("each once")
     kinds = {"duration": "such as PT1H30M", "uuid": "a UUID", "email": "an e-mail address", "uri": "an address"}
@@ -29,7 +29,7 @@ def _numbers(schema: Mapping[str, Any]) -> list[str]:
         "exclusiveMinimum": "more than", "minimum": "at least", "exclusiveMaximum": "less than", "maximum": "at most",
         "multipleOf": "in steps of",
     }  # fmt: skip
-    return [f"{said} {_short(schema[name])}" for name, said in words.items() if _is_number(schema.get(name))]
+    return [f"{said} {short(schema[name])}" for name, said in words.items() if _is_number(schema.get(name))]
 
 
 def _sizes(schema: Mapping[str, Any], kind: str, size: int | None) -> list[str]:
@@ -39,16 +39,17 @@ def _sizes(schema: Mapping[str, Any], kind: str, size: int | None) -> list[str]:
         "text": ("minLength", "maxLength", "characters"),
     }.get(kind, ("", "", ""))
     least, most = schema.get(low), schema.get(high)
-    found = [f"at least {_short(least)} {unit}"] if _is_number(least) and least else []
+    found = [f"at least {short(least)} {unit}"] if _is_number(least) and least else []
     near = size is None or not _is_number(most) or size * 2 > float(most or 0)
-    return found + ([f"at most {_short(most)} {unit}"] if _is_number(most) and near else [])
+    return found + ([f"at most {short(most)} {unit}"] if _is_number(most) and near else [])
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """A value of a schema as text, cut where nobody would read on."""
     try:
         text = str(value)
     except ValueError:  # past Python's limit for decimal digits

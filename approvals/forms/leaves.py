@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from checkpoints.patch import same
 
 from . import moments, names, texts
-from .hints import hints
+from .hints import hints, short
 from .nodes import MISSING, Field, Option, Place
 from .sent import carried, lines
 from .shapes import LISTED, Shape
@@ -23,7 +23,7 @@ def build(builder: Builder, what: Shape, value: Any, place: Place) -> Field:
     """The input of one place, with what was typed into it."""
     if what.kind == "datetime":
         return _moment(builder, what, value, place)
-    given = _given(what, value)
+    given = _given(what, value, place)
     rendered = texts.written(what.kind, given)
     sent = builder.sent.text(place.path)
     changed = sent is not None and carried(sent) != carried(rendered)
@@ -37,7 +37,7 @@ def build(builder: Builder, what: Shape, value: Any, place: Place) -> Field:
         rendered=rendered,
         choices=_choices(what, value, rendered),
         suggestions=[texts.option(each) for each in what.options[:LISTED]] if len(what.options) > LISTED else (),
-        hints=_hints(what, None if place.was is None or error else len(rendered)),
+        hints=[*_default(what, value, place), *_hints(what, None if place.was is None or error else len(rendered))],
         fault=fault,
         error=error,
         exact=lines(rendered) == rendered and not texts.CONTROLS.search(rendered),
@@ -46,8 +46,13 @@ def build(builder: Builder, what: Shape, value: Any, place: Place) -> Field:
     )
 
 
-def _given(what: Shape, value: Any) -> Any:
-    """What an input starts from: the value, or for one that nobody wrote yet the default."""
+def _given(what: Shape, value: Any, place: Place) -> Any:
+    """What an input starts from: the value, or the default of one that cannot be left out.
+
+    A default that stands nowhere is not drawn as if it did: what is not there does not run.
+    """
+    if not place.must:
+        return value
     if value is MISSING and "default" in what.schema and texts.shows(what.kind, what.schema["default"]):
         return what.schema["default"]
     return what.schema["default"] if value is MISSING and what.kind == "enum" and "default" in what.schema else value
@@ -70,7 +75,7 @@ def _untouched(what: Shape, value: Any, place: Place) -> Any:
         return what.schema["const"]
     if value is not MISSING or not place.must:
         return value
-    given = _given(what, value)
+    given = _given(what, value, place)
     if given is not MISSING:
         return given
     return "" if what.kind == "text" else None if what.nullable else MISSING
@@ -126,6 +131,14 @@ def _choices(what: Shape, value: Any, rendered: str) -> tuple[Option, ...]:
     return tuple(offered)
 
 
+def _default(what: Shape, value: Any, place: Place) -> list[str]:
+    """What the schema would put where nothing is."""
+    if value is not MISSING or place.must or "default" not in what.schema:
+        return []
+    said = f"default {short(texts.option(what.schema['default']) or 'empty')}"
+    return [said if place.was is None else f"not there; {said}"]
+
+
 def _hints(what: Shape, size: int | None) -> list[str]:
     found = hints(what, size=size)
     if len(what.options) > LISTED:
@@ -159,7 +172,7 @@ def _moment(builder: Builder, what: Shape, value: Any, place: Place) -> Field:
         zone_name=builder.sent.name(place.path, names.ZONE),
         zone=zone_now,
         zone_rendered=zone,
-        hints=hints(what),
+        hints=[*_default(what, value, place), *hints(what)],
         fault=fault,
         error=_error(builder, place, fault),
         nullable=what.nullable,

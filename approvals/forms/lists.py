@@ -8,7 +8,7 @@ from approvals.schemas import Schema, label_of, resolved
 
 from .leaves import EMPTY
 from .nodes import MISSING, Place, Rows
-from .rows import Items, ids_of
+from .rows import Items, ids_of, too_many
 from .shapes import Shape, items
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ def build(builder: Builder, what: Shape, value: Any, place: Place) -> Rows:
         parts=fixed or [part] * len(ids),
     )
     empty = [(spot.pointer, EMPTY) for spot, each in zip(found.spots, found.values, strict=True) if each is MISSING]
+    if many := "" if fixed else too_many(builder, place):
+        empty.append((place.pointer, many))
     untold = value is MISSING and (not ids or (bool(fixed) and found.same))
     return Rows(
         **found.common(what, value),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from . import names
 from .leaves import EMPTY
 from .nodes import MISSING, Entries, Place
-from .rows import Items, ids_of
+from .rows import Items, ids_of, too_many
 from .shapes import Shape, items
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ def build(builder: Builder, what: Shape, value: Any, place: Place) -> Entries:
         keys=keys,
     )
     faults = list(_faults(found))
+    if many := too_many(builder, place):
+        faults.append((place.pointer, many))
     bad = {pointer for pointer, _ in faults}
     said = [
         (keys[each], entry)

@@ -100,8 +100,12 @@ class Items:
             "window": self.window,
             "carried": [pair for row in rest for pair in _typed(row)] if self.drawn else (),
             "hints": hints(what),
-            "error": windows.own_error(self.builder, self.place, [spot.pointer for spot in self.spots]),
+            "error": windows.own_error(self.builder, self.place, [spot.pointer for spot in self.spots])
+            or too_many(self.builder, self.place),
         }
+
+
+MOST_NEW = 500  # items that are added to one list at once
 
 
 def ids_of(builder: Builder, place: Place, old: Sequence[str]) -> list[str]:
@@ -110,7 +114,16 @@ def ids_of(builder: Builder, place: Place, old: Sequence[str]) -> list[str]:
     if order is None:
         return list(old)
     known = set(old)
-    return [each for each in names.ids_of(order) if each in known or names.is_new(each)]
+    new = [each for each in names.ids_of(order) if names.is_new(each) and each not in known]
+    dropped = set(new[MOST_NEW:])
+    return [each for each in names.ids_of(order) if each in known or (names.is_new(each) and each not in dropped)]
+
+
+def too_many(builder: Builder, place: Place) -> str:
+    """What is wrong where more was added than is read; "" else."""
+    order = builder.sent.text(place.path, names.ORDER) or ""
+    count = sum(names.is_new(each) for each in names.ids_of(order))
+    return f"{count:,} were added; add at most {MOST_NEW:,} at once." if count > MOST_NEW else ""
 
 
 def _typed(row: Row) -> list[tuple[str, str]]:

@@ -15,7 +15,6 @@ from checkpoints import values
 if TYPE_CHECKING:
     from .gate import Gate
 
-MOST_FIELDS = 5_000
 MOST_CHARACTERS = 1_000_000
 
 

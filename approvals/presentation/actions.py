@@ -89,16 +89,22 @@ def sheets(
 ) -> list[Sheet]:
     """One sheet an action. `typed` keeps what was typed; `before` is the card that the agent proposed at first."""
     typed = typed or Typed()
-    return [
-        sheet(action, number=number, typed=typed, before=before, read_only=read_only)
-        for number, action in enumerate(card.actions, 1)
-    ]
+    found: list[Sheet] = []
+    left = forms.INPUTS  # that all actions share: a gate is one form, and a browser posts all of it
+    for number, action in enumerate(card.actions, 1):
+        share = left // (len(card.actions) - len(found))
+        found.append(sheet(action, number=number, typed=typed, before=before, read_only=read_only, inputs=share))
+        left = max(left - len(found[-1].fields), 0)
+    return found
 
 
-def sheet(action: Action, *, number: int, typed: Typed, before: Card | None, read_only: bool) -> Sheet:
+def sheet(
+    action: Action, *, number: int, typed: Typed, before: Card | None, read_only: bool, inputs: int = forms.INPUTS
+) -> Sheet:
+    """One action with its form, of which so many `inputs` are drawn at once."""
     mine = typed.arguments.get(action.id, action.arguments)
     errors = {e["pointer"]: e["message"] for e in typed.errors if e["action"] == action.id and not e["part"]}
-    form = None if read_only or not editable(action) else form_of(action, typed.posted, errors=errors)
+    form = None if read_only or not editable(action) else form_of(action, typed.posted, errors=errors, inputs=inputs)
     values = [] if form else values_of(action)
     proposed = before.action(action.id) if before else None
     return Sheet(
@@ -114,11 +120,18 @@ def sheet(action: Action, *, number: int, typed: Typed, before: Card | None, rea
     )
 
 
-def form_of(action: Action, posted: Mapping[str, str], *, errors: Mapping[str, str] | None = None) -> Form:
+def form_of(
+    action: Action,
+    posted: Mapping[str, str],
+    *,
+    errors: Mapping[str, str] | None = None,
+    inputs: int = forms.INPUTS,
+) -> Form:
     """The form of an action's arguments, with what was typed into it."""
     return forms.build(
-        action.schema, action.arguments, prefix=prefix(action), posted=posted, errors=errors, pinned=action.pinned
-    )
+        action.schema, action.arguments, prefix=prefix(action), posted=posted, errors=errors, pinned=action.pinned,
+        inputs=inputs,
+    )  # fmt: skip
 
 
 def loose(form: Form | None, errors: Mapping[str, str]) -> list[str]:

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_POST
 from approvals import cards, editing, rewriting
 from approvals.errors import DecisionRefused, Rejected
 from approvals.models import Gate
-from approvals.presentation import posted
+from approvals.presentation import ballots, posted
 from approvals.presentation.actions import Typed
 from approvals.presentation.gate import GatePage
 from checkpoints.plans import spec_of
@@ -49,8 +49,7 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
 
 def fill_in(page: GatePage, form: dict[str, str]) -> None:
     """Put what a form says into the page, with what each choice would do."""
-    each = posted.read({**form, "verdict": posted.EACH}, page.card)
-    page.each = dict(each.each)
+    page.each = ballots.chosen_in(form, page.card)
     page.typed = typed(page, posted.read({**form, "verdict": "edit"}, page.card, page.standing_state).typed)
     put = posted.read({**form, "verdict": "reject", "then": "override"}, page.card)
     page.instead = typed(page, replace(put.typed, arguments=put.decision.get("arguments", {})))

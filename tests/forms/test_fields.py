@@ -270,3 +270,29 @@ def test_the_schema_of_a_place_keeps_the_definitions_it_needs() -> None:
     part = schema_at(SCHEMA, "/address")
     assert [each.pointer for each in build(part, VALUES["address"]).fields] == ["/city", "/code"]
     assert schema_at(SCHEMA, "/nowhere") == {}
+
+
+@pytest.mark.parametrize(
+    ("part", "told"),
+    [
+        ({"type": "integer", "default": 100}, "not there; default 100"),
+        ({"enum": ["a", "b"], "default": "b"}, "not there; default b"),
+        ({"type": "boolean", "default": True}, "not there; default true"),
+        ({"type": "string", "default": ""}, "not there; default empty"),
+        (
+            {"type": "string", "format": "date-time", "default": "2026-01-01T00:00:00Z"},
+            "not there; default 2026-01-01T",
+        ),
+    ],
+)
+def test_a_default_is_told_and_not_drawn_as_if_it_were_there(part: dict[str, Any], told: str) -> None:
+    value: dict[str, Any] = {}
+    form = build({"type": "object", "properties": {"limit": part}}, value, prefix="p")
+    [limit] = form.fields
+    assert (limit.text, limit.rendered, form.value) == ("", "", value)
+    assert any(each.startswith(told) for each in limit.hints)
+
+
+def test_a_default_that_somebody_types_is_there() -> None:
+    schema = {"type": "object", "properties": {"limit": {"type": "integer", "default": 100}}}
+    assert build(schema, {}, prefix="p", posted={"p/limit": "100"}).value == {"limit": 100}

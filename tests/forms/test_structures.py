@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field, ValidationError
 
 from agents.fields import StateSchema
-from approvals.forms import Choice, Closed, Entries, Form, Rows, applied, build
+from approvals.forms import Choice, Closed, Entries, Form, Rows, applied, build, names
 from tests.forms.posting import as_posted
 
 
@@ -305,3 +305,21 @@ def test_the_whole_value_is_not_taken_away_by_its_form() -> None:
     schema = {"anyOf": [{"type": "object", "properties": {"a": {"type": "string"}}}, {"type": "null"}]}
     assert not isinstance(build(schema, {"a": "b"}).root, Choice)
     assert isinstance(build(schema, None).root, Choice)
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer"}}}}, [{"n": 1}]),
+        ({"type": "object", "additionalProperties": {"type": "integer"}}, {"a": 1}),
+    ],
+)
+def test_no_more_is_added_at_once_than_is_read(schema: dict[str, Any], value: Any) -> None:
+    new = [f"~new{n}" for n in range(1, 20_001)]
+    form = build(schema, value, prefix="p", posted={"p!order": names.order_of(["0", *new])})
+    assert form.errors[""] == "20,000 were added; add at most 500 at once."
+    assert form.root.error == form.errors[""]
+    assert isinstance(form.root, Rows)
+    assert len(form.root.children) <= 501
+    few = build(schema, value, prefix="p", posted={"p!order": names.order_of(["0", *new[:500]])})
+    assert "" not in few.errors

@@ -9,7 +9,7 @@ from django.test import Client
 
 from approvals.cards import Action, Card
 from approvals.models import Decision, Gate
-from approvals.presentation import posted
+from approvals.presentation import actions, posted
 from tests.factories import ann, bob, decide, edit_amount, eve, make_gate, make_policy, make_team, make_user
 from tests.pages.clients import form_of, post, signed_in
 
@@ -243,3 +243,29 @@ def test_ten_megabytes_in_a_field_are_refused_with_the_limit_and_nothing_is_deci
     assert answer.status_code == 413
     assert "A form may carry 2.5\u00a0MB" in answer.content.decode()
     assert fresh(gate).status == "open"
+
+
+def test_more_fields_than_a_form_may_have_are_refused_with_the_limit_and_fewer_are_read() -> None:
+    team = make_team()
+    gate, reviewer = make_gate(team=team), ann(team)
+    many = {f"args.refund/more/{n}": "x" for n in range(20_001)}
+    answer = post(reviewer, gate, form_of(gate) | many)
+    assert answer.status_code == 413
+    assert "A form may have 20,000 fields" in answer.content.decode()
+    assert fresh(gate).status == "open"
+    fewer = dict(list(many.items())[:1_500])
+    assert post(reviewer, gate, form_of(gate) | fewer).status_code == 303
+    assert fresh(gate).status == "decided"
+
+
+def test_all_actions_of_a_gate_share_the_inputs_that_are_drawn_at_once() -> None:
+    day = {"type": "object", "properties": {f"d{n}": {"type": "string", "format": "date"} for n in range(10)}}
+    schema = {"type": "object", "properties": {"days": {"type": "array", "items": day}}}
+    arguments = {"days": [{f"d{n}": "2026-01-01" for n in range(10)} for _ in range(30)]}
+    card = Card(
+        title="Several",
+        actions=[Action(id=name, tool="x", arguments=arguments, schema=schema, edits=True) for name in "abcd"],
+    )
+    drawn = [len(sheet.fields) for sheet in actions.sheets(card)]
+    assert sum(drawn) <= 300 + 4 * 40
+    assert all(count >= 60 for count in drawn)
