@@ -68,11 +68,22 @@ def free(lineage: int) -> int:
     freed = 0
     for start in range(0, len(useless), PORTION):
         with transaction.atomic():
-            marks.read(_runs(_LOCK, lineage))
+            marks.read(_locked(lineage))
             going = [digest for digest in useless[start : start + PORTION] if digest not in marks.named]
             freed += sum(size + OVERHEAD for (size,) in run_sql(_DELETE, [Int8(lineage), going]))
             crash.point("prune_chunks", str(lineage))
     return freed
+
+
+def _locked(lineage: int) -> list[int]:
+    """Every run of the lineage, locked: a fork that was made while the lock was waited for is a member too.
+
+    Afterwards none can be made, since a fork locks the run that it begins at.
+    """
+    members: list[int] = []
+    while (found := _runs(_LOCK, lineage)) != members:
+        members = found
+    return members
 
 
 def _runs(sql: str, lineage: int) -> list[int]:

@@ -24,6 +24,7 @@ from checkpoints.retention.gaps import Why
 from checkpoints.store import Header
 from checkpoints.verify import verify_run
 from tests.checkpoints.making import REWIND
+from tests.harness.waiting import until
 
 from .pruning import at, ended, grown, header, keep, looked, more, ordered, pruned, seqs, take
 
@@ -260,3 +261,46 @@ def test_a_run_that_comes_to_life_after_the_dry_run_keeps_what_it_needs() -> Non
     kept = rules.decide(reading.history_of(run.pk), rules.Rules(last=5), prune.at).going
     assert set(seqs(run)) >= {59, *range(58, 63)}
     assert kept is not None
+
+
+def test_a_fork_that_lands_while_the_lock_for_chunks_is_waited_for_keeps_its_chunk(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run, claim, head = grown(3, long=False)
+    big = {"doc": "z" * 5000}
+    head = store.save(head, big, claim=claim, header=header(4))
+    head = store.save(head, {"doc": "small"}, claim=claim, header=header(5))
+    head = more(head, claim, 70, long=False)
+    keep(run, keep_last=3)
+    prune = ordered()
+    real, forks, threads = chunks._runs, list[Run](), list[threading.Thread]()
+    begun = threading.Event()
+
+    def fork() -> None:
+        with transaction.atomic():
+            made = store.fork(head.id, by=SYSTEM, writes=big)
+            begun.set()
+            until(lambda: waits_for_a_lock("FOR NO KEY UPDATE"), what="the pruner waits")
+        forks.append(made)
+
+    def runs(sql: str, lineage: int) -> list[int]:
+        if "FOR NO KEY UPDATE" in sql and not threads:
+            threads.append(elsewhere(fork))
+            begun.wait(10)
+        return real(sql, lineage)
+
+    monkeypatch.setattr(chunks, "_runs", runs)
+    assert prunes.apply(prune)
+    threads[0].join()
+    assert store.load(forks[0]).state["doc"] == big["doc"]
+    assert verify_run(forks[0]) == []
+
+
+def waits_for_a_lock(words: str) -> bool:
+    """Whether a statement with these words waits for a lock now."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_stat_clear_snapshot()")  # else a transaction sees who waited when it first looked
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE %s", [f"%{words}%"]
+        )
+        return bool(cursor.fetchone()[0])
