@@ -36,7 +36,7 @@ from .errors import (
     StaleGate,
     problem,
 )
-from .models import Decision, Draft, Gate, Outcome, Proposal
+from .models import Decision, Gate, Outcome, Proposal
 from .policy_rules import Tally, Vote, tally
 from .preflight import sources as preflights
 from .reading import read
@@ -111,7 +111,6 @@ def _take(gate_id: int, by: User, said: Said) -> Decision:
     if word is not None:
         said = replace(said, verdict=mixing.named(word) if following else Verdict.APPROVE)
     decision = _write(gate, standing, by, said, request, following, word)
-    Draft.objects.drop(gate, by=by)
     _close_when_due(gate, standing, [*others, decision], said)
     return decision
 

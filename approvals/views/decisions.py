@@ -12,7 +12,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
 from approvals import errors
-from approvals.models import Gate, Proposal
+from approvals.models import Draft, Gate, Proposal
 from approvals.presentation import posted, whole
 from approvals.presentation.actions import changes_between
 from approvals.presentation.filled import carry, filled
@@ -60,6 +60,7 @@ def decide(request: HttpRequest, gate_id: int) -> HttpResponse:
         gate.decide(by=user, seen=seen, key=key, **sent.decision)
     except errors.DecisionRefused as refusal:
         return refused(request, gate_or_404(request, gate_id), sent, looked_at, refusal)
+    Draft.objects.drop(gate, by=user)  # after the decision, which waits for nothing that it does not need
     return HttpResponseRedirect(reverse("gate", args=[gate_id]), status=303)
 
 
