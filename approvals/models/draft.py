@@ -42,12 +42,13 @@ class DraftQuerySet(models.QuerySet["Draft"]):
                 raise NotKept("The gate is closed; a draft can no longer be sent.")
             if Decision.objects.filter(gate=gate, user=by, key=key).exists():
                 raise NotKept("This form was sent already.")
-            stands = self.filter(gate=gate, user=by).values_list("kept_at", flat=True).first()
-            if seen is not None and (stands.isoformat() if stands else "") != seen:
+            stands = self.filter(gate=gate, user=by).first()
+            known = stands is None or stands.kept_at.isoformat() == seen or stands.fields.get("key") == key
+            if seen is not None and not known:
                 raise NotKept("Another page of yours keeps a newer draft; load this one again to see it.")
             made, _ = self.update_or_create(
                 gate=gate, user=by,
-                defaults={"proposal": proposal, "body": values.canonical(dict(fields)), "kept_at": Now()},
+                defaults={"proposal": proposal, "body": values.canonical({**fields, "key": key}), "kept_at": Now()},
             )  # fmt: skip
         made.refresh_from_db(fields=["kept_at"])
         return made.kept_at
@@ -67,7 +68,7 @@ class Draft(models.Model):
     gate = models.ForeignKey("approvals.Gate", on_delete=models.CASCADE, related_name="drafts")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     proposal = models.IntegerField()  # the version that was on the screen
-    body = models.BinaryField()  # canonical JSON: field name -> text
+    body = models.BinaryField()  # canonical JSON: field name -> text, and the key of the form that was kept
     kept_at = models.DateTimeField(db_default=Now())
 
     objects = DraftQuerySet.as_manager()

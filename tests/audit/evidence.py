@@ -18,6 +18,7 @@ from checkpoints.audit import database
 from checkpoints.audit.reading import kept
 from checkpoints.audit.seals import SealFact
 from checkpoints.models import Event, EventText, Seal
+from tests.harness import horizon
 
 TABLES = ("checkpoints_event", "checkpoints_seal", "checkpoints_eventtext")
 
@@ -39,7 +40,8 @@ def erase(event: Event) -> None:
 
 
 def seal_all() -> Seal:
-    """Seal everything that settled; the newest seal."""
+    """Seal everything; the newest seal."""
+    horizon.reached()
     while sealer.seal_once() is not None:
         pass
     return Seal.objects.latest("pk")

@@ -23,6 +23,7 @@ from checkpoints.cursor import Cursor
 from checkpoints.models import Event, EventText, Seal
 from checkpoints.values import decode
 from tests.audit.evidence import erase
+from tests.harness import horizon
 
 from .making import STEP, begin, make_run
 
@@ -134,6 +135,7 @@ def sealed() -> Seal:
     """A seal over everything settled so far."""
     say("a secret")
     make_run(n=0)
+    horizon.reached()
     seals = []
     while seal := sealer.seal_once():
         seals.append(seal)
@@ -143,6 +145,7 @@ def sealed() -> Seal:
 def test_a_seal_covers_what_settled_and_the_heads_of_its_runs() -> None:
     seal = sealed()
     run = make_run(n=1)
+    horizon.reached()
     assert sealer.seal_once() is not None
     newest = Seal.objects.latest("pk")
     assert bytes(newest.previous or b"") == bytes(seal.digest)
@@ -165,6 +168,7 @@ def test_only_one_sealer_works_at_a_time(other: psycopg.Connection) -> None:
     say()
     assert sealer.seal_once() is None
     other.rollback()
+    horizon.reached()
     assert sealer.seal_once() is not None
 
 

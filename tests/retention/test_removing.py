@@ -12,6 +12,7 @@ from checkpoints import records, store
 from checkpoints.models import Chunk, Event, Gap, Prune, Run
 from checkpoints.values import decode
 from checkpoints.verify import verify_all, verify_run
+from tests.harness import horizon
 
 from .pruning import at, ended, grown, keep, looked, more, pruned, seqs
 
@@ -147,12 +148,14 @@ def test_everything_verifies_with_the_seals_after_heads_that_were_sealed_are_gon
     from checkpoints.sealer import seal_once
 
     run = ended(60)
+    horizon.reached()
     while seal_once():
         pass
     head = Run.objects.get(pk=run.pk).head
     assert head
     keep(run, keep_last=20)
     pruned()
+    horizon.reached()
     while seal_once():
         pass
     assert f"run {run.pk}" not in "\n".join(map(str, verify_all()))

@@ -1,0 +1,12 @@
+"""The horizon below which events may be read and sealed: any transaction of the whole server holds it back."""
+
+from __future__ import annotations
+
+from checkpoints import cursor
+
+from .waiting import until
+
+
+def reached() -> None:
+    """Wait until everything that is committed can be read, whatever other tests have open meanwhile."""
+    until(lambda: not cursor.ahead(cursor.newest()), within=60, what="events below the horizon")
