@@ -80,7 +80,7 @@ def test_a_fork_is_made_and_its_page_opens(new_page: NewPage, ledger: str) -> No
     run = booked(ledger)
     page = open_page(new_page, run, "?at=2")
     page.get_by_role("link", name="Fork from here…").click()
-    page.get_by_label("Title").fill("For somebody else")
+    page.get_by_label("Title", exact=True).fill("For somebody else")
     page.locator(COMMIT).click()
     expect(page.locator("h1")).to_have_text("For somebody else")
     expect(page.locator("#run-head")).to_contain_text(f"lineage: this run and R-{run.pk}")
