@@ -42,7 +42,7 @@ class Result(BaseModel):
 class Caller(Agent):
     """Proposes several calls of one turn; one effect step performs them, one after the other."""
 
-    name = "caller"
+    name = "dialler"
 
     class State(BaseModel):
         """`ledger` is the world outside."""

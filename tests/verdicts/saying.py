@@ -32,7 +32,7 @@ def edit(run: Run, action: str, **changes: Any) -> dict[str, Any]:
 def make_calls(ledger: Path, *, count: int = 3, team: Group | None = None, **more: Any) -> Run:
     """A run that asks about so many calls, x1 first."""
     calls = [{"id": f"x{n}", "tool": f"tool{n}", "amount": n} for n in range(1, count + 1)]
-    return advance_to_rest(make_run("caller", team=team, ledger=str(ledger), calls=calls, **more))
+    return advance_to_rest(make_run("dialler", team=team, ledger=str(ledger), calls=calls, **more))
 
 
 def make_three(ledger: Path, *, team: Group | None = None) -> Run:
