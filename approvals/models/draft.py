@@ -84,3 +84,10 @@ class Draft(models.Model):
         """What was entered, by field name."""
         found: dict[str, str] = values.decode(bytes(self.body))
         return found
+
+    @property
+    def sent(self) -> bool:
+        """Whether the form that it was entered in was sent and taken: then it is only not cleared away yet."""
+        from .decision import Decision
+
+        return Decision.objects.filter(gate=self.gate_id, user=self.user_id, key=self.fields.get("key", "")).exists()

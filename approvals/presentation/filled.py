@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 
 from approvals.cards import Card
 from approvals.errors import Problem
-from approvals.models import Draft, Gate, Proposal
+from approvals.models import Draft, Proposal
 from approvals.reading import Shown
 
 from . import posted, whole
@@ -18,31 +18,27 @@ from .gate import GatePage
 from .posted import Posted
 
 
-def filled(
-    gate: Gate, user: User, sent: Posted, *, problems: Sequence[Problem] = (), read: Shown | None = None
-) -> GatePage:
-    """The page with all that `sent` says in its fields, and the problems beside them."""
-    return GatePage(
-        gate=gate, user=user, read=read, comment=sent.comment, then=sent.then, back_to=sent.back_to,
-        verdict=sent.chosen, answer=sent.answer, override=dict(sent.override), only_if=sent.only_if,
-        each=dict(sent.each),
-        typed=replace(sent.typed, errors=problems),
-    )  # fmt: skip
+def fill(page: GatePage, sent: Posted, *, problems: Sequence[Problem] = ()) -> None:
+    """Put all that `sent` says into a page's fields, and the problems beside them."""
+    page.comment, page.then, page.back_to, page.answer = sent.comment, sent.then, sent.back_to, sent.answer
+    page.verdict, page.each, page.only_if = sent.chosen, dict(sent.each), sent.only_if
+    page.override = dict(sent.override)
+    page.typed = replace(sent.typed, errors=problems)
 
 
 def drafted(read: Shown, user: User) -> GatePage:
     """The page as this person left it: with their draft, where they keep one; read against what stands now."""
     gate, draft = read.gate, read.draft
-    plain = GatePage(gate=gate, user=user, read=read, draft=draft)
-    if draft is None:
-        return plain
+    page = GatePage(gate=gate, user=user, read=read)
+    if draft is None or draft.sent:
+        return page
+    page.draft = draft
     looked_at = looked_at_by(draft)
     sent = posted.read(draft.fields, looked_at.card, whole.state_of(gate, looked_at))
-    if not plain.may_send:
-        plain.unsent = posted.rows(sent, looked_at.card)
-        return plain
-    page = filled(gate, user, sent, read=read)
-    page.draft = draft
+    if not page.may_send:
+        page.unsent = posted.rows(sent, looked_at.card)
+        return page
+    fill(page, sent)
     if looked_at.number != gate.proposal:
         carry(page, sent, looked_at)
     return page

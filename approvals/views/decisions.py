@@ -15,7 +15,8 @@ from approvals import errors
 from approvals.models import Draft, Gate, Proposal
 from approvals.presentation import posted, whole
 from approvals.presentation.actions import changes_between
-from approvals.presentation.filled import carry, filled
+from approvals.presentation.filled import carry, fill
+from approvals.presentation.gate import GatePage
 from approvals.presentation.outcomes import DONE
 from approvals.presentation.posted import Posted
 from checkpoints import store
@@ -85,7 +86,8 @@ def refused(
 ) -> HttpResponse:
     """The gate as it is now, why the decision did not count, and all that was typed."""
     found = list(refusal.errors) if isinstance(refusal, errors.Rejected) else []
-    page = filled(gate, reader_of(request), sent, problems=found)
+    page = GatePage(gate=gate, user=reader_of(request))
+    fill(page, sent, problems=found)
     told = words(refusal)
     if isinstance(refusal, errors.StaleGate):
         carry(page, sent, looked_at)

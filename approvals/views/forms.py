@@ -6,8 +6,6 @@ same post asks for the one action's form alone, which takes the place of the old
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -16,7 +14,7 @@ from django.views.decorators.http import require_POST
 from approvals import forms
 from approvals.forms import names
 from approvals.presentation import posted, whole
-from approvals.presentation.filled import carry
+from approvals.presentation.filled import carry, fill
 from approvals.presentation.gate import GatePage
 from approvals.presentation.posted import Posted
 
@@ -41,7 +39,7 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     change = request.POST.get("change", "")
     looked_at = proposal_of(page.gate, request)
     sent = posted.read(forms.applied(request.POST.dict(), change), looked_at.card, whole.state_of(page.gate, looked_at))
-    fill(page, sent)
+    changed(page, sent)
     if looked_at.number != page.proposal.number or not page.open:
         carry(page, sent, looked_at)
         return show(request, page, status=409, refusal=CHANGED)
@@ -56,12 +54,10 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     return show(request, page)
 
 
-def fill(page: GatePage, sent: Posted) -> None:
+def changed(page: GatePage, sent: Posted) -> None:
     """What was typed and chosen, put into the page; what is missing yet is said when it is sent."""
-    page.typed = replace(sent.typed, errors=())
-    page.comment, page.then, page.back_to, page.answer = sent.comment, sent.then, sent.back_to, sent.answer
-    page.override, page.only_if = dict(sent.override), sent.only_if
+    fill(page, sent)
     page.each = posted.edits_said(sent)
     edits = page.card.question is None and bool(sent.typed.arguments or sent.typed.state)
-    edit = posted.EACH if page.several else "edit"
-    page.verdict = edit if edits and sent.chosen != "reject" else sent.chosen
+    if edits and sent.chosen != "reject":
+        page.verdict = posted.EACH if page.several else "edit"

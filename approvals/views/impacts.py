@@ -18,6 +18,7 @@ from approvals.errors import DecisionRefused, Rejected
 from approvals.models import Gate
 from approvals.presentation import ballots, posted
 from approvals.presentation.actions import Typed
+from approvals.presentation.filled import fill
 from approvals.presentation.gate import GatePage
 from checkpoints.plans import spec_of
 
@@ -36,19 +37,16 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     page = page_or_404(request, gate_id)
     if page.open and page.why_not:
         raise PermissionDenied
-    form = request.POST.dict()
     if page.open:
-        fill_in(page, form)
+        fill_in(page, request.POST.dict())
     if request.headers.get("HX-Request"):
         return render(request, "approvals/typed.html", {"page": page, "live": True})
-    said = posted.read(form, page.card, page.standing_state)
-    page.verdict, page.then, page.back_to, page.comment = said.chosen, said.then, said.back_to, said.comment
-    page.only_if = said.only_if
     return show(request, page)
 
 
 def fill_in(page: GatePage, form: dict[str, str]) -> None:
     """Put what a form says into the page, with what each choice would do."""
+    fill(page, posted.read(form, page.card, page.standing_state))
     page.each = ballots.chosen_in(form, page.card)
     page.typed = typed(page, posted.read({**form, "verdict": "edit"}, page.card, page.standing_state).typed)
     put = posted.read({**form, "verdict": "reject", "then": "override"}, page.card)

@@ -147,3 +147,14 @@ def test_a_page_that_was_drawn_before_another_kept_a_draft_does_not_write_over_i
     assert f'data-kept-at="{seen}"' in page_of(reviewer, gate)
     keep(reviewer, gate, form_of(gate, "approve", comment="At the desk again", draft_seen=seen))
     assert Draft.objects.get(gate=gate).fields["comment"] == "At the desk again"
+
+
+def test_a_draft_that_a_crash_left_behind_its_decision_is_none() -> None:
+    gate = make_gate(policy=make_policy(team := make_team(), quorum=2))
+    reviewer = ann(team)
+    form = form_of(gate, "approve", comment="Fine")
+    keep(reviewer, gate, form)
+    decide(gate, reviewer, key=form["key"], comment="Fine")
+    assert Draft.objects.filter(gate=gate).count() == 1
+    assert "was put back" not in page_of(reviewer, gate)
+    assert "Your draft was not sent" not in page_of(reviewer, gate)
