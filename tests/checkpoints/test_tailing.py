@@ -154,14 +154,15 @@ async def test_one_failing_delivery_does_not_silence_the_next(redis_url: str) ->
 
 
 async def test_a_stop_that_meets_a_ring_still_stops(redis_url: str) -> None:
-    """`asyncio.wait_for` swallowed the cancellation on Python 3.11, and the web process never ended."""
+    """`asyncio.wait_for` swallowed the cancellation on Python 3.11, and the web process never ended: first the
+    tailer's own, then redis-py's inside its listener."""
     ear = Ear()
-    for _ in range(20):
+    for turn in range(40):
         tailer = Tailer(ear.deliver)
         task = asyncio.create_task(tailer.run())
         while tailer.cursor is None:
-            await asyncio.sleep(0.005)
-        await asyncio.sleep(0.02)
+            await asyncio.sleep(0.0005)
+        await asyncio.sleep(turn / 2000)
         tailer._rung.set()
         await asyncio.sleep(0)
         task.cancel()
