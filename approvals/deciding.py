@@ -16,13 +16,13 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Q
 
-from checkpoints import actors, ledger
+from checkpoints import actors, ledger, patch
 from checkpoints.errors import NotVerified
 from checkpoints.patch import same
 from checkpoints.plans import spec_of
 from checkpoints.values import canonical
 
-from . import answering, authority, binding, closing, editing, mixing, rewriting
+from . import answering, authority, binding, closing, editing, mixing, rewriting, uploads
 from .cards import Card, editable
 from .editing import Edit
 from .errors import (
@@ -97,6 +97,9 @@ def _take(gate_id: int, by: User, said: Said) -> Decision:
     said, word = mixing.heard(said, standing.card)
     check_form(said, standing.card)
     following = _next(gate, standing, said, word, by)
+    if following is not None:
+        after = patch.apply(following.patch, gate.saved.state)
+        uploads.refuse_foreign(gate, standing, gate.saved.state, following.card.to_json(), following.answer, after)
     if not gate.move(proposal=standing.number):
         _hand_out_same(gate.decisions.filter(user=by), by, said, request)
         late = read(gate_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from .views import audit, audit_orders, conversation, decisions, drafts, forms, gates, impacts, inbox
+from .views import artifacts, audit, audit_orders, conversation, decisions, drafts, forms, gates, impacts, inbox
 
 urlpatterns = [
     path("", inbox.page, name="inbox"),
@@ -13,6 +13,7 @@ urlpatterns = [
     path("gates/<int:gate_id>/status/", gates.status, name="gate_status"),
     path("gates/<int:gate_id>/preview/", gates.preview, name="gate_preview"),
     path("gates/<int:gate_id>/values/", gates.value, name="gate_value"),
+    path("gates/<int:gate_id>/artifacts/<str:digest>/", artifacts.show, name="gate_artifact"),
     path("gates/<int:gate_id>/impacts/", impacts.create, name="gate_impacts"),
     path("gates/<int:gate_id>/forms/", forms.create, name="gate_forms"),
     path("gates/<int:gate_id>/looking/", conversation.looking, name="gate_looking"),

@@ -41,7 +41,7 @@ class _Spooled(File):  # type: ignore[type-arg]  # it takes none at run time
         return str(self.name)
 
 
-def keep(content: bytes | BinaryIO, media_type: str = "") -> Reference:
+def keep(content: bytes | BinaryIO | File[bytes], media_type: str = "") -> Reference:
     """Keep a binary, which is read from where it stands, and return its reference. Raises ValueRefused."""
     canonical(media_type)
     source = io.BytesIO(content) if isinstance(content, (bytes, bytearray, memoryview)) else content
@@ -65,6 +65,39 @@ def read(reference: Reference) -> bytes:
     if len(content) != size or hashlib.sha256(content).hexdigest() != digest:
         raise NotVerified(f"artifact {digest[:8]}", "the content does not match its reference")
     return content
+
+
+@contextmanager
+def opened(reference: Reference) -> Iterator[File[bytes]]:
+    """The content as a file at its beginning, read through and compared first. Raises what `read` raises."""
+    digest, size = _parsed(reference)
+    try:
+        file = _storage().open(_name(digest))
+    except FileNotFoundError as error:
+        raise NoSuchArtifact(digest) from error
+    with file:
+        if file.size != size or digest_of(file) != digest:
+            raise NotVerified(f"artifact {digest[:8]}", "the content does not match its reference")
+        yield file
+
+
+def digest_of(file: Any) -> str:
+    """The SHA-256 of a seekable file in hex; it stands at its beginning afterwards."""
+    file.seek(0)
+    made = hashlib.sha256()
+    while block := file.read(_BLOCK):
+        made.update(block)
+    file.seek(0)
+    return made.hexdigest()
+
+
+def is_reference(value: Any) -> bool:
+    """Whether a value is a well-formed reference, whatever else it holds."""
+    try:
+        _parsed(value)
+    except ValueRefused:
+        return False
+    return True
 
 
 def references(state: Any) -> Iterator[tuple[str, Any]]:
@@ -138,7 +171,7 @@ def _renewed(storage: Storage, name: str) -> bool:
 
 
 @contextmanager
-def _spooled(storage: Storage, source: BinaryIO) -> Iterator[tuple[_Spooled, str, int]]:
+def _spooled(storage: Storage, source: BinaryIO | File[bytes]) -> Iterator[tuple[_Spooled, str, int]]:
     """The content in a file that the storage can rename, with its digest and size; gone afterwards."""
     made, size = hashlib.sha256(), 0
     with tempfile.NamedTemporaryFile(dir=_folder(storage), delete=False) as file:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from .alignment import Pair, aligned
+from .artifacts import MARK
 from .errors import ValueRefused
 from .values import canonical, pointer
 
@@ -86,13 +87,13 @@ def changes(a: Any, b: Any) -> list[dict[str, Any]]:
 
     A pointer names a place in `b`, for what was removed in `a`. `before` is absent where something was added,
     `after` where it was removed. An item of a list that was moved has its old place in `from`, and its value in
-    `after` alone; where it was changed as well, rows of that follow.
+    `after` alone; where it was changed as well, rows of that follow. A reference to a file is one value.
     """
     return list(_changes((), a, b))
 
 
 def _changes(path: tuple[str | int, ...], a: Any, b: Any) -> Iterator[dict[str, Any]]:
-    if isinstance(a, dict) and isinstance(b, dict):
+    if isinstance(a, dict) and isinstance(b, dict) and MARK not in a and MARK not in b:
         for key in sorted(a.keys() | b.keys()):
             yield from _changes((*path, key), a.get(key, _MISSING), b.get(key, _MISSING))
     elif isinstance(a, list) and isinstance(b, list):

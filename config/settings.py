@@ -221,6 +221,8 @@ HOLDPOINT_LEASE = env.number("HOLDPOINT_LEASE", 10.0, least=0.1, most=3600)
 HOLDPOINT_TIME_SLICE = env.number("HOLDPOINT_TIME_SLICE", 10.0, least=0.0, most=3600)
 # The largest state, in bytes of canonical JSON.
 HOLDPOINT_STATE_LIMIT = env.whole("HOLDPOINT_STATE_LIMIT", 16 * 1024 * 1024, least=1024)
+# The largest file that a reviewer may put into an edit, in bytes.
+HOLDPOINT_UPLOAD_LIMIT = env.whole("HOLDPOINT_UPLOAD_LIMIT", 25 * 1024 * 1024, least=1)
 # Dotted names of the modules in which agents are declared.
 HOLDPOINT_AGENTS = env.words(
     "HOLDPOINT_AGENTS", ["agents.examples.refunds", "agents.examples.jobshop", "agents.examples.restock"]

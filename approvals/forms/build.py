@@ -87,7 +87,8 @@ class Builder:
     def shape(self, part: Schema, value: Any, place: Place) -> Shape:
         """The shape of a place, or raw JSON where its value is not what a node of this kind could show."""
         if texts.is_file(value):
-            return Shape(kind="file", schema=shapes.shape(part, self.root).schema)
+            held = shapes.shape(part, self.root)
+            return Shape(kind="file", schema=held.schema, nullable=held.nullable)
         what = shapes.shape(part, self.root)
         if place.depth > DEPTH and what.kind in CONTAINERS:
             return replace(RAW, schema=what.schema, nullable=what.nullable)

@@ -23,17 +23,21 @@ def build(builder: Builder, what: Shape, value: Any, place: Place) -> Field:
     """The input of one place, with what was typed into it."""
     if what.kind == "datetime":
         return _moment(builder, what, value, place)
+    refused = (builder.sent.text(place.path, names.FILE) or "") if what.kind == "file" else ""
     given = _given(what, value, place)
     rendered = texts.written(what.kind, given)
     sent = builder.sent.text(place.path)
     changed = sent is not None and carried(sent) != carried(rendered)
     new, fault = _typed(what, lines(str(sent)), value) if changed else (_untouched(what, value, place), "")
+    fault = refused or fault
     error = _error(builder, place, fault)
     return Field(
         **builder.common(what, value, place),
         kind=_input(what, rendered),
+        upload_name=builder.sent.name(place.path, names.FILE) if what.kind == "file" else "",
+        refused=refused,
         value=new,
-        text=str(sent) if changed else rendered,
+        text=lines(str(sent)) if changed else rendered,
         rendered=rendered,
         choices=_choices(what, value, rendered),
         suggestions=[texts.option(each) for each in what.options[:LISTED]] if len(what.options) > LISTED else (),
@@ -91,7 +95,15 @@ def _read(what: Shape, text: str, value: Any) -> Any:
         return _empty(what, value)
     if what.kind == "enum":
         return _enum(what, text)
-    return texts.read(what.kind, text)
+    read = texts.read(what.kind, text)
+    return _named(what, read, value) if what.kind == "file" else read
+
+
+def _named(what: Shape, read: Any, value: Any) -> Any:
+    """A file's reference, with its name only where there is room for one."""
+    known = what.schema.get("properties")
+    room = not isinstance(known, dict) or "name" in known or (isinstance(value, dict) and "name" in value)
+    return read if room else {name: each for name, each in read.items() if name != "name"}
 
 
 def _empty(what: Shape, value: Any) -> Any:

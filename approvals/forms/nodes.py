@@ -134,6 +134,8 @@ class Field(Node):
     zone_name: str = ""  # the input beside a moment that holds its offset
     zone: str = ""
     zone_rendered: str = ""
+    upload_name: str = ""  # the input that takes another file in the place of the one that is there
+    refused: str = ""  # why the file that was sent was not taken
 
     @property
     def unit(self) -> str:
@@ -170,6 +172,8 @@ class Field(Node):
             yield self.name, self.text
         if self.zone != self.zone_rendered:
             yield self.zone_name, self.zone
+        if self.refused:
+            yield self.upload_name, self.refused
 
     def faults(self) -> Iterator[tuple[str, str]]:
         if self.fault:

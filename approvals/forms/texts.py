@@ -44,13 +44,15 @@ def shows(kind: str, value: Any) -> bool:
 
 def is_file(value: Any) -> bool:
     """Whether a value is a reference to an artifact."""
-    return isinstance(value, dict) and isinstance(value.get(artifacts.MARK), str) and type(value.get("size")) is int
+    return artifacts.is_reference(value)
 
 
 def written(kind: str, value: Any) -> str:
     """The text that an input of this kind shows."""
-    if value is MISSING or kind in ("secret", "file"):
+    if value is MISSING or kind == "secret":
         return ""
+    if kind == "file":
+        return "" if value is None else json.dumps(value, sort_keys=True)
     if kind == "json":
         return json.dumps(value, indent=2, ensure_ascii=False)
     if value is None:
@@ -85,6 +87,16 @@ def _json(text: str) -> Any:
     except ValueRefused as refused:
         place = f" at {refused.pointer}" if refused.pointer else ""
         raise ValueError(f"Write JSON: it {refused.reason}{place}.") from None
+
+
+def _file(text: str) -> Any:
+    try:
+        value = values.parse(text)
+    except ValueRefused:
+        value = None
+    if not is_file(value):
+        raise ValueError("Choose a file.")
+    return value
 
 
 def _decimal(text: str) -> str:
@@ -141,4 +153,5 @@ READERS: dict[str, Callable[[str], Any]] = {
     "time": moments.clock,
     "moment": moments.moment,
     "base64": _base64,
+    "file": _file,
 }

@@ -4,5 +4,6 @@ from .gate import Gate, Proposal
 from .looking import Looking
 from .outcome import Grant, Outcome
 from .policy import Policy
+from .upload import Upload
 
-__all__ = ["Decision", "Draft", "Gate", "Grant", "Looking", "Outcome", "Policy", "Proposal"]
+__all__ = ["Decision", "Draft", "Gate", "Grant", "Looking", "Outcome", "Policy", "Proposal", "Upload"]

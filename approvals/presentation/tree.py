@@ -13,7 +13,7 @@ from urllib.parse import quote
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from . import untrusted
+from . import files, untrusted
 from .marks import icon
 
 NODES = 1_500  # drawn in one tree
@@ -24,8 +24,8 @@ DEPTH = 24
 class Tree:
     """Draws one state within a budget of nodes."""
 
-    def __init__(self, *, notes: Mapping[str, str], open: set[str], whole: str) -> None:
-        self.notes, self.open, self.whole = notes, open, whole
+    def __init__(self, *, notes: Mapping[str, str], open: set[str], whole: str, files_at: str = "") -> None:
+        self.notes, self.open, self.whole, self.files_at = notes, open, whole, files_at
         self.left = NODES
 
     def at(self, pointer: str) -> str:
@@ -33,7 +33,7 @@ class Tree:
 
     def node(self, name: str, value: Any, pointer: str, depth: int, *, bare: bool = False) -> SafeString:
         self.left -= 1
-        if isinstance(value, (dict, list)) and value:
+        if isinstance(value, (dict, list)) and value and not files.is_plain(value):
             return self.branch(name, value, pointer, depth)
         leaf = format_html('<span class="k">{}</span>{}', untrusted.line(name, limit=80), self.leaf(value, pointer))
         return format_html('<div class="leaf">{}</div>', leaf) if bare else leaf
@@ -68,6 +68,8 @@ class Tree:
         return format_html('<li class="leaf"><span class="n">{} more not drawn here{}</span></li>', f"{count:,}", link)
 
     def leaf(self, value: Any, pointer: str) -> SafeString:
+        if files.is_plain(value):
+            return format_html('<span class="v">{}</span>', files.render(value, artifacts=self.files_at, folded=True))
         return format_html('<span class="v" data-type="{}">{}</span>', kind(value), scalar(value, self.at(pointer)))
 
 
@@ -98,11 +100,13 @@ def escaped(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")
 
 
-def render(state: Any, *, notes: Mapping[str, str], open: set[str], whole: str, base: str = "") -> SafeString:
+def render(
+    state: Any, *, notes: Mapping[str, str], open: set[str], whole: str, base: str = "", files_at: str = ""
+) -> SafeString:
     """`state` as a tree, one top-level node a field. `base` is where it stands in what `whole` shows."""
     if not isinstance(state, Mapping):
         state = dict(enumerate(state)) if isinstance(state, list) else {"value": state}
-    tree = Tree(notes=notes, open=open, whole=whole)
+    tree = Tree(notes=notes, open=open, whole=whole, files_at=files_at)
     nodes = (
         (tree.node(str(name), value, f"{base}/{escaped(str(name))}", 0, bare=True),) for name, value in state.items()
     )

@@ -9,13 +9,14 @@ from typing import Any
 from urllib.parse import quote
 
 from django import template
+from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.template import Context
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from approvals.forms import names
-from approvals.presentation import marks, times, topbar, tree, unseen, untrusted, wording
+from approvals.presentation import files, marks, times, topbar, tree, unseen, untrusted, wording
 
 register = template.Library()
 
@@ -60,6 +61,8 @@ def untrusted_plain(value: object) -> str:
 @register.filter
 def untrusted_value(value: Any) -> SafeString:
     """Any JSON value, written as it will run: strings as they are, the rest as JSON."""
+    if files.is_plain(value):
+        return files.render(value)
     if isinstance(value, (dict, list)) and value:
         return untrusted.render(json.dumps(value, ensure_ascii=False, indent=2))
     return tree.scalar(value)
@@ -69,6 +72,8 @@ def untrusted_value(value: Any) -> SafeString:
 def value_of(value: Any, pointer: str, whole: str = "") -> SafeString:
     """The same, where what is too long for the page has an address: `whole`, given ?at=<pointer>."""
     address = f"{whole}?at={quote(pointer)}" if whole else ""
+    if files.is_plain(value):
+        return files.render(value)
     if isinstance(value, (dict, list)) and value:
         return untrusted.render(json.dumps(value, ensure_ascii=False, indent=2), whole=address)
     return tree.scalar(value, address)
@@ -77,6 +82,8 @@ def value_of(value: Any, pointer: str, whole: str = "") -> SafeString:
 @register.filter
 def untrusted_whole(value: Any) -> SafeString:
     """The same, never clamped: for pinned fields."""
+    if files.is_plain(value):
+        return files.render(value)
     if isinstance(value, (dict, list)) and value:
         return untrusted.render(json.dumps(value, ensure_ascii=False, indent=2), clamp=False)
     return tree.scalar(value, clamp=False)
@@ -86,6 +93,30 @@ def untrusted_whole(value: Any) -> SafeString:
 def word_changes(before: str, after: str) -> SafeString:
     """The difference of two texts, word by word."""
     return wording.render(before, after)
+
+
+@register.simple_tag
+def artifacts_of(gate_id: int) -> str:
+    """The address that a gate's files are at; a file's own is its digest further in."""
+    return files.address(gate_id)
+
+
+@register.simple_tag
+def upload_limit() -> int:
+    """The largest file that a reviewer may put into an edit, in bytes."""
+    return int(settings.HOLDPOINT_UPLOAD_LIMIT)
+
+
+@register.simple_tag
+def file_line(value: Any, artifacts: str = "") -> SafeString:
+    """A reference to a file; with a link to the file where `artifacts` is the address that the files are at."""
+    return files.render(value, artifacts=artifacts, folded=True) if files.is_plain(value) else untrusted_value(value)
+
+
+@register.filter
+def file_words(text: str) -> str:
+    """The reference that a file's field carries, in words."""
+    return files.words(text)
 
 
 @register.filter
@@ -121,9 +152,12 @@ def state_tree(
     open: Iterable[str] | None = None,
     whole: str = "",
     base: str = "",
+    artifacts: str = "",
 ) -> SafeString:
     """A saved state as a tree; see partials/tree.html."""
-    return tree.render(state, notes=notes or {}, open=set(open or ()), whole=whole or "", base=base)
+    return tree.render(
+        state, notes=notes or {}, open=set(open or ()), whole=whole or "", base=base, files_at=artifacts or ""
+    )
 
 
 @register.simple_tag

@@ -22,6 +22,7 @@ from approvals.presentation.posted import Posted
 from checkpoints import store
 
 from .access import gate_or_404, private, reader_of, verified
+from .files import form_with_files
 from .gates import show
 
 TITLES = {
@@ -53,7 +54,8 @@ def decide(request: HttpRequest, gate_id: int) -> HttpResponse:
     gate, user = gate_or_404(request, gate_id), reader_of(request)
     store.load_checkpoint(gate.checkpoint)  # a state that does not verify is not decided over
     looked_at = proposal_of(gate, request)
-    sent = posted.read(request.POST.dict(), looked_at.card, whole.state_of(gate, looked_at))
+    form = form_with_files(request, gate, by=user)
+    sent = posted.read(form, looked_at.card, whole.state_of(gate, looked_at))
     if sent.problems:
         return refused(request, gate, sent, looked_at, errors.Invalid(sent.problems))
     seen, key = digest_of(request), request.POST.get("key", "")

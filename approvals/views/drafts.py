@@ -15,6 +15,7 @@ from approvals.presentation.filled import blank
 
 from .access import gate_or_404, private, reader_of
 from .decisions import proposal_of
+from .files import form_with_files, is_file_name
 
 ABOUT_THE_FORM = frozenset({"csrfmiddlewaretoken", "seen", "proposal", "key", "discard", "draft_seen"})
 
@@ -34,7 +35,8 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     reason = authority.why_not(user, gate)
     if reason:
         return _told(request, gate_id, {"problem": reason}, status=403)
-    fields = {name: text for name, text in request.POST.dict().items() if name not in ABOUT_THE_FORM}
+    form = form_with_files(request, gate, by=user)
+    fields = {name: text for name, text in form.items() if name not in ABOUT_THE_FORM and not is_file_name(name)}
     if sum(map(len, fields.values())) > MOST_CHARACTERS:
         return _told(request, gate_id, {"problem": "This is too long to be kept as a draft."}, status=413)
     looked_at = proposal_of(gate, request)

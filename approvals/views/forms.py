@@ -20,6 +20,7 @@ from approvals.presentation.posted import Posted
 
 from .access import gate_or_404, private, reader_of, verified
 from .decisions import proposal_of
+from .files import form_with_files
 from .gates import show
 
 CHANGED = {
@@ -38,7 +39,8 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
         raise PermissionDenied
     change = request.POST.get("change", "")
     looked_at = proposal_of(page.gate, request)
-    sent = posted.read(forms.applied(request.POST.dict(), change), looked_at.card, whole.state_of(page.gate, looked_at))
+    form = form_with_files(request, page.gate, by=page.user)
+    sent = posted.read(forms.applied(form, change), looked_at.card, whole.state_of(page.gate, looked_at))
     changed(page, sent)
     if looked_at.number != page.proposal.number or not page.open:
         carry(page, sent, looked_at)

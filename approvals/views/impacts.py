@@ -23,6 +23,7 @@ from approvals.presentation.gate import GatePage
 from checkpoints.plans import spec_of
 
 from .access import page_or_404, private, verified
+from .files import form_with_files
 from .gates import show
 
 
@@ -38,7 +39,7 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     if page.open and page.why_not:
         raise PermissionDenied
     if page.open:
-        fill_in(page, request.POST.dict())
+        fill_in(page, form_with_files(request, page.gate, by=page.user))
     if request.headers.get("HX-Request"):
         return render(request, "approvals/typed.html", {"page": page, "live": True})
     return show(request, page)

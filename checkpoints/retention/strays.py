@@ -78,14 +78,17 @@ def _named(wanted: Iterable[str]) -> set[str]:
 
 
 def _contents() -> Iterator[bytes]:
-    """All that is stored and may name an artifact."""
+    """All that is stored and may name an artifact.
+
+    The states come last: what a source names goes into a state before the source lets go of it.
+    """
+    for source in _sources:
+        for contents in source():
+            yield from contents
     for model in (Checkpoint, Chunk):
         rows = model._default_manager.values_list("codec", "payload").iterator(chunk_size=200)
         for codec, payload in rows:
             yield payloads.unpack(codec, bytes(payload))
-    for source in _sources:
-        for contents in source():
-            yield from contents
 
 
 def _removed(root: Path, path: Path, since: datetime) -> int:

@@ -12,8 +12,12 @@ export function tell(item, note) {
   note.replaceChildren(...(mine.length ? mine.map(said) : [note.dataset.asProposed]));
 }
 
-// A choice by its words, anything else as it is.
-function words(field, value) {
+// A choice and a file by their words, anything else as it is.
+export function words(field, value) {
+  if ("file" in field.dataset && value) {
+    const { $artifact: digest, size, name } = JSON.parse(value);
+    return [name, `${size.toLocaleString("en")} bytes`, `SHA-256 ${digest.slice(0, 12)}`].filter((each) => typeof each === "string").join(", ");
+  }
   return [...(field.options ?? [])].find((option) => option.value === value)?.label ?? value;
 }
 

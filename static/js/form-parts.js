@@ -15,8 +15,9 @@ export class Parts {
   }
 
   switched(field) {
-    if (!field.matches("[data-switch]")) return;
-    const button = field.closest(".switch").querySelector("[data-change]");
+    const file = field.type === "file" && field.value && field.closest(".file");
+    if (!file && !field.matches("[data-switch]")) return;
+    const button = (file || field.closest(".switch")).querySelector("[data-change]");
     this.fetch(field.closest(".action-form"), button, { change: button.value }, field.id);
   }
 

@@ -1,5 +1,6 @@
 // The pinned frame and the edit's button follow what is typed, so that neither names a value that would not run.
 // Only words: what is sent is the form, and the server draws the same frame after it.
+import { words as said } from "./difference.js";
 import { visible } from "./visible.js";
 
 const drawn = new WeakMap();
@@ -15,7 +16,7 @@ export function mirror(scope, field, before, changed) {
   if (!changed) return pin.replaceChildren(...drawn.get(pin));
   pin.dataset.by = "you";
   const [gone, put] = [document.createElement("del"), document.createElement("ins")];
-  [gone.textContent, put.textContent] = [visible(before) || "(empty)", visible(field.value) || "(empty)"];
+  [gone.textContent, put.textContent] = [before, field.value].map((each) => visible(said(field, each)) || "(empty)");
   pin.replaceChildren(gone, " ", put, unit(scope, pin));
 }
 

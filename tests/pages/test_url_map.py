@@ -5,6 +5,7 @@ Generated from the URL map: an address that is added is covered, or fails here u
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -15,8 +16,9 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from approvals.models import Gate
+from checkpoints import artifacts
 from checkpoints.models import Event
-from tests.factories import ann, eve, make_gate, make_team, make_user
+from tests.factories import ann, eve, make_gate, make_run, make_state, make_team, make_user
 from tests.pages.clients import form_of, signed_in
 
 # Others' addresses, and those that answer anybody.
@@ -52,13 +54,15 @@ WRITTEN = [route for route, name in OURS.items() if name in WRITES]
 
 @cache
 def gate() -> Gate:
-    return make_gate(team=make_team(may=("checkpoints.view_run",)))
+    team = make_team(may=("checkpoints.view_run",))
+    return make_gate(run=make_run(team=team, state=make_state(order={"scan": artifacts.keep(b"a scan")})))
 
 
 def address(route: str) -> str:
     """The address of a route, for the one gate and its run."""
     values = {"gate_id": gate().pk, "run_id": gate().run_id, "seq": 1, "pointer": "/order"}
     values["name"] = gate().run.plan.agent
+    values["digest"] = hashlib.sha256(b"a scan").hexdigest()
     values["event_id"] = Event.objects.filter(subject=f"gate:{gate().pk}").values_list("pk", flat=True)[0]
 
     def value(match: re.Match[str]) -> str:

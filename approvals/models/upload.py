@@ -1,0 +1,68 @@
+"""Which files people uploaded at which gate: only those may an edit bring in, and no prune takes them meanwhile."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.core.files.uploadedfile import UploadedFile
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from checkpoints import artifacts
+from checkpoints.models import Run
+
+if TYPE_CHECKING:
+    from .gate import Gate
+
+NAME = 200  # characters of a file's name that are kept
+_MEDIA_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,60}/[a-z0-9!#$&^_.+-]{1,60}")
+
+
+class UploadQuerySet(models.QuerySet["Upload"]):
+    """Keeping files, and asking for them."""
+
+    def keep(self, gate: Gate, file: UploadedFile[bytes], *, by: Any) -> artifacts.Reference:
+        """Keep a file for this gate; its reference, with its name. No event: nothing is decided by it.
+
+        The row comes first: from then on no prune takes the content, whenever this ends.
+        """
+        digest = artifacts.digest_of(file)
+        self.get_or_create(gate=gate, digest=digest, defaults={"user": by})
+        sort = str(file.content_type or "").lower()
+        reference = artifacts.keep(file, sort if _MEDIA_TYPE.fullmatch(sort) else "application/octet-stream")
+        return {**reference, "name": plain_name(file.name or "")}
+
+    def of(self, gate: Gate, digests: Collection[str]) -> set[str]:
+        """Those of the digests whose content was uploaded at this gate."""
+        return set(self.filter(gate=gate, digest__in=digests).values_list("digest", flat=True))
+
+    def needed(self) -> UploadQuerySet:
+        """Those of open gates, and of runs that may still write them into their state."""
+        return self.filter(Q(gate__closed_at=None) | Q(gate__run__in=Run.objects.live()))
+
+
+class Upload(models.Model):
+    """One file that somebody uploaded at a gate, by its content."""
+
+    gate = models.ForeignKey("approvals.Gate", on_delete=models.CASCADE, related_name="uploads")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    digest = models.CharField(max_length=64)  # SHA-256, hex
+    at = models.DateTimeField(db_default=Now())
+
+    objects = UploadQuerySet.as_manager()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["gate", "digest"], name="one_upload_per_gate_and_content")]
+
+    def __str__(self) -> str:
+        return f"upload {self.digest[:8]} at gate {self.gate_id}"
+
+
+def plain_name(name: str) -> str:
+    """A file's name as it is kept and handed out: what can be seen, and no path."""
+    seen = "".join(char for char in name if char.isprintable() and char not in '/\\:*?"<>|')
+    return seen.strip(" .")[-NAME:]

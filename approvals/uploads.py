@@ -1,0 +1,48 @@
+"""Files in what people decide: which an edit may bring in, and which a gate hands out.
+
+A reference is a digest, and digests get around. So an edit may name what the gate's state or what stands names
+already, and what was uploaded at this very gate; anything else would hand out a file to whoever knows its digest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from checkpoints import artifacts
+from checkpoints.artifacts import MARK, Reference
+from checkpoints.values import canonical
+
+from .errors import Invalid, problem
+from .models import Gate, Proposal, Upload
+
+FOREIGN = "This file was not uploaded here; choose it in the form."
+GONE = "This file is not kept any more; choose it again."
+
+
+def refuse_foreign(gate: Gate, standing: Proposal, saved: Mapping[str, Any], *wanted: Any) -> None:
+    """Raise Invalid where any of these values names a file that is neither there already nor uploaded here."""
+    found = [each for value in wanted for _, each in artifacts.references(value)]
+    known = _digests([saved, standing.content]) if found else set()
+    new = [each for each in found if str(each[MARK]) not in known]
+    digests = {str(each[MARK]) for each in new}
+    if digests and digests - Upload.objects.of(gate, digests):
+        raise Invalid([problem(FOREIGN)])
+    if artifacts.missing(new):
+        raise Invalid([problem(GONE)])
+
+
+def referenced(digest: str, *values: Any) -> Reference | None:
+    """The first well-formed reference to this content in any of these values."""
+    found = (each for value in values for _, each in artifacts.references(value))
+    return next((each for each in found if each[MARK] == digest and artifacts.is_reference(each)), None)
+
+
+def named_in() -> Iterator[Iterable[bytes]]:
+    """What a prune leaves alone because somebody uploaded it and it may still be written into a state."""
+    digests = Upload.objects.needed().values_list("digest", flat=True)
+    yield (canonical({MARK: each}) for each in digests.iterator())
+
+
+def _digests(values: Iterable[Any]) -> set[str]:
+    return {str(each[MARK]) for value in values for _, each in artifacts.references(value)}

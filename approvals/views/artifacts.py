@@ -1,0 +1,66 @@
+"""A file that a gate's saved state, or what stands there, refers to: handed out as a file, never shown.
+
+It is somebody else's content on this site's origin, so no browser may take it for a page: it is only ever saved.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from asgiref.sync import sync_to_async
+from django.core.files import File
+from django.http import Http404, HttpRequest, StreamingHttpResponse
+from django.utils.http import content_disposition_header
+from django.views.decorators.http import require_safe
+
+from approvals import uploads
+from approvals.models.upload import plain_name
+from checkpoints import artifacts, patch
+from checkpoints.errors import NoSuchArtifact
+
+from .access import page_or_404, private, verified
+
+BLOCK = 256 * 1024
+
+
+@require_safe
+@private
+@verified
+def show(request: HttpRequest, gate_id: int, digest: str) -> StreamingHttpResponse:
+    """The content, which is compared with its digest before any of it is sent. 404 for what this gate does not name."""
+    page = page_or_404(request, gate_id)
+    state = page.snapshot.state
+    standing = patch.apply(page.proposal.state_patch, state)
+    reference = uploads.referenced(digest, state, page.proposal.content, standing)
+    if reference is None:
+        raise Http404("No such file at this gate")
+    held = ExitStack()
+    try:
+        file = held.enter_context(artifacts.opened(reference))
+    except NoSuchArtifact as gone:
+        raise Http404(str(gone)) from gone
+    name = reference.get("name")
+    called = plain_name(name if isinstance(name, str) else "") or digest
+    response = StreamingHttpResponse(_Blocks(file, held), content_type="application/octet-stream")
+    response["Content-Disposition"] = content_disposition_header(True, called) or "attachment"
+    response["Content-Length"] = str(reference["size"])
+    response["Content-Encoding"] = "identity"  # what is in it says nothing about what else is on the site: no gzip
+    response["Content-Security-Policy"] = "default-src 'none'; sandbox"
+    response["X-Content-Type-Options"] = "nosniff"
+    return response
+
+
+class _Blocks:
+    """Read on a thread while it is sent, and closed with the response. Of a plain iterator Django would hold all."""
+
+    def __init__(self, file: File[bytes], held: ExitStack) -> None:
+        self.file, self.close = file, held.close
+
+    def __aiter__(self) -> _Blocks:
+        return self
+
+    async def __anext__(self) -> bytes:
+        block: bytes = await sync_to_async(self.file.read)(BLOCK)
+        if not block:
+            raise StopAsyncIteration
+        return block

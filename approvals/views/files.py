@@ -1,0 +1,42 @@
+"""Files in a posted form: kept at once, so that the form goes on with their references, as text like all the rest."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.http import HttpRequest
+from django.template.defaultfilters import filesizeformat
+
+from approvals import authority
+from approvals.forms import names, texts
+from approvals.models import Gate, Upload
+
+
+def form_with_files(request: HttpRequest, gate: Gate, *, by: User) -> dict[str, str]:
+    """The posted form with the reference of each file that came with it, under the name of the field it is for.
+
+    Nothing is kept of somebody who may not decide this gate. A file that is too large leaves the field as it was, and
+    says so under its own name, as no browser can.
+    """
+    form = {name: text for name, text in request.POST.dict().items() if not is_file_name(name)}
+    sent = [(name, file) for name in request.FILES if is_file_name(name) and (file := request.FILES.get(name))]
+    if not sent or gate.status != Gate.Status.OPEN or authority.why_not(by, gate):
+        return form
+    for name, file in sent:
+        prefix, _, path = names.split(name)
+        if (file.size or 0) > settings.HOLDPOINT_UPLOAD_LIMIT:
+            form[name] = too_large(file.size or 0)
+        else:
+            form[prefix + path] = texts.written("file", Upload.objects.keep(gate, file, by=by))
+    return form
+
+
+def is_file_name(name: str) -> bool:
+    """Whether a file input of a typed form is called so."""
+    return names.split(name)[1] == names.FILE
+
+
+def too_large(size: int) -> str:
+    """What somebody is told whose file was not taken."""
+    most = settings.HOLDPOINT_UPLOAD_LIMIT
+    return f"This file has {filesizeformat(size)}; choose one of at most {filesizeformat(most)}."
