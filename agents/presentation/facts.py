@@ -34,6 +34,7 @@ class Saved:
     origin: str = ""  # the checkpoint of another run on which it stands: "3 of R-7"
     version: str = ""  # of the agent, where the run came to another one
     name: str = ""  # that somebody gave it (untrusted)
+    noted: int = 0  # notes of people that stand on it
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ class Row:
     held: bool = False
     head: bool = False
     named: str = ""  # by a person (untrusted)
+    noted: int = 0  # notes of people
     remarks: list[Remark] = field(default_factory=list)
     failures: list[Failed] = field(default_factory=list)
     piece: Slice = field(default_factory=lambda: Slice(0, 0))
@@ -77,7 +78,7 @@ def of_checkpoint(saved: Saved, around: Around) -> Row:
     """The row of a checkpoint."""
     row = Row(saved.id, saved.step or saved.kind, marks.RAN, seq=saved.seq, link="checkpoint", target=saved.seq)
     row.at, row.took = saved.at, duration(saved.took) if saved.took else ""
-    row.named = saved.name
+    row.named, row.noted = saved.name, saved.noted
     tell = TOLD.get(saved.kind)
     if tell:
         tell(row, saved, around)

@@ -28,8 +28,9 @@ def page(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
     """The checkpoint, as a page or, asked for by one, as a part."""
     run = run_or_404(request, run_id)
     picked = picked_of(request)
-    allowed = orders.allowed(run, reader_of(request))
-    context = inspector_context(run, type(picked)(seq, picked.view, picked.to), allowed=allowed)
+    reader = reader_of(request)
+    allowed = orders.allowed(run, reader)
+    context = inspector_context(run, type(picked)(seq, picked.view, picked.to), reader=reader, allowed=allowed)
     neighbours = {"newer": seq + 1 if seq < run.seq else 0, "older": seq - 1 if seq > 1 else 0, "alone": True}
     template = "runs/_inspector.html" if is_fragment(request) else "runs/checkpoint.html"
     return render(request, template, context | neighbours)

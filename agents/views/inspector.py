@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from secrets import token_hex
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.db.models import Q
 from django.http import Http404
 from django.urls import reverse
 
 from agents.presentation import differences
 from agents.presentation.words import size
-from checkpoints import patch, store
+from checkpoints import actors, notes, patch, store
 from checkpoints.digests import brief
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
-from checkpoints.models import Checkpoint, Run
+from checkpoints.models import Checkpoint, Event, Run
 from checkpoints.retention import gaps
 from checkpoints.retention.errors import Removed
 
@@ -63,11 +65,18 @@ def among(known: Sequence[Checkpoint], run: Run, seq: int) -> tuple[Checkpoint, 
 
 
 def inspector_context(
-    run: Run, picked: Picked, *, allowed: bool, order: Order | None = None, known: Sequence[Checkpoint] = ()
+    run: Run,
+    picked: Picked,
+    *,
+    reader: User,
+    allowed: bool,
+    order: Order | None = None,
+    known: Sequence[Checkpoint] = (),
+    events: Sequence[Event] | None = None,
 ) -> dict[str, Any]:
     """For runs/_inspector.html: the checkpoint `picked.at`, or the newest one; `order` is what was typed there.
 
-    `known` are checkpoints that were read already.
+    `known` are checkpoints that were read already, and `events` what holds the notes on this one.
 
     What a rewind would do is worked out where it is asked for by an `order` of somebody who is `allowed` to: it takes
     the whole history. While a run is under way and the page follows its head, it would be another thing at once.
@@ -94,6 +103,7 @@ def inspector_context(
         "name": getattr(checkpoint, "named", ""),
         "compare_hint": f"{max(checkpoint.seq - 1, 1)} or {run.pk}.{max(checkpoint.seq - 1, 1)}",
     }
+    context |= notes_context(checkpoint, reader, events) | {"follows_head": follows}
     # The page tells whether the run can go on from its head, too.
     store.expect(id for id in (run.head, checkpoint.id, against.id if against else None) if id)
     try:
@@ -106,18 +116,27 @@ def inspector_context(
     return context | (orders.panel(run, checkpoint, order) if order else {"may_order": True})
 
 
+def notes_context(checkpoint: Checkpoint, reader: User, events: Sequence[Event] | None = None) -> dict[str, Any]:
+    """For runs/_notes.html: what people noted on the checkpoint, from `events` where those were read already."""
+    if events is not None:
+        about = notes.subject_of(checkpoint.id)
+        events = [each for each in events if each.subject == about]
+    found = notes.standing(notes.of_checkpoint(checkpoint.id) if events is None else events)
+    return {"notes_standing": found, "note_reader": actors.of_user(reader).id, "note_key": token_hex(16)}
+
+
 def _contents(checkpoint: Checkpoint, against: Checkpoint | None, lineage: int) -> dict[str, Any]:
     """The state, or its difference to another's: only fields whose digests differ are compared. Raises NotVerified."""
     shown = store.load_checkpoint(checkpoint.id, lineage=lineage)
     said: dict[str, Any] = {"size": size(shown.size)}
     if against is None:
-        written, notes = set(shown.state), dict[str, str]()
+        written, marked = set(shown.state), dict[str, str]()
         with suppress(NoSuchCheckpoint):  # its parent was removed: what it wrote cannot be told from what was there
             if checkpoint.parent:
                 before = store.load_checkpoint(checkpoint.parent, lineage=lineage)
                 written = {name for name, digest in shown.fields.items() if before.fields.get(name) != digest}
-                notes = dict.fromkeys(written, "written here")
-        return said | {"state": shown.state, "notes": notes, "open": written if len(written) <= 3 else set()}
+                marked = dict.fromkeys(written, "written here")
+        return said | {"state": shown.state, "notes": marked, "open": written if len(written) <= 3 else set()}
     before = store.load_checkpoint(against.id, lineage=lineage)
     either = shown.fields.keys() | before.fields.keys()
     names = {name for name in either if shown.fields.get(name) != before.fields.get(name)}

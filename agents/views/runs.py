@@ -14,7 +14,7 @@ from checkpoints.models import Run
 from checkpoints.verify import verify_run
 
 from .access import is_fragment, private, reader_of, run_or_404
-from .inspector import checkpoint_or_404, inspector_context
+from .inspector import among, checkpoint_or_404, inspector_context, notes_context
 from .posted import number
 from .reading import Read, run_read_or_404
 from .sheets import Picked, all_events_context, effects_context, events_context, head_context, timeline_context
@@ -34,11 +34,14 @@ def picked_of(request: HttpRequest) -> Picked:
 def context_of(read: Read, reader: User, picked: Picked, *, inspect: bool = True, **how: Any) -> dict[str, Any]:
     """Everything on the run's page; `how` is passed on to `inspector_context`, where the checkpoint is shown."""
     run = read.run
-    looked_at = {seq for seq in (picked.at, picked.to) if seq and inspect}
+    looked_at = {seq for seq in (picked.at, picked.to if inspect else 0) if seq}
     scene = scene_of(read, reader, before=picked.before or None, looked_at=looked_at)
     context: dict[str, Any] = {}
     if inspect:
-        context = inspector_context(run, picked, known=scene.known, **{"allowed": read.may_move} | how)
+        how = {"allowed": read.may_move} | how
+        context = inspector_context(run, picked, reader=reader, known=scene.known, events=scene.events, **how)
+    elif looked := among(scene.known, run, picked.at):
+        context = {"checkpoint": looked[0]} | notes_context(looked[0], reader, scene.events)
     context |= head_context(scene) | timeline_context(scene, picked)
     context |= effects_context(scene, everything=bool(picked.all)) | events_context(scene)
     if scene.story.run.frozen and (seq := last_good(run.pk)):

@@ -19,6 +19,7 @@ from agents.presentation.facts import Asked, Failed, Forked, Planned, Said, Save
 from approvals.models import Decision, Gate, Outcome
 from approvals.presentation import outcomes
 from approvals.presentation.happenings import ROUTINE
+from checkpoints import notes
 from checkpoints.models import Checkpoint, Event, Note, Plan, Run
 from checkpoints.plans import PlanSpec, spec_of
 from checkpoints.values import decode
@@ -109,7 +110,7 @@ def scene_of(read: Read, reader: User, *, before: int | None = None, looked_at: 
     known = headers_of(run, before, looked_at)
     window = window_of(run, before, known)
     performed = performed_of(run)
-    events = events_of(run, window)
+    events = events_of(run, window, {run.head} | {each.id for each in known if each.seq in looked_at})
     on_path = read.course.of([each.seq for each in window])
     story = Story(
         now=read.now,
@@ -129,13 +130,15 @@ def scene_of(read: Read, reader: User, *, before: int | None = None, looked_at: 
 
 def headers_of(run: Run, before: int | None, looked_at: Collection[int]) -> list[Checkpoint]:
     """The window, and what is looked at by its number, with what that follows; newest first, with the notes."""
-    notes = Note.objects.filter(checkpoint=OuterRef("pk")).order_by("pk").values("text")
+    said = Note.objects.filter(checkpoint=OuterRef("pk")).order_by("pk").values("text")
     own = Checkpoint.objects.filter(run=run).order_by("-seq")
     asked = Q(pk__in=(own.filter(seq__lt=before) if before is not None else own).values("pk")[:WINDOW])
     if looked_at:
         here = Checkpoint.objects.filter(run=run, seq__in=looked_at)
         asked |= Q(pk__in=here.values("pk")) | Q(pk__in=here.values("parent"))
-    found = Checkpoint.objects.filter(asked).with_names().defer("payload").annotate(said=ArraySubquery(notes))
+    found = (
+        Checkpoint.objects.filter(asked).with_names().with_noted().defer("payload").annotate(said=ArraySubquery(said))
+    )
     return list(found.order_by("-run", "-seq"))
 
 
@@ -145,14 +148,19 @@ def window_of(run: Run, before: int | None, known: Iterable[Checkpoint]) -> list
     return own[:WINDOW][::-1]
 
 
-def events_of(run: Run, window: Sequence[Checkpoint]) -> list[Event]:
-    """In one statement: the newest that the page tells, how the run ended, and who ordered what the window shows."""
+def events_of(run: Run, window: Sequence[Checkpoint], noted: Collection[UUID | None] = ()) -> list[Event]:
+    """In one statement: the newest that the page tells, how the run ended, and who ordered what the window shows.
+
+    Also what people noted on the checkpoints `noted`.
+    """
     own = Event.objects.filter(run_id=run.pk).exclude(kind="checkpoint.saved").order_by("-id")
     asked = Q(pk__in=own.exclude(kind__in=ROUTINE).values("pk")[: EVENTS + 1])
     if run.status not in Run.LIVE:
         asked |= Q(pk__in=own.filter(kind=f"run.{run.status}").values("pk")[:1])
     if any(each.kind in ORDERS for each in window):
         asked |= Q(pk__in=own.filter(kind__in=ORDERED).values("pk")[:MOST_ORDERS])
+    about = [notes.subject_of(each) for each in noted if each]
+    asked |= Q(pk__in=Event.objects.told().filter(subject__in=about, kind__in=notes.KINDS).values("pk"))
     return list(own.filter(asked).select_related("words"))
 
 
@@ -221,6 +229,7 @@ def saved_of(read: Read, window: Sequence[Checkpoint], events: Sequence[Event]) 
             origin=origins.get(each.seq, ""),
             version=versions.get(each.plan_id, "") if each.kind == "upcast" else "",
             name=getattr(each, "named", ""),
+            noted=getattr(each, "noted", 0),
         )
 
 

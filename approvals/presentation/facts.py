@@ -10,7 +10,7 @@ from checkpoints.cursor import Cursor
 from checkpoints.models import Event
 
 # What only a page that shows the subject hears of: there are so many, or it changes no list.
-QUIET = frozenset({"checkpoint.saved", "gate.remarked"})
+QUIET = frozenset({"checkpoint.saved", "checkpoint.noted", "checkpoint.note_removed", "gate.remarked"})
 
 
 class Fact(TypedDict):

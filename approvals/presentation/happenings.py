@@ -48,6 +48,8 @@ WORDS = {
     "step.failed": "failed at {step}, attempt {attempt}",
     "checkpoint.named": "named checkpoint {seq}, which keeps it",
     "checkpoint.unnamed": "took the name of checkpoint {seq} away",
+    "checkpoint.noted": "noted something on checkpoint {seq}",
+    "checkpoint.note_removed": "took a note on checkpoint {seq} back",
     "retention.held": "set a legal hold",
     "retention.freed": "freed a legal hold",
     "retention.pruned": "removed {count} checkpoints, {first} to {last}, under the retention policy {policy}",

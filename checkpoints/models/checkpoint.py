@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from django.apps import apps
 from django.db import models
-from django.db.models import OuterRef, Subquery, Value
-from django.db.models.functions import Coalesce
+from django.db.models import Case, OuterRef, Subquery, Sum, Value, When
+from django.db.models.functions import Cast, Coalesce, Concat
 
 
 class CheckpointQuerySet(models.QuerySet["Checkpoint"]):
@@ -22,6 +22,14 @@ class CheckpointQuerySet(models.QuerySet["Checkpoint"]):
             run=OuterRef("run"), kind="name", checkpoint=OuterRef("pk"), freed_at__isnull=True
         )
         return self.annotate(named=Coalesce(Subquery(holds.values("reason")[:1]), Value("")))
+
+    def with_noted(self) -> CheckpointQuerySet:
+        """Each with the count of the notes of people that stand on it as `noted`; see checkpoints.notes."""
+        subject = Concat(Value("checkpoint:"), Cast(OuterRef("pk"), models.CharField()))
+        events = apps.get_model("checkpoints", "Event")._default_manager.told().filter(subject=subject)
+        one = Case(When(kind="checkpoint.noted", then=1), default=-1)
+        kept = events.filter(kind__in=("checkpoint.noted", "checkpoint.note_removed")).order_by().values("subject")
+        return self.annotate(noted=Coalesce(Subquery(kept.annotate(sum=Sum(one)).values("sum")), Value(0)))
 
 
 class Checkpoint(models.Model):

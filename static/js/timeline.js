@@ -5,7 +5,7 @@ class Timeline extends HTMLElement {
   connectedCallback() {
     this.wide = matchMedia("(min-width: 68rem)");
     this.addEventListener("click", (event) => this.pick(event));
-    this.addEventListener("input", (event) => this.stay(event.target.closest("#rewind")));
+    this.addEventListener("input", (event) => this.stay(event.target.closest("#rewind, #note-it")));
     this.addEventListener("toggle", ({ target }) => this.stay(target.open && target.querySelector("#rewind-ask")), true);
     this.addEventListener("htmx:config:request", (event) => this.follow(event.detail.ctx));
     document.addEventListener("keydown", (event) => this.press(event));

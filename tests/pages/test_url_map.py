@@ -16,7 +16,8 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from approvals.models import Gate
-from checkpoints import artifacts
+from checkpoints import artifacts, notes
+from checkpoints.actors import SYSTEM
 from checkpoints.models import Event
 from tests.factories import ann, eve, make_gate, make_run, make_state, make_team, make_user
 from tests.pages.clients import form_of, signed_in
@@ -30,10 +31,11 @@ MOVES = {"run-cancellations", "run-rewinds", "run-edits", "run-forks", "run-sett
 MAY_MOVE = "checkpoints.rewind_run"
 FORMS = frozenset({"checkpoint-edit", "checkpoint-fork"})  # shown to those who may write
 AUDIT_ORDERS = {"audit-verifications", "audit-exports", "audit-erasures"}
+NOTES = {"checkpoint-notes", "checkpoint-note-removals"}
 NAMES = {"checkpoint-names", "checkpoint-name-removals"}
-SPEAKS = "gate_remarks"  # whoever may see a gate may speak at it; it decides nothing
-ON_GATES = {"decisions", "gate_drafts", "gate_forms", "gate_impacts", SPEAKS}
-WRITES = frozenset({"run-impacts", "agent-runs", *ON_GATES, *MOVES, *NAMES, *AUDIT_ORDERS})
+SPEAKS = {"gate_remarks", "checkpoint-notes"}  # whoever may see it may speak of it; it decides nothing
+ON_GATES = {"decisions", "gate_drafts", "gate_forms", "gate_impacts", "gate_remarks"}
+WRITES = frozenset({"run-impacts", "agent-runs", *ON_GATES, *MOVES, *NAMES, *NOTES, *AUDIT_ORDERS})
 
 
 def patterns(found: list[Any], before: str = "") -> Iterator[tuple[str, URLPattern]]:
@@ -58,9 +60,16 @@ def gate() -> Gate:
     return make_gate(run=make_run(team=team, state=make_state(order={"scan": artifacts.keep(b"a scan")})))
 
 
+@cache
+def note() -> int:
+    """Somebody's note on the run's first checkpoint."""
+    notes.note(gate().run, 1, "Look here", key="k", by=SYSTEM)
+    return Event.objects.get(run_id=gate().run_id, kind=notes.NOTED).pk
+
+
 def address(route: str) -> str:
     """The address of a route, for the one gate and its run."""
-    values = {"gate_id": gate().pk, "run_id": gate().run_id, "seq": 1, "pointer": "/order"}
+    values = {"gate_id": gate().pk, "run_id": gate().run_id, "seq": 1, "note": note(), "pointer": "/order"}
     values["name"] = gate().run.plan.agent
     values["digest"] = hashlib.sha256(b"a scan").hexdigest()
     values["event_id"] = Event.objects.filter(subject=f"gate:{gate().pk}").values_list("pk", flat=True)[0]
@@ -99,7 +108,7 @@ def test_nobody_gets_in_without_signing_in(route: str) -> None:
     assert answer["Location"].startswith("/accounts/login/")
 
 
-@pytest.mark.parametrize("route", [route for route in WRITTEN if OURS[route] != SPEAKS])
+@pytest.mark.parametrize("route", [route for route in WRITTEN if OURS[route] not in SPEAKS])
 def test_a_reader_may_not_write(route: str) -> None:
     reader = signed_in(make_user("Rita Reader", gate().team))
     answer = reader.post(address(route), form_of(gate()))
