@@ -10,6 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from agents.presentation.values import at_pointer, members
+from approvals.presentation import tree
 from checkpoints import store
 from checkpoints.errors import NotVerified
 
@@ -39,19 +40,28 @@ def page(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
 @require_safe
 @private
 def value(request: HttpRequest, run_id: int, seq: int, pointer: str) -> HttpResponse:
-    """One value of the state in full: the one at the path's JSON Pointer, followed by that of `?at=`."""
+    """One value of the state in full: the one at the path's JSON Pointer, followed by that of `?at=`.
+
+    With `&tree=1` what is inside of it, for the branch of a tree that was opened.
+    """
     run = run_or_404(request, run_id)
     checkpoint = checkpoint_or_404(run, seq)
     pointer += request.GET.get("at", "")
     start = request.GET.get("from", "")
     first = int(start) if start.isascii() and start.isdigit() and len(start) < 10 else 0
     context: dict[str, Any] = {"run": run, "checkpoint": checkpoint, "pointer": pointer, "first": first}
+    part = bool(request.GET.get("tree"))
     try:
         found = at_pointer(store.load_checkpoint(checkpoint.id).state, pointer)
     except NotVerified as refused:
+        if part:
+            return render(request, "partials/branch.html", {"refused": refused})
         return render(request, "runs/value.html", context | {"refused": refused})
     except LookupError as missing:
         raise Http404("No such value") from missing
+    if part and isinstance(found, (dict, list)):
+        whole = reverse("checkpoint-value", args=[run.pk, seq])
+        return render(request, "partials/branch.html", {"drawn": tree.branch(found, pointer=pointer, whole=whole)})
     if isinstance(found, str):
         shown_text = found[first : first + CHARACTERS]
         more = first + CHARACTERS if len(found) > first + CHARACTERS else 0

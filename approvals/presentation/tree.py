@@ -1,12 +1,13 @@
 """A saved state as a tree of <details>: folds without script, prints open, and stays small.
 
 Rendered here and not by a recursive template: a state may be 128 levels deep and 16 MB large. What is not
-drawn is counted and one step away.
+drawn is counted and one step away: a closed branch that is too large for the page is fetched when it is opened.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 from urllib.parse import quote
 
@@ -19,14 +20,20 @@ from .marks import icon
 NODES = 1_500  # drawn in one tree
 CHILDREN = 60  # drawn of one list or object
 DEPTH = 24
+FIELDS = 200  # drawn of the state itself
+CLOSED = 12_000  # characters that a closed branch may cost, drawn or not
+PAGE = 120_000  # and all of them on one page
 
 
 class Tree:
-    """Draws one state within a budget of nodes."""
+    """Draws one state within a budget of nodes. `lazy`: what is closed and large is left to be fetched."""
 
-    def __init__(self, *, notes: Mapping[str, str], open: set[str], whole: str, files_at: str = "") -> None:
+    def __init__(
+        self, *, notes: Mapping[str, str], open: set[str], whole: str, files_at: str = "", lazy: bool = False
+    ) -> None:
         self.notes, self.open, self.whole, self.files_at = notes, open, whole, files_at
-        self.left = NODES
+        self.left, self.room = NODES, PAGE
+        self.lazy = lazy and bool(whole)
 
     def at(self, pointer: str) -> str:
         return f"{self.whole}?at={quote(pointer)}" if self.whole else ""
@@ -45,9 +52,28 @@ class Tree:
             icon("right"), untrusted.line(name, limit=80), ", ".join(filter(None, [measure(value), note])),
         )  # fmt: skip
         opened = " open" if depth == 0 and name in self.open else ""
+        if self.lazy and not opened and not self.fits(value, depth):
+            return self.unfetched(head, pointer)
         return format_html(
             "<details{}><summary>{}</summary>{}</details>", opened, head, self.inside(value, pointer, depth)
         )
+
+    def fits(self, value: Any, depth: int) -> bool:
+        """Whether a closed branch is drawn at once; what it costs is then taken from the page's room."""
+        if depth >= DEPTH or self.left <= 0:
+            return False
+        most = min(CLOSED, self.room)
+        cost = weight(value, most)
+        self.room -= cost if cost <= most else 0
+        return cost <= most
+
+    def unfetched(self, head: SafeString, pointer: str) -> SafeString:
+        """A branch that is fetched when it is opened; without script, a link leads to the same value."""
+        return format_html(
+            '<details hx-get="{}&amp;tree=1" hx-trigger="toggle once" hx-target="find ul" hx-swap="outerHTML">'
+            '<summary>{}</summary><ul><li class="leaf"><a href="{}">Show it</a></li></ul></details>',
+            self.at(pointer), head, self.at(pointer),
+        )  # fmt: skip
 
     def inside(self, value: dict[str, Any] | list[Any], pointer: str, depth: int) -> SafeString:
         pairs = list(value.items()) if isinstance(value, dict) else [(str(at), item) for at, item in enumerate(value)]
@@ -71,6 +97,20 @@ class Tree:
         if files.is_plain(value):
             return format_html('<span class="v">{}</span>', files.render(value, artifacts=self.files_at, folded=True))
         return format_html('<span class="v" data-type="{}">{}</span>', kind(value), scalar(value, self.at(pointer)))
+
+
+def weight(value: Any, most: int) -> int:
+    """About how many characters a branch takes on the page; it stops counting above `most`."""
+    total, rest = 0, [value]
+    while rest and total <= most:
+        node = rest.pop()
+        if isinstance(node, str):
+            total += len(node)
+        elif isinstance(node, (dict, list)):
+            total += 100 * len(node)
+            if total <= most:
+                rest.extend(node.values() if isinstance(node, dict) else node)
+    return total
 
 
 def kind(value: Any) -> str:
@@ -100,14 +140,28 @@ def escaped(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")
 
 
+def branch(value: Any, *, pointer: str, whole: str, files_at: str = "") -> SafeString:
+    """What is inside of the list or object at `pointer` of what `whole` shows, for the branch that was opened."""
+    if not isinstance(value, (dict, list)):
+        raise LookupError(pointer)
+    return Tree(notes={}, open=set(), whole=whole, files_at=files_at, lazy=True).inside(value, pointer, 1)
+
+
 def render(
-    state: Any, *, notes: Mapping[str, str], open: set[str], whole: str, base: str = "", files_at: str = ""
+    state: Any,
+    *,
+    notes: Mapping[str, str],
+    open: set[str],
+    whole: str,
+    base: str = "",
+    files_at: str = "",
+    lazy: bool = False,
 ) -> SafeString:
     """`state` as a tree, one top-level node a field. `base` is where it stands in what `whole` shows."""
     if not isinstance(state, Mapping):
         state = dict(enumerate(state)) if isinstance(state, list) else {"value": state}
-    tree = Tree(notes=notes, open=open, whole=whole, files_at=files_at)
-    nodes = (
-        (tree.node(str(name), value, f"{base}/{escaped(str(name))}", 0, bare=True),) for name, value in state.items()
-    )
-    return format_html_join("", "{}", nodes)
+    tree = Tree(notes=notes, open=open, whole=whole, files_at=files_at, lazy=lazy)
+    drawn, more = list(islice(state.items(), FIELDS)), len(state) - FIELDS
+    nodes = ((tree.node(str(name), value, f"{base}/{escaped(str(name))}", 0, bare=True),) for name, value in drawn)
+    rest = format_html("<ul>{}</ul>", tree.missing(more, base)) if more > 0 else ""
+    return format_html("{}{}", format_html_join("", "{}", nodes), rest)

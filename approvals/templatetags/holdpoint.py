@@ -153,10 +153,12 @@ def state_tree(
     whole: str = "",
     base: str = "",
     artifacts: str = "",
+    lazy: bool = False,
 ) -> SafeString:
     """A saved state as a tree; see partials/tree.html."""
+    opened, files_at = set(open or ()), artifacts or ""
     return tree.render(
-        state, notes=notes or {}, open=set(open or ()), whole=whole or "", base=base, files_at=artifacts or ""
+        state, notes=notes or {}, open=opened, whole=whole or "", base=base, files_at=files_at, lazy=lazy
     )
 
 

@@ -8,14 +8,15 @@ from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from approvals import frames, pointers
-from approvals.presentation import untrusted
+from approvals.presentation import files, tree, untrusted
 from approvals.presentation.filled import drafted
 from approvals.presentation.gate import GatePage
 from approvals.queues import MINE, Wanted
-from checkpoints.errors import ValueRefused
+from checkpoints.errors import NoSuchCheckpoint, NotVerified, ValueRefused
 
 from .access import page_or_404, private, reader_of, shown_or_404, verified
 
@@ -85,8 +86,13 @@ def preview(request: HttpRequest, gate_id: int) -> HttpResponse:
 @private
 @verified
 def value(request: HttpRequest, gate_id: int) -> HttpResponse:
-    """One value of the saved state in full, a part at a time: `?at=<JSON Pointer>&from=<character>`."""
+    """One value of the saved state in full, a part at a time: `?at=<JSON Pointer>&from=<character>`.
+
+    With `&tree=1` what is inside of it, for the branch of a tree that was opened.
+    """
     page, at = page_or_404(request, gate_id), request.GET.get("at", "")
+    if request.GET.get("tree"):
+        return _branch(request, page, at)
     try:
         found = pointers.get(page.snapshot.state, at)
     except ValueRefused as gone:
@@ -102,3 +108,15 @@ def value(request: HttpRequest, gate_id: int) -> HttpResponse:
         "after": last if last < len(text) else None,
     }  # fmt: skip
     return render(request, "approvals/value.html", context)
+
+
+def _branch(request: HttpRequest, page: GatePage, at: str) -> HttpResponse:
+    try:
+        found = pointers.get(page.snapshot.state, at)
+        whole, files_at = reverse("gate_value", args=[page.gate.pk]), files.address(page.gate.pk)
+        drawn = tree.branch(found, pointer=at, whole=whole, files_at=files_at)
+    except (NotVerified, NoSuchCheckpoint) as refused:
+        return render(request, "partials/branch.html", {"refused": refused})
+    except (ValueRefused, LookupError) as gone:
+        raise Http404("No such value") from gone
+    return render(request, "partials/branch.html", {"drawn": drawn})
