@@ -12,6 +12,7 @@ from checkpoints.errors import NoSuchCheckpoint
 from checkpoints.models import Checkpoint, Event, EventText, Run
 from checkpoints.retention.errors import Removed
 from tests.approvals.racing import race
+from tests.audit.evidence import erase
 from tests.factories import READER, ann, bob, eve, make_team, make_user
 from tests.pages.clients import signed_in
 from tests.retention.pruning import ended, keep, pruned
@@ -60,7 +61,7 @@ def test_a_note_stands_beside_its_checkpoint_with_who_and_its_words_can_be_erase
     html = page_of(run, bob(team), "?at=1")
     assert "right" not in html.partition('id="notes-list"')[2].partition("</section>")[0]
     assert html.count("1 note<") == 1  # on the row of checkpoint 2
-    EventText.objects.filter(event=event).delete()
+    erase(event)
     assert "These words were erased." in page_of(run, bob(team), "?at=2")
 
 

@@ -27,6 +27,7 @@ def open_page(new_page: NewPage, run: Run, address: str = "", **options: object)
 def open_panel(page: Page) -> None:
     page.get_by_text("Rewind the run…").click()
     expect(page.locator("#rewind")).to_be_visible()
+    expect(page.locator("[data-stale]")).to_have_count(0)  # while it is worked out anew, it is pale
 
 
 def test_a_rewind_is_shown_chosen_and_done(new_page: NewPage, ledger: str) -> None:
