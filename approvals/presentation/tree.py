@@ -83,7 +83,7 @@ class Tree:
         items = []
         for key, item in drawn:
             inner = self.node(key, item, f"{pointer}/{escaped(key)}", depth + 1)
-            leaf = not (isinstance(item, (dict, list)) and item)
+            leaf = files.is_plain(item) or not (isinstance(item, (dict, list)) and item)
             items.append(format_html('<li class="leaf">{}</li>' if leaf else "<li>{}</li>", inner))
         if len(drawn) < len(pairs):
             items.insert(fit * 2 // 3, self.missing(len(pairs) - len(drawn), pointer))

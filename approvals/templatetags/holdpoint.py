@@ -16,7 +16,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from approvals.forms import names
-from approvals.presentation import files, marks, times, topbar, tree, unseen, untrusted, wording
+from approvals.presentation import files, marks, spelled, times, topbar, tree, unseen, untrusted, wording
 
 register = template.Library()
 
@@ -80,8 +80,14 @@ def value_of(value: Any, pointer: str, whole: str = "") -> SafeString:
 
 
 @register.filter
+def untrusted_spelled(value: Any) -> SafeString:
+    """Any JSON value, never clamped, as people read it: a list as its values, an object by its names. For pins."""
+    return spelled.out(value)
+
+
+@register.filter
 def untrusted_whole(value: Any) -> SafeString:
-    """The same, never clamped: for pinned fields."""
+    """The same, never clamped."""
     if files.is_plain(value):
         return files.render(value)
     if isinstance(value, (dict, list)) and value:

@@ -304,10 +304,15 @@ def test_in_a_browser_a_chosen_file_is_uploaded_and_said_and_survives_a_reload(
     expect(page.locator("[data-file]")).to_have_value(re.compile(sha(new)))
     expect(page.locator(".my-edit ins")).to_contain_text("new.png")
     expect(page.locator('[name="verdict"][value="edit"]')).to_be_checked()
+    struck = page.locator(".file-ref").first
+    expect(struck).to_have_css("text-decoration-line", "line-through")
     expect(page.locator("[data-draft-note]")).to_contain_text("Draft kept")
     page.reload()
     expect(page.locator(".item .was ins")).to_contain_text("new.png")
     reference = page.locator("[data-file]").input_value()
+    page.click("[data-put-back]:visible")
+    expect(struck).to_have_css("text-decoration-line", "none")
+    expect(page.locator("[data-file]")).to_have_value(re.compile(sha(old)))
     assert post(reviewer, gate, {**form_of(gate, "edit"), "args.refund/scan": reference}).status_code == 303
     assert artifacts.read(of(Gate.objects.get(pk=gate.pk))) == new
 

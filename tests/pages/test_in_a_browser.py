@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -63,6 +64,25 @@ def test_the_place_in_the_list_is_kept_while_gates_come(new_page: NewPage) -> No
     expect(page.locator(f"#gate-{arrived.pk}")).to_have_count(1)
     assert page.evaluate("document.activeElement.textContent") == title
     assert abs(page.evaluate("scrollY") - before) < 2
+
+
+def test_on_a_wide_screen_a_row_has_two_lines(new_page: NewPage) -> None:
+    """The column of what it is about was as wide as its words, and pressed the words beside it into three lines."""
+    team = make_team()
+    told = {"title": "Refund £12,480.00 and reply to Northgate Hostel", "amount": "£12,480.00"}
+    for whom, resource in (
+        ("Northgate Hostel and Baths, Loom & Lantern", "order 1"),
+        ("Ann", "3 articles from Medline Wholesale Ltd"),
+    ):
+        gate = make_gate(team=team, card=make_card(**told, for_whom=whom, resource=resource))
+        Gate.objects.filter(pk=gate.pk).update(opened_at=gate.opened_at - timedelta(minutes=1))
+    page = new_page(ann(team), viewport={"width": 1440, "height": 900})
+    page.goto("/")
+    for row in page.locator(".gate-row").all():
+        [ask, meta] = (row.locator(part).bounding_box() for part in (".gate-row-ask", ".gate-row-meta"))
+        assert ask is not None
+        assert meta is not None
+        assert max(ask["height"], meta["height"]) < 24
 
 
 def test_somebody_is_faster_and_a_half_typed_edit_survives(new_page: NewPage) -> None:
