@@ -13,11 +13,12 @@ from agents.runner import last_good
 from checkpoints.models import Run
 from checkpoints.verify import verify_run
 
+from . import events
 from .access import is_fragment, private, reader_of, run_or_404
 from .inspector import among, checkpoint_or_404, inspector_context, notes_context
 from .posted import number
 from .reading import Read, run_read_or_404
-from .sheets import Picked, all_events_context, effects_context, events_context, head_context, timeline_context
+from .sheets import Picked, effects_context, head_context, timeline_context
 from .story import scene_of
 
 VIEWS = ("changes", "state")
@@ -43,7 +44,7 @@ def context_of(read: Read, reader: User, picked: Picked, *, inspect: bool = True
     elif looked := among(scene.known, run, picked.at):
         context = {"checkpoint": looked[0]} | notes_context(looked[0], reader, scene.events)
     context |= head_context(scene) | timeline_context(scene, picked)
-    context |= effects_context(scene, everything=bool(picked.all)) | events_context(scene)
+    context |= effects_context(scene, everything=bool(picked.all)) | events.newest_context(scene)
     if scene.story.run.frozen and (seq := last_good(run.pk)):
         context["last_good"] = checkpoint_or_404(run, seq)
     return context
@@ -65,14 +66,6 @@ def timeline(request: HttpRequest, run_id: int) -> HttpResponse:
     read = run_read_or_404(request, run_id)
     context = context_of(read, reader_of(request), picked_of(request), inspect=inspect)
     return render(request, "runs/_live.html", context | {"oob": True, "inspect": inspect})
-
-
-@require_safe
-@private
-def events(request: HttpRequest, run_id: int) -> HttpResponse:
-    """Every event of the run, but for the checkpoints, which the timeline tells."""
-    run = run_or_404(request, run_id)
-    return render(request, "runs/events.html", all_events_context(run))
 
 
 @require_safe

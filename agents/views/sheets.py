@@ -11,15 +11,11 @@ from django.urls import reverse
 from agents.presentation import effects, head, timeline
 from agents.presentation.fates import fates
 from approvals.preflight import sources as preflights
-from approvals.presentation import happenings
-from approvals.presentation.happenings import Happening
-from checkpoints.models import Event, Run
-from checkpoints.values import decode
+from checkpoints.models import Run
 
-from .story import EVENTS, Scene
+from .story import Scene
 
 EFFECTS = 40
-ALL_EVENTS = 1_000
 RESTING = (Run.Status.WAITING, Run.Status.QUEUED)  # what still has to resume
 
 
@@ -97,31 +93,6 @@ def effects_context(scene: Scene, *, everything: bool = False) -> dict[str, Any]
         "run": scene.run, "effects": rows, "effects_cut": len(told) if len(drawn) < len(told) else 0,
         "settling": settling, "may_settle": settling is not None and scene.may_move,
     }  # fmt: skip
-
-
-def events_context(scene: Scene) -> dict[str, Any]:
-    """For runs/_events.html: the newest of them."""
-    return {"run": scene.run, "events": [happening(event) for event in scene.events[:EVENTS]], "events_cut": True}
-
-
-def all_events_context(run: Run) -> dict[str, Any]:
-    """For runs/events.html: every one but the checkpoints', which the timeline tells."""
-    found = Event.objects.filter(run_id=run.pk).exclude(kind="checkpoint.saved").select_related("words")
-    newest = list(found.order_by("-id")[: ALL_EVENTS + 1])
-    shown = [happening(event) for event in newest[:ALL_EVENTS]]
-    return {"run": run, "events": shown, "events_cut": len(newest) > ALL_EVENTS}
-
-
-def happening(event: Event) -> Happening:
-    """One event in words."""
-    words = getattr(event, "words", None)
-    return happenings.tell(
-        at=event.at,
-        kind=event.kind,
-        who=event.actor_name or event.actor,
-        data=decode(bytes(event.data)),
-        text=bytes(words.text).decode(errors="replace") if words else "",
-    )
 
 
 def address(run: Run, picked: Picked, **more: object) -> str:

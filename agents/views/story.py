@@ -14,6 +14,7 @@ from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import F, Func, OuterRef, Q, TextField, Value
 from django.db.models.functions import JSONObject
 
+from agents import happened
 from agents.models import Failure
 from agents.presentation.facts import Asked, Failed, Forked, Planned, Said, Saved, Standing, Story
 from approvals.models import Decision, Gate, Outcome
@@ -34,7 +35,6 @@ FROZEN = "Integrity fault"  # how the runner begins the reason for which it froz
 ORDERS = ("rewind", "edit", "fork")  # kinds of the checkpoints that a person ordered
 ORDERED = ("run.rewound", "run.edited", "run.forked")  # their events
 MOST_ORDERS = 500  # of them that are looked through for those of the window
-EVENTS = 12
 # Each decision at a gate, in the order in which they were made; a comment may hold what JSON text cannot.
 COMMENT = Func(F("comment"), Value("base64"), function="encode", output_field=TextField())
 SAID = (
@@ -154,7 +154,7 @@ def events_of(run: Run, window: Sequence[Checkpoint], noted: Collection[UUID | N
     Also what people noted on the checkpoints `noted`.
     """
     own = Event.objects.filter(run_id=run.pk).exclude(kind="checkpoint.saved").order_by("-id")
-    asked = Q(pk__in=own.exclude(kind__in=ROUTINE).values("pk")[: EVENTS + 1])
+    asked = Q(pk__in=own.exclude(kind__in=ROUTINE).values("pk")[: happened.PAGE + 1])
     if run.status not in Run.LIVE:
         asked |= Q(pk__in=own.filter(kind=f"run.{run.status}").values("pk")[:1])
     if any(each.kind in ORDERS for each in window):

@@ -1,0 +1,122 @@
+"""What happened in one run, read backwards along an index, a page at a time: of one family, or by words.
+
+A page looks through no more than LOOKED events for those that fit; where that was not enough it says where to go on,
+so it costs the same however long the run is and however rare what is asked for. Saved checkpoints are told from their
+own rows: there are so many of them that no index of the events holds theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.db.models import Q
+
+from approvals.presentation import happenings
+from approvals.presentation.happenings import ROUTINE, Happening
+from checkpoints.audit.filters import Filters
+from checkpoints.models import Checkpoint, Event, Run
+from checkpoints.values import decode
+
+PAGE = 20
+LOOKED = 2_000
+SAVES = "saves"
+EVERY = "all"
+FAMILIES = (
+    ("", "What matters"),
+    ("decisions", "Decisions"),
+    ("effects", "Effects"),
+    ("gates", "Gates"),
+    ("people", "People"),
+    (SAVES, "Saves"),
+    (EVERY, "Everything"),
+)
+_KINDS = {
+    "decisions": Q(kind__startswith="decision.") | Q(kind__in=("gate.decided", "gate.edited", "gate.lapsed")),
+    "effects": Q(kind__startswith="effect."),
+    "gates": Q(kind__startswith="gate."),
+    "people": Q(actor__startswith="user:"),
+    "": ~Q(kind__in=ROUTINE),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked for: a family, words, and the place to go on below (an event's id; of saves a number); 0: none."""
+
+    family: str = ""
+    words: str = ""
+    before: int = 0
+
+    @property
+    def filtered(self) -> bool:
+        """Whether it is not simply what the run's page tells."""
+        return bool(self.family or self.words)
+
+    @property
+    def label(self) -> str:
+        """The family in the reader's words."""
+        return dict(FAMILIES)[self.family]
+
+    def query(self, **more: object) -> str:
+        """The same as a query string, with `more` set over it; empty where nothing is asked for."""
+        asked = {"family": self.family, "words": self.words, "before": self.before} | more
+        said = urlencode({name: value for name, value in asked.items() if value})
+        return f"?{said}" if said else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some of what happened, the newest first, and where the next page begins; 0 where there is none."""
+
+    told: Sequence[Happening]
+    next: int = 0
+
+
+def page(run: Run, asked: Asked) -> Page:
+    """The newest that fit, or those below a place. At most two statements."""
+    if asked.family == SAVES:
+        return _saves(run, asked)
+    own = Event.objects.told().filter(run_id=run.pk).order_by("-id")
+    own = own.filter(pk__lt=asked.before) if asked.before else own
+    looked = list(own.values_list("pk", flat=True)[: LOOKED + 1])
+    fits = Event.objects.filter(pk__in=looked[:LOOKED]).filter(_KINDS.get(asked.family, Q()))
+    found = list(Filters(words=asked.words).matching(fits).select_related("words").order_by("-id")[: PAGE + 1])
+    return of_events(found, next=looked[LOOKED - 1] if len(looked) > LOOKED else 0)
+
+
+def of_events(found: Sequence[Event], *, next: int = 0) -> Page:
+    """A page of these events, of which one more than a page holds was looked for; `next` where that is not all."""
+    shown = found[:PAGE]
+    return Page([happening(event) for event in shown], shown[-1].pk if len(found) > PAGE else next)
+
+
+def _saves(run: Run, asked: Asked) -> Page:
+    """The checkpoints of a run. Words are looked for in the names of their steps and kinds."""
+    own = Checkpoint.objects.filter(run=run).order_by("-seq")
+    own = own.filter(seq__lt=asked.before) if asked.before else own
+    rows = list(own.values_list("seq", "at", "kind", "step")[: LOOKED if asked.words else PAGE + 1])
+    words = asked.words.lower().split()
+    found = [row for row in rows if all(word in f"{row[2]} {row[3]}".lower() for word in words)]
+    told = [_saved(run, *row) for row in found[:PAGE]]
+    if len(found) > PAGE:
+        return Page(told, found[PAGE - 1][0])
+    return Page(told, rows[-1][0] if asked.words and len(rows) == LOOKED else 0)
+
+
+def _saved(run: Run, seq: int, at: object, kind: str, step: str) -> Happening:
+    after, of = f" after {step}" if step else "", "" if kind in ("step", step) else f" ({kind})"
+    return Happening(at, "checkpoint.saved", run.plan.agent, f"saved checkpoint {seq}{after}{of}")  # type: ignore[arg-type]
+
+
+def happening(event: Event) -> Happening:
+    """One event in words."""
+    words = getattr(event, "words", None)
+    return happenings.tell(
+        at=event.at,
+        kind=event.kind,
+        who=event.actor_name or event.actor,
+        data=decode(bytes(event.data)),
+        text=bytes(words.text).decode(errors="replace") if words else "",
+    )
