@@ -2,55 +2,33 @@
 
 from __future__ import annotations
 
-from base64 import b64decode
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import F, Func, OuterRef, Q, TextField, Value
-from django.db.models.functions import JSONObject
+from django.db.models import OuterRef, Q
 
 from agents import happened
 from agents.models import Failure
-from agents.presentation.facts import Asked, Failed, Forked, Planned, Said, Saved, Standing, Story
-from approvals.models import Decision, Gate, Outcome
-from approvals.presentation import outcomes
+from agents.presentation.facts import Asked, Failed, Forked, Planned, Standing, Story
+from approvals.models import Gate
 from approvals.presentation.happenings import ROUTINE
 from checkpoints import notes
-from checkpoints.models import Checkpoint, Event, Note, Plan, Run
+from checkpoints.models import Checkpoint, Event, Note, Run
 from checkpoints.plans import PlanSpec, spec_of
-from checkpoints.values import decode
 
-from .performed import Performed, done_of, execution_of, off_course, performed_of
+from .asking import gates_of
+from .performed import Performed, done_of, off_course, performed_of
 from .reading import Read
 from .removed import pruned_of
+from .saved import ORDERED, ORDERS, saved_of, states_of
 
 KIN = 8  # other runs of a lineage that the head names
 WINDOW = 40  # checkpoints that one page of the timeline draws
 FROZEN = "Integrity fault"  # how the runner begins the reason for which it froze a run
-ORDERS = ("rewind", "edit", "fork")  # kinds of the checkpoints that a person ordered
-ORDERED = ("run.rewound", "run.edited", "run.forked")  # their events
 MOST_ORDERS = 500  # of them that are looked through for those of the window
-# Each decision at a gate, in the order in which they were made; a comment may hold what JSON text cannot.
-COMMENT = Func(F("comment"), Value("base64"), function="encode", output_field=TextField())
-SAID = (
-    Decision.objects.filter(gate=OuterRef("pk"))
-    .order_by("pk")
-    .values(
-        one=JSONObject(
-            first="user__first_name",
-            last="user__last_name",
-            username="user__username",
-            verdict="verdict",
-            counts="counts",
-            comment=COMMENT,
-        )
-    )
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,118 +180,6 @@ def starter(run: Run) -> str:
     if run.started_by:
         return run.started_by.get_full_name() or run.started_by.get_username()
     return "Holdpoint" if run.started_as == "system" else run.started_as.partition(":")[2] or run.started_as
-
-
-def saved_of(read: Read, window: Sequence[Checkpoint], events: Sequence[Event]) -> Iterable[Saved]:
-    """The checkpoints of the window, with what their steps noted, or who ordered them and why."""
-    run, by = read.run, orders_of(events)
-    twins, versions, origins = twins_of(run, window), versions_of(run, window), origins_of(read)
-    for each in window:
-        ordered = each.kind in ORDERS
-        words = tuple(bytes(text).decode(errors="replace") for text in getattr(each, "said", ()))
-        yield Saved(
-            id=each.id.hex,
-            seq=each.seq,
-            parent=each.parent.hex if each.parent else "",
-            kind=each.kind,
-            step=each.step,
-            at=each.at,
-            took=timedelta(microseconds=each.took_us),
-            attempt=each.attempt,
-            words=() if ordered else words,
-            execution=execution_of(each),
-            twin=twins.get(execution_of(each), "") if each.kind == "reused" else "",
-            next_step=each.next_step,
-            by=by.get(each.seq, "") if ordered else "",
-            why=" ".join(words) if ordered else "",
-            origin=origins.get(each.seq, ""),
-            version=versions.get(each.plan_id, "") if each.kind == "upcast" else "",
-            name=getattr(each, "named", ""),
-            noted=getattr(each, "noted", 0),
-        )
-
-
-def origins_of(read: Read) -> dict[int, str]:
-    """The checkpoints of other runs on which those of a fork stand, by the number of the one that does."""
-    turns = [turn for turn in read.course.turns if turn.run not in (0, read.run.pk)]
-    return {turn.seq: f"{turn.parent} of R-{turn.run}" for turn in turns}
-
-
-def twins_of(run: Run, window: Sequence[Checkpoint]) -> dict[str, str]:
-    """What was executed -> where its output was first recorded, for the executions that the window reused."""
-    reused = [each for each in window if each.kind == "reused"]
-    wanted = {execution_of(each) for each in reused} - {""}
-    if not wanted:
-        return {}
-    kin = Run.objects.of_lineage(run.lineage or run.pk).values("pk")
-    known = Checkpoint.objects.filter(run__in=kin, kind__in=("step", "gate"), step__in={each.step for each in reused})
-    columns = known.only("run_id", "seq", "step", "input_digest", "occurrence").order_by("at")
-    places = ((execution_of(each), each) for each in columns)
-    return {
-        name: str(each.seq) if each.run_id == run.pk else f"{each.seq} of R-{each.run_id}"
-        for name, each in places
-        if name in wanted
-    }
-
-
-def orders_of(events: Iterable[Event]) -> dict[int, str]:
-    """Who ordered a rewind, an edit or the fork that the run is, by the checkpoint's number."""
-    found = [each for each in events if each.kind in ORDERED]
-    return {int(decode(bytes(each.data)).get("seq", 1)): each.actor_name for each in found}
-
-
-def versions_of(run: Run, window: Sequence[Checkpoint]) -> dict[int, str]:
-    """The agent's versions under which the window's checkpoints were saved, by plan; empty where there was but one."""
-    plans = {each.plan_id for each in window}
-    if plans <= {run.plan_id}:
-        return {run.plan_id: run.plan.version}
-    return dict(Plan.objects.filter(pk__in=plans).values_list("pk", "version"))
-
-
-def states_of(window: Sequence[Checkpoint]) -> set[UUID]:
-    """The states at which something may have happened that the window tells of: its own, and what it began from."""
-    return {each.id for each in window} | {each.parent for each in window if each.parent}
-
-
-def gates_of(run: Run, reader: User, window: Sequence[Checkpoint]) -> Iterable[Asked]:
-    """The open gates and those of the window, oldest first, with what was said at each."""
-    told = Gate.objects.filter(Q(status=Gate.Status.OPEN) | Q(checkpoint__in=states_of(window)), run=run)
-    gates = list(told.select_related("policy", "outcome").annotate(words=ArraySubquery(SAID)).order_by("pk"))
-    others = [gate.pk for gate in gates if gate.team_id != run.team_id]  # who sees a run sees the gates of its team
-    visible = set(Gate.objects.visible_to(reader).filter(pk__in=others).values_list("pk", flat=True)) if others else ()
-    for gate in gates:
-        outcome = getattr(gate, "outcome", None)
-        yield Asked(
-            id=gate.pk,
-            base=gate.checkpoint.hex,
-            step=gate.step,
-            kind=gate.kind,
-            status=gate.status,
-            title=gate.title,
-            opened_at=gate.opened_at,
-            closed_at=gate.closed_at,
-            deadline=gate.deadline,
-            quorum=gate.policy.quorum,
-            outcome=outcome.kind if outcome else "",
-            then=outcome.then if outcome else "",
-            back_to=outcome.back_to if outcome else "",
-            answer=(outcome.answered or {}).get("choice", "") if outcome else "",
-            answer_label=outcomes.chosen(gate, outcome) if outcome and outcome.answered else "",
-            actions=actions_of(outcome) if outcome and outcome.kind == Outcome.Kind.MIXED else (),
-            said=tuple(map(said_of, getattr(gate, "words", ()))),
-            visible=gate.team_id == run.team_id or gate.pk in visible,
-        )
-
-
-def actions_of(outcome: Outcome) -> tuple[str, ...]:
-    """What became of each action. Its title is the agent's words, so its number and id stand for it."""
-    return tuple(f"{each.word} {each.number} {each.id}" for each in outcomes.judged(outcome))
-
-
-def said_of(one: Mapping[str, Any]) -> Said:
-    """What one reviewer said, from a row of SAID."""
-    name = f"{one['first']} {one['last']}".strip() or one["username"]
-    return Said(name, one["verdict"], b64decode(one["comment"]).decode(errors="replace"), one["counts"])
 
 
 def failures_of(run: Run, window: Sequence[Checkpoint]) -> Iterable[Failed]:

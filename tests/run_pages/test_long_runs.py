@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from agents.views import story
+import pytest
+
+from agents.views import saved, story
 from checkpoints import actors, store
 from checkpoints.models import Checkpoint, Run
 from tests.approvals.statements import sent
@@ -72,6 +74,27 @@ def test_a_forks_page_asks_no_more_than_its_origins() -> None:
         page = client.get(f"/runs/{fork.pk}/").content.decode()
     assert f"2 of R-{walk.run.pk}" in said(page) or f"R-{walk.run.pk}, checkpoint 2" in said(page)
     assert len(statements) <= MOST, statements
+
+
+def test_where_an_output_was_taken_from_is_looked_for_near_by_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    walk = begin(team := make_team())
+    walk.save("propose", {"proposal": PROPOSAL}, "review")
+    for _ in range(3):
+        walk.save("find_order", {"mailed": True}, "find_order", took=0)
+    walk.save("propose", {"proposal": PROPOSAL}, "propose", kind="reused")
+    run, client = walk.fresh(), signed_in(bob(team))
+    assert "reused from 2" in said(client.get(f"/runs/{run.pk}/").content.decode())
+    assert "reused from 2" in said(client.get(f"/runs/{run.pk}/?before=7").content.decode())
+    fork = store.fork(Checkpoint.objects.get(run=run, seq=1).pk, by=actors.SYSTEM, title="Fork")
+    other = Walk(fork)
+    other.save("propose", {"proposal": PROPOSAL}, "propose", kind="reused")
+    assert f"reused from 2 of R-{run.pk}" in said(client.get(f"/runs/{fork.pk}/").content.decode())
+    monkeypatch.setattr(saved, "TWINS", 3)
+    page = said(client.get(f"/runs/{run.pk}/").content.decode())
+    assert "reused" in page
+    assert "reused from" not in page
+    monkeypatch.setattr(saved, "TWIN_RUNS", 1)
+    assert "reused from" not in said(client.get(f"/runs/{fork.pk}/").content.decode())
 
 
 def test_the_newest_effects_are_drawn_and_all_of_them_on_demand() -> None:
