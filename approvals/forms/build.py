@@ -11,7 +11,8 @@ from approvals import pointers
 from approvals.schemas import Schema, sound
 
 from . import choices, groups, leaves, lists, maps, shapes, texts
-from .nodes import MISSING, Closed, Field, Node, Place
+from .nodes import MISSING, Closed, Field, Node
+from .places import Place
 from .sent import Faults, Sent
 from .shapes import CONTAINERS, RAW, Shape
 from .summaries import summary

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from approvals.schemas import Schema
 
 from . import groups, leaves, names, shapes
-from .nodes import MISSING, Choice, Node, Option, Place
+from .nodes import MISSING, Choice, Node, Option
+from .places import Place
 from .sent import Faults
 from .shapes import RAW, Shape
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from approvals.schemas import label_of
 
 from . import names, windows
-from .nodes import MISSING, Group, Node, Place
+from .nodes import MISSING, Group, Node
+from .places import Place
 from .shapes import Shape, items, members
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from checkpoints.patch import same
 
 from . import moments, names, texts
 from .hints import hints, short
-from .nodes import MISSING, Field, Option, Place
+from .nodes import MISSING, Field, Option
+from .places import Place
 from .sent import carried, lines
 from .shapes import LISTED, Shape
 

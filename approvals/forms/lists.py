@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from approvals.schemas import Schema, label_of, resolved
 
 from .leaves import EMPTY
-from .nodes import MISSING, Place, Rows
+from .nodes import MISSING, Rows
+from .places import Place
 from .rows import Items, ids_of, too_many
 from .shapes import Shape, items
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from . import names
 from .leaves import EMPTY
-from .nodes import MISSING, Entries, Place
+from .nodes import MISSING, Entries
+from .places import Place
 from .rows import Items, ids_of, too_many
 from .shapes import Shape, items
 

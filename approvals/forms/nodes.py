@@ -7,43 +7,10 @@ from dataclasses import dataclass
 from hashlib import blake2s
 from typing import Any
 
-from . import names
+from .places import Place
 
 EDITABLE = 60_000  # characters
 MISSING: Any = object()  # the value of a place that an object does not have
-
-
-@dataclass(frozen=True, kw_only=True)
-class Place:
-    """Where a node stands."""
-
-    path: str = ""  # among the names of the form: an item keeps its number wherever it is moved
-    pointer: str = ""  # in the value as it is typed
-    was: str | None = ""  # in the value as it was rendered; None for what is new
-    label: str = "Value"
-    required: bool = True
-    must: bool = True  # it cannot be left out: the whole, an item of a list, the branch that was chosen
-    depth: int = 0
-    shown: bool = True
-    unit: str = ""  # the currency beside an amount
-
-    def into(self, token: str, **changes: Any) -> Place:
-        """A place further in, at the name or number `token`."""
-        step = names.encoded(token)
-        was = None if self.was is None else f"{self.was}/{pointer_token(token)}"
-        given: dict[str, Any] = {
-            "path": f"{self.path}/{step}",
-            "pointer": f"{self.pointer}/{pointer_token(token)}",
-            "was": was,
-            "depth": self.depth + 1,
-            "shown": self.shown,
-        }
-        return Place(**{**given, **changes})
-
-
-def pointer_token(token: str) -> str:
-    """A name or number as a token of a JSON Pointer (RFC 6901)."""
-    return token.replace("~", "~0").replace("/", "~1")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,8 @@ from checkpoints.alignment import rising
 
 from . import names, windows
 from .hints import hints
-from .nodes import MISSING, Place, Row, Window
+from .nodes import MISSING, Row, Window
+from .places import Place
 from .shapes import Shape
 from .summaries import summary
 

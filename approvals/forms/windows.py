@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from . import names
-from .nodes import Place, Window
+from .nodes import Window
+from .places import Place
 
 if TYPE_CHECKING:
     from .build import Builder

@@ -1,4 +1,4 @@
-"""A gate: a stop at which people are asked, and the versions of what they are asked about.
+"""A gate: a stop at which people are asked.
 
 Locks go one way, or two writers wait for each other: a gate's row before its run's. Closing a gate wakes its run, so
 who ends a run locks what it asks first.
@@ -11,7 +11,6 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVector
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
 
     from .decision import Decision
     from .outcome import Outcome
+    from .proposal import Proposal
 
 # Past the ORM for its RETURNING: what was written need not be read again. $2 the status or null, $3 the proposal
 # that must stand or null, $4 whether the deadline must have passed.
@@ -275,43 +275,3 @@ class Gate(models.Model):
     def say(self, kind: str, *, by: Actor, data: Mapping[str, Any] | None = None, text: str | None = None) -> None:
         """Append this gate's event. In the caller's transaction."""
         ledger.append([self.entry(kind, by=by, data=data, text=text)])
-
-
-class Proposal(models.Model):
-    """One version of what a gate asks. An edit makes the next; approvals count for one version only."""
-
-    gate = models.ForeignKey(Gate, on_delete=models.CASCADE, related_name="proposals")
-    number = models.IntegerField()
-    body = models.BinaryField()  # canonical JSON of everything shown as asked-for
-    digest = models.BinaryField()  # of `body`, see approvals.binding: what a decision binds
-    by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+")
-    patch = models.BinaryField(default=b"[]")  # JSON Patch from version 1, on the state
-    created_at = models.DateTimeField(db_default=Now())
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["gate", "number"], name="proposal_number_is_taken_once")]
-
-    def __str__(self) -> str:
-        return f"proposal {self.number} of gate {self.gate_id}"
-
-    @property
-    def content(self) -> dict[str, Any]:
-        """The body, as a JSON object."""
-        body: dict[str, Any] = values.decode(bytes(self.body))
-        return body
-
-    @property
-    def card(self) -> Card:
-        """The card that this version shows, with its arguments."""
-        return Card.from_json(self.content)
-
-    @property
-    def state_patch(self) -> list[dict[str, Any]]:
-        """The JSON Patch that makes the gate's saved state what this version asks for."""
-        patch: list[dict[str, Any]] = values.decode(bytes(self.patch))
-        return patch
-
-    @property
-    def by_name(self) -> str:
-        """Who made it; "" for the agent's own."""
-        return actors.of_user(self.by).name if self.by else ""

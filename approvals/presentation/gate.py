@@ -1,4 +1,4 @@
-"""Everything a gate's page shows, read once: the gate, what stands now, the state it was asked over, the people."""
+"""Everything a gate's page shows, read once: what is asked and was said, who may say what, what is typed so far."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ from django.contrib.auth.models import User
 from approvals import authority, pointers, rewriting
 from approvals.cards import Card
 from approvals.forms import MISSING
-from approvals.mixing import Mixed
-from approvals.models import Draft, Gate, Looking, Policy, Proposal
+from approvals.models import Draft, Gate, Looking, Proposal
 from approvals.preflight import sources as preflights
 from approvals.preflight.checks import Preflight
 from approvals.reading import Shown
-from checkpoints import patch, permissions, records, store
-from checkpoints.models import Checkpoint
+from checkpoints import patch, permissions, store
 from checkpoints.plans import PlanSpec, spec_of
 from checkpoints.snapshots import Snapshot
 
@@ -26,38 +24,17 @@ from . import (
     actions,
     agreement,
     ballots,
-    consequences,
     conversation,
     faults,
     foretold,
-    gantt,
-    hidden,
-    mixed,
     outcomes,
     preconditions,
-    quotes,
-    untrusted,
     whole,
 )
 from .actions import Typed
 from .ballots import Chosen
-
-STEPS = 24  # shown in the compact list
-
-
-@dataclass(frozen=True, kw_only=True)
-class Step:
-    """One step of the run so far, for the compact list."""
-
-    seq: int
-    name: str
-    kind: str
-    seconds: float
-
-    @property
-    def words(self) -> str:
-        took = f"{self.seconds:.1f} s" if self.seconds >= 0.05 else f"{self.seconds * 1000:.0f} ms"
-        return took if self.kind == Checkpoint.Kind.STEP else self.kind
+from .choices import Choices
+from .saved import Saved
 
 
 @dataclass
@@ -232,27 +209,6 @@ class GatePage:
         return bool(self.ballots)
 
     @cached_property
-    def mix(self) -> Mixed | None:
-        """What the choices so far would ask for; None where that is nothing else than what stands, or all rejected."""
-        if not (self.several and self.each):
-            return None
-        return mixed.foreseen(self.gate, self.proposal, self.each, self.typed, by=self.user)
-
-    @property
-    def runs_beside(self) -> list[str]:
-        """The effects that belong to no action: they run whatever becomes of each."""
-        own = {action.effect for action in self.card.actions}
-        return [name for name in self.card.allows if name not in own]
-
-    @property
-    def mix_commit(self) -> str:
-        """The large button's words, where each action is decided by itself."""
-        chosen = [(action, self.ballots[action.id].chosen.verdict) for action in self.card.actions if self.ballots]
-        running = {action.effect for action, verdict in chosen if verdict in ("approve", "edit")}
-        runs = [name for name in self.card.allows if name in running or name in self.runs_beside]
-        return ballots.in_words([verdict for _, verdict in chosen], None if self.left > 1 else runs)
-
-    @cached_property
     def judged(self) -> dict[str, outcomes.Judged]:
         """By action, what became of it; {} while the gate is open."""
         outcome = None if self.open else getattr(self.gate, "outcome", None)
@@ -296,68 +252,24 @@ class GatePage:
         return faults.faults(self.sheets, self.answers, self.typed) if self.typed.errors else []
 
     @cached_property
-    def steps(self) -> list[Step]:
-        """The steps on the path that led here, oldest first. A run's first checkpoint is its input."""
-        path = self.future.history.places if self.open else ()
-        if not path or path[-1].id != self.gate.checkpoint:
-            path = records.path(self.gate.checkpoint)
-        own = [place for place in path if place.run_id == self.gate.run_id]
-        return [Step(seq=at.seq, name=at.step or at.kind, kind=at.kind, seconds=at.took_us / 1e6) for at in own]
-
-    @cached_property
     def future(self) -> foretold.Foretold:
         return foretold.Foretold(self.gate, self.card, self.proposal.state_patch, saved=lambda: self.snapshot)
+
+    @cached_property
+    def saved(self) -> Saved:
+        """What the page says of the state that was asked over."""
+        return Saved(self)
+
+    @cached_property
+    def choices(self) -> Choices:
+        """What each choice does."""
+        return Choices(self)
 
     def read_ahead(self) -> None:
         """Read what the choices do before the state that is shown: both build on the same rows."""
         if self.open:
             store.expect([self.gate.checkpoint])
             _ = self.future.history
-
-    @cached_property
-    def people(self) -> consequences.People:
-        agreed = self.agreement
-        return consequences.People(agreed=agreed.agreed, quorum=agreed.quorum, names=tuple(agreed.names))
-
-    @cached_property
-    def impacts(self) -> dict[str, consequences.Impact]:
-        approved = self.future.approve()
-        edited, put = (
-            self.future.with_patch([dict(each) for each in typed.patch]) if typed.patch else approved
-            for typed in (self.typed, self.instead)
-        )
-        made = self.mix
-        chosen = self.future.with_patch([dict(each) for each in made.patch], made.card) if made else approved
-        standing = made is None or not made.changed
-        return {
-            "approve": consequences.approve(approved, self.people),
-            "each": consequences.mix(chosen, self.people, standing=standing),
-            "edit": consequences.edit(edited, self.people),
-            "override": consequences.override(put, self.people),
-            "stop": consequences.stop(self.future.stop()),
-        }
-
-    @property
-    def expiry(self) -> str:
-        """What follows where nobody answers in time."""
-        if self.gate.policy.on_expiry == Policy.OnExpiry.APPROVE and self.card.question is None:
-            return "then it is approved without you"
-        return consequences.expiry(self.future.expire())
-
-    @cached_property
-    def backs(self) -> list[tuple[str, consequences.Impact]]:
-        """The steps the run can be sent back to, the nearest first, each with what that does."""
-        ran = {step.name for step in self.steps} | {self.card.on_reject}
-        nearest = [step for step in reversed(self.card.back_to) if step in ran]
-        return [(step, consequences.back(self.future.back(step), step)) for step in nearest]
-
-    @property
-    def chosen_back(self) -> str:
-        return self.back_to or self.card.on_reject or (self.backs[0][0] if self.backs else "")
-
-    @property
-    def chosen_then(self) -> str:
-        return self.then or ("back" if self.card.on_reject and self.backs else "stop")
 
     @property
     def left(self) -> int:
@@ -372,78 +284,6 @@ class GatePage:
         """What a decision must carry: the digest of what this page shows as asked-for, in hex."""
         return bytes(self.proposal.digest).hex()
 
-    @property
-    def digest(self) -> str:
-        return self.snapshot.digest.hex()[:12]
-
-    @property
-    def undo(self) -> str:
-        """Whether what a yes does can be taken back."""
-        allowed = [step for step in self.plan.steps if step.name in self.card.allows]
-        final = tuple(step.name for step in allowed if step.irreversible)
-        if self.open:
-            final = next((row.names for row in self.impacts["approve"].rows if row.effect == "oneway"), ())
-        if final:
-            return f"{', '.join(final)} cannot be undone"
-        undone_by = [action.undo for action in self.card.actions] + [step.undo for step in allowed]
-        return "can be undone" if any(undone_by) else ""
-
-    @property
-    def commit(self) -> str:
-        """The large button's words: what it does, with the amount in it."""
-        amount = f" {untrusted.plain(self.card.amount, limit=40)}" if self.card.amount else ""
-        if self.left > 1:
-            return f"Agree{amount}"
-        does = f" and run {', '.join(self.card.allows)}" if self.card.allows else " and go on"
-        return f"Approve{amount}{does}"
-
-    @property
-    def answer_commit(self) -> str:
-        """The same where an answer is sent."""
-        if not any(choice.grants for choice in self.answers):
-            return "Send this answer"
-        return "Agree to this answer" if self.left > 1 else f"Send this answer and run {', '.join(self.card.allows)}"
-
-    @property
-    def sources(self) -> dict[str, str]:
-        """By field, which step wrote it: the last one on the path whose plan says that it does."""
-        known = {step.name: step for step in self.plan.steps}
-        ran = [known[step.name] for step in self.steps if step.name in known]
-        return {name: f"from {step.name}" for step in ran for name in step.writes}
-
-    @property
-    def unfolded(self) -> list[str]:
-        """The fields that the actions speak of."""
-        return [action.pointer.split("/")[1] for action in self.card.actions if action.pointer.count("/") > 0]
-
-    @property
-    def quotes(self) -> list[quotes.Quoted]:
-        """What people said, from the state that the gate shows."""
-        return quotes.quoted(self.card, self.snapshot.state)
-
-    @cached_property
-    def charts(self) -> gantt.Charts:
-        """The card's drawings, from the state that the gate shows."""
-        return gantt.charts(self.card, self.snapshot.state)
-
-    @property
-    def earlier(self) -> int:
-        return max(len(self.steps) - STEPS, 0)
-
-    @property
-    def last_steps(self) -> list[Step]:
-        return self.steps[-STEPS:]
-
-    @cached_property
-    def asked(self) -> list[tuple[actions.Answer, consequences.Impact | None]]:
-        """Each answer with what it does."""
-        return [(each, self._answered(each)) for each in self.answers]
-
-    def _answered(self, answer: actions.Answer) -> consequences.Impact | None:
-        recovers = self.gate.kind == Gate.Kind.RECOVERY
-        told = self.future.answer(answer.id) if recovers else self.future.answered(grants=answer.grants)
-        return None if told is None else consequences.answer(told, self.people)
-
     @cached_property
     def answers(self) -> list[actions.Answer]:
         return actions.answers(self.card, typed=self.typed)
@@ -455,10 +295,3 @@ class GatePage:
             for sheet in self.sheets
             if sheet.value_text
         ]
-
-    @cached_property
-    def hidden(self) -> list[tuple[str, str]]:
-        """(icon, sentence) for what the state's texts hide, found by looking and not by the agent's word."""
-        asked = [action.arguments for action in self.card.actions]
-        conditions = [each.to_json() for each in self.card.preconditions]
-        return hidden.within({**self.snapshot.state, "what is asked": asked, "what must still be so": conditions})

@@ -1,0 +1,41 @@
+"""Where a node of a form stands: among the form's names, in the value as it is typed, and in the one as it was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from . import names
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where a node stands."""
+
+    path: str = ""  # among the names of the form: an item keeps its number wherever it is moved
+    pointer: str = ""  # in the value as it is typed
+    was: str | None = ""  # in the value as it was rendered; None for what is new
+    label: str = "Value"
+    required: bool = True
+    must: bool = True  # it cannot be left out: the whole, an item of a list, the branch that was chosen
+    depth: int = 0
+    shown: bool = True
+    unit: str = ""  # the currency beside an amount
+
+    def into(self, token: str, **changes: Any) -> Place:
+        """A place further in, at the name or number `token`."""
+        step = names.encoded(token)
+        was = None if self.was is None else f"{self.was}/{pointer_token(token)}"
+        given: dict[str, Any] = {
+            "path": f"{self.path}/{step}",
+            "pointer": f"{self.pointer}/{pointer_token(token)}",
+            "was": was,
+            "depth": self.depth + 1,
+            "shown": self.shown,
+        }
+        return Place(**{**given, **changes})
+
+
+def pointer_token(token: str) -> str:
+    """A name or number as a token of a JSON Pointer (RFC 6901)."""
+    return token.replace("~", "~0").replace("/", "~1")

@@ -1,0 +1,52 @@
+"""A proposal: one version of what a gate asks, which is what a decision binds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.db import models
+from django.db.models.functions import Now
+
+from approvals.cards import Card
+from checkpoints import actors, values
+
+
+class Proposal(models.Model):
+    """One version of what a gate asks. An edit makes the next; approvals count for one version only."""
+
+    gate = models.ForeignKey("approvals.Gate", on_delete=models.CASCADE, related_name="proposals")
+    number = models.IntegerField()
+    body = models.BinaryField()  # canonical JSON of everything shown as asked-for
+    digest = models.BinaryField()  # of `body`, see approvals.binding: what a decision binds
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+")
+    patch = models.BinaryField(default=b"[]")  # JSON Patch from version 1, on the state
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["gate", "number"], name="proposal_number_is_taken_once")]
+
+    def __str__(self) -> str:
+        return f"proposal {self.number} of gate {self.gate_id}"
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The body, as a JSON object."""
+        body: dict[str, Any] = values.decode(bytes(self.body))
+        return body
+
+    @property
+    def card(self) -> Card:
+        """The card that this version shows, with its arguments."""
+        return Card.from_json(self.content)
+
+    @property
+    def state_patch(self) -> list[dict[str, Any]]:
+        """The JSON Patch that makes the gate's saved state what this version asks for."""
+        patch: list[dict[str, Any]] = values.decode(bytes(self.patch))
+        return patch
+
+    @property
+    def by_name(self) -> str:
+        """Who made it; "" for the agent's own."""
+        return actors.of_user(self.by).name if self.by else ""

@@ -1,0 +1,130 @@
+"""What each choice at a gate does: as an impact, and in the words of the button that sends it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from approvals.mixing import Mixed
+from approvals.models import Gate, Policy
+
+from . import actions, ballots, consequences, mixed, untrusted
+
+if TYPE_CHECKING:
+    from .gate import GatePage
+
+
+@dataclass
+class Choices:
+    """The choices that a gate's page offers, each with what follows."""
+
+    page: GatePage
+
+    @cached_property
+    def people(self) -> consequences.People:
+        agreed = self.page.agreement
+        return consequences.People(agreed=agreed.agreed, quorum=agreed.quorum, names=tuple(agreed.names))
+
+    @cached_property
+    def impacts(self) -> dict[str, consequences.Impact]:
+        future = self.page.future
+        approved = future.approve()
+        edited, put = (
+            future.with_patch([dict(each) for each in typed.patch]) if typed.patch else approved
+            for typed in (self.page.typed, self.page.instead)
+        )
+        made = self.mix
+        chosen = future.with_patch([dict(each) for each in made.patch], made.card) if made else approved
+        standing = made is None or not made.changed
+        return {
+            "approve": consequences.approve(approved, self.people),
+            "each": consequences.mix(chosen, self.people, standing=standing),
+            "edit": consequences.edit(edited, self.people),
+            "override": consequences.override(put, self.people),
+            "stop": consequences.stop(future.stop()),
+        }
+
+    @cached_property
+    def backs(self) -> list[tuple[str, consequences.Impact]]:
+        """The steps the run can be sent back to, the nearest first, each with what that does."""
+        ran = {step.name for step in self.page.saved.steps} | {self.page.card.on_reject}
+        nearest = [step for step in reversed(self.page.card.back_to) if step in ran]
+        return [(step, consequences.back(self.page.future.back(step), step)) for step in nearest]
+
+    @property
+    def chosen_back(self) -> str:
+        return self.page.back_to or self.page.card.on_reject or (self.backs[0][0] if self.backs else "")
+
+    @property
+    def chosen_then(self) -> str:
+        return self.page.then or ("back" if self.page.card.on_reject and self.backs else "stop")
+
+    @cached_property
+    def asked(self) -> list[tuple[actions.Answer, consequences.Impact | None]]:
+        """Each answer with what it does."""
+        return [(each, self._answered(each)) for each in self.page.answers]
+
+    def _answered(self, answer: actions.Answer) -> consequences.Impact | None:
+        recovers = self.page.gate.kind == Gate.Kind.RECOVERY
+        told = self.page.future.answer(answer.id) if recovers else self.page.future.answered(grants=answer.grants)
+        return None if told is None else consequences.answer(told, self.people)
+
+    @property
+    def expiry(self) -> str:
+        """What follows where nobody answers in time."""
+        if self.page.gate.policy.on_expiry == Policy.OnExpiry.APPROVE and self.page.card.question is None:
+            return "then it is approved without you"
+        return consequences.expiry(self.page.future.expire())
+
+    @property
+    def undo(self) -> str:
+        """Whether what a yes does can be taken back."""
+        allowed = [step for step in self.page.plan.steps if step.name in self.page.card.allows]
+        final = tuple(step.name for step in allowed if step.irreversible)
+        if self.page.open:
+            final = next((row.names for row in self.impacts["approve"].rows if row.effect == "oneway"), ())
+        if final:
+            return f"{', '.join(final)} cannot be undone"
+        undone_by = [action.undo for action in self.page.card.actions] + [step.undo for step in allowed]
+        return "can be undone" if any(undone_by) else ""
+
+    @property
+    def commit(self) -> str:
+        """The large button's words: what it does, with the amount in it."""
+        card = self.page.card
+        amount = f" {untrusted.plain(card.amount, limit=40)}" if card.amount else ""
+        if self.page.left > 1:
+            return f"Agree{amount}"
+        does = f" and run {', '.join(card.allows)}" if card.allows else " and go on"
+        return f"Approve{amount}{does}"
+
+    @property
+    def answer_commit(self) -> str:
+        """The same where an answer is sent."""
+        if not any(choice.grants for choice in self.page.answers):
+            return "Send this answer"
+        runs = ", ".join(self.page.card.allows)
+        return "Agree to this answer" if self.page.left > 1 else f"Send this answer and run {runs}"
+
+    @cached_property
+    def mix(self) -> Mixed | None:
+        """What the choices so far would ask for; None where that is nothing else than what stands, or all rejected."""
+        if not (self.page.several and self.page.each):
+            return None
+        return mixed.foreseen(self.page.gate, self.page.proposal, self.page.each, self.page.typed, by=self.page.user)
+
+    @property
+    def mix_commit(self) -> str:
+        """The large button's words, where each action is decided by itself."""
+        card, ballot = self.page.card, self.page.ballots
+        chosen = [(action, ballot[action.id].chosen.verdict) for action in card.actions if ballot]
+        running = {action.effect for action, verdict in chosen if verdict in ("approve", "edit")}
+        runs = [name for name in card.allows if name in running or name in self.runs_beside]
+        return ballots.in_words([verdict for _, verdict in chosen], None if self.page.left > 1 else runs)
+
+    @property
+    def runs_beside(self) -> list[str]:
+        """The effects that belong to no action: they run whatever becomes of each."""
+        own = {action.effect for action in self.page.card.actions}
+        return [name for name in self.page.card.allows if name not in own]
