@@ -26,11 +26,11 @@ def reasons(people: Collection[int], gate: Gate) -> dict[int, str]:
     and the account's state are read as they are now, whatever objects are in hand.
     """
     found = holders("approvals.decide_gate", teams=gate.policy.reviewer_ids, among=people)
-    return {person: _reason(person, found.get(person), gate) for person in people}
+    return {person: reason(person, found.get(person), gate) for person in people}
 
 
-def _reason(person: int, may: bool | None, gate: Gate) -> str:
-    """`may` is None for an account that is switched off, or gone."""
+def reason(person: int, may: bool | None, gate: Gate) -> str:
+    """Why this person may not decide; `may` says whether they are asked at all, None for an account switched off."""
     if may is None:
         return SWITCHED_OFF
     if not may:

@@ -71,7 +71,7 @@ def read(user: User) -> Frame:
 
 @lru_cache(1024)
 def _statement(pk: int, is_active: bool, is_superuser: bool) -> together.Statement:
-    """What is asked for one person. To put it together takes longer than to answer it, and every page asks."""
+    """What is asked for one person, by every page."""
     user = User(pk=pk, is_active=is_active, is_superuser=is_superuser)
     newest = settled().reverse()
     teams, policies = queues.seen_by(user), queues.decided_by(user).order_by("pk")

@@ -5,16 +5,19 @@ from __future__ import annotations
 from base64 import b64decode
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from django.contrib.auth.models import Group, User
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import Exists, F, Func, JSONField, OuterRef, QuerySet, Subquery, TextField, Value
-from django.db.models.functions import JSONObject, Now
+from django.db.models import Exists, F, OuterRef
+from django.db.models.functions import Now
+from psycopg.types.numeric import Int8
 
-from checkpoints.permissions import teams_where
+from checkpoints import together
 
-from .models import Decision, Draft, Gate, Grant, Looking, Policy, Proposal
+from . import queues
+from .models import Decision, Draft, Gate, Grant, Policy, Proposal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +44,28 @@ def read(gate_id: int, *, user_id: int | None = None, key: str = "") -> Reading:
     return Reading(gate=gate, standing=standing, now=standing.now, said_before=standing.said_before)
 
 
-GRANTED = JSONObject(id="pk", action="action", effect="effect")
+_GATE = together.Place(1)
+_REVIEWERS = """
+SELECT json_build_object('id', one.id, 'name', one.name) FROM approvals_gate gate
+JOIN approvals_policy_groups may ON may.policy_id = gate.policy_id JOIN auth_group one ON one.id = may.group_id
+WHERE gate.id = %s ORDER BY one.name
+"""
+_DRAFT = """
+SELECT json_build_object('id', id, 'proposal', proposal, 'body', encode(body, 'base64'), 'kept_at', kept_at)
+FROM approvals_draft WHERE gate_id = %s AND user_id = %s
+"""
+# As LookingQuerySet.people has them.
+_LOOKING = """
+SELECT json_build_object('id', id, 'username', username, 'first_name', first_name, 'last_name', last_name)
+FROM auth_user WHERE id IN (
+  SELECT user_id FROM approvals_looking WHERE gate_id = %s AND until > statement_timestamp()) AND id <> %s
+ORDER BY first_name, id
+"""
+_GRANTED = """
+SELECT json_build_object('id', granted.id, 'action', granted.action, 'effect', granted.effect)
+FROM approvals_grant granted JOIN approvals_outcome outcome ON outcome.id = granted.outcome_id
+WHERE outcome.gate_id = %s ORDER BY granted.id
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,60 +75,54 @@ class Shown:
     gate: Gate  # with its run, plan, policy, team, outcome and reviewers
     standing: Proposal
     sees_run: bool  # a reviewer from elsewhere sees the gate and what it shows, nothing else
+    decides: bool | None  # whether the policy asks them; None for an account that is switched off
     draft: Draft | None  # the reader's own
     looking: list[User]  # who else looks at it now, by name
 
 
 def shown(gate_id: int, *, to: User) -> Shown | None:
-    """Read a gate for its page; None where this person may not see it. One statement."""
-    groups = Policy.groups.through.objects.filter(policy_id=OuterRef("gate__policy_id")).order_by("group__name")
-    members = teams_where(to, "checkpoints.view_run").filter(pk=OuterRef("gate__team_id"))
-    found = Proposal.objects.filter(gate__in=Gate.objects.visible_to(to).filter(pk=gate_id), number=F("gate__proposal"))
-    standing = (
-        found.select_related("by", "gate__run__plan", "gate__policy__team", "gate__team", "gate__outcome")
-        .annotate(
-            reviewers=ArraySubquery(groups.values(one=JSONObject(id="group_id", name="group__name"))),
-            sees_run=Exists(members),
-            draft=Subquery(_draft_of(to), output_field=JSONField()),
-            looking=ArraySubquery(_others(to)),
-            granted=ArraySubquery(
-                Grant.objects.filter(outcome__gate=OuterRef("gate_id")).order_by("pk").values(one=GRANTED)
-            ),
-        )
-        .first()
+    """Read a gate for its page; None where this person may not see it. Two statements."""
+    joined = Proposal.objects.select_related(
+        "by", "gate__run__plan", "gate__policy__team", "gate__team", "gate__outcome"
     )
+    standing = joined.filter(gate=gate_id, number=F("gate__proposal")).first()
     if standing is None:
         return None
     gate = standing.gate
+    beside = _beside(to.pk, to.is_active, to.is_superuser).run(Int8(gate_id))
+    sees_run = gate.team_id in beside["teams"]
+    if not sees_run and gate.policy_id not in beside["policies"]:
+        return None
     if outcome := getattr(gate, "outcome", None):
         outcome.gate = gate
         if outcome.proposal_id == standing.pk:
             outcome.proposal = standing
         granted = Grant.objects.filter(outcome=outcome)
-        granted._result_cache = [Grant(outcome=outcome, **each) for each in standing.granted]
-        outcome._prefetched_objects_cache = {"grants": granted}
-    reviewers = [Group(pk=each["id"], name=each["name"]) for each in standing.reviewers]
-    gate.policy.reviewers = reviewers or [gate.policy.team]
+        granted._result_cache = [Grant(outcome=outcome, **each) for each in beside["granted"]]
+        decisions = outcome.decisions.select_related("user")
+        outcome._prefetched_objects_cache = {"grants": granted, "decisions": decisions}
+    gate.policy.reviewers = [Group(**each) for each in beside["reviewers"]] or [gate.policy.team]
     gate.policy.reviewer_ids = [group.pk for group in gate.policy.reviewers]
-    looking = [User(**each) for each in standing.looking]
-    draft = _draft(gate, to, standing.draft) if standing.draft else None
-    return Shown(gate=gate, standing=standing, sees_run=standing.sees_run, draft=draft, looking=looking)
+    looking = [User(**each) for each in beside["looking"]]
+    draft = _draft(gate, to, beside["draft"][0]) if beside["draft"] else None
+    decides = gate.policy_id in beside["policies"] if to.is_active else None
+    return Shown(gate=gate, standing=standing, sees_run=sees_run, decides=decides, draft=draft, looking=looking)
 
 
-def _draft_of(reader: User) -> QuerySet[Any, Any]:
-    body = Func(F("body"), Value("base64"), function="encode", output_field=TextField())
-    columns = JSONObject(id="pk", proposal="proposal", body=body, kept_at="kept_at")
-    return Draft.objects.filter(gate=OuterRef("gate_id"), user=reader).values(one=columns)
+@lru_cache(1024)
+def _beside(pk: int, is_active: bool, is_superuser: bool) -> together.Statement:
+    """What one person's page of a gate asks beside the gate."""
+    user = User(pk=pk, is_active=is_active, is_superuser=is_superuser)
+    return together.columns(
+        teams=queues.seen_by(user).order_by().values("pk"),
+        policies=queues.decided_by(user).order_by().values("pk"),
+        reviewers=(_REVIEWERS, [_GATE]),
+        draft=(_DRAFT, [_GATE, pk]),
+        looking=(_LOOKING, [_GATE, pk]),
+        granted=(_GRANTED, [_GATE]),
+    )
 
 
 def _draft(gate: Gate, reader: User, row: dict[str, Any]) -> Draft:
     body, kept_at = b64decode(row["body"]), datetime.fromisoformat(row["kept_at"])
     return Draft(pk=row["id"], gate=gate, user=reader, proposal=row["proposal"], body=body, kept_at=kept_at)
-
-
-def _others(reader: User) -> QuerySet[Any, Any]:
-    """As LookingQuerySet.people has them."""
-    here = Looking.objects.filter(gate=OuterRef(OuterRef("gate_id")), until__gt=Now()).values("user")
-    columns = JSONObject(id="pk", username="username", first_name="first_name", last_name="last_name")
-    others = User.objects.filter(pk__in=here).exclude(pk=reader.pk)
-    return others.order_by("first_name", "pk").values(one=columns)

@@ -5,8 +5,26 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from django.contrib.auth.models import Group, Permission, User
+from django.contrib.auth.models import Group
+from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
+
+# Not put together anew for each page and decision, which takes longer than to answer it.
+_HOLDERS = """
+WITH granted AS (
+  SELECT permission.id FROM auth_permission permission
+  JOIN django_content_type kind ON kind.id = permission.content_type_id
+  WHERE permission.codename = %(name)s AND %(app)s IN ('', kind.app_label)
+)
+SELECT one.id, EXISTS (
+  SELECT FROM auth_user_groups member WHERE member.user_id = one.id AND member.group_id = ANY(%(teams)s) AND (
+    EXISTS (SELECT FROM auth_group_permissions of_team
+      WHERE of_team.group_id = member.group_id AND of_team.permission_id IN (TABLE granted))
+    OR EXISTS (SELECT FROM auth_user_user_permissions own
+      WHERE own.user_id = one.id AND own.permission_id IN (TABLE granted))
+  )
+) FROM auth_user one WHERE one.is_active AND one.id = ANY(%(people)s)
+"""
 
 
 def teams_where(user: Any, codename: str) -> QuerySet[Group]:
@@ -35,12 +53,10 @@ def holders(codename: str, *, teams: Collection[int], among: Collection[int]) ->
     The rule of `teams_where` for many at once, but that a superuser sees nothing more by it. Who is missing in the
     answer has no account, or one that is switched off.
     """
-    granted = Permission.objects.filter(_named(codename))
-    memberships = User.groups.through.objects.filter(user_id=OuterRef("pk"), group_id__in=teams)
-    by_team = Group.permissions.through.objects.filter(group_id=OuterRef("group_id"), permission__in=granted)
-    own = User.user_permissions.through.objects.filter(user_id=OuterRef("user_id"), permission__in=granted)
-    may = Exists(memberships.filter(Exists(by_team) | Exists(own)))
-    return dict(User.objects.filter(pk__in=among, is_active=True).annotate(may=may).values_list("pk", "may"))
+    app, _, name = codename.rpartition(".")
+    with connection.cursor() as cursor:
+        cursor.execute(_HOLDERS, {"name": name, "app": app, "teams": list(teams), "people": list(among)})
+        return dict(cursor.fetchall())
 
 
 def _named(codename: str, path: str = "") -> Q:

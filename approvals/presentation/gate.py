@@ -88,7 +88,11 @@ class GatePage:
     @cached_property
     def why_not(self) -> str:
         """Why the reader may not decide; empty where they may."""
-        return authority.why_not(self.user, self.gate) if self.open else "This gate is closed."
+        if not self.open:
+            return "This gate is closed."
+        if self.read:
+            return authority.reason(self.user.pk, self.read.decides, self.gate)
+        return authority.why_not(self.user, self.gate)
 
     @property
     def may_decide(self) -> bool:
