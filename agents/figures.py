@@ -1,30 +1,45 @@
-"""How an agent's runs went, as far as one person may see them: figures over the newest runs and gates alone.
+"""How agents' runs went, as far as one person may see them: figures over the newest runs and gates alone.
 
-They say of the last thousand what a page can read at any size; a figure over all time would say less of the agent
-that there is now.
+They tell of the last thirty days, and of a thousand runs of an agent at most: what a page can read at any size. A
+figure over all time would say less of the agent that there is now. Whether workers serve an agent is told from its
+runs too: one that a worker holds shows it, one that is due and that nobody takes up makes one doubt it, and where
+there is neither nothing is said.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import pairwise
+from typing import Any
 
 from django.db import connection
 
-from checkpoints.counting import MOST, Capped
 from checkpoints.models import Run
 
-LOOKED_AT = 1000  # the newest ended runs, and the newest closed gates
+LOOKED_AT = 1000  # the newest runs of an agent
+WINDOW = timedelta(days=30)  # in which a run ended, or a gate was closed
+PATIENCE = timedelta(seconds=60)  # that a run may be due before it says that nobody takes it up
+WITHIN = (timedelta(minutes=5), timedelta(hours=1), timedelta(hours=8), timedelta(days=1))
 
-_ENDED = """
-SELECT r.status, r.id FROM unnest(%s::bigint[]) t(id) CROSS JOIN unnest(%s::bigint[]) p(id) CROSS JOIN LATERAL (
-  SELECT id, status FROM checkpoints_run WHERE plan_id = p.id AND team_id = t.id
-  ORDER BY id DESC LIMIT %s) r ORDER BY r.id DESC LIMIT %s
-"""
-_WAITED = """
-SELECT g.status, extract(epoch FROM g.closed_at - g.opened_at) FROM approvals_gate g
-WHERE g.run_id = ANY(%s) AND g.status <> 'open' AND g.kind = 'review' ORDER BY g.id DESC LIMIT %s
+_FIGURES = """
+WITH r AS MATERIALIZED (
+  SELECT a.agent, q.* FROM (SELECT DISTINCT agent FROM unnest(%(agents)s::text[]) d(agent)) a CROSS JOIN LATERAL (
+    SELECT n.* FROM unnest(%(agents)s::text[], %(plans)s::bigint[]) p(agent, id)
+    CROSS JOIN unnest(%(teams)s::bigint[]) t(id) CROSS JOIN LATERAL (
+      SELECT id, plan_id, status, wake_at, created_at, lease_until, finished_at FROM checkpoints_run
+      WHERE plan_id = p.id AND team_id = t.id ORDER BY id DESC LIMIT %(most)s) n
+    WHERE p.agent = a.agent ORDER BY n.id DESC LIMIT %(most)s) q)
+SELECT r.agent, 'run', r.plan_id, r.status,
+  r.status = 'running' AND r.lease_until > statement_timestamp(),
+  extract(epoch FROM statement_timestamp() - CASE r.status
+    WHEN 'queued' THEN coalesce(r.wake_at, r.created_at) WHEN 'running' THEN r.lease_until END)::float8
+FROM r WHERE r.finished_at IS NULL OR r.finished_at > statement_timestamp() - %(window)s
+UNION ALL
+SELECT r.agent, 'gate', NULL, g.status, FALSE, extract(epoch FROM g.closed_at - g.opened_at)::float8
+FROM r JOIN approvals_gate g ON g.run_id = r.id
+WHERE g.status <> 'open' AND g.kind = 'review' AND g.closed_at > statement_timestamp() - %(window)s
 """
 
 
@@ -32,43 +47,74 @@ WHERE g.run_id = ANY(%s) AND g.status <> 'open' AND g.kind = 'review' ORDER BY g
 class Figures:
     """Of the newest runs of an agent; times are None where nothing was waited for."""
 
-    statuses: dict[str, Capped]
-    decided: int
-    expired: int
-    withdrawn: int
-    half: timedelta | None  # half of the gates were decided in no more than that
-    most: timedelta | None  # nine of ten were
+    statuses: Mapping[str, int] = field(default_factory=dict)  # those that ended within WINDOW, and all that live
+    decided: int = 0
+    expired: int = 0
+    withdrawn: int = 0
+    half: timedelta | None = None  # half of the gates were decided in no more than that
+    most: timedelta | None = None  # nine of ten were
+    within: Sequence[int] = ()  # how many were decided in each of WITHIN, and at last those that took longer
+    held: frozenset[int] = frozenset()  # the plans of which a worker has a run in hand
+    due: Mapping[int, timedelta] = field(default_factory=dict)  # plan -> for how long nobody has taken up a run of it
 
     @property
     def ended(self) -> int:
         """How many have ended."""
-        return sum(self.statuses[each].number for each in ("completed", "failed", "cancelled"))
+        return sum(self.statuses.get(each, 0) for each in ("completed", "failed", "cancelled"))
 
     @property
     def success(self) -> int | None:
         """Of those that ended, how many in a hundred were completed; None where none has."""
-        return round(100 * self.statuses["completed"].number / self.ended) if self.ended else None
+        return round(100 * self.statuses["completed"] / self.ended) if self.ended else None
+
+    @property
+    def any(self) -> bool:
+        """Whether there is a run to tell of."""
+        return any(self.statuses.values())
 
 
-def of_plans(plans: Collection[int], teams: Collection[int]) -> Figures:
-    """Over the newest runs of these plans in these teams; two statements."""
-    with connection.cursor() as cursor:
-        cursor.execute(_ENDED, [list(teams), list(plans), LOOKED_AT, LOOKED_AT])
-        runs = cursor.fetchall()
-        cursor.execute(_WAITED, [[run for _, run in runs], LOOKED_AT])
-        gates = cursor.fetchall()
-    found = [status for status, _ in runs]
-    counts = {status: found.count(status) for status in Run.Status.values}
-    closed = [status for status, _ in gates]
-    waited = sorted(float(seconds) for status, seconds in gates if status == "decided")
+def of_agents(plans: Mapping[str, Collection[int]], teams: Collection[int]) -> dict[str, Figures]:
+    """For each agent, by the ids of its plans, over its newest runs in these teams. One statement for all."""
+    pairs = [(agent, plan) for agent, of in plans.items() for plan in of]
+    found: dict[str, list[Any]] = {agent: [] for agent in plans}
+    if pairs:
+        asked: dict[str, Any] = {
+            "agents": [agent for agent, _ in pairs], "plans": [plan for _, plan in pairs], "teams": list(teams),
+            "most": LOOKED_AT, "window": WINDOW,
+        }  # fmt: skip
+        with connection.cursor() as cursor:
+            cursor.execute(_FIGURES, asked)
+            for agent, *row in cursor.fetchall():
+                found[agent].append(row)
+    return {agent: _figures(rows) for agent, rows in found.items()}
+
+
+def _figures(rows: Sequence[Any]) -> Figures:
+    runs = [row[1:] for row in rows if row[0] == "run"]
+    closed = [(status, seconds) for what, _, status, _, seconds in rows if what == "gate"]
+    statuses, said = [status for _, status, _, _ in runs], [status for status, _ in closed]
+    waited = sorted(seconds for status, seconds in closed if status == "decided")
+    due: dict[int, timedelta] = {}
+    for plan, _, _, seconds in runs:
+        if seconds is not None and seconds > PATIENCE.total_seconds():
+            due[plan] = max(due.get(plan, timedelta(0)), timedelta(seconds=seconds))
     return Figures(
-        statuses={status: Capped(min(count, MOST), count > MOST) for status, count in counts.items()},
-        decided=closed.count("decided"),
-        expired=closed.count("expired"),
-        withdrawn=closed.count("withdrawn"),
+        statuses={status: statuses.count(status) for status in Run.Status.values},
+        decided=said.count("decided"),
+        expired=said.count("expired"),
+        withdrawn=said.count("withdrawn"),
         half=quantile(waited, 0.5),
         most=quantile(waited, 0.9),
+        within=spread(waited),
+        held=frozenset(plan for plan, _, held, _ in runs if held),
+        due=due,
     )
+
+
+def spread(waited: Sequence[float]) -> list[int]:
+    """How many of these seconds lie within each of WITHIN and not the one before, and at last those beyond all."""
+    bounds = [0.0, *(each.total_seconds() for each in WITHIN), float("inf")]
+    return [sum(low <= each < high for each in waited) for low, high in pairwise(bounds)]
 
 
 def quantile(ordered: list[float], share: float) -> timedelta | None:

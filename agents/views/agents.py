@@ -17,8 +17,8 @@ from django.views.decorators.http import require_POST, require_safe
 
 from agents import figures, registry
 from agents.errors import AgentError, FieldError, InputRefused
+from agents.presentation import meters, schemas, versions
 from agents.presentation import plan as plans
-from agents.presentation import schemas, versions
 from agents.registry import Registered
 from agents.start import start_run
 from agents.upcasting import natural
@@ -82,8 +82,9 @@ def _here() -> dict[str, Registered]:
 def page(request: HttpRequest) -> HttpResponse:
     """Every agent that the reader may know of."""
     teams = frames.reach_of(request).teams
-    rows = [(each, figures.of_plans([plan.pk for plan in each.plans], teams)) for each in known_to(request)]
-    return render(request, "agents/list.html", {"rows": rows})
+    known = known_to(request)
+    found = figures.of_agents({each.name: [plan.pk for plan in each.plans] for each in known}, teams)
+    return render(request, "agents/list.html", {"rows": [(each, told(each, found[each.name])) for each in known]})
 
 
 @require_safe
@@ -91,6 +92,19 @@ def page(request: HttpRequest) -> HttpResponse:
 def agent(request: HttpRequest, name: str) -> HttpResponse:
     """One agent."""
     return show(request, _known_or_404(request, name))
+
+
+def told(known: Known, found: figures.Figures) -> dict[str, Any]:
+    """For agents/_figures.html: the numbers, their bars, and whether workers seem to serve it."""
+    version_of = {plan.pk: plan.version for plan in known.plans}
+    late = max(found.due.items(), key=lambda each: each[1], default=None)
+    return {
+        "numbers": found,
+        "ends": meters.ends(found),
+        "waits": meters.waits(found),
+        "held": sorted({version_of[plan] for plan in found.held}, key=natural),
+        "late": {"version": version_of[late[0]], "span": late[1]} if late else None,
+    }
 
 
 @require_POST
@@ -150,12 +164,13 @@ def show(
     posted, reach = posted or {}, frames.reach_of(request)
     drawn, lanes = plans.drawn(known.spec)
     faults = {each["pointer"]: each["message"] for each in errors or []}
+    found = figures.of_agents({known.name: [plan.pk for plan in known.plans]}, reach.teams)
     form = form_of(known, posted, faults)
     placed = {node.place.pointer for node in form.nodes}
     context = {
         "known": known, "spec": known.spec, "steps": drawn, "lanes": lanes,
         "fields": schemas.table(known.spec.state_schema), "schema": known.spec.state_schema,
-        "figures": figures.of_plans([plan.pk for plan in known.plans], reach.teams),
+        "figures": told(known, found[known.name]),
         "versions": known.plans[:SHOWN], "compared": compared(request, known), "form": form,
         "loose": [said for at, said in faults.items() if at not in placed], "json": posted.get("json", ""),
         "teams": list(teams_where(reader_of(request), START).order_by("name")) if known.here else [],

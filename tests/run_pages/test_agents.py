@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+from django.db.models.functions import Now
+from playwright.sync_api import Page, expect
 
 from agents import figures
-from agents.presentation import plan, versions
-from checkpoints.models import Run
+from agents.figures import Figures
+from agents.presentation import meters, plan, versions
+from checkpoints.models import Plan, Run
 from tests.approvals.statements import sent
 from tests.factories import ann, bob, decide, eve, make_plan, make_run, make_spec, make_team, make_user
 from tests.factories.runs import STEPS
 from tests.pages.clients import signed_in
+from tests.pages.looking import check, watched
 from tests.run_pages.orders.forms import said
 from tests.run_pages.walks import held
 
@@ -54,24 +64,107 @@ def test_two_versions_say_which_steps_changed() -> None:
     assert [(each.step, each.kind) for each in versions.steps(before, after)] == [("propose", "removed")]
 
 
+def figures_of(plan: Plan, team: Group) -> Figures:
+    return figures.of_agents({"one": [plan.pk]}, [team.pk])["one"]
+
+
 def test_the_figures_tell_of_the_teams_that_are_seen_alone() -> None:
     team, other = make_team(), make_team()
     stored = make_plan()
     for each in (team, team, other):
         make_run(team=each, plan=stored)
-    Run.objects.filter(plan=stored, team=other).update(status="failed")
-    Run.objects.filter(pk=Run.objects.filter(plan=stored, team=team).latest("pk").pk).update(status="completed")
-    found = figures.of_plans([stored.pk], [team.pk])
-    assert (found.success, str(found.statuses["queued"]), str(found.statuses["failed"])) == (100, "1", "0")
+    Run.objects.filter(plan=stored, team=other).update(status="failed", finished_at=Now())
+    newest = Run.objects.filter(plan=stored, team=team).latest("pk").pk
+    Run.objects.filter(pk=newest).update(status="completed", finished_at=Now())
+    found = figures_of(stored, team)
+    assert (found.success, found.statuses["queued"], found.statuses["failed"]) == (100, 1, 0)
+
+
+def test_what_ended_long_ago_is_not_told_and_what_lives_is() -> None:
+    team, stored = make_team(), make_plan()
+    for status, days in (("completed", 40), ("failed", 1), ("waiting", 0)):
+        run = make_run(team=team, plan=stored)
+        ended = Now() - timedelta(days=days) if days else None
+        Run.objects.filter(pk=run.pk).update(status=status, created_at=Now() - timedelta(days=60), finished_at=ended)
+    found = figures_of(stored, team)
+    assert {each: number for each, number in found.statuses.items() if number} == {"failed": 1, "waiting": 1}
 
 
 def test_the_figures_say_how_long_gates_waited() -> None:
     gate = held(make_team())
     decide(gate, ann(gate.team))
-    found = figures.of_plans([gate.run.plan_id], [gate.team_id])
+    found = figures_of(gate.run.plan, gate.team)
     assert found.decided == 1
     assert found.half is not None
+    assert list(found.within) == [1, 0, 0, 0, 0]
     assert figures.quantile([1.0, 2.0, 3.0, 10.0], 0.5) == figures.quantile([3.0], 0.9)
+    assert figures.spread([299.9, 300.0, 3600.0, 90_000.0]) == [1, 1, 1, 0, 1]
+
+
+def test_all_agents_are_figured_in_one_statement() -> None:
+    team = make_team()
+    for _ in range(3):
+        make_run(team=team, plan=make_plan())
+    client = signed_in(bob(team))
+    with sent() as statements:
+        page = client.get("/agents/").content.decode()
+    assert page.count('class="agent-row"') >= 3
+    assert sum("JOIN approvals_gate g ON" in each for each in statements) == 1, statements
+    assert len(statements) <= 12, statements
+
+
+def test_the_figures_are_drawn_with_their_words_beside_them() -> None:
+    team, stored = make_team(), make_plan()
+    page = said(signed_in(bob(team)).get("/agents/refunds/").content.decode())
+    assert "No run in the last 30 days" in page
+    for status in ("completed", "completed", "completed", "failed"):
+        Run.objects.filter(pk=make_run(team=team, plan=stored).pk).update(status=status, finished_at=Now())
+    found = figures_of(stored, team)
+    assert [(part.status, part.start, part.width) for part in meters.ends(found)] == [
+        ("completed", "0.00%", "75.00%"), ("failed", "75.00%", "25.00%"),
+    ]  # fmt: skip
+    assert meters.waits(found) == []
+    page = signed_in(bob(team)).get(f"/agents/{stored.agent}/").content.decode()
+    assert 'width="75.00%"' in page
+    assert "75 %" in said(page)
+    assert "3 completed" in said(page)
+    assert [bar.width for bar in meters.bars(["a", "b"], [0, 4])] == ["0.00%", "100.00%"]
+
+
+def test_whether_workers_serve_an_agent_is_told_from_its_runs_alone() -> None:
+    team, stored = make_team(), make_plan()
+    run, client = make_run(team=team, plan=stored), signed_in(bob(team))
+
+    def words(**columns: Any) -> str:
+        Run.objects.filter(pk=run.pk).update(**columns)
+        return said(client.get(f"/agents/{stored.agent}/").content.decode())
+
+    assert "nothing tells whether a worker serves it" in words()
+    assert "no worker seems to serve it" in words(created_at=Now() - timedelta(minutes=5))
+    assert "no worker seems to serve it" not in words(wake_at=Now() + timedelta(minutes=5))
+    taken = words(status="running", lease_until=Now() + timedelta(minutes=1))
+    assert f"A worker has a run of version {stored.version} in hand" in taken
+    lost = words(lease_until=Now() - timedelta(minutes=5))
+    assert f"A run of version {stored.version} has been due for 5 min" in lost
+    assert "in hand" not in lost
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_figures_are_accessible_and_never_wider_than_the_screen(
+    new_page: Callable[..., Page], width: int, scheme: str
+) -> None:
+    gate = held(make_team())
+    decide(gate, ann(gate.team))
+    for status in ("completed", "failed", "cancelled"):
+        ended = make_run(team=gate.team, plan=gate.run.plan)
+        Run.objects.filter(pk=ended.pk).update(status=status, finished_at=Now())
+    Run.objects.filter(pk=gate.run_id).update(wake_at=Now() - timedelta(minutes=5))
+    page = new_page(bob(gate.team), viewport={"width": width, "height": 900}, color_scheme=scheme)
+    complaints = watched(page)
+    for address in ("/agents/", f"/agents/{gate.run.plan.agent}/"):
+        assert check(page, address, complaints) == []
+        expect(page.locator(".meter rect[data-status]")).to_have_count(3)
 
 
 def test_a_run_is_started_once_by_a_form_that_is_sent_twice() -> None:
