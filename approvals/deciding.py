@@ -9,50 +9,25 @@ and is then an event of its own.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Q
 
-from checkpoints import actors, ledger, patch
+from checkpoints import actors, ledger
 from checkpoints.errors import NotVerified
-from checkpoints.patch import same
-from checkpoints.plans import spec_of
 from checkpoints.values import canonical
 
-from . import answering, authority, binding, closing, editing, mixing, rewriting, uploads
-from .cards import Card, editable
-from .editing import Edit
-from .errors import (
-    AlreadySaid,
-    CannotResume,
-    DecisionRefused,
-    EditRefused,
-    Invalid,
-    NotAllowed,
-    NotVerifiable,
-    StaleGate,
-    problem,
-)
+from . import authority, binding, closing, mixing, rewriting
+from .cards import Card
+from .errors import AlreadySaid, DecisionRefused, Invalid, NotVerifiable, StaleGate, problem
+from .following import Next, put
 from .models import Decision, Gate, Outcome, Proposal
 from .policy_rules import Tally, Vote, tally
-from .preflight import sources as preflights
 from .reading import read
-from .saying import Said, Verdict, added, back_to, check_form, check_key
+from .saying import Said, Verdict, added, back_to, check_key
 from .verdicts import Word
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Next:
-    """The proposal that a word puts in the place of the one that stands."""
-
-    card: Card
-    answer: Any
-    patch: list[dict[str, Any]]
-    changed: tuple[str, ...] = ()
-    kind: Verdict = Verdict.EDIT
 
 
 class _SaidBefore(Exception):
@@ -85,21 +60,7 @@ def _take(gate_id: int, by: User, said: Said) -> Decision:
     gate, standing = reading.gate, reading.standing
     if reading.said_before:
         _hand_out_same(gate.decisions.filter(user=by), by, said, request)
-    reason = authority.why_not(by, gate)
-    if reason:
-        raise NotAllowed(reason)
-    lost = gate.lost_race(said.seen, standing, reading.now)
-    if lost:
-        raise lost
-    found = preflights.of_gate(gate, snapshot=gate.saved)
-    if found.red:
-        raise CannotResume(found)
-    said, word = mixing.heard(said, standing.card)
-    check_form(said, standing.card)
-    following = _next(gate, standing, said, word, by)
-    if following is not None:
-        after = patch.apply(following.patch, gate.saved.state)
-        uploads.refuse_foreign(gate, standing, gate.saved.state, following.card.to_json(), following.answer, after)
+    said, word, following = put(reading, by=by, said=said)
     if not gate.move(proposal=standing.number):
         _hand_out_same(gate.decisions.filter(user=by), by, said, request)
         late = read(gate_id)
@@ -138,49 +99,7 @@ def _spoken_once(voices: Sequence[Decision], by: User, said: Said) -> list[Decis
     return [one for one in voices if one.user_id != by.pk]
 
 
-def _next(gate: Gate, standing: Proposal, said: Said, word: Word | None, by: User) -> _Next | None:
-    """What this word asks instead of what stands; None where it speaks of what stands."""
-    body, card = standing.content, standing.card
-    if word is not None:
-        made = mixing.mixed(
-            card, word, plan=gate.run.plan, step=gate.step, saved=gate.saved.state, standing=standing.state_patch,
-            by=actors.of_user(by).name,
-        )  # fmt: skip
-        if same(made.card.to_json(), card.to_json()):
-            return None
-        return _Next(card=made.card, answer=None, patch=made.patch, changed=made.changed, kind=mixing.named(word))
-    if said.verdict == Verdict.EDIT:
-        if card.question is not None:
-            raise Invalid([problem("Choose one of the answers.", pointer="/verdict")])
-        edit = _edited(gate, standing, said)
-        return _Next(card=_revived(edit.card, edit.changed), answer=None, patch=edit.patch, changed=edit.changed)
-    if said.verdict == Verdict.ANSWER:
-        answer = answering.answered(card, said.answer)
-        return None if same(answer, body["answer"]) else _Next(card=card, answer=answer, patch=[], kind=Verdict.ANSWER)
-    if said.verdict == Verdict.APPROVE and card.question is not None and body["answer"] is None:
-        raise Invalid([problem("Choose one of the answers.", pointer="/verdict")])
-    return None
-
-
-def _edited(gate: Gate, standing: Proposal, said: Said) -> Edit:
-    """What an edit makes of what stands: of its actions, or of the whole state where the policy allows that."""
-    over: dict[str, Any] = {
-        "plan": gate.run.plan, "step": gate.step, "saved": gate.saved.state, "standing": standing.state_patch,
-    }  # fmt: skip
-    if said.state is None:
-        offered = editable(spec_of(gate.run.plan).step(gate.step))
-        return editing.edited(standing.card, arguments=said.arguments, offered=offered, **over)
-    if not gate.policy.whole_state:
-        raise EditRefused([rewriting.fault(rewriting.NOT_OFFERED)])
-    return rewriting.rewritten(standing.card, wanted=said.state, **over)
-
-
-def _revived(card: Card, changed: Sequence[str]) -> Card:
-    """What others had refused runs after all where somebody edits it."""
-    return replace(card, actions=[replace(a, settled=None) if a.id in changed else a for a in card.actions])
-
-
-def _supersede(gate: Gate, standing: Proposal, following: _Next, by: User) -> Proposal:
+def _supersede(gate: Gate, standing: Proposal, following: Next, by: User) -> Proposal:
     """Put the next proposal in the place of the one that stands; what was said about that one lapses."""
     body = {**standing.content, **following.card.to_json(), "answer": following.answer}
     body.pop("state", None)
@@ -201,7 +120,7 @@ def _supersede(gate: Gate, standing: Proposal, following: _Next, by: User) -> Pr
 
 
 def _write(
-    gate: Gate, standing: Proposal, by: User, said: Said, request: bytes, following: _Next | None, word: Word | None
+    gate: Gate, standing: Proposal, by: User, said: Said, request: bytes, following: Next | None, word: Word | None
 ) -> Decision:
     card = standing.card
     rejects = said.verdict == Verdict.REJECT

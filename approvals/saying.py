@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from checkpoints import digests
 from checkpoints.errors import ValueRefused
@@ -34,6 +35,33 @@ class Said:
     answer: dict[str, Any] | None = None
     state: dict[str, Any] | None = None  # of an edit of the whole state
     preconditions: list[str] = field(default_factory=list)  # ids of those that are added to the required ones
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        seen: bytes,
+        verdict: str = "",
+        verdicts: Mapping[str, Mapping[str, Any]] | None = None,
+        key: str = "",
+        arguments: Mapping[str, Any] | None = None,
+        state: Mapping[str, Any] | None = None,
+        answer: Mapping[str, Any] | None = None,
+        preconditions: Sequence[str] = (),
+        **words: str,
+    ) -> Self:
+        """The same from what a caller sends, see Gate.decide; `words` are the comment, then and back_to."""
+        return cls(
+            verdict=verdict or (Verdict.MIXED if verdicts is not None else ""),
+            verdicts={name: dict(each) for name, each in (verdicts or {}).items()},
+            seen=bytes(seen),
+            key=key,
+            arguments=dict(arguments or {}),
+            state=None if state is None else dict(state),
+            answer=None if answer is None else dict(answer),
+            preconditions=list(preconditions),
+            **words,
+        )
 
     def digest(self) -> bytes:
         """Over all of it but the key. Raises Invalid for what cannot be written down."""

@@ -135,18 +135,20 @@ def decide(request: HttpRequest, gate_id: GateId, word: Decide, key: Key) -> Htt
     the next version of it, on which the others have to agree anew."""
     gate, reader = gate_or_404(request, gate_id), reader_of(request)
     store.load_checkpoint(gate.checkpoint)
-    said = word.model_dump(exclude={"seen", "verdict", "actions"})
-    each = None if word.actions is None else {name: _plain(one) for name, one in word.actions.items()}
-    made = gate.decide(
-        by=reader, verdict=word.verdict, verdicts=each, seen=bytes.fromhex(word.seen),
-        key=key or secrets.token_hex(16), **said,
-    )  # fmt: skip
+    made = gate.decide(by=reader, key=key or secrets.token_hex(16), **said_in(word))
     now = gate_or_404(request, gate_id)
     response = answer(
         Decided(id=made.pk, verdict=made.verdict, actions=made.by_action, gate=head_of(now, reader=reader))
     )
     response.status_code = 201
     return response
+
+
+def said_in(word: Decide) -> dict[str, Any]:
+    """A word as Gate.decide takes it."""
+    each = None if word.actions is None else {name: _plain(one) for name, one in word.actions.items()}
+    said = word.model_dump(exclude={"seen", "actions"})
+    return {**said, "verdicts": each, "seen": bytes.fromhex(word.seen)}
 
 
 def _plain(said: OnAction) -> dict[str, Any]:

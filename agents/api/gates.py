@@ -14,6 +14,7 @@ from pydantic import Field
 from agents.views.access import reader_of
 from approvals.models import Gate, Outcome, Proposal
 from approvals.presentation import agreement as agreements
+from approvals.presentation import whole
 from approvals.presentation.outcomes import Judged, deciders, judged
 from approvals.views.access import gate_or_404
 from checkpoints import digests, store
@@ -187,6 +188,9 @@ class GateHead(GateSummary):
     checkpoint: str = Field(
         description="The UUID of the saved state that it shows.", examples=["0190b2c4-6f3e-7c1a-9d2b-5e8f7a6c4d10"]
     )
+    whole_state: bool = Field(
+        description="Whether an edit may send the run's whole `state`: the gate's policy allows it.", examples=[False]
+    )
     agreement: Agreement = Field(description="Who must agree, and who has.")
 
 
@@ -224,10 +228,12 @@ def one(request: HttpRequest, gate_id: GateId) -> HttpResponse:
 
 def head_of(gate: Gate, *, reader: User) -> GateHead:
     """The gate as it stands. Needs its run with its plan, and its team."""
+    standing = gate.standing()
     return GateHead(
         **_summed_up(gate),
-        digest=bytes(gate.standing().digest).hex(),
+        digest=bytes(standing.digest).hex(),
         checkpoint=str(gate.checkpoint),
+        whole_state=whole.allowed(gate, standing.card),
         agreement=Agreement.of(gate, reader=reader),
     )
 

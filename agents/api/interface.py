@@ -16,12 +16,12 @@ from agents.views.access import Gone
 from approvals.errors import DecisionRefused
 from checkpoints.errors import NotVerified
 
-from . import checkpoints, choices, comparisons, decisions, events, gates, orders, preflights, problems, runs
+from . import agents, checkpoints, choices, comparisons, decisions, events, gates, orders, preflights, problems, runs
 from .parsing import ExactParser
 
 DESCRIPTION = """\
-What Holdpoint's pages show, as JSON: runs, their checkpoints, gates, and what happened; and what may be ordered of a
-run: to rewind it, to edit its state, to fork it, to undo what it left behind; and to decide what a gate asks.
+What Holdpoint's pages show, as JSON: runs, their checkpoints, gates, agents, and what happened; and what may be ordered
+of a run: to rewind it, to edit its state, to fork it, to undo what it left behind; and to decide what a gate asks.
 
 Sign in on the pages and send the session's cookie, and with what writes the session's CSRF token as X-CSRFToken. You
 see what you see there: the runs of your teams, and the gates of your teams or that you review. Anything else answers
@@ -77,6 +77,7 @@ api.add_router("/gates", gates.router)
 api.add_router("/gates", preflights.gates)
 api.add_router("/gates", choices.router)
 api.add_router("/gates", decisions.router)
+api.add_router("/agents", agents.router)
 api.add_router("/events", events.router)
 
 

@@ -40,6 +40,7 @@ LISTED = {
     "No such run": "/api/runs",
     "No such checkpoint": "/api/runs/{run_id}/checkpoints",
     "No such gate": "/api/gates",
+    "No such agent": "/api/agents",
 }
 
 

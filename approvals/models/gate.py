@@ -176,19 +176,10 @@ class Gate(models.Model):
         """
         from approvals import deciding, saying
 
-        said = saying.Said(
-            verdict=verdict or (saying.Verdict.MIXED if verdicts is not None else ""),
-            verdicts={name: dict(each) for name, each in (verdicts or {}).items()},
-            seen=bytes(seen),
-            key=key,
-            arguments=dict(arguments or {}),
-            state=None if state is None else dict(state),
-            comment=comment,
-            then=then,
-            back_to=back_to,
-            answer=None if answer is None else dict(answer),
-            preconditions=list(preconditions),
-        )
+        said = saying.Said.of(
+            verdict=verdict, verdicts=verdicts, seen=seen, key=key, arguments=arguments, state=state, comment=comment,
+            then=then, back_to=back_to, answer=answer, preconditions=preconditions,
+        )  # fmt: skip
         return deciding.decide(self, by=by, said=said)
 
     def expire(self, by: Actor = actors.SYSTEM) -> Outcome | None:

@@ -51,7 +51,7 @@ def gate() -> Gate:
 def address(path: str, of: Gate | None = None) -> str:
     """The address of a described path, with the parameters that it needs."""
     asked = of or gate()
-    values = {"gate_id": asked.pk, "run_id": asked.run_id, "seq": 1}
+    values = {"gate_id": asked.pk, "run_id": asked.run_id, "seq": 1, "agent": gate().run.plan.agent}
     filled = re.sub(r"{(\w+)}", lambda match: str(values[match[1]]), path)
     query = {"/diff": "?to=1", "/comparisons": "?a=1&b=1"}
     return filled + next((asked for ending, asked in query.items() if path.endswith(ending)), "")

@@ -1,0 +1,104 @@
+"""What one reviewer's word puts in the place of what stands. Writes nothing.
+
+A decision asks it before it takes the gate's row, and so does whoever wants to know what a decision would do: the one
+is refused where the other would be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.contrib.auth.models import User
+
+from checkpoints import actors, patch
+from checkpoints.patch import same
+from checkpoints.plans import spec_of
+
+from . import answering, authority, editing, mixing, rewriting, uploads
+from .cards import Card, editable
+from .editing import Edit
+from .errors import CannotResume, EditRefused, Invalid, NotAllowed, problem
+from .models import Gate, Proposal
+from .preflight import sources as preflights
+from .reading import Reading
+from .saying import Said, Verdict, check_form
+from .verdicts import Word
+
+
+@dataclass(frozen=True, kw_only=True)
+class Next:
+    """The proposal that a word puts in the place of the one that stands."""
+
+    card: Card
+    answer: Any
+    patch: list[dict[str, Any]]
+    changed: tuple[str, ...] = ()
+    kind: Verdict = Verdict.EDIT
+
+
+def put(reading: Reading, *, by: User, said: Said) -> tuple[Said, Word | None, Next | None]:
+    """(what was said, of each action where it was, what it asks instead of what stands: None where it speaks of that).
+
+    Raises NotAllowed, AlreadyDecided, StaleGate, GateExpired, GateWithdrawn, CannotResume, EditRefused or Invalid.
+    """
+    gate, standing = reading.gate, reading.standing
+    reason = authority.why_not(by, gate)
+    if reason:
+        raise NotAllowed(reason)
+    lost = gate.lost_race(said.seen, standing, reading.now)
+    if lost:
+        raise lost
+    found = preflights.of_gate(gate, snapshot=gate.saved)
+    if found.red:
+        raise CannotResume(found)
+    said, word = mixing.heard(said, standing.card)
+    check_form(said, standing.card)
+    following = _instead(gate, standing, said, word, by)
+    if following is not None:
+        after = patch.apply(following.patch, gate.saved.state)
+        uploads.refuse_foreign(gate, standing, gate.saved.state, following.card.to_json(), following.answer, after)
+    return said, word, following
+
+
+def _instead(gate: Gate, standing: Proposal, said: Said, word: Word | None, by: User) -> Next | None:
+    """What this word asks instead of what stands; None where it speaks of what stands."""
+    body, card = standing.content, standing.card
+    if word is not None:
+        made = mixing.mixed(
+            card, word, plan=gate.run.plan, step=gate.step, saved=gate.saved.state, standing=standing.state_patch,
+            by=actors.of_user(by).name,
+        )  # fmt: skip
+        if same(made.card.to_json(), card.to_json()):
+            return None
+        return Next(card=made.card, answer=None, patch=made.patch, changed=made.changed, kind=mixing.named(word))
+    if said.verdict == Verdict.EDIT:
+        if card.question is not None:
+            raise Invalid([problem("Choose one of the answers.", pointer="/verdict")])
+        edit = _edited(gate, standing, said)
+        return Next(card=_revived(edit.card, edit.changed), answer=None, patch=edit.patch, changed=edit.changed)
+    if said.verdict == Verdict.ANSWER:
+        answer = answering.answered(card, said.answer)
+        return None if same(answer, body["answer"]) else Next(card=card, answer=answer, patch=[], kind=Verdict.ANSWER)
+    if said.verdict == Verdict.APPROVE and card.question is not None and body["answer"] is None:
+        raise Invalid([problem("Choose one of the answers.", pointer="/verdict")])
+    return None
+
+
+def _edited(gate: Gate, standing: Proposal, said: Said) -> Edit:
+    """What an edit makes of what stands: of its actions, or of the whole state where the policy allows that."""
+    over: dict[str, Any] = {
+        "plan": gate.run.plan, "step": gate.step, "saved": gate.saved.state, "standing": standing.state_patch,
+    }  # fmt: skip
+    if said.state is None:
+        offered = editable(spec_of(gate.run.plan).step(gate.step))
+        return editing.edited(standing.card, arguments=said.arguments, offered=offered, **over)
+    if not gate.policy.whole_state:
+        raise EditRefused([rewriting.fault(rewriting.NOT_OFFERED)])
+    return rewriting.rewritten(standing.card, wanted=said.state, **over)
+
+
+def _revived(card: Card, changed: Sequence[str]) -> Card:
+    """What others had refused runs after all where somebody edits it."""
+    return replace(card, actions=[replace(a, settled=None) if a.id in changed else a for a in card.actions])
