@@ -33,11 +33,11 @@ WITH r AS MATERIALIZED (
     WHERE p.agent = a.agent ORDER BY n.id DESC LIMIT %(most)s) q)
 SELECT r.agent, 'run', r.plan_id, r.status,
   r.status = 'running' AND r.lease_until > statement_timestamp(),
-  extract(epoch FROM statement_timestamp() - CASE r.status
-    WHEN 'queued' THEN coalesce(r.wake_at, r.created_at) WHEN 'running' THEN r.lease_until END)::float8
-FROM r WHERE r.finished_at IS NULL OR r.finished_at > statement_timestamp() - %(window)s
+  max(extract(epoch FROM statement_timestamp() - CASE r.status
+    WHEN 'queued' THEN coalesce(r.wake_at, r.created_at) WHEN 'running' THEN r.lease_until END)::float8), count(*)
+FROM r WHERE r.finished_at IS NULL OR r.finished_at > statement_timestamp() - %(window)s GROUP BY 1, 3, 4, 5
 UNION ALL
-SELECT r.agent, 'gate', NULL, g.status, FALSE, extract(epoch FROM g.closed_at - g.opened_at)::float8
+SELECT r.agent, 'gate', NULL, g.status, FALSE, extract(epoch FROM g.closed_at - g.opened_at)::float8, 1
 FROM r JOIN approvals_gate g ON g.run_id = r.id
 WHERE g.status <> 'open' AND g.kind = 'review' AND g.closed_at > statement_timestamp() - %(window)s
 """
@@ -90,23 +90,26 @@ def of_agents(plans: Mapping[str, Collection[int]], teams: Collection[int]) -> d
 
 
 def _figures(rows: Sequence[Any]) -> Figures:
+    """From rows of (what, plan, status, whether a worker holds it, seconds, number)."""
     runs = [row[1:] for row in rows if row[0] == "run"]
-    closed = [(status, seconds) for what, _, status, _, seconds in rows if what == "gate"]
-    statuses, said = [status for _, status, _, _ in runs], [status for status, _ in closed]
+    closed = [(status, seconds) for what, _, status, _, seconds, _ in rows if what == "gate"]
+    said = [status for status, _ in closed]
+    statuses = dict.fromkeys(Run.Status.values, 0)
     waited = sorted(seconds for status, seconds in closed if status == "decided")
     due: dict[int, timedelta] = {}
-    for plan, _, _, seconds in runs:
+    for plan, status, _, seconds, number in runs:
+        statuses[status] += number
         if seconds is not None and seconds > PATIENCE.total_seconds():
             due[plan] = max(due.get(plan, timedelta(0)), timedelta(seconds=seconds))
     return Figures(
-        statuses={status: statuses.count(status) for status in Run.Status.values},
+        statuses=statuses,
         decided=said.count("decided"),
         expired=said.count("expired"),
         withdrawn=said.count("withdrawn"),
         half=quantile(waited, 0.5),
         most=quantile(waited, 0.9),
         within=spread(waited),
-        held=frozenset(plan for plan, _, held, _ in runs if held),
+        held=frozenset(plan for plan, _, held, _, _ in runs if held),
         due=due,
     )
 
