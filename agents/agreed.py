@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
+from approvals import veils
 from approvals.actions import RESPOND, Settled
 from approvals.models import Gate, Outcome
 from checkpoints import patch
@@ -47,7 +48,7 @@ def by_action(slice: Slice, field: str, gate: Gate, outcome: Outcome) -> Iterato
         if action.settled is not None:
             yield common | Words(text=_refusal(action.settled), by=action.settled.by, pointer=action.pointer)
         elif edits and before is not None:
-            for row in patch.changes(before.arguments, action.arguments)[:MOST]:
+            for row in veils.veil(action.schema).rows(patch.changes(before.arguments, action.arguments)[:MOST]):
                 yield common | Words(text=_edit(row), by=who, pointer=action.pointer + row["pointer"])
 
 
@@ -68,6 +69,15 @@ def edited(outcome: Outcome, state: dict[str, Any]) -> dict[str, Any]:
     return {name: after.get(name, DROP) for name in touched(outcome.state_patch)}
 
 
+def hidden_answer(outcome: Outcome) -> Any:
+    """The answer to a question, without what the schema of its value hides."""
+    answer, question = outcome.answered, outcome.gate.asked.question
+    if not answer or not question:
+        return answer
+    schemas = {choice["id"]: choice.get("schema") or {} for choice in question["choices"]}
+    return {**answer, "value": veils.veil(schemas.get(answer["choice"], {})).masked(answer.get("value"))}
+
+
 def told(slice: Slice, gate: Gate, outcome: Outcome, after: dict[str, Any]) -> dict[str, Any]:
     """What the agent is told of the decision, where its state has a place for it."""
     if DECISION not in slice.agent.State.model_fields:
@@ -76,8 +86,9 @@ def told(slice: Slice, gate: Gate, outcome: Outcome, after: dict[str, Any]) -> d
         "gate": gate.step,
         "kind": outcome.kind,
         "by": outcome.by_name or outcome.by,
-        "changes": patch.changes(slice.snapshot.state, after),
-        "answer": outcome.answered,
+        # The state has the true values at their places; what stands here is read where nothing says that it is secret.
+        "changes": fields.veil(slice.agent.State).rows(patch.changes(slice.snapshot.state, after)),
+        "answer": hidden_answer(outcome),
     }
     if outcome.kind == Outcome.Kind.MIXED:
         settled = {each.id: asdict(each.settled) for each in outcome.proposal.card.actions if each.settled}

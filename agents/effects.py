@@ -247,7 +247,7 @@ def _not_done(
     again: bool = True,
 ) -> bool:
     """Record that the effect failed or is unknown; try again where that is safe, else ask. Ends the slice."""
-    failed, words = isinstance(end, EffectFailed), meaning.said(end)
+    failed, words = isinstance(end, EffectFailed), slice.clean(meaning.said(end))
     safe = end.retry if isinstance(end, EffectFailed) else spec.idempotent or bool(spec.readable)
     log.warning("effect.failed" if failed else "effect.unknown", step=spec.name, key=row.key, error=words)
     try:

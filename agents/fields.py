@@ -7,14 +7,16 @@ does to it cannot touch the saved state.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, get_args, get_origin
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, SecretBytes, SecretStr, TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import PydanticSerializationError, core_schema
 
+from approvals import veils
+from approvals.veils import Veil
 from checkpoints.errors import ValueRefused
 from checkpoints.ops import Append, Splice
 from checkpoints.values import pointer
@@ -80,7 +82,7 @@ def dumped(state: type[BaseModel], name: str, value: Any) -> Any:
         return Append(_items(state, name, value.items))
     if isinstance(value, Splice):
         return Splice(value.start, value.delete, _items(state, name, value.items))
-    return _json(adapter(state, name), name, value)
+    return _json(adapter(state, name), name, value, secret=veil(state).within(name).hides)
 
 
 def errors_of(error: ValidationError, *at: str | int) -> list[FieldError]:
@@ -92,23 +94,54 @@ def errors_of(error: ValidationError, *at: str | int) -> list[FieldError]:
 
 def normalised(state: type[BaseModel], values: Mapping[str, Any]) -> dict[str, Any]:
     """The whole state, validated and dumped to JSON values. Raises pydantic's ValidationError."""
-    return state.model_validate(dict(values), by_name=True, by_alias=False).model_dump(mode="json", by_alias=False)
+    return whole(state.model_validate(dict(values), by_name=True, by_alias=False))
+
+
+def whole(state: BaseModel) -> dict[str, Any]:
+    """A state as JSON values, its secrets as they are."""
+    plain = state.model_dump(mode="json", by_alias=False)
+    return _unmasked(state.model_dump(by_alias=False), plain) if veil(type(state)) else plain
+
+
+@cache
+def veil(state: type[BaseModel]) -> Veil:
+    """Which places of the state are secret."""
+    return veils.veil(schema_of(state))
 
 
 def _items(state: type[BaseModel], name: str, items: Any) -> list[Any]:
     if isinstance(items, (str, bytes, Mapping)) or not isinstance(items, Sequence):
         raise ValueRefused(pointer(name), "Append and Splice take a list of items")
-    return [_json(item_adapter(state, name), name, item, index) for index, item in enumerate(items)]
+    secret = veil(state).within(name).hides
+    return [_json(item_adapter(state, name), name, item, index, secret=secret) for index, item in enumerate(items)]
 
 
-def _json(kind: TypeAdapter[Any], *at_and_value: Any) -> Any:
+def _json(kind: TypeAdapter[Any], *at_and_value: Any, secret: bool) -> Any:
     name, value, *index = at_and_value
     try:
-        return kind.dump_python(kind.validate_python(value), mode="json", by_alias=False)
+        valid = kind.validate_python(value)
+        plain = kind.dump_python(valid, mode="json", by_alias=False)
+        return _unmasked(kind.dump_python(valid, by_alias=False), plain) if secret else plain
     except ValidationError as error:
         raise _refused(name, error, *index) from error
-    except (PydanticSerializationError, RecursionError) as error:
+    except (PydanticSerializationError, RecursionError, UnicodeDecodeError) as error:
         raise ValueRefused(pointer(name, *index), f"cannot be written as JSON: {error}") from error
+
+
+def _unmasked(typed: Any, plain: Any) -> Any:
+    """`plain`, in which pydantic wrote stars for secrets, with the secrets of `typed`, the same as Python values.
+
+    Stars that were saved would be what runs. Raises UnicodeDecodeError for bytes that are no UTF-8.
+    """
+    if isinstance(typed, SecretStr):
+        return typed.get_secret_value()
+    if isinstance(typed, SecretBytes):
+        return typed.get_secret_value().decode()
+    if isinstance(typed, Mapping) and isinstance(plain, dict) and len(typed) == len(plain):
+        return {name: _unmasked(each, plain[name]) for each, name in zip(typed.values(), plain, strict=True)}
+    if isinstance(typed, Collection) and isinstance(plain, list) and len(typed) == len(plain):
+        return [_unmasked(*each) for each in zip(typed, plain, strict=True)]
+    return plain
 
 
 def _refused(name: str, error: ValidationError, *index: int) -> ValueRefused:

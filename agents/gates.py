@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import transaction
 
-from approvals import binding
+from approvals import binding, rewriting
 from approvals.cards import Action, Card
 from approvals.models import Gate
 from approvals.opening import open_gate
@@ -15,7 +15,7 @@ from checkpoints import claims, crash, store
 from checkpoints.errors import Fenced, NoSuchCheckpoint
 from checkpoints.plans import StepSpec
 
-from . import allowances, observing, reopening, standing, steps
+from . import allowances, fields, observing, reopening, standing, steps
 from .errors import OutputRefused, StepFailed
 from .slices import Slice
 
@@ -132,7 +132,7 @@ def changes_since(slice: Slice, gate: Gate, effect: str) -> list[binding.Row]:
     for name, was in allowances.changed_by_hand(slice, slice.plan.step(effect), gate.outcome).items():
         now = {name: state[name]} if name in state else {}
         rows += [row for row in binding.rows_between(was, now, of="state") if row["pointer"] not in told]
-    return rows
+    return rewriting.hidden(rows, gate.standing().card, fields.veil(slice.agent.State))
 
 
 def world(slice: Slice, effect: StepSpec) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def read_back(slice: Slice, spec: StepSpec, row: Effect) -> Found:
     except Fenced:
         raise
     except (*steps.RAISED, ValueRefused, OutputRefused) as error:
-        log.warning("effect.not_read_back", step=spec.name, key=row.key, error=steps.said(error))
+        log.warning("effect.not_read_back", step=spec.name, key=row.key, error=slice.clean(steps.said(error)))
         return Found.NOT_SAID
     with transaction.atomic():
         row.done(versions.packed(slice, row, output), by=slice.by)

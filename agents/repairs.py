@@ -19,6 +19,7 @@ from uuid import UUID
 import structlog
 from django.db import transaction
 
+from approvals import veils
 from approvals.cards import Action
 from approvals.models import Outcome
 from checkpoints import crash, records, store
@@ -26,7 +27,7 @@ from checkpoints.actors import Actor
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
 from checkpoints.models import Checkpoint
 from checkpoints.ops import apply
-from checkpoints.plans import StepSpec
+from checkpoints.plans import PlanSpec, StepSpec
 from checkpoints.values import canonical
 
 from . import feedback, outputs, recovery, refusals
@@ -179,6 +180,14 @@ def _item(slice: Slice, spec: StepSpec, row: Failure) -> Any:
 def _ask(slice: Slice, spec: StepSpec, output: Output, refused: list[Refusal]) -> None:
     """Ask a person how to go on, showing the output that was refused where it is not too large."""
     packed = outputs.packed(output)
-    shown = [Action(id=RETURNED, title=f"What {spec.name} returned", tool=spec.name, arguments=packed, edits=False)]
+    title, schema = f"What {spec.name} returned", _schema_of(slice.plan, packed)
+    shown = [Action(id=RETURNED, title=title, tool=spec.name, arguments=packed, edits=False, schema=schema)]
     said = [f"{each.validator}: {each.words}" for each in refused]
     recovery.refused(slice, spec, said, shown if len(canonical(packed)) <= SHOWN else [])
+
+
+def _schema_of(plan: PlanSpec, packed: Mapping[str, Any]) -> dict[str, Any]:
+    """What hides the secrets of an output; {} where it holds none. A part of a list may be any of its items."""
+    veil = veils.veil(plan.state_schema)
+    hidden = {name for name in packed if veil.within(name.rstrip(outputs.APPENDED + outputs.SPLICED)).hides}
+    return {"type": "object", "properties": {name: {"writeOnly": True} for name in hidden}} if hidden else {}

@@ -207,7 +207,7 @@ def _not_undone(
 ) -> bool:
     """Record that the undo failed or is unknown; try again where that is safe, else ask. The slice is over."""
     said = declared(slice, spec.undo)
-    failed, words = isinstance(end, EffectFailed), meaning.said(end)
+    failed, words = isinstance(end, EffectFailed), slice.clean(meaning.said(end))
     safe = end.retry if isinstance(end, EffectFailed) else said.idempotent
     log.warning("undo.failed" if failed else "undo.unknown", step=spec.name, key=undo.key, error=words)
     with transaction.atomic():

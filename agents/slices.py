@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from pydantic import BaseModel
 
+from approvals import veils
 from checkpoints import actors, crash, records, store
 from checkpoints.actors import Actor
 from checkpoints.claims import Claim
@@ -88,6 +89,11 @@ class Slice:
     def config_values(self) -> dict[str, Any]:
         """The same as JSON values."""
         return {} if self.config is None else self.config.model_dump(mode="json", by_alias=False)
+
+    def clean(self, words: str) -> str:
+        """Words of the agent, or of an exception, without the secrets of the state: they are kept, shown and logged."""
+        veil = fields.veil(self.agent.State)
+        return str(veils.scrubbed(words, veil.words(self.snapshot.state))) if veil else words
 
     def check(self) -> None:
         """Raises Fenced where the lease is known to be lost."""

@@ -9,6 +9,7 @@ from django.contrib.auth.models import Group
 from django.db import transaction
 from pydantic import BaseModel, ValidationError
 
+from approvals import veils
 from checkpoints import store
 from checkpoints.actors import Actor
 from checkpoints.errors import ValueRefused
@@ -16,6 +17,7 @@ from checkpoints.models import Run
 from checkpoints.values import pointer
 
 from . import doorbell, environment, fields, registry
+from .base import Agent
 from .errors import FieldError, InputRefused
 from .text import one_line
 
@@ -40,14 +42,14 @@ def start_run(
     known = registry.named(agent_name)
     state = checked(known.agent.State, input)
     recorded = environment.current(known.agent, config)
-    name = known.agent.title(state) if title is None else title
+    name = titled(known.agent, state) if title is None else title
     try:
         with transaction.atomic():
             run = store.start(
                 plan=registry.register(known),
                 team=team,
                 title=one_line(name, 200) or known.spec.agent,
-                values=state.model_dump(mode="json", by_alias=False),
+                values=fields.whole(state),
                 first_step=known.spec.steps[0].name,
                 by=by,
                 started_by=started_by,
@@ -60,12 +62,23 @@ def start_run(
     return run
 
 
+def titled(agent: type[Agent], state: BaseModel) -> str:
+    """The agent's title of a run, without the secrets of its input."""
+    veil = fields.veil(agent.State)
+    title = agent.title(state)
+    return str(veils.scrubbed(title, veil.words(fields.whole(state)))) if veil else title
+
+
 def checked(state: type[BaseModel], input: Any) -> BaseModel:
     """The input as an instance of the agent's state. Raises InputRefused with every error at once."""
     if not isinstance(input, Mapping):
         raise InputRefused([FieldError(pointer="", message="the input has to be a JSON object")])
     strange = [name for name in input if name not in state.model_fields]
     errors = [FieldError(pointer=pointer(name), message="the agent's state has no such field") for name in strange]
+    try:
+        fields.veil(state).kept(dict(input), {})  # a placeholder stands for nothing here
+    except ValueRefused as error:
+        raise InputRefused([FieldError(pointer=error.pointer, message=error.reason)]) from error
     try:
         made = state.model_validate({k: v for k, v in input.items() if k not in strange}, by_name=True)
     except ValidationError as error:

@@ -78,7 +78,7 @@ def call(slice: Slice, spec: StepSpec, **extra: Any) -> Returned:
         value = method(instance, **values, **extra)
     took = time.monotonic() - began
     log.info("step.returned", step=spec.name, attempt=slice.attempt, took_ms=round(took * 1000, 1))
-    return Returned(value, took, _notes(instance))
+    return Returned(value, took, [slice.clean(note) for note in _notes(instance)])
 
 
 def failed(slice: Slice, spec: StepSpec, error: BaseException) -> bool:
@@ -86,15 +86,15 @@ def failed(slice: Slice, spec: StepSpec, error: BaseException) -> bool:
 
     Says whether the slice goes on.
     """
-    log.warning("step.failed", step=spec.name, attempt=slice.attempt, error=one_line(repr(error), 300))
+    log.warning("step.failed", step=spec.name, attempt=slice.attempt, error=one_line(slice.clean(repr(error)), 300))
     with transaction.atomic():
         keep(slice, spec, error)
         if slice.attempt <= spec.retry and not isinstance(error, USELESS_TO_REPEAT):
             again_later(slice, spec, error)
         elif spec.catch:
-            return policies.catch(slice, spec, said(error))
+            return policies.catch(slice, spec, slice.clean(said(error)))
         else:
-            recovery.quarantine(slice, spec, said(error))
+            recovery.quarantine(slice, spec, slice.clean(said(error)))
     return False
 
 
@@ -108,7 +108,7 @@ def again_later(slice: Slice, spec: StepSpec, error: BaseException) -> None:
     """Queue the run again after a backoff; the sweeper rings when it is due. Raises Fenced."""
     asked = error.after if isinstance(error, Retry) else None
     wait = backoff(slice.attempt, spec.backoff) if asked is None else asked
-    queue_again(slice.claim, wait, said(error), by=slice.by)
+    queue_again(slice.claim, wait, slice.clean(said(error)), by=slice.by)
 
 
 def queue_again(claim: Claim, wait: float, reason: str, *, by: Actor) -> None:
@@ -119,13 +119,13 @@ def queue_again(claim: Claim, wait: float, reason: str, *, by: Actor) -> None:
 
 def keep(slice: Slice, spec: StepSpec, error: BaseException) -> None:
     """Store the failure with its traceback, in the caller's transaction."""
-    trace = "".join(traceback.format_exception(error))
+    trace = slice.clean("".join(traceback.format_exception(error)))
     Failure.objects.create(
         run=slice.run,
         base=slice.snapshot.id,
         step=spec.name,
         attempt=slice.attempt,
-        error=said(error),
+        error=slice.clean(said(error)),
         traceback=utf8(trace, TRACEBACK_LIMIT),
     )
     data = {"step": spec.name, "attempt": slice.attempt}

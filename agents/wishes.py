@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from approvals import veils
 from approvals.preflight import checks
 from checkpoints import patch as patches
 from checkpoints import store
@@ -15,6 +16,7 @@ from checkpoints.errors import NotVerified, ValueRefused
 from checkpoints.models import Checkpoint, Plan, Run
 from checkpoints.ops import DROP
 from checkpoints.patch import Op
+from checkpoints.plans import spec_of
 from checkpoints.retention import gaps
 from checkpoints.retention.errors import Removed
 from checkpoints.store import Snapshot
@@ -83,6 +85,19 @@ def plan_row_of(run: Run, seq: int) -> Plan:
     return Checkpoint.objects.select_related("plan").get(run=run, seq=seq).plan
 
 
+def _patched(target: Snapshot, operations: Sequence[Op]) -> dict[str, Any]:
+    """The state with the patch over it. Raises ValueRefused.
+
+    The patch sees placeholders, so that it can neither copy a secret to where it would be shown nor guess at one.
+    """
+    plan = Plan.objects.get(pk=target.plan_id) if target.plan_id not in registry.plans() else None
+    veil = veils.veil((spec_of(plan) if plan else registry.plans()[target.plan_id].spec).state_schema)
+    state: dict[str, Any] = veil.kept(
+        patches.apply(list(operations), veil.masked(target.state, named=True)), target.state
+    )
+    return state
+
+
 def edited(
     run: Run, target: Snapshot, operations: Sequence[Op], *, plan_id: int = 0, way: Way | None = None
 ) -> dict[str, Any]:
@@ -94,7 +109,7 @@ def edited(
     if known is None:
         raise RewindRefused("This server does not have the agent's version, so it cannot check an edit of its state.")
     try:
-        state = patches.apply(list(operations), target.state)
+        state = _patched(target, operations)
         state = state if way is None else upcasting.apply(way, state)
         whole = fields.normalised(known.agent.State, state)
     except ValueRefused as error:

@@ -8,7 +8,7 @@ from typing import Any
 
 from checkpoints.plans import PlanSpec, StepSpec
 
-from . import pointers
+from . import pointers, veils
 from .errors import CardRefused
 from .schemas import is_list, schema_at, unveiled
 
@@ -80,8 +80,13 @@ def editable(step: StepSpec) -> tuple[str, ...]:
     return tuple(entry if entry.startswith("/") else pointers.join("", entry) for entry in step.edits)
 
 
-def completed(action: Action, *, step: StepSpec, plan: PlanSpec, state: Mapping[str, Any]) -> Action:
-    """`action` with what the plan and the state know better than the agent's card. Raises CardRefused."""
+def completed(
+    action: Action, *, step: StepSpec, plan: PlanSpec, state: Mapping[str, Any], recovery: bool = False
+) -> Action:
+    """`action` with what the plan and the state know better than the agent's card. Raises CardRefused.
+
+    Where the plan hides anything of what it is called with, the plan's schema is the one: a card's would show it.
+    """
     effect = next((s for s in plan.steps if s.name == action.effect), None)
     filled = replace(
         action,
@@ -89,18 +94,20 @@ def completed(action: Action, *, step: StepSpec, plan: PlanSpec, state: Mapping[
         tool=action.tool or action.effect or action.id,
         irreversible=action.irreversible or bool(effect and effect.irreversible),
         undo=action.undo or (effect.undo if effect else "") or "",
-        response=action.response or _response_schema(effect, plan),
+        response=_response_schema(action, effect, plan),
     )
     if not action.pointer:
-        return _with_verdicts(replace(filled, edits=False, schema=unveiled(action.schema, {})), step)
+        # What a step returned is shown by the runtime itself, with the plan's own words for it.
+        schema = action.schema if recovery else unveiled(action.schema, {})
+        return _with_verdicts(replace(filled, edits=False, schema=schema), step)
     if not pointers.has(state, action.pointer):
         raise CardRefused(f"{step.name}: action {action.id!r}: there is nothing at {action.pointer} in the state")
     offered = action.edits and (not action.verdicts or EDIT in action.verdicts)
-    known = schema_at(plan.state_schema, action.pointer)
+    known = _schema_of(plan, action.pointer)
     placed = replace(
         filled,
         arguments=pointers.get(state, action.pointer),
-        schema=unveiled(action.schema, known) if action.schema else known,
+        schema=unveiled(action.schema, known) if action.schema and not veils.veil(known) else known,
         edits=offered and any(pointers.overlaps(place, action.pointer) for place in editable(step)),
     )
     return _with_verdicts(placed, step)
@@ -120,13 +127,21 @@ def faults_of(actions: Sequence[Action], *, step: StepSpec, plan: PlanSpec, reco
     return faults
 
 
-def _response_schema(effect: StepSpec | None, plan: PlanSpec) -> dict[str, Any]:
-    """What the effect's own field takes: an item of it, where it is a list."""
+def _schema_of(plan: PlanSpec, pointer: str) -> dict[str, Any]:
+    """What the plan says of a place. Where that cannot be told apart from what is secret there, all of it is."""
+    known = schema_at(plan.state_schema, pointer)
+    hidden = veils.veil(plan.state_schema).at(pointer).hides and not veils.veil(known).hides
+    return {"writeOnly": True} if hidden else known
+
+
+def _response_schema(action: Action, effect: StepSpec | None, plan: PlanSpec) -> dict[str, Any]:
+    """What the effect's own field takes, an item of it where it is a list; else, or where it says more, the card's."""
     if effect is None or not effect.responds:
-        return {}
+        return dict(action.response)
     place = pointers.join("", effect.responds)
-    item = [pointers.join(place, "0")] if is_list(plan.state_schema, place) else []
-    return schema_at(plan.state_schema, *item or [place])
+    place = pointers.join(place, "0") if is_list(plan.state_schema, place) else place
+    known = _schema_of(plan, place)
+    return dict(action.response) if action.response and not veils.veil(known) else known
 
 
 def _with_verdicts(action: Action, step: StepSpec) -> Action:

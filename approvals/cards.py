@@ -13,7 +13,7 @@ from typing import Any, NotRequired, TypedDict
 
 from checkpoints.plans import PlanSpec, StepSpec
 
-from . import actions, holding, pointers, preconditions
+from . import actions, holding, pointers, preconditions, veils
 from .actions import Action as Action
 from .actions import editable as editable
 from .errors import CardRefused
@@ -147,19 +147,24 @@ def completed(card: Card, *, step: StepSpec, plan: PlanSpec, state: Mapping[str,
     # A question about a step that failed allows what it names; a gate's own allowances are no part of it.
     allows = tuple(card.allows) or (() if recovery else tuple(step.allows))
     earlier = () if recovery else tuple(_steps_before(plan, step.name))
+    completed_actions = [
+        actions.completed(each, step=step, plan=plan, state=state, recovery=recovery) for each in card.actions
+    ]
     whole = replace(
         card,
-        actions=[_asked(card, actions.completed(each, step=step, plan=plan, state=state)) for each in card.actions],
+        actions=[_asked(card, each) for each in completed_actions],
         allows=allows,
         back_to=tuple(card.back_to) or earlier,
         on_reject=card.on_reject or ("" if recovery else step.on_reject),
         on_expire=card.on_expire or step.on_expire,
         question=card.question if recovery or not card.question else {**card.question, "rejects": True},
     )
+    veil = veils.veil(plan.state_schema)
+    whole = scrubbed(whole, veil.words(state)) if veil else whole
     faults = [*_identifier_faults(whole), *_allow_faults(whole, step), *_question_faults(whole)]
     faults += _schema_faults(whole, recovery=recovery)
     faults += actions.faults_of(whole.actions, step=step, plan=plan, recovery=recovery)
-    faults += [*_quote_faults(whole, state), *_chart_faults(whole, state)]
+    faults += [*_quote_faults(whole, state), *_chart_faults(whole, state), *_secret_faults(whole, veil)]
     faults += _precondition_faults(whole, step, plan)
     known = {s.name for s in plan.steps}
     sent_to = {*whole.back_to, whole.on_reject, whole.on_expire} - {""}
@@ -174,6 +179,40 @@ def completed(card: Card, *, step: StepSpec, plan: PlanSpec, state: Mapping[str,
     if faults:
         raise CardRefused(f"{step.name}: {'; '.join(faults)}")
     return whole
+
+
+def scrubbed(card: Card, secrets: Sequence[str]) -> Card:
+    """The card without these texts in its words. Where arguments are from the state, its schema hides them."""
+    if not secrets:
+        return card
+    plain = {
+        name: veils.scrubbed(getattr(card, name), secrets)
+        for name in ("title", "summary", "for_whom", "amount", "resource", "reasons", "question")
+    }
+    acts = [_scrubbed_action(each, secrets) for each in card.actions]
+    quotes = [
+        replace(each, label=veils.scrubbed(each.label, secrets), role=veils.scrubbed(each.role, secrets))
+        for each in card.quotes
+    ]
+    charts = [
+        replace(each, title=veils.scrubbed(each.title, secrets), figures=veils.scrubbed(each.figures, secrets))
+        for each in card.charts
+    ]
+    return replace(card, **plain, actions=acts, quotes=quotes, charts=charts)
+
+
+def _scrubbed_action(action: Action, secrets: Sequence[str]) -> Action:
+    """Arguments from the state are hidden by their schema; those that are at no place of it run nowhere."""
+    words = {name: veils.scrubbed(getattr(action, name), secrets) for name in ("title", "undo")}
+    if action.pointer or veils.veil(action.schema):
+        return replace(action, **words)
+    return replace(action, arguments=veils.scrubbed(action.arguments, secrets), **words)
+
+
+def _secret_faults(card: Card, veil: veils.Veil) -> list[str]:
+    drawn = [*(each.pointer for each in card.quotes), *(each.pointer for each in card.charts)]
+    hidden = [place for place in drawn if veil and veil.at(place).hides]
+    return [f"what is at {place} in the state is secret: it cannot be quoted or drawn" for place in hidden]
 
 
 def _asked(card: Card, action: Action) -> Action:

@@ -11,10 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from checkpoints import patch
+from checkpoints.errors import ValueRefused
 from checkpoints.models import Plan
+from checkpoints.plans import spec_of
 
-from . import pointers, validators
-from .cards import Action, Card
+from . import pointers, validators, veils
+from .cards import Action, Card, scrubbed
 from .errors import EditRefused, Invalid, Problem, problem
 
 NOTHING = "Nothing is different from what is proposed; choose Approve, or change a value."
@@ -45,6 +47,7 @@ def edited(
     `saved` is the gate's state, `standing` the JSON Patch of the proposal that stands, `offered` the pointers
     within the state that this gate lets people edit. Raises EditRefused or Invalid with every problem at once.
     """
+    arguments = {name: _kept(card.action(name), new) for name, new in arguments.items()}
     wanted = _wanted(card, arguments, offered)
     state = patch.apply(list(standing), dict(saved))
     after = state
@@ -60,6 +63,16 @@ def edited(
         raise Invalid([problem(NOTHING)])
     drawn = redrawn(card, plan, step, state).with_arguments(final)
     return Edit(card=drawn, state=state, patch=patch.diff(dict(saved), state), changed=changed)
+
+
+def _kept(action: Action | None, new: Any) -> Any:
+    """What was sent, with the secrets that its placeholders stand for. Raises Invalid."""
+    if action is None:
+        return new
+    try:
+        return veils.veil(action.schema).kept(new, action.arguments)
+    except ValueRefused as refused:
+        raise Invalid([problem(refused.reason, action=action.id, pointer=refused.pointer)]) from refused
 
 
 def _wanted(card: Card, arguments: Mapping[str, Any], offered: Sequence[str]) -> list[Action]:
@@ -154,4 +167,5 @@ def redrawn(card: Card, plan: Plan, step: str, state: dict[str, Any]) -> Card:
     drawn = validators.redrawn(plan, step, state)
     if drawn is None:
         return replace(card, amount="")
-    return replace(card, title=drawn.title, summary=drawn.summary, amount=drawn.amount)
+    words = scrubbed(drawn, veils.veil(spec_of(plan).state_schema).words(state))
+    return replace(card, title=words.title, summary=words.summary, amount=words.amount)

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from checkpoints import patch
+from checkpoints.errors import ValueRefused
 from checkpoints.models import Plan
 from checkpoints.plans import StepSpec, spec_of
 
-from . import editing, pointers, validators
+from . import editing, pointers, validators, veils
 from .cards import Card
 from .editing import Edit
 from .errors import EditRefused, Invalid, Problem, problem
@@ -42,6 +43,7 @@ def rewritten(
     Raises EditRefused or Invalid with every problem at once, each by its pointer within the state.
     """
     before = patch.apply(list(standing), dict(saved))
+    wanted = _kept(plan, wanted, before)
     if patch.same(dict(wanted), before):
         raise Invalid([fault(editing.NOTHING)])
     _refuse_kept(card, spec_of(plan).step(step), before, wanted)
@@ -55,6 +57,15 @@ def rewritten(
     changed = tuple(a.id for a in card.actions if not patch.same(a.arguments, final[a.id]))
     drawn = editing.redrawn(card, plan, step, state).with_arguments(final)
     return Edit(card=drawn, state=state, patch=patch.diff(dict(saved), state), changed=changed)
+
+
+def _kept(plan: Plan, wanted: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """What was sent, with the secrets that its placeholders stand for. Raises Invalid."""
+    try:
+        state: dict[str, Any] = veils.veil(spec_of(plan).state_schema).kept(dict(wanted), before)
+    except ValueRefused as refused:
+        raise Invalid([fault(refused.reason, refused.pointer)]) from refused
+    return state
 
 
 def beyond(card: Card, operations: Iterable[Mapping[str, Any]]) -> bool:
@@ -77,6 +88,22 @@ def rows_of_versions(
         return []
     old, new = (patch.apply(operations, dict(saved())) for operations in (before, after))
     return [{"of": PART, **row} for row in rows_beyond(card, old, new)]
+
+
+def hidden(rows: Iterable[Mapping[str, Any]], card: Card, veil: veils.Veil) -> list[dict[str, Any]]:
+    """Rows between two versions of what is asked, each of what its `of` says, without what is secret."""
+    found = []
+    for row in rows:
+        part, _, name = str(row.get("of", "")).partition(":")
+        action = card.action(name) if name else None
+        if part == "action" and action is not None:
+            found.append(veils.veil(action.schema).row(row))
+        elif part == "verdict" and action is not None:
+            inner = veils.veil({"type": "object", "properties": {"response": action.response}}, action.response)
+            found.append(inner.row(row))
+        else:
+            found.append(veil.row(row) if part == PART else dict(row))
+    return found
 
 
 def fault(message: str, at: str = "") -> Problem:

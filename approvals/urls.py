@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from django.urls import path
 
-from .views import artifacts, audit, audit_orders, conversation, decisions, drafts, forms, gates, impacts, inbox
+from .views import (
+    artifacts,
+    audit,
+    audit_orders,
+    conversation,
+    decisions,
+    drafts,
+    forms,
+    gates,
+    impacts,
+    inbox,
+    reveals,
+)
 
 urlpatterns = [
     path("", inbox.page, name="inbox"),
@@ -19,6 +31,7 @@ urlpatterns = [
     path("gates/<int:gate_id>/looking/", conversation.looking, name="gate_looking"),
     path("gates/<int:gate_id>/remarks/", conversation.create, name="gate_remarks"),
     path("gates/<int:gate_id>/drafts/", drafts.create, name="gate_drafts"),
+    path("gates/<int:gate_id>/reveals/", reveals.create, name="gate_reveals"),
     path("gates/<int:gate_id>/decisions/", decisions.create, name="decisions"),
     path("audit/", audit.page, name="audit"),
     path("audit/news/", audit.news, name="audit-news"),

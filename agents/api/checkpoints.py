@@ -10,9 +10,10 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 
 from agents.views.access import run_or_404
-from agents.views.inspector import checkpoint_or_404
+from agents.views.inspector import checkpoint_or_404, veil_of
 from checkpoints import patch, store
 from checkpoints.models import Checkpoint
+from checkpoints.values import canonical
 
 from . import exact
 from .addresses import RunId, Seq
@@ -72,10 +73,11 @@ class CheckpointWithState(CheckpointHeader):
     state: dict[str, Any] = Field(
         description=(
             "The state as canonical JSON, its very bytes: integers are of any size, and 1 and 1.0 are two values. "
-            "Read it with a parser that keeps both."
+            "Read it with a parser that keeps both. In the place of each secret is a placeholder, which names it."
         ),
         examples=[{"order": {"number": "A-1"}, "proposal": {"amount": "120.00", "currency": "EUR"}}],
     )
+    masked: list[str] = Field(description="JSON Pointers to the secrets of the state.", examples=[["/order/token"]])
 
 
 class CheckpointPage(Schema):
@@ -114,8 +116,9 @@ def listing(request: HttpRequest, run_id: RunId, asked: Query[Paging]) -> HttpRe
 def one(request: HttpRequest, run_id: RunId, seq: Seq) -> HttpResponse:
     """One checkpoint with its whole state, verified against its digest."""
     row = checkpoint_or_404(run_or_404(request, run_id), seq)
-    state = store.load_checkpoint(row.id).state
-    return exact.answer(CheckpointHeader.of(row), state=exact.of_state(state))
+    state, veil = store.load_checkpoint(row.id).state, veil_of(row)
+    masked = canonical(list(veil.places(state)))
+    return exact.answer(CheckpointHeader.of(row), masked=masked, state=exact.of_state(veil.masked(state, named=True)))
 
 
 @router.get(
@@ -160,6 +163,8 @@ def diff(request: HttpRequest, run_id: RunId, seq: Seq, asked: Query[Comparison]
         {name: value for name, value in before.state.items() if name in names},
         {name: value for name, value in after.state.items() if name in names},
     )
+    for row in rows:
+        found = veil_of(row).patch(found)
     return HttpResponse(exact.of_patch(found), content_type=PATCH_MEDIA_TYPE)
 
 

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from agents.views import comparisons
 from agents.views.access import run_or_404
+from agents.views.inspector import veil_of
 from checkpoints import patch, store
 from checkpoints.models import Checkpoint
 
@@ -119,7 +120,8 @@ def between(a: Checkpoint, b: Checkpoint) -> list[dict[str, Any]]:
     before, after = store.load_checkpoint(a.id), store.load_checkpoint(b.id)
     either = before.fields.keys() | after.fields.keys()
     names = {name for name in either if before.fields.get(name) != after.fields.get(name)}
-    return patch.diff(
+    found = patch.diff(
         {name: value for name, value in before.state.items() if name in names},
         {name: value for name, value in after.state.items() if name in names},
     )
+    return veil_of(b).patch(veil_of(a).patch(found))

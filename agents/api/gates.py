@@ -19,9 +19,11 @@ from approvals.presentation.outcomes import Judged, deciders, judged
 from approvals.views.access import gate_or_404
 from checkpoints import digests, store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
+from checkpoints.values import canonical
 
 from .addresses import GateId
 from .exact import answer, spliced
+from .masking import card_of, outcome_of
 from .paging import NEXT, Paging, next_of
 
 router = Router(tags=["gates"])
@@ -200,9 +202,12 @@ class GateDetail(GateHead):
     card: dict[str, Any] = Field(
         description=(
             "Everything that is asked for, any edit that stands included, as canonical JSON. `digest` is SHA-256 "
-            "over the line `holdpoint value` and these very bytes."
+            "over the line `holdpoint value` and these very bytes; where something is masked, over the true values."
         ),
         examples=[{"title": "Refund €120.00", "actions": [{"id": "refund", "arguments": {"amount": "120.00"}}]}],
+    )
+    masked: list[str] = Field(
+        description="JSON Pointers into `card` to the secrets; in their place are placeholders.", examples=[[]]
     )
     outcome: Ended | None = Field(description="How it ended; null while it is open.", examples=[None])
 
@@ -223,7 +228,8 @@ def one(request: HttpRequest, gate_id: GateId) -> HttpResponse:
     proposal = gate.standing()
     _verify(gate, proposal)
     head = head_of(gate, reader=reader_of(request))
-    return answer(head, card=bytes(proposal.body), outcome=_ended(gate))
+    card, masked = card_of(gate, proposal)
+    return answer(head, masked=canonical(masked), card=card, outcome=_ended(gate))
 
 
 def head_of(gate: Gate, *, reader: User) -> GateHead:
@@ -250,8 +256,7 @@ def _ended(gate: Gate) -> bytes:
     outcome: Outcome | None = getattr(gate, "outcome", None)
     if outcome is None:
         return b"null"
-    saved = {name: bytes(getattr(outcome, name)) for name in ("arguments", "answer", "patch")}
-    return spliced(Ending.of(outcome), **saved)
+    return spliced(Ending.of(outcome), **outcome_of(gate, outcome))
 
 
 def _summed_up(gate: Gate) -> dict[str, Any]:

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agents.errors import FieldError
+from approvals import veils
 from approvals.forms.texts import as_json
+from approvals.veils import Veil
 from checkpoints import patch as patches
 from checkpoints.errors import ValueRefused
 from checkpoints.patch import Op
@@ -70,11 +72,11 @@ def editors(
     texts: Mapping[str, str] | None = None,
     faults: Sequence[FieldError] = (),
 ) -> list[Editor]:
-    """A text for each field of the agent's state: what was typed, or else what is saved.
+    """A text for each field of the agent's state: what was typed, or else what is saved, placeholders for secrets.
 
     Those that the steps from `then` on read come first, in the order in which they do.
     """
-    said = texts or {}
+    said, state = texts or {}, veils.veil(plan.state_schema).masked(dict(state), named=True)
     ahead = plan.reachable(then) if then in {step.name for step in plan.steps} else set()
     steps = [step for step in plan.steps if step.name in ahead]
     read = dict.fromkeys(name for step in steps for name in step.reads)
@@ -107,14 +109,18 @@ def elsewhere(faults: Iterable[FieldError], names: Iterable[str]) -> list[str]:
     return [fault["message"] for fault in faults if (patches.tokens(fault["pointer"]) or [""])[0] not in known]
 
 
-def read(state: Mapping[str, Any], texts: Mapping[str, str]) -> Typed:
-    """What was typed into the editors. An empty text takes the field out of the state."""
+def read(state: Mapping[str, Any], texts: Mapping[str, str], veil: Veil) -> Typed:
+    """What was typed into the editors. An empty text takes the field out of the state.
+
+    A placeholder is the secret that it stands for.
+    """
     wanted, faults = dict(state), list[FieldError]()
     for name, text in texts.items():
         try:
-            value = parse(text) if text.strip() else MISSING
+            value = veil.kept({name: parse(text)}, state)[name] if text.strip() else MISSING
         except ValueRefused as error:
-            faults.append({"pointer": pointer(name) + error.pointer, "message": error.reason})
+            inside = error.pointer.removeprefix(pointer(name))
+            faults.append({"pointer": pointer(name) + inside, "message": error.reason})
             continue
         if value is MISSING:
             wanted.pop(name, None)

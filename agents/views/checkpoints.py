@@ -16,7 +16,7 @@ from checkpoints.errors import NotVerified
 
 from . import orders
 from .access import is_fragment, private, reader_of, run_or_404
-from .inspector import checkpoint_or_404, inspector_context
+from .inspector import checkpoint_or_404, inspector_context, veil_of
 from .runs import picked_of
 
 PAGE = 200  # members of a list or an object, drawn at once
@@ -52,7 +52,7 @@ def value(request: HttpRequest, run_id: int, seq: int, pointer: str) -> HttpResp
     context: dict[str, Any] = {"run": run, "checkpoint": checkpoint, "pointer": pointer, "first": first}
     part = bool(request.GET.get("tree"))
     try:
-        found = at_pointer(store.load_checkpoint(checkpoint.id).state, pointer)
+        found = at_pointer(veil_of(checkpoint).masked(store.load_checkpoint(checkpoint.id).state), pointer)
     except NotVerified as refused:
         if part:
             return render(request, "partials/branch.html", {"refused": refused})

@@ -12,7 +12,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from agents.presentation import differences, steps
+from agents.presentation import steps
 from agents.presentation.fates import Fate, fates
 from agents.presentation.steps import Step
 from agents.presentation.words import duration
@@ -25,7 +25,7 @@ from checkpoints.plans import spec_of
 from checkpoints.records import Record
 
 from .access import private, run_or_404
-from .inspector import ROWS
+from .inspector import ROWS, hidden_rows, veil_of
 from .performed import done_of, off_course, rows_of
 from .reading import course
 
@@ -141,7 +141,7 @@ def states(a: Checkpoint, b: Checkpoint) -> dict[str, Any]:
         {name: value for name, value in before.state.items() if name in names},
         {name: value for name, value in after.state.items() if name in names},
     )
-    rows = list(differences.told(changed))
+    rows = hidden_rows(changed, veil_of(a), veil_of(b))
     return {"rows": rows[:ROWS], "more_rows": max(len(rows) - ROWS, 0), "same": len(either) - len(names)}
 
 

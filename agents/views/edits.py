@@ -12,14 +12,14 @@ from django.views.decorators.http import require_POST, require_safe
 
 from agents import impacts, rewinds
 from agents.errors import FieldError, RewindRefused
-from agents.presentation import differences, editors
+from agents.presentation import editors
 from checkpoints import patch, store
 from checkpoints.errors import NotVerified
 from checkpoints.models import Checkpoint, Run
 
 from . import orders
 from .access import private
-from .inspector import ROWS, checkpoint_or_404
+from .inspector import ROWS, checkpoint_or_404, hidden_rows, veil_of
 from .posted import Order, order_of
 
 VERB = "Change the state"
@@ -60,7 +60,7 @@ def refused(request: HttpRequest, run: Run, order: Order, refusal: RewindRefused
 def typed_of(run: Run, order: Order) -> editors.Typed:
     """What was typed, over the checkpoint's state. Raises NotVerified."""
     checkpoint = checkpoint_or_404(run, order.at)
-    return editors.read(store.load_checkpoint(checkpoint.id).state, order.texts)
+    return editors.read(store.load_checkpoint(checkpoint.id).state, order.texts, veil_of(checkpoint))
 
 
 def edit_context(run: Run, order: Order) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def edit_context(run: Run, order: Order) -> dict[str, Any]:
         state = store.load_checkpoint(checkpoint.id).state
     except NotVerified as unverified:
         return context | {"unverified": unverified}
-    typed = editors.read(state, order.texts)
+    typed = editors.read(state, order.texts, veil_of(checkpoint))
     faults, shown, refused = list(typed.faults), None, None
     if typed.patch and not faults:
         heading = f"If you change {_fields(typed)} at checkpoint {checkpoint.seq}"
@@ -92,7 +92,7 @@ def state_context(
         {name: value for name, value in state.items() if name in names},
         {name: value for name, value in typed.state.items() if name in names},
     )
-    rows = list(differences.told(changed))
+    rows = hidden_rows(changed, veil_of(checkpoint))
     return {
         "editors": found,
         "rows": rows[:ROWS],

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from secrets import token_hex
 from typing import Any
 
@@ -15,10 +16,13 @@ from django.urls import reverse
 
 from agents.presentation import differences
 from agents.presentation.words import size
+from approvals import reveals, veils
+from approvals.veils import Veil
 from checkpoints import actors, notes, patch, store
 from checkpoints.digests import brief
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
 from checkpoints.models import Checkpoint, Event, Run
+from checkpoints.plans import spec_of
 from checkpoints.retention import gaps
 from checkpoints.retention.errors import Removed
 
@@ -28,6 +32,7 @@ from .posted import Order
 from .sheets import Picked, address
 
 ROWS = 200  # of a difference, drawn at once
+SECRETS = 100  # named on one page
 MOVING = (Run.Status.QUEUED, Run.Status.RUNNING)
 
 
@@ -111,6 +116,8 @@ def inspector_context(
         context |= _contents(checkpoint, against if picked.view == "changes" else None, lineage)
     except NotVerified as refused:
         return context | {"refused": refused}
+    if context["places"]:
+        context["may_reveal"] = reveals.may(reader, run.team_id)
     if follows or not allowed:
         return context | {"follows": allowed}
     return context | (orders.panel(run, checkpoint, order) if order else {"may_order": True})
@@ -128,7 +135,8 @@ def notes_context(checkpoint: Checkpoint, reader: User, events: Sequence[Event] 
 def _contents(checkpoint: Checkpoint, against: Checkpoint | None, lineage: int) -> dict[str, Any]:
     """The state, or its difference to another's: only fields whose digests differ are compared. Raises NotVerified."""
     shown = store.load_checkpoint(checkpoint.id, lineage=lineage)
-    said: dict[str, Any] = {"size": size(shown.size)}
+    veil = veil_of(checkpoint)
+    said: dict[str, Any] = {"size": size(shown.size), "places": list(islice(veil.places(shown.state), SECRETS))}
     if against is None:
         written, marked = set(shown.state), dict[str, str]()
         with suppress(NoSuchCheckpoint):  # its parent was removed: what it wrote cannot be told from what was there
@@ -136,7 +144,8 @@ def _contents(checkpoint: Checkpoint, against: Checkpoint | None, lineage: int) 
                 before = store.load_checkpoint(checkpoint.parent, lineage=lineage)
                 written = {name for name, digest in shown.fields.items() if before.fields.get(name) != digest}
                 marked = dict.fromkeys(written, "written here")
-        return said | {"state": shown.state, "notes": marked, "open": written if len(written) <= 3 else set()}
+        said |= {"state": veil.masked(shown.state), "notes": marked}
+        return said | {"open": written if len(written) <= 3 else set()}
     before = store.load_checkpoint(against.id, lineage=lineage)
     either = shown.fields.keys() | before.fields.keys()
     names = {name for name in either if shown.fields.get(name) != before.fields.get(name)}
@@ -144,10 +153,22 @@ def _contents(checkpoint: Checkpoint, against: Checkpoint | None, lineage: int) 
         {name: value for name, value in before.state.items() if name in names},
         {name: value for name, value in shown.state.items() if name in names},
     )
-    rows = list(differences.told(changed))
+    rows = hidden_rows(changed, veil, veil_of(against))
     said |= {"whole_before": reverse("checkpoint-value", args=[against.run_id, against.seq])}
     said |= {"whole_after": reverse("checkpoint-value", args=[checkpoint.run_id, checkpoint.seq])}
     return said | {"rows": rows[:ROWS], "more_rows": max(len(rows) - ROWS, 0), "same": len(shown.fields.keys() - names)}
+
+
+def veil_of(checkpoint: Checkpoint) -> Veil:
+    """What of the checkpoint's state is secret. Needs its plan."""
+    return veils.veil(spec_of(checkpoint.plan).state_schema)
+
+
+def hidden_rows(changed: list[dict[str, Any]], *hidden: Veil) -> list[Mapping[str, Any]]:
+    """The rows of a difference as they are drawn; what either of the two sides hides is hidden."""
+    for veil in hidden:
+        changed = veil.rows(changed)
+    return list(differences.told(changed))
 
 
 def _choices(run: Run, checkpoint: Checkpoint, parent: Checkpoint | None, picked: Picked) -> list[Choice]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from approvals import pointers
+from approvals import pointers, veils
 from approvals.schemas import Schema, sound
 
 from . import choices, groups, leaves, lists, maps, shapes, texts
@@ -91,6 +91,8 @@ class Builder:
             held = shapes.shape(part, self.root)
             return Shape(kind="file", schema=held.schema, nullable=held.nullable)
         what = shapes.shape(part, self.root)
+        if what.kind != "secret" and self.veil(part).secret:  # one of several kinds, or no text: placeholders hide it
+            return replace(RAW, schema={**what.schema, "writeOnly": True}, nullable=what.nullable)
         if place.depth > DEPTH and what.kind in CONTAINERS:
             return replace(RAW, schema=what.schema, nullable=what.nullable)
         empty = value is MISSING or (value is None and what.nullable)
@@ -110,7 +112,12 @@ class Builder:
         return place.shown and (self.left > 0 or asked or place.depth == 0 or self.sent.speaks_of(place.path))
 
     def closed(self, what: Shape, value: Any, place: Place) -> Closed:
-        return Closed(**self.common(what, value, place, "!open"), value=value, summary=summary(value))
+        said = summary(self.veil(what.schema).masked(value))
+        return Closed(**self.common(what, value, place, "!open"), value=value, summary=said)
+
+    def veil(self, part: Schema) -> veils.Veil:
+        """What a part of the schema hides."""
+        return veils.veil(part, self.root)
 
     def common(self, what: Shape, value: Any, place: Place, mark: str = "") -> dict[str, Any]:
         """What every node is given."""

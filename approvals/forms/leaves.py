@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from approvals.veils import Veil
+from checkpoints.errors import ValueRefused
 from checkpoints.patch import same
 
 from . import moments, names, texts
@@ -26,10 +28,13 @@ def build(builder: Builder, what: Shape, value: Any, place: Place) -> Field:
         return _moment(builder, what, value, place)
     refused = (builder.sent.text(place.path, names.FILE) or "") if what.kind == "file" else ""
     given = _given(what, value, place)
+    veil = builder.veil(what.schema)
+    if what.kind == "json":
+        given = veil.masked(given, named=True)
     rendered = texts.written(what.kind, given)
     sent = builder.sent.text(place.path)
     changed = sent is not None and carried(sent) != carried(rendered)
-    new, fault = _typed(what, lines(str(sent)), value) if changed else (_untouched(what, value, place), "")
+    new, fault = _typed(what, lines(str(sent)), value, veil) if changed else (_untouched(what, value, place), "")
     fault = refused or fault
     error = _error(builder, place, fault)
     return Field(
@@ -63,10 +68,13 @@ def _given(what: Shape, value: Any, place: Place) -> Any:
     return what.schema["default"] if value is MISSING and what.kind == "enum" and "default" in what.schema else value
 
 
-def _typed(what: Shape, text: str, value: Any) -> tuple[Any, str]:
+def _typed(what: Shape, text: str, value: Any, veil: Veil) -> tuple[Any, str]:
     """(the value that a changed text says, "") or (the old value, why it cannot be read)."""
     try:
         new = _read(what, text, value)
+        new = veil.kept(new, value) if what.kind == "json" else new
+    except ValueRefused as refused:
+        return value, f"At {refused.pointer or 'the top'}, {refused.reason}."
     except ValueError as fault:
         return value, str(fault)
     if new is MISSING or (value is not MISSING and same(new, value)):

@@ -84,6 +84,7 @@ class Items:
     def common(self, what: Shape, value: Any) -> dict[str, Any]:
         """What both kinds of nodes are given."""
         rest = [row for row in self.rows if not row.node.place.shown]
+        veil = self.builder.veil(what.schema)
         standing = set(self.ids)
         name = self.builder.sent.name
         return {
@@ -91,7 +92,7 @@ class Items:
             "rows": [row for row in self.rows if row.node.place.shown],
             "rest": rest,
             "removed": [
-                (name(f"{self.place.path}/{each}"), summary(self.kept.get(each, MISSING)))
+                (name(f"{self.place.path}/{each}"), summary(veil.within(each).masked(self.kept.get(each, MISSING))))
                 for each in self.old
                 if each not in standing
             ],

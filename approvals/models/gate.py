@@ -24,6 +24,7 @@ from approvals.errors import AlreadyDecided, DecisionRefused, GateExpired, GateW
 from checkpoints import actors, ledger, store, values
 from checkpoints.actors import Actor
 from checkpoints.permissions import teams_where
+from checkpoints.plans import spec_of
 from checkpoints.rows import run_sql
 
 from .policy import Policy
@@ -123,7 +124,7 @@ class Gate(models.Model):
             GinIndex(SearchVector("title", config="simple"), name="gate_title", condition=OPEN),
             models.Index("deadline", name="gate_overdue", condition=models.Q(status="open", deadline__isnull=False)),
         ]
-        permissions = [("decide_gate", "May decide gates")]
+        permissions = [("decide_gate", "May decide gates"), ("reveal_secret", "May reveal secrets")]
 
     def __str__(self) -> str:
         return f"gate {self.pk}"
@@ -235,7 +236,7 @@ class Gate(models.Model):
 
     def changes_since(self, seen: bytes) -> list[Row]:
         """What changed in what is asked since the proposal with the digest `seen`, as rows; [] for a foreign digest."""
-        from approvals import rewriting
+        from approvals import rewriting, veils
 
         looked_at, standing = self.proposals.filter(digest=seen).first(), self.standing()
         if looked_at is None:
@@ -245,7 +246,8 @@ class Gate(models.Model):
             looked_at.state_patch,
             standing.state_patch,
         )
-        return rows + rewriting.rows_of_versions(standing.card, lambda: self.saved.state, before, after)
+        rows += rewriting.rows_of_versions(standing.card, lambda: self.saved.state, before, after)
+        return rewriting.hidden(rows, standing.card, veils.veil(spec_of(self.run.plan).state_schema))
 
     def entry(
         self, kind: str, *, by: Actor, data: Mapping[str, Any] | None = None, text: str | None = None

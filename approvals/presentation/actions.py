@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from typing import Any
 
-from approvals import forms, pointers, schemas
+from approvals import forms, pointers, schemas, veils
 from approvals.cards import Action, Card, Choice
 from approvals.errors import Problem
 from approvals.forms import MISSING, Field, Form, Node
@@ -113,11 +113,21 @@ def sheet(
         pinned=pinned_of(action, mine=mine, before=proposed, form=form, values=values),
         form=form,
         values=[each for each in values if not each.pinned],
-        shown=None if form or values else without(action.arguments, action.pinned),
-        changes=patch.changes(action.arguments, mine) if mine != action.arguments else (),
+        shown=None if form or values else without(veil_of(action).masked(action.arguments), action.pinned),
+        changes=changes_of(action, action.arguments, mine) if mine != action.arguments else (),
         errors=loose(form, errors),
         value_text=json_of(action) if form else "",
     )
+
+
+def veil_of(action: Action) -> veils.Veil:
+    """What of an action's arguments is secret."""
+    return veils.veil(action.schema)
+
+
+def changes_of(action: Action, before: Any, after: Any) -> list[dict[str, Any]]:
+    """How two arguments of an action differ, as rows that hide what is secret."""
+    return veil_of(action).rows(patch.changes(before, after))
 
 
 def form_of(
@@ -144,13 +154,14 @@ def loose(form: Form | None, errors: Mapping[str, str]) -> list[str]:
 
 def json_of(action: Action) -> str:
     """The arguments as JSON, for a form; nothing where that would be too long to carry back."""
-    text = forms.texts.written("json", action.arguments)
+    text = forms.texts.written("json", veil_of(action).masked(action.arguments, named=True))
     return text if len(text) <= forms.EDITABLE else ""
 
 
 def values_of(action: Action) -> list[Node]:
     """The fields that the schema names, to be read only; none where it names no fields."""
-    root = forms.build(action.schema, action.arguments, prefix=prefix(action), pinned=action.pinned).root
+    shown = veil_of(action).masked(action.arguments)
+    root = forms.build(action.schema, shown, prefix=prefix(action), pinned=action.pinned).root
     return [each for each in root.children if each.value is not forms.MISSING] if root.kind == "group" else []
 
 
@@ -167,11 +178,13 @@ def pinned_of(
         if value is MISSING and stands is MISSING:
             continue
         changed = "you" if value != stands else "others" if stands != proposed else ""
+        hidden = veil_of(action).at(place)
         label = labels.get(place) or " ".join(pointers.tokens(place)).replace("_", " ") or "all of it"
         old, field = stands if changed == "you" else proposed, fields.get(place)
         found.append(
             Pinned(
-                label=label, value=shown(value), name=field.name if field else "", before=shown(old), changed=changed,
+                label=label, value=shown(hidden.masked(value)), name=field.name if field else "",
+                before=shown(hidden.masked(old)), changed=changed,
                 editable=form is not None and (field.open if field else any(each.pointer == place for each in known)),
                 unit=unit_of(mine, place) if field is not None and field.kind == "decimal" else "",
             )
@@ -211,7 +224,7 @@ def changes_between(old: Card, new: Card) -> list[dict[str, Any]]:
         if earlier is None or patch.same(earlier.arguments, action.arguments):
             continue
         several = len(new.actions) > 1
-        for row in patch.changes(earlier.arguments, action.arguments):
+        for row in changes_of(action, earlier.arguments, action.arguments):
             rows.append({**row, "pointer": (f"/{action.id}" if several else "") + row["pointer"]})
     return rows
 

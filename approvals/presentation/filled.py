@@ -12,6 +12,7 @@ from approvals.cards import Card
 from approvals.errors import Problem
 from approvals.models import Draft, Proposal
 from approvals.reading import Shown
+from approvals.veils import OPEN, Veil
 
 from . import posted, whole
 from .gate import GatePage
@@ -34,7 +35,7 @@ def drafted(read: Shown, user: User) -> GatePage:
         return page
     page.draft = draft
     looked_at = looked_at_by(draft)
-    sent = posted.read(draft.fields, looked_at.card, whole.state_of(gate, looked_at))
+    sent = posted.read(draft.fields, looked_at.card, whole.state_of(gate, looked_at), whole.veil_of(gate))
     if not page.may_send:
         page.unsent = posted.rows(sent, looked_at.card)
         return page
@@ -48,12 +49,12 @@ def carry(page: GatePage, sent: Posted, looked_at: Proposal) -> None:
     """Put what was typed over an earlier version into a page that shows the one that stands: nothing typed is lost."""
     fields = posted.carried_over(sent, page.card)
     before, now = (whole.state_of(page.gate, each) for each in (looked_at, page.proposal))
-    page.typed = whole.carried(fields, sent.typed, before=before, now=now)
+    page.typed = whole.carried(fields, sent.typed, whole.veil_of(page.gate), before=before, now=now)
 
 
-def blank(fields: Mapping[str, str], card: Card, state: Mapping[str, Any] | None = None) -> bool:
+def blank(fields: Mapping[str, str], card: Card, state: Mapping[str, Any] | None = None, veil: Veil = OPEN) -> bool:
     """Whether a form says no more than it said when it was drawn."""
-    sent = posted.read(fields, card, state)
+    sent = posted.read(fields, card, state, veil)
     suggested = {each.id for each in card.preconditions if each.preselected or each.required}
     ticked = {*sent.only_if, *(each.id for each in card.preconditions if each.required)}
     entered = any(fields.get(name, "").strip() for name in ("comment", "feedback"))

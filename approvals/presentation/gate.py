@@ -9,7 +9,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from approvals import authority, pointers, rewriting
+from approvals import authority, pointers, rewriting, veils
 from approvals.cards import Card
 from approvals.forms import MISSING
 from approvals.models import Draft, Gate, Looking, Proposal
@@ -80,6 +80,11 @@ class GatePage:
     def snapshot(self) -> Snapshot:
         """The saved state that the gate shows. Raises NotVerified."""
         return store.load_checkpoint(self.gate.checkpoint)
+
+    @cached_property
+    def veil(self) -> veils.Veil:
+        """What of the state is secret."""
+        return veils.veil(self.plan.state_schema)
 
     @cached_property
     def open(self) -> bool:
@@ -161,7 +166,7 @@ class GatePage:
         """The whole state, where the reader may edit it here."""
         if not self.may_send or self.several or self.standing_state is None:
             return None
-        return whole.drawn(self.standing_state, self.typed)
+        return whole.drawn(self.standing_state, self.typed, self.veil)
 
     @cached_property
     def edits_beyond(self) -> Sequence[dict[str, Any]]:
@@ -169,7 +174,7 @@ class GatePage:
         if not rewriting.beyond(self.card, self.proposal.state_patch):
             return []
         after = patch.apply(self.proposal.state_patch, self.snapshot.state)
-        return rewriting.rows_beyond(self.card, self.snapshot.state, after)
+        return self.veil.rows(rewriting.rows_beyond(self.card, self.snapshot.state, after))
 
     @property
     def read_beyond(self) -> list[tuple[str, list[str]]]:
@@ -200,7 +205,7 @@ class GatePage:
     @property
     def run_changes(self) -> list[dict[str, Any]]:
         """Where it is asked again: what changed in the run since it was approved."""
-        return preconditions.world_rows(self.card, of_world=False)
+        return rewriting.hidden(preconditions.world_rows(self.card, of_world=False), self.card, self.veil)
 
     @cached_property
     def ballots(self) -> dict[str, ballots.Ballot]:

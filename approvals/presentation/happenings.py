@@ -50,6 +50,7 @@ WORDS = {
     "checkpoint.unnamed": "took the name of checkpoint {seq} away",
     "checkpoint.noted": "noted something on checkpoint {seq}",
     "checkpoint.note_removed": "took a note on checkpoint {seq} back",
+    "secret.revealed": "revealed the secret at {pointer}",
     "retention.held": "set a legal hold",
     "retention.freed": "freed a legal hold",
     "retention.pruned": "removed {count} checkpoints, {first} to {last}, under the retention policy {policy}",

@@ -9,10 +9,11 @@ from typing import Any
 from approvals import forms
 from approvals.cards import Card, Question
 from approvals.errors import Problem, problem
+from approvals.veils import OPEN, Veil
 from approvals.verdicts import Each, wordless
 from checkpoints import values
 from checkpoints.errors import ValueRefused
-from checkpoints.patch import changes, same
+from checkpoints.patch import same
 
 from . import actions, ballots, preconditions, whole
 from .actions import Typed
@@ -42,10 +43,11 @@ class Posted:
         return list(self.typed.errors)
 
 
-def read(form: Mapping[str, str], card: Card, state: Mapping[str, Any] | None = None) -> Posted:
+def read(form: Mapping[str, str], card: Card, state: Mapping[str, Any] | None = None, veil: Veil = OPEN) -> Posted:
     """Read a posted form against the card that it was rendered from.
 
-    `state` is the one that this version asks for, where the whole of it could be edited.
+    `state` is the one that this version asks for, where the whole of it could be edited; `veil` hides what of it is
+    secret.
     """
     chosen, then = form.get("verdict", ""), form.get("then", "")
     answer = form.get("answer", "")
@@ -71,7 +73,7 @@ def read(form: Mapping[str, str], card: Card, state: Mapping[str, Any] | None = 
         return overridden(form, card, common)
     if chosen == EACH:
         return mixed(form, card, common)
-    return edited(form, card, common, whole.read(form, state))
+    return edited(form, card, common, whole.read(form, state, veil))
 
 
 def edited(form: Mapping[str, str], card: Card, common: dict[str, Any], all_of_it: whole.Sent) -> Posted:
@@ -163,6 +165,11 @@ def overridden(form: Mapping[str, str], card: Card, common: dict[str, Any]) -> P
             place = f" at {refused.pointer}" if refused.pointer else ""
             problems.append(problem(f"Write JSON: {refused.reason}{place}.", action=action_id))
             continue
+        try:
+            value = actions.veil_of(action).kept(value, action.arguments)
+        except ValueRefused as refused:
+            problems.append(problem(f"{refused.reason}.", action=action_id, pointer=refused.pointer))
+            continue
         if not same(value, action.arguments):
             arguments[action_id] = value
     if not arguments and not problems:
@@ -195,7 +202,7 @@ def rows(posted: Posted, card: Card) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for action_id, arguments in posted.typed.arguments.items():
         action = card.action(action_id)
-        found += changes(action.arguments, arguments) if action else []
+        found += actions.changes_of(action, action.arguments, arguments) if action else []
     text = posted.typed.posted.get(whole.NAME, "")
     unread = [{"pointer": "", "kind": "added", "after": text}] if text and posted.typed.state is None else []
     return [*found, *map(dict, posted.typed.rows), *unread]

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
+from approvals import reveals
 from checkpoints import records
 from checkpoints.models import Checkpoint
 
-from . import gantt, hidden, quotes
+from . import actions, gantt, hidden, quotes
 
 if TYPE_CHECKING:
     from .gate import GatePage
 
 STEPS = 24  # shown in the compact list
+SECRETS = 100  # named on one page
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +40,24 @@ class Saved:
     """What a gate's page says of the state that was asked over."""
 
     page: GatePage
+
+    @cached_property
+    def state(self) -> dict[str, Any]:
+        """The state as it is shown: what is secret is masked."""
+        shown: dict[str, Any] = self.page.veil.masked(self.page.snapshot.state)
+        return shown
+
+    @cached_property
+    def secrets(self) -> list[str]:
+        """Where secrets are in the state that is asked for, by JSON Pointer."""
+        if not self.page.veil:
+            return []
+        state = reveals.at_gate(self.page.gate, self.page.proposal)
+        return list(islice(self.page.veil.places(state), SECRETS))
+
+    @cached_property
+    def may_reveal(self) -> bool:
+        return reveals.may(self.page.user, self.page.gate.team_id)
 
     @property
     def digest(self) -> str:
@@ -74,16 +95,16 @@ class Saved:
     @property
     def quotes(self) -> list[quotes.Quoted]:
         """What people said, from the state that the gate shows."""
-        return quotes.quoted(self.page.card, self.page.snapshot.state)
+        return quotes.quoted(self.page.card, self.state)
 
     @cached_property
     def charts(self) -> gantt.Charts:
         """The card's drawings, from the state that the gate shows."""
-        return gantt.charts(self.page.card, self.page.snapshot.state)
+        return gantt.charts(self.page.card, self.state)
 
     @cached_property
     def hidden(self) -> list[tuple[str, str]]:
         """(icon, sentence) for what the state's texts hide, found by looking and not by the agent's word."""
-        asked = [action.arguments for action in self.page.card.actions]
+        asked = [actions.veil_of(each).masked(each.arguments) for each in self.page.card.actions]
         conditions = [each.to_json() for each in self.page.card.preconditions]
-        return hidden.within({**self.page.snapshot.state, "what is asked": asked, "what must still be so": conditions})
+        return hidden.within({**self.state, "what is asked": asked, "what must still be so": conditions})

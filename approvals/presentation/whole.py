@@ -9,14 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from approvals import veils
 from approvals.cards import Card
 from approvals.errors import Problem
 from approvals.forms import EDITABLE
 from approvals.forms.texts import as_json
 from approvals.models import Gate, Proposal
 from approvals.rewriting import BOTH, PART, fault
+from approvals.veils import Veil
 from checkpoints import patch, values
 from checkpoints.errors import ValueRefused
+from checkpoints.plans import spec_of
 
 from .actions import Typed
 
@@ -55,6 +58,11 @@ def allowed(gate: Gate, card: Card) -> bool:
     return gate.policy.whole_state and card.question is None
 
 
+def veil_of(gate: Gate) -> Veil:
+    """What of the gate's state is secret, where the whole of it may be edited."""
+    return veils.veil(spec_of(gate.run.plan).state_schema) if gate.policy.whole_state else veils.OPEN
+
+
 def state_of(gate: Gate, proposal: Proposal) -> dict[str, Any] | None:
     """The state that this version asks for; None where the whole of it is not to be edited. Raises NotVerified."""
     if not gate.policy.whole_state:
@@ -63,19 +71,24 @@ def state_of(gate: Gate, proposal: Proposal) -> dict[str, Any] | None:
     return found
 
 
-def drawn(state: Mapping[str, Any], typed: Typed) -> Whole:
+def written(state: Mapping[str, Any], veil: Veil) -> str:
+    """The text of a state, with placeholders for what is secret."""
+    return as_json(veil.masked(dict(state), named=True))
+
+
+def drawn(state: Mapping[str, Any], typed: Typed, veil: Veil) -> Whole:
     """The text area over `state`, with what was typed into it."""
-    was = as_json(dict(state))
+    was = written(state, veil)
     if len(was) > EDITABLE:
         return Whole(text=None, was="", size=len(was))
     errors = [each for each in typed.errors if each["part"] == PART]
     return Whole(text=typed.posted.get(NAME, was), was=was, size=len(was), errors=errors, rows=typed.rows)
 
 
-def read(form: Mapping[str, str], state: Mapping[str, Any] | None) -> Sent:
+def read(form: Mapping[str, str], state: Mapping[str, Any] | None, veil: Veil) -> Sent:
     """What the form says of the whole state, over the one that was on the screen; None: it was not offered there."""
     text = form.get(NAME, "").replace("\r\n", "\n")
-    if NAME not in form or (state is not None and text == as_json(dict(state))):
+    if NAME not in form or (state is not None and text == written(state, veil)):
         return Sent()
     try:
         value = values.parse(text)
@@ -83,9 +96,13 @@ def read(form: Mapping[str, str], state: Mapping[str, Any] | None) -> Sent:
         return Sent(text=text, problems=[fault(f"Write JSON: {refused.reason}.", refused.pointer)])
     if not isinstance(value, dict):
         return Sent(text=text, problems=[fault(NO_OBJECT)])
+    try:
+        value = veil.kept(value, dict(state or {}))
+    except ValueRefused as refused:
+        return Sent(text=text, problems=[fault(f"{refused.reason}.", refused.pointer)])
     if state is not None and patch.same(value, dict(state)):
         return Sent()
-    return Sent(text=text, state=value, rows=patch.changes(dict(state or {}), value))
+    return Sent(text=text, state=value, rows=veil.rows(patch.changes(dict(state or {}), value)))
 
 
 def both(sent: Sent, arguments: Mapping[str, Any]) -> list[Problem]:
@@ -93,7 +110,9 @@ def both(sent: Sent, arguments: Mapping[str, Any]) -> list[Problem]:
     return [fault(BOTH)] if sent.text and arguments else []
 
 
-def carried(typed: Typed, sent: Typed, *, before: Mapping[str, Any] | None, now: Mapping[str, Any] | None) -> Typed:
+def carried(
+    typed: Typed, sent: Typed, veil: Veil, *, before: Mapping[str, Any] | None, now: Mapping[str, Any] | None
+) -> Typed:
     """`typed` with the text that was sent over the state `before`, put over the one that stands now.
 
     A field that the reader did not change is as it stands now. A text that is no state is kept as it is.
@@ -106,8 +125,8 @@ def carried(typed: Typed, sent: Typed, *, before: Mapping[str, Any] | None, now:
     names = [*now, *(name for name in sent.state if name not in now)]
     mine = {name: _merged(name, before, now, sent.state) for name in names}
     merged = {name: value for name, (there, value) in mine.items() if there}
-    rows = patch.changes(dict(now), merged)
-    kept = {**typed.posted, NAME: as_json(merged)}
+    rows = veil.rows(patch.changes(dict(now), merged))
+    kept = {**typed.posted, NAME: written(merged, veil)}
     return replace(typed, posted=kept, state=merged if rows else None, rows=rows)
 
 

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_safe
 
 from approvals import uploads
 from approvals.models.upload import plain_name
+from approvals.presentation.actions import veil_of
 from checkpoints import artifacts, patch
 from checkpoints.errors import NoSuchArtifact
 
@@ -29,9 +30,9 @@ BLOCK = 256 * 1024
 def show(request: HttpRequest, gate_id: int, digest: str) -> StreamingHttpResponse:
     """The content, which is compared with its digest before any of it is sent. 404 for what this gate does not name."""
     page = page_or_404(request, gate_id)
-    state = page.snapshot.state
-    standing = patch.apply(page.proposal.state_patch, state)
-    reference = uploads.referenced(digest, state, page.proposal.content, standing)
+    standing = page.veil.masked(patch.apply(page.proposal.state_patch, page.snapshot.state))
+    asked = [veil_of(action).masked(action.arguments) for action in page.card.actions]
+    reference = uploads.referenced(digest, page.saved.state, asked, standing)
     if reference is None:
         raise Http404("No such file at this gate")
     held = ExitStack()

@@ -55,7 +55,7 @@ def decide(request: HttpRequest, gate_id: int) -> HttpResponse:
     store.load_checkpoint(gate.checkpoint)  # a state that does not verify is not decided over
     looked_at = proposal_of(gate, request)
     form = form_with_files(request, gate, by=user)
-    sent = posted.read(form, looked_at.card, whole.state_of(gate, looked_at))
+    sent = posted.read(form, looked_at.card, whole.state_of(gate, looked_at), whole.veil_of(gate))
     if sent.problems:
         return refused(request, gate, sent, looked_at, errors.Invalid(sent.problems))
     seen, key = digest_of(request), request.POST.get("key", "")

@@ -12,6 +12,7 @@ from approvals.models import Draft
 from approvals.models.draft import MOST_CHARACTERS, NotKept
 from approvals.presentation import whole
 from approvals.presentation.filled import blank
+from approvals.presentation.unkept import kept
 
 from .access import gate_or_404, private, reader_of
 from .decisions import proposal_of
@@ -37,10 +38,11 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
         return _told(request, gate_id, {"problem": reason}, status=403)
     form = form_with_files(request, gate, by=user)
     fields = {name: text for name, text in form.items() if name not in ABOUT_THE_FORM and not is_file_name(name)}
+    fields = kept(fields, proposal_of(gate, request).card, whole.veil_of(gate))
     if sum(map(len, fields.values())) > MOST_CHARACTERS:
         return _told(request, gate_id, {"problem": "This is too long to be kept as a draft."}, status=413)
     looked_at = proposal_of(gate, request)
-    if blank(fields, looked_at.card, whole.state_of(gate, looked_at)):
+    if blank(fields, looked_at.card, whole.state_of(gate, looked_at), whole.veil_of(gate)):
         Draft.objects.drop(gate, by=user)
         return _told(request, gate_id, {"kept_at": None})
     key, seen = request.POST.get("key", ""), request.POST.get("draft_seen")

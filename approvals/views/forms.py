@@ -39,8 +39,8 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
         raise PermissionDenied
     change = request.POST.get("change", "")
     looked_at = proposal_of(page.gate, request)
-    form = form_with_files(request, page.gate, by=page.user)
-    sent = posted.read(forms.applied(form, change), looked_at.card, whole.state_of(page.gate, looked_at))
+    form, state = form_with_files(request, page.gate, by=page.user), whole.state_of(page.gate, looked_at)
+    sent = posted.read(forms.applied(form, change), looked_at.card, state, whole.veil_of(page.gate))
     changed(page, sent)
     if looked_at.number != page.proposal.number or not page.open:
         carry(page, sent, looked_at)

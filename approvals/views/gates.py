@@ -94,7 +94,7 @@ def value(request: HttpRequest, gate_id: int) -> HttpResponse:
     if request.GET.get("tree"):
         return _branch(request, page, at)
     try:
-        found = pointers.get(page.snapshot.state, at)
+        found = pointers.get(page.saved.state, at)
     except ValueRefused as gone:
         raise Http404("No such value") from gone
     text = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, indent=2)
@@ -112,7 +112,7 @@ def value(request: HttpRequest, gate_id: int) -> HttpResponse:
 
 def _branch(request: HttpRequest, page: GatePage, at: str) -> HttpResponse:
     try:
-        found = pointers.get(page.snapshot.state, at)
+        found = pointers.get(page.saved.state, at)
         whole, files_at = reverse("gate_value", args=[page.gate.pk]), files.address(page.gate.pk)
         drawn = tree.branch(found, pointer=at, whole=whole, files_at=files_at)
     except (NotVerified, NoSuchCheckpoint) as refused:

@@ -47,9 +47,9 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
 
 def fill_in(page: GatePage, form: dict[str, str]) -> None:
     """Put what a form says into the page, with what each choice would do."""
-    fill(page, posted.read(form, page.card, page.standing_state))
+    fill(page, posted.read(form, page.card, page.standing_state, page.veil))
     page.each = ballots.chosen_in(form, page.card)
-    page.typed = typed(page, posted.read({**form, "verdict": "edit"}, page.card, page.standing_state).typed)
+    page.typed = typed(page, posted.read({**form, "verdict": "edit"}, page.card, page.standing_state, page.veil).typed)
     put = posted.read({**form, "verdict": "reject", "then": "override"}, page.card)
     page.instead = typed(page, replace(put.typed, arguments=put.decision.get("arguments", {})))
 

@@ -23,6 +23,7 @@ START = "checkpoints.start_run"
 REWIND = "checkpoints.rewind_run"
 DECIDE = "approvals.decide_gate"
 AUDIT = "checkpoints.view_audit"
+REVEAL = "approvals.reveal_secret"
 
 # What each member of a team may do, and what some may besides.
 TEAMS = {"Support": [VIEW], "Finance": [VIEW], "Planning": [VIEW]}
@@ -33,7 +34,7 @@ POLICIES = {
     "schedules": ("Planning", ["Planning"]),
 }
 PEOPLE: dict[str, tuple[str, str, list[str], list[str]]] = {
-    "ann": ("Ann", "Okafor", ["Support", "Planning"], [DECIDE, START, REWIND, AUDIT]),
+    "ann": ("Ann", "Okafor", ["Support", "Planning"], [DECIDE, START, REWIND, AUDIT, REVEAL]),
     "bob": ("Bob", "Lindqvist", ["Support", "Planning"], [START]),
     "mira": ("Mira", "Sandoval", ["Finance"], [DECIDE]),
     "eve": ("Eve", "Marsh", [], []),

@@ -8,6 +8,7 @@ import "./filters.js";
 import "./gate-form.js";
 import "./draft.js";
 import "./ask.js";
+import "./secret.js";
 import "./gantt.js";
 import "./timeline.js";
 import "./order.js";

@@ -19,9 +19,8 @@ from tests.factories import ann, bob, decide, edit_amount, eve, make_gate, make_
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "events.md"
 WRITERS = ("record", "entry", "say", "_say", "Entry")
-KIND = (
-    r"(?:checkpoint|run|step|gate|decision|effect|policy|hold|plan|seal|worker|retention|audit|text|team|user)\.[a-z_]+"
-)
+FAMILIES = "checkpoint run step gate decision effect policy hold plan seal worker retention audit text team user secret"
+KIND = rf"(?:{FAMILIES.replace(' ', '|')})\.[a-z_]+"
 # What a name that is put together in the code can end in.
 ENDINGS = {
     "run.": [status.value for status in Run.Status],

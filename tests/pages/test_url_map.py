@@ -35,7 +35,8 @@ NOTES = {"checkpoint-notes", "checkpoint-note-removals"}
 NAMES = {"checkpoint-names", "checkpoint-name-removals"}
 SPEAKS = {"gate_remarks", "checkpoint-notes"}  # whoever may see it may speak of it; it decides nothing
 ON_GATES = {"decisions", "gate_drafts", "gate_forms", "gate_impacts", "gate_remarks"}
-WRITES = frozenset({"run-impacts", "agent-runs", *ON_GATES, *MOVES, *NAMES, *NOTES, *AUDIT_ORDERS})
+REVEALS = {"gate_reveals", "checkpoint-reveals"}
+WRITES = frozenset({"run-impacts", "agent-runs", *ON_GATES, *MOVES, *NAMES, *NOTES, *REVEALS, *AUDIT_ORDERS})
 
 
 def patterns(found: list[Any], before: str = "") -> Iterator[tuple[str, URLPattern]]:

@@ -11,6 +11,7 @@ from agents.presentation.editors import LARGEST
 from approvals.forms.texts import as_json
 from approvals.impact import Impact, Verdict
 from approvals.impact.result import Row
+from approvals.veils import OPEN
 from checkpoints import patch
 from checkpoints.plans import PlanSpec, StepSpec
 
@@ -22,7 +23,7 @@ STATE = {"a": 1, "b": {"x": [1, 2]}, "d": "é"}
 
 
 def typed(**texts: str) -> editors.Typed:
-    return editors.read(STATE, texts)
+    return editors.read(STATE, texts, OPEN)
 
 
 def test_what_the_steps_ahead_read_comes_first_in_their_order() -> None:
@@ -34,7 +35,7 @@ def test_what_the_steps_ahead_read_comes_first_in_their_order() -> None:
 
 def test_what_is_typed_back_unchanged_is_no_change() -> None:
     texts = {each.name: each.text or "" for each in editors.editors(PLAN, STATE, "first")}
-    assert editors.read(STATE, texts).patch == []
+    assert editors.read(STATE, texts, OPEN).patch == []
     assert not any(each.changed for each in editors.editors(PLAN, STATE, "first", texts))
 
 
@@ -49,7 +50,7 @@ def test_what_is_typed_back_unchanged_is_no_change() -> None:
     ],
 )
 def test_what_is_typed_is_a_patch_of_the_fields_that_differ(texts: dict[str, str], expected: dict[str, Any]) -> None:
-    found = editors.read(STATE, texts)
+    found = editors.read(STATE, texts, OPEN)
     assert patch.same(found.state, expected)
     assert patch.same(patch.apply(found.patch, STATE), expected)
     assert found.changed == {name for name in {*expected, *STATE} if not _same(expected, name)}
@@ -92,7 +93,7 @@ def test_what_cannot_be_seen_is_written_as_an_escape_and_read_back_as_it_was() -
     assert all(ord(each) >= 32 or each == "\n" for each in text)
     assert not set(text) & {"\u202e", "\u200b", "\x7f", "\U000e0041", "\u2028"}
     assert "é😀" in text
-    found = editors.read({}, {"a": text})
+    found = editors.read({}, {"a": text}, OPEN)
     assert found.state == {"a": value}
 
 

@@ -1,0 +1,58 @@
+"""What of a gate's saved values the API answers with: secrets are placeholders, the rest keeps its very bytes. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from approvals import rewriting, veils
+from approvals.cards import Card
+from approvals.models import Gate, Outcome, Proposal
+from approvals.veils import Veil
+from checkpoints.plans import spec_of
+from checkpoints.values import canonical, decode
+
+
+def card_of(gate: Gate, proposal: Proposal) -> tuple[bytes, list[str]]:
+    """(what a version asks for as JSON, the pointers to what is masked in it)."""
+    body, state = bytes(proposal.body), _veil(gate)
+    plain: dict[str, Any] = decode(body)
+    found: list[str] = []
+    for at, action in enumerate(plain.get("actions", [])):
+        veil, place = veils.veil(action.get("schema") or {}), f"/actions/{at}/arguments"
+        found += [place + each for each in veil.places(action.get("arguments"))]
+        action["arguments"] = veil.masked(action.get("arguments"), named=True)
+        if settled := action.get("settled"):
+            settled["response"] = veils.veil(action.get("response") or {}).masked(settled["response"], named=True)
+    if state and plain.get("state"):
+        plain["state"] = state.patch(plain["state"])
+    if state and plain.get("reopened"):
+        rows = plain["reopened"].get("changes", [])
+        plain["reopened"]["changes"] = rewriting.hidden(rows, proposal.card, state)
+    return (canonical(plain), found) if found or state else (body, [])
+
+
+def outcome_of(gate: Gate, outcome: Outcome) -> dict[str, bytes]:
+    """By column, the JSON of what was decided."""
+    card, state = outcome.proposal.card, _veil(gate)
+    arguments: dict[str, Any] = decode(bytes(outcome.arguments))
+    hidden = {action.id: veils.veil(action.schema) for action in card.actions}
+    shown = {
+        name: hidden[name].masked(each, named=True) if name in hidden else each for name, each in arguments.items()
+    }
+    return {
+        "arguments": canonical(shown),
+        "answer": canonical(_answer(card, outcome.answered)),
+        "patch": canonical(state.patch(outcome.state_patch)),
+    }
+
+
+def _answer(card: Card, answer: Any) -> Any:
+    """An answer to a question, whose value the choice's schema may hide."""
+    if not answer or not card.question:
+        return answer
+    schemas = {choice["id"]: choice.get("schema") or {} for choice in card.question["choices"]}
+    return {**answer, "value": veils.veil(schemas.get(answer["choice"], {})).masked(answer.get("value"))}
+
+
+def _veil(gate: Gate) -> Veil:
+    return veils.veil(spec_of(gate.run.plan).state_schema)

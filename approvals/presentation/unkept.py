@@ -1,0 +1,52 @@
+"""What of a form no draft keeps: secrets that were typed. A placeholder stays, a text that is no JSON goes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from approvals import pointers
+from approvals.cards import Card
+from approvals.forms.texts import as_json
+from approvals.veils import Veil, placeholder
+from checkpoints import values
+from checkpoints.errors import ValueRefused
+
+from . import actions, whole
+
+
+def kept(fields: Mapping[str, str], card: Card, veil: Veil) -> dict[str, str]:
+    """The fields of a posted form, without secrets; `veil` hides what is secret of the whole state."""
+    said = dict(fields)
+    _mask(said, whole.NAME, veil)
+    for action in card.actions:
+        hidden = actions.veil_of(action)
+        if not hidden:
+            continue
+        _mask(said, f"override.{action.id}", hidden)
+        for field in actions.form_of(action, fields).fields if actions.editable(action) else ():
+            if field.kind == "secret":
+                said.pop(field.name, None)
+            elif field.kind == "json":
+                _mask(said, field.name, hidden.at(field.pointer))
+    return said
+
+
+def _mask(fields: dict[str, str], name: str, veil: Veil) -> None:
+    """Put placeholders in the place of the secrets of a JSON text."""
+    text = fields.get(name)
+    if text is None or not veil:
+        return
+    try:
+        value = values.parse(text)
+    except ValueRefused:
+        del fields[name]
+        return
+    typed = [place for place in veil.places(value) if not _stands(pointers.get(value, place))]
+    for place in typed:
+        value = pointers.put(value, place, placeholder(place))
+    fields[name] = as_json(value) if typed else text
+
+
+def _stands(value: object) -> bool:
+    """Whether it is a placeholder, maybe of another place: it says which item was moved there."""
+    return isinstance(value, str) and value.startswith(placeholder("/"))

@@ -1,0 +1,45 @@
+"""Revealing a secret of the state that a gate asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from approvals import reveals
+from approvals.forms.texts import as_json
+from approvals.presentation import untrusted
+
+from .access import gate_or_404, private, reader_of, verified
+
+
+@require_POST
+@private
+@verified
+def create(request: HttpRequest, gate_id: int) -> HttpResponse:
+    """Show the secret at the place `at`, which the audit then tells of."""
+    gate, at = gate_or_404(request, gate_id), request.POST.get("at", "")
+    try:
+        value = reveals.of_gate(gate, at, by=reader_of(request))
+    except reveals.NotRevealed as refusal:
+        return refused(request, refusal)
+    return shown(request, at, value, back=reverse("gate", args=[gate_id]) + "#secrets", of=f"Gate {gate_id}")
+
+
+def shown(request: HttpRequest, at: str, value: Any, *, back: str, of: str) -> HttpResponse:
+    """The secret: the text alone for a page that puts it in its place, else a page of its own."""
+    text = value if isinstance(value, str) else as_json(value)
+    drawn = untrusted.render(text, clamp=False)
+    if request.headers.get("HX-Request") == "true":
+        return HttpResponse(drawn)
+    return render(request, "approvals/revealed.html", {"at": at, "shown": drawn, "back": back, "of": of})
+
+
+def refused(request: HttpRequest, refusal: reveals.NotRevealed) -> HttpResponse:
+    """403 for those who may not, 404 where nothing is secret."""
+    if isinstance(refusal, reveals.NotAllowed):
+        return render(request, "approvals/not_revealed.html", {"why": str(refusal)}, status=403)
+    raise Http404(str(refusal))

@@ -1,0 +1,129 @@
+"""Which places a schema hides, and what a placeholder may stand for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, SecretBytes, SecretStr
+
+from agents import fields
+from approvals import pointers, veils
+from checkpoints.errors import ValueRefused
+
+
+class Item(BaseModel):
+    """One of a list."""
+
+    key: SecretStr
+    n: int = 0
+
+
+class State(BaseModel):
+    """Secrets in every kind of place."""
+
+    plain: str = "plain"
+    direct: SecretStr | None = None
+    raw: SecretBytes | None = None
+    by_name: dict[str, list[SecretStr]] = {}
+    items: list[Item] = []
+    either: Item | str | None = None
+    pair: tuple[int, SecretStr] | None = None
+    more: list[State] = []
+
+
+VALUE: dict[str, Any] = fields.normalised(
+    State,
+    {
+        "direct": "one", "raw": "two", "by_name": {"a/b": ["three"]}, "items": [{"key": "four"}, {"key": "five"}],
+        "either": {"key": "six"}, "pair": [1, "seven"], "more": [{"direct": "eight"}],
+    },
+)  # fmt: skip
+PLACES = [
+    "/direct",
+    "/raw",
+    "/by_name/a~1b/0",
+    "/items/0/key",
+    "/items/1/key",
+    "/either/key",
+    "/pair/1",
+    "/more/0/direct",
+]
+VEIL = fields.veil(State)
+
+
+def test_the_state_keeps_the_true_values() -> None:
+    assert (VALUE["direct"], VALUE["raw"], VALUE["pair"], VALUE["either"]["key"]) == ("one", "two", [1, "seven"], "six")
+    assert fields.dumped(State, "items", [Item(key=SecretStr("nine"))]) == [{"key": "nine", "n": 0}]
+    assert fields.read(State, "direct", VALUE).get_secret_value() == "one"
+
+
+def test_every_place_is_found_and_hidden_and_nothing_else() -> None:
+    assert list(VEIL.places(VALUE)) == PLACES
+    masked = VEIL.masked(VALUE)
+    assert [at for at in PLACES if pointers.get(masked, at) != veils.MASK] == []
+    assert (masked["plain"], masked["items"][0]["n"], masked["more"][0]["direct"]) == ("plain", 0, veils.MASK)
+
+
+def test_a_plan_without_secrets_costs_nothing() -> None:
+    open_to_all = veils.veil({"type": "object", "properties": {"a": {"type": "string"}}})
+    assert open_to_all.masked(VALUE) is VALUE
+    assert not open_to_all
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"a": {"allOf": [{"writeOnly": True}]}}},
+        {"properties": {"a": {"oneOf": [{"type": "string"}, {"format": "password"}]}}},
+        {"patternProperties": {"^b": {"writeOnly": True}}},
+        {"additionalProperties": {"$ref": "#/$defs/s"}, "$defs": {"s": {"writeOnly": True}}},
+        {"if": {}, "then": {"properties": {"a": {"writeOnly": True}}}},
+        {"properties": {"a": {"$ref": "#/properties/b"}, "b": {"format": "password"}}},
+        {"$ref": "#/$defs/me", "$defs": {"me": {"properties": {"a": {"writeOnly": True, "$ref": "#/$defs/me"}}}}},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_wherever_a_schema_says_it(schema: dict[str, Any]) -> None:
+    assert veils.veil(schema).masked({"a": "secret"}) == {"a": veils.MASK}
+
+
+def test_what_refers_to_itself_or_to_nothing_ends() -> None:
+    for ref in ("#", "#/$defs/x", "#/nowhere", "https://elsewhere/", "#x"):
+        assert not veils.veil({"$ref": ref, "$defs": {"x": {"$ref": "#/$defs/x"}}})
+
+
+def test_what_comes_back_unchanged_is_the_very_value() -> None:
+    assert VEIL.kept(VEIL.masked(VALUE, named=True), VALUE) == VALUE
+
+
+def test_an_item_that_moves_takes_its_secret_along() -> None:
+    text = VEIL.masked(VALUE, named=True)
+    text["items"] = text["items"][::-1][:1]
+    assert VEIL.kept(text, VALUE)["items"] == [{"key": "five", "n": 0}]
+
+
+@pytest.mark.parametrize("place", ["/plain", "/either", "/pair/1", "/items/0/n"])
+def test_a_placeholder_is_no_value_elsewhere(place: str) -> None:
+    """Put into a plain field it would have shown the secret to everybody."""
+    text = pointers.put(VEIL.masked(VALUE, named=True), place, veils.placeholder("/direct"))
+    with pytest.raises(ValueRefused) as refused:
+        VEIL.kept(text, VALUE)
+    assert refused.value.pointer == place
+
+
+@pytest.mark.parametrize(
+    "text", [veils.MASK, veils.placeholder("/items/7/key"), veils.MASK + "x", veils.MASK + " direct"]
+)
+def test_a_placeholder_of_nothing_is_refused(text: str) -> None:
+    with pytest.raises(ValueRefused):
+        VEIL.kept({**VALUE, "direct": veils.MASK + text}, VALUE)
+
+
+def test_a_difference_says_that_it_is_another_and_not_which() -> None:
+    rows = [{"pointer": "/direct", "kind": "changed", "before": "one", "after": "two"}]
+    assert VEIL.rows(rows)[0] | {"before": "", "after": ""} == rows[0] | {"before": "", "after": ""}
+    assert "two" not in str(VEIL.rows(rows))
+    assert "another" in str(VEIL.rows(rows))
+    [patched] = VEIL.patch([{"op": "add", "path": "/items/0", "value": {"key": "new"}}])
+    assert patched["value"] == {"key": veils.placeholder("/items/0/key")}
