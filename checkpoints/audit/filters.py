@@ -15,8 +15,8 @@ from django.utils.dateparse import parse_datetime
 
 from checkpoints.models import Event, EventText, Run
 from checkpoints.models.event import EventTerms
+from checkpoints.searching import beginnings
 
-MOST_WORDS = 8
 MOST_TEXTS = 10_000  # texts that one search finds, the newest
 _NUMBER = re.compile(r"(?:R-|run:)?(\d{1,18})", re.IGNORECASE)
 
@@ -96,10 +96,8 @@ class Filters:
 
 def query_of(words: str) -> SearchQuery | None:
     """A search for all of these words, each of which may go on; None where there is no word."""
-    found = re.findall(r"\w+", words.replace("_", " ").lower())[:MOST_WORDS]
-    return (
-        SearchQuery(" & ".join(f"'{word}':*" for word in found), config="simple", search_type="raw") if found else None
-    )
+    found = beginnings(words.lower())  # the database may know the small letters of ASCII alone
+    return SearchQuery(found, config="simple", search_type="raw") if found else None
 
 
 def _number(text: str, name: str) -> int | None:

@@ -1,30 +1,20 @@
 // <hp-inbox>: j and k move along the rows, Enter opens; the row under the cursor is previewed beside the list.
 // It wraps the list, which is morphed as gates come and go: the cursor stays on its gate, not on its place.
+import { walk } from "./walk.js";
+
 class Inbox extends HTMLElement {
   connectedCallback() {
     this.preview = document.querySelector("#preview");
     this.wide = matchMedia("(min-width: 80rem)");
     this.addEventListener("focusin", (event) => this.rest(event.target.closest(".gate-row")));
     this.addEventListener("pointerover", (event) => this.hover(event.target.closest(".gate-row")));
-    document.addEventListener("keydown", (event) => this.press(event));
+    walk(() => this.rows().map((row) => row.querySelector("a")), () => this.rows().findIndex((row) => row.id === this.here));
     document.addEventListener("htmx:after:swap", () => this.swapped());
     this.fresh();
   }
 
   rows() {
     return [...this.querySelectorAll(".gate-row")];
-  }
-
-  press(event) {
-    if (!document.querySelector("hp-hotkeys [data-keys-switch]")?.checked) return;
-    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-    if (event.target.closest?.("input, textarea, select") || !["j", "k"].includes(event.key)) return;
-    const rows = this.rows();
-    const at = rows.findIndex((row) => row.id === this.here);
-    const next = rows[Math.min(Math.max(at + (event.key === "j" ? 1 : -1), 0), rows.length - 1)];
-    event.preventDefault();
-    next?.querySelector("a").focus();
-    next?.scrollIntoView({ block: "nearest" });
   }
 
   hover(row) {

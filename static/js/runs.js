@@ -1,23 +1,13 @@
 // <hp-runs>: j and k move along the rows, Enter opens. Rows that are shown are kept up to date in their places; runs
 // that came since are counted above the list and shown when they are asked for, so that no row jumps.
+import { walk } from "./walk.js";
+
 class Runs extends HTMLElement {
   connectedCallback() {
     this.arrived = new Set();
-    document.addEventListener("keydown", (event) => this.press(event));
+    walk(() => [...this.querySelectorAll(".run-row-title a")], (links) => links.indexOf(document.activeElement));
     document.addEventListener("hp:fact", ({ detail }) => this.fact(detail));
     document.addEventListener("htmx:after:swap", () => this.tell());
-  }
-
-  press(event) {
-    if (!document.querySelector("hp-hotkeys [data-keys-switch]")?.checked) return;
-    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-    if (event.target.closest?.("input, textarea, select") || !["j", "k"].includes(event.key)) return;
-    const links = [...this.querySelectorAll(".run-row-title a")];
-    const at = links.indexOf(document.activeElement);
-    const next = links[Math.min(Math.max(at + (event.key === "j" ? 1 : -1), 0), links.length - 1)];
-    event.preventDefault();
-    next?.focus();
-    next?.scrollIntoView({ block: "nearest" });
   }
 
   fact({ kind, run }) {
