@@ -26,6 +26,7 @@ class Pinned:
     label: str
     value: Any
     name: str = ""  # of the input that edits it
+    parts: str = ""  # what the names of the inputs begin with that edit it part by part
     before: Any = None
     changed: str = ""  # by whom: "you", "others", or nobody
     editable: bool = False
@@ -170,6 +171,7 @@ def pinned_of(
 ) -> list[Pinned]:
     known = form.nodes if form else [inner for each in values for inner in forms.all_nodes(each)]
     fields = {each.pointer: each for each in known if isinstance(each, Field)}
+    names = {each.pointer: each.name for each in known}
     labels = {each.pointer: each.label for each in known if each.label}
     found = []
     for place in action.pinned:
@@ -181,9 +183,10 @@ def pinned_of(
         hidden = veil_of(action).at(place)
         label = labels.get(place) or " ".join(pointers.tokens(place)).replace("_", " ") or "all of it"
         old, field = stands if changed == "you" else proposed, fields.get(place)
+        parts = names.get(place, "") if form and field is None else ""
         found.append(
             Pinned(
-                label=label, value=shown(hidden.masked(value)), name=field.name if field else "",
+                label=label, value=shown(hidden.masked(value)), name=field.name if field else "", parts=parts,
                 before=shown(hidden.masked(old)), changed=changed,
                 editable=form is not None and (field.open if field else any(each.pointer == place for each in known)),
                 unit=unit_of(mine, place) if field is not None and field.kind == "decimal" else "",

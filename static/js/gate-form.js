@@ -5,7 +5,7 @@ import { Ballots } from "./ballots.js";
 import { tell } from "./difference.js";
 import { Faults } from "./field-faults.js";
 import { changed, original, Parts } from "./form-parts.js";
-import { mirror, nameAmounts } from "./pinned.js";
+import { mirror, nameAmounts, outdated } from "./pinned.js";
 
 class GateForm extends HTMLElement {
   connectedCallback() {
@@ -53,7 +53,9 @@ class GateForm extends HTMLElement {
     const note = item?.querySelector("[data-note]");
     if (note) tell(item, note);
     mirror(this, field, original(field), changed(field));
-    nameAmounts(this, this.fields().filter((each) => each.checkVisibility() && changed(each)));
+    const edited = this.fields().filter((each) => changed(each));
+    nameAmounts(this, edited.filter((each) => each.checkVisibility()));
+    outdated(this, edited);
     const action = field.closest(".action");
     if (!action || action.querySelector("[data-ballot]")) return; // its own choice says what becomes of it
     action.toggleAttribute("data-verdict", false);

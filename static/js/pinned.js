@@ -20,6 +20,15 @@ export function mirror(scope, field, before, changed) {
   pin.replaceChildren(gone, " ", put, unit(scope, pin));
 }
 
+// A pinned list or object is spelled out, and its parts are typed one by one: the frame says that it is no longer what
+// would run, and where that stands.
+export function outdated(scope, edited) {
+  const names = edited.map((field) => `${field.name.replace(/^([^!/]*)![a-z]+/, "$1")}/`);
+  for (const note of scope.querySelectorAll("[data-pin-parts]")) {
+    note.hidden = !names.some((name) => name.startsWith(`${note.dataset.pinParts}/`));
+  }
+}
+
 // "Approve with your edit, 30.00 EUR": the amounts that were edited, where they are pinned.
 export function nameAmounts(scope, edited) {
   const words = scope.querySelector('[data-commit][data-for="edit"] span');

@@ -63,11 +63,11 @@ def with_file(content: bytes, *, team: Any = None, quorum: int = 1, name: str = 
     return make_gate(run=run, policy=policy, card=make_card(actions=[action]))
 
 
-def plan() -> Plan:
-    """The usual plan, whose order has a scan, and whose gate lets people edit it."""
+def plan(**more: dict[str, Any]) -> Plan:
+    """The usual plan, whose order has a scan and `more`, and whose gate lets people edit it."""
     steps = tuple(replace(step, edits=("order",)) if step.kind == "gate" else step for step in STEPS)
     spec = make_spec(steps=steps)
-    order = {"type": "object", "properties": {"number": {"type": "string"}, "scan": {"type": "object"}}}
+    order = {"type": "object", "properties": {"number": {"type": "string"}, "scan": {"type": "object"}, **more}}
     schema = {**spec.state_schema, "properties": {**spec.state_schema["properties"], "order": order}}
     return make_plan(replace(spec, state_schema=schema))
 

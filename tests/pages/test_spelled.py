@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from playwright.sync_api import Page, expect
 
 from approvals.presentation import spelled
 from checkpoints.artifacts import MARK
 from tests.factories import ann, make_action, make_card, make_gate, make_run, make_state, make_team
 from tests.pages.clients import signed_in
+from tests.pages.test_files import plan
 
 FILE = {MARK: "a" * 64, "size": 24, "media_type": "image/png", "name": "scan.png"}
 GONE = '<span class="hint">not there</span>'
@@ -74,3 +77,22 @@ def test_the_gates_page_and_its_preview_spell_a_pinned_list_out() -> None:
     for page in (client.get(f"/gates/{gate.pk}/"), client.get(f"/gates/{gate.pk}/preview/")):
         text = page.content.decode()
         assert '<ul class="values"><li>a@example.org</li><li>b@example.org</li></ul>' in text
+
+
+def test_the_frame_of_a_pinned_list_says_when_it_was_changed_below(new_page: Callable[..., Page]) -> None:
+    """It went on showing what was proposed while other values stood in the form."""
+    team = make_team()
+    edited = plan(to={"type": "array", "items": {"type": "string"}})
+    run = make_run(team=team, plan=edited, state=make_state(order={"to": ["a@example.org", "b@example.org"]}))
+    action = make_action(id="refund", pointer="/order", pinned=["/to"], tool="mail.send", edits=True)
+    gate = make_gate(run=run, team=team, card=make_card(actions=[action]))
+    page = new_page(ann(team))
+    page.goto(f"/gates/{gate.pk}/")
+    said = page.locator("[data-pin-parts]")
+    expect(said).to_be_hidden()
+    page.fill('[name="args.refund/to/0"]', "c@example.org")
+    expect(said).to_be_visible()
+    page.click("[data-put-back]:visible")
+    expect(said).to_be_hidden()
+    page.locator('[data-change][value*="remove"]').first.click()
+    expect(said).to_be_visible()
