@@ -19,6 +19,7 @@ pages = get_asgi_application()
 from django.conf import settings  # noqa: E402 - Django must be set up first
 
 from approvals import live  # noqa: E402
+from config.bodies import Bounded  # noqa: E402
 from config.static import Receive, Scope, Send, StaticFiles  # noqa: E402
 
 
@@ -32,9 +33,11 @@ async def lifespan(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "lifespan.shutdown.complete"})
 
 
+served = StaticFiles(pages, prefix=settings.STATIC_URL, root=settings.STATIC_ROOT, debug=settings.DEBUG)
+FILES = 4  # of the largest size that one form may bring
 application = ProtocolTypeRouter(
     {
-        "http": StaticFiles(pages, prefix=settings.STATIC_URL, root=settings.STATIC_ROOT, debug=settings.DEBUG),
+        "http": Bounded(served, most=settings.DATA_UPLOAD_MAX_MEMORY_SIZE + FILES * settings.HOLDPOINT_UPLOAD_LIMIT),
         "websocket": OriginValidator(
             AuthMiddlewareStack(URLRouter(live.websocket_urlpatterns)), settings.HOLDPOINT_ORIGINS
         ),

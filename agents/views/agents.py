@@ -29,6 +29,7 @@ from checkpoints.errors import ValueRefused
 from checkpoints.models import Plan, Run
 from checkpoints.permissions import teams_where
 from checkpoints.plans import spec_of
+from checkpoints.rows import storable
 
 from .access import private, reader_of
 
@@ -132,7 +133,7 @@ def _started(known: Known, reader: User, team: Group | None, form: Mapping[str, 
         raise InputRefused([FieldError(pointer="", message="choose a team of yours that may start runs")])
     if known.here is None:
         raise InputRefused([FieldError(pointer="", message="no version of this agent is deployed on this server")])
-    key = f"start:{reader.pk}:{form['key'][:100]}" if form.get("key") else None
+    key = f"start:{reader.pk}:{storable(form['key'][:100])}" if form.get("key") else None
     by = actors.of_user(reader)
     return start_run(known.name, input_of(known, form), by=by, team=team, started_by=reader, key=key)
 
@@ -191,7 +192,7 @@ def compared(request: HttpRequest, known: Known) -> dict[str, Any] | None:
 
 
 def _known_or_404(request: HttpRequest, name: str) -> Known:
-    found = known_to(request, name)
+    found = known_to(request, storable(name))
     if not found:
         raise Http404("No such agent")
     return found[0]

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 from django.http import HttpRequest
 
+from checkpoints.rows import storable
+
 KINDS = ("rewind", "edit", "fork")
 FIELD = "field."  # before the name of a state field
 LONGEST = 2_000  # characters of a reason
@@ -43,10 +45,10 @@ def order_of(request: HttpRequest, kind: str) -> Order:
         seen=sent.get(f"seen.{to}", "") or sent.get("seen", ""),
         confirm=f"confirm.{to}" in sent,
         texts={name.removeprefix(FIELD): str(text) for name, text in sent.items() if name.startswith(FIELD)},
-        title=sent.get("title", "").strip()[:200],
-        version=sent.get("version", "").strip(),
+        title=storable(sent.get("title", "").strip()[:200]),
+        version=storable(sent.get("version", "").strip()),
         config=sent.get("config"),
-        key=sent.get("key", "")[:100],
+        key=storable(sent.get("key", "")[:100]),
     )
 
 

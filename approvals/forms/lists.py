@@ -22,6 +22,7 @@ def build(builder: Builder, what: Shape, value: Any, place: Place) -> Rows:
     fixed: list[Schema] = what.schema["prefixItems"] if what.kind == "tuple" else []
     old = [str(at) for at in range(len(held))]
     ids = [str(at) for at in range(len(fixed))] if fixed else ids_of(builder, place, old)
+    known = set(old)  # a state may hold a hundred thousand items
     part = items(what)
     noun = label_of(resolved(part, builder.root), "item") if part else "Item"
     found = Items(
@@ -30,7 +31,7 @@ def build(builder: Builder, what: Shape, value: Any, place: Place) -> Rows:
         old=old or ids if fixed else old,
         kept=dict(zip(old, held, strict=True)) | (dict.fromkeys(ids, MISSING) if not held and fixed else {}),
         ids=ids,
-        spots=[_spot(place, each, at, noun, known=each in old) for at, each in enumerate(ids)],
+        spots=[_spot(place, each, at, noun, known=each in known) for at, each in enumerate(ids)],
         parts=fixed or [part] * len(ids),
     )
     empty = [(spot.pointer, EMPTY) for spot, each in zip(found.spots, found.values, strict=True) if each is MISSING]

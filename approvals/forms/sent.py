@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from . import names
 
+DEEPEST = 64  # levels of a name that is read, far below any input: every place that it lies in is remembered
+
 
 def lines(text: str) -> str:
     """The text with every line break as a line feed, as the rest of the world writes it."""
@@ -37,8 +39,13 @@ class Sent:
     @classmethod
     def of(cls, posted: Mapping[str, str], prefix: str) -> Sent:
         """What of a posted form belongs to this prefix."""
-        mine = {name: text for name, text in posted.items() if names.split(name)[0] == prefix}
-        places = {place for name in mine for place in ancestors(names.split(name)[2])}
+        mine: dict[str, str] = {}
+        places: set[str] = set()
+        for name, text in posted.items():
+            belongs_to, _, path = names.split(name)
+            if belongs_to == prefix and path.count("/") <= DEEPEST:
+                mine[name] = text
+                places.update(ancestors(path))
         return cls(prefix, mine, frozenset(places))
 
     def name(self, path: str, mark: str = "") -> str:

@@ -13,11 +13,13 @@ from approvals.models.draft import MOST_CHARACTERS, NotKept
 from approvals.presentation import whole
 from approvals.presentation.filled import blank
 from approvals.presentation.unkept import kept
+from checkpoints.rows import storable
 
 from .access import gate_or_404, private, reader_of
 from .decisions import proposal_of
 from .files import form_with_files, is_file_name
 
+LONGEST_KEY = 80  # of a form that may be sent
 ABOUT_THE_FORM = frozenset({"csrfmiddlewaretoken", "seen", "proposal", "key", "discard", "draft_seen"})
 
 
@@ -45,7 +47,7 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     if blank(fields, looked_at.card, whole.state_of(gate, looked_at), whole.veil_of(gate)):
         Draft.objects.drop(gate, by=user)
         return _told(request, gate_id, {"kept_at": None})
-    key, seen = request.POST.get("key", ""), request.POST.get("draft_seen")
+    key, seen = storable(request.POST.get("key", "")[:LONGEST_KEY]), request.POST.get("draft_seen")
     try:
         kept_at = Draft.objects.keep(gate, by=user, proposal=looked_at.number, fields=fields, key=key, seen=seen)
     except NotKept as why:

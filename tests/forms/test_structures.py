@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from agents.fields import StateSchema
 from approvals.forms import Choice, Closed, Entries, Form, Rows, applied, build, names
+from approvals.forms.sent import Sent
 from tests.forms.posting import as_posted
 
 
@@ -323,3 +324,13 @@ def test_no_more_is_added_at_once_than_is_read(schema: dict[str, Any], value: An
     assert len(form.root.children) <= 501
     few = build(schema, value, prefix="p", posted={"p!order": names.order_of(["0", *new[:500]])})
     assert "" not in few.errors
+
+
+def test_a_name_that_goes_too_deep_is_no_field_and_is_not_taken_apart() -> None:
+    """Each place on its way was remembered: a name of two million slashes ended the web process."""
+    deep = "p" + "/x" * 5_000
+    sent = Sent.of({deep: "1", "p/a": "2"}, "p")
+    assert sent.places == {"", "/a"}
+    assert sent.texts == {"p/a": "2"}
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    assert build(schema, {"a": "1"}, prefix="p", posted={deep: "1", "p/a": "2"}).value == {"a": "2"}

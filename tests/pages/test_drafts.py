@@ -158,3 +158,11 @@ def test_a_draft_that_a_crash_left_behind_its_decision_is_none() -> None:
     assert Draft.objects.filter(gate=gate).count() == 1
     assert "was put back" not in page_of(reviewer, gate)
     assert "Your draft was not sent" not in page_of(reviewer, gate)
+
+
+def test_a_key_that_no_page_sends_is_no_fault_of_the_server() -> None:
+    """U+0000 in it was asked of PostgreSQL, which takes none: the answer was 500."""
+    gate = make_gate(team=(team := make_team()))
+    answer = keep(ann(team), gate, {**form_of(gate, "", comment="Hm"), "key": "a\0b" * 100})
+    assert answer.status_code == 200  # type: ignore[attr-defined]
+    assert Draft.objects.get(gate=gate).fields["comment"] == "Hm"

@@ -196,3 +196,12 @@ def test_nobody_starts_a_run_for_a_team_that_is_not_theirs() -> None:
     answer = signed_in(bob(team)).post("/agents/refunds/runs/", {"key": "k", "team": str(other.pk), "json": "{}"})
     assert answer.status_code == 422
     assert not Run.objects.filter(team=other).exists()
+
+
+def test_an_address_and_a_key_that_no_page_has_are_no_fault_of_the_server() -> None:
+    """U+0000 in them was asked of PostgreSQL, which takes none: the answer was 500."""
+    client = signed_in(bob(make_team()))
+    assert client.get("/agents/%00/").status_code == 404
+    assert client.post("/agents/%00/runs/", {"key": "a"}).status_code == 404
+    answer = client.post("/agents/refunds/runs/", {"key": "a\0", "json": "{}", "team": "0"})
+    assert answer.status_code == 422

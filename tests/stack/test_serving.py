@@ -14,6 +14,7 @@ from websockets.sync.client import connect
 from websockets.typing import Origin
 
 from tests.conftest import session_of
+from tests.harness.services import Service
 
 POLICY = {
     "default-src 'none'",
@@ -144,3 +145,16 @@ def test_a_browser_meets_no_violation_of_the_policy_while_signing_in(new_page: C
     page.get_by_role("button", name="Sign in").click()
     page.wait_for_url(f"{web}/")
     assert violations == []
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_stranger_cannot_fill_the_disk_with_a_request(
+    start_web: Callable[..., tuple[Service, str]], chunked: bool
+) -> None:
+    """Bodies had no bound, and are written to the disk before anybody asks who sends them."""
+    _, base = start_web({"HOLDPOINT_UPLOAD_LIMIT": "1000"})
+    most = 2_621_440 + 4 * 1000
+    assert httpx.post(f"{base}/nowhere/", content=b"x" * most).status_code == 404
+    content = iter([b"x" * most, b"x"]) if chunked else b"x" * (most + 1)
+    answer = httpx.post(f"{base}/nowhere/", content=content)
+    assert (answer.status_code, answer.text) == (413, "This request is too large.\n")

@@ -92,3 +92,10 @@ def test_an_undone_effect_is_marked_in_the_timeline_and_agrees_with_the_table(le
     assert f"{paid} pay undone" in said(page)
     assert 'data-mark="undone"' in page
     assert page.count('<tr data-status="undone">') == 2
+
+
+def test_a_version_and_a_key_that_no_page_sends_are_no_fault_of_the_server(ledger: str) -> None:
+    """U+0000 in them was asked of PostgreSQL, which takes none: the answer was 500."""
+    run = booked(ledger)
+    answer = order(member(run), run, "forks", at="1", version="\0", key="\0")
+    assert answer.status_code == 409

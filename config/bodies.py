@@ -1,0 +1,55 @@
+"""Bodies of requests, bounded before anything is made of them.
+
+Django writes a body to the disk before it looks at who sent it, so a stranger could fill that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from config.static import Receive, Scope, Send
+
+TOO_LARGE = b"This request is too large.\n"
+
+
+class Bounded:
+    """An ASGI application that takes bodies of at most `most` bytes; a longer one is answered with 413."""
+
+    def __init__(self, application: Callable[[Scope, Receive, Send], Awaitable[None]], *, most: int) -> None:
+        self.application, self.most = application, most
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand the request on, until more comes than is taken; the application then sees a client that went away."""
+        if announced(scope) > self.most:
+            await refuse(send)
+            return
+        taken, answered = 0, False
+
+        async def bounded() -> Mapping[str, Any]:
+            nonlocal taken
+            message = await receive()
+            taken += len(message.get("body", b""))
+            return message if taken <= self.most else {"type": "http.disconnect"}
+
+        async def noting(message: Mapping[str, Any]) -> None:
+            nonlocal answered
+            answered = True
+            await send(message)
+
+        await self.application(scope, bounded, noting)
+        if taken > self.most and not answered:
+            await refuse(send)
+
+
+def announced(scope: Scope) -> int:
+    """The length that the client says; 0 where it says none, as with a body in chunks."""
+    said = dict(scope["headers"]).get(b"content-length", b"")
+    return int(said) if said.isdigit() and len(said) < 20 else 0
+
+
+async def refuse(send: Send) -> None:
+    """Answer 413 and close: what is still on its way is not read."""
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
+    await send({"type": "http.response.start", "status": 413, "headers": headers})
+    await send({"type": "http.response.body", "body": TOO_LARGE})
