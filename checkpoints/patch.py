@@ -16,6 +16,7 @@ from .errors import ValueRefused
 from .values import canonical, pointer
 
 Op = dict[str, Any]
+COPIED = 1_000_000  # values that the copies of one patch may make: each may copy what the one before made
 _INDEX = re.compile(r"0|[1-9][0-9]{0,17}")
 _MISSING = object()
 
@@ -141,11 +142,27 @@ def find(value: Any, at: str) -> Any:
 
 def apply(patch: list[Op], value: Any) -> Any:
     """The value after the patch; `value` is left alone. Raises ValueRefused with the pointer that does not fit."""
+    left = COPIED
     for op in patch:
         if not isinstance(op, dict) or not isinstance(op.get("path"), str):
             raise ValueRefused("", "has an operation without a path")
+        if op.get("op") == "copy" and isinstance(op.get("from"), str):
+            left -= _size(find(value, op["from"]), left + 1)
+            if left < 0:
+                raise ValueRefused(op["path"], f"copies more than {COPIED:,} values; write out what is to be there")
         value = _apply_one(op, value)
     return value
+
+
+def _size(value: Any, most: int) -> int:
+    """How many values there are in a value, itself included; counted no further than `most`."""
+    count, ahead = 0, [value]
+    while ahead and count < most:
+        each = ahead.pop()
+        count += 1
+        if isinstance(each, (dict, list)):
+            ahead.extend(each.values() if isinstance(each, dict) else each)
+    return count
 
 
 def _apply_one(op: Op, value: Any) -> Any:

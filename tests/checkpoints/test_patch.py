@@ -81,3 +81,11 @@ def test_a_patch_of_the_rfc_does_what_the_rfc_says(ops: list[Any], before: Any, 
 def test_a_patch_that_does_not_fit_is_refused(ops: list[Any]) -> None:
     with pytest.raises(ValueRefused):
         patch.apply(ops, {"l": [1, 2], "n": 1})
+
+
+def test_copies_of_copies_end_at_a_bound() -> None:
+    """Forty operations that each copy the whole made a state of 2^40 values, at which the web process stood still."""
+    ops = [{"op": "copy", "from": "", "path": f"/x{n}"} for n in range(40)]
+    with pytest.raises(ValueRefused, match="copies more than"):
+        patch.apply(ops, {"a": 1})
+    assert len(str(patch.apply(ops[:10], {"a": 1}))) > 10_000
