@@ -32,8 +32,8 @@ bench: ## print the figures, with this machine's floor from the same run
 	@$(INSTALL) requirements-dev.txt
 	@$(PY) -m benchmarks
 
-screenshots: browser ## take the pictures in docs/screenshots, of a stack of their own
-	@exec $(PY) -m docs.screenshots
+screenshots: browser ## take the pictures in docs/screenshots and look for faults, on a stack of their own
+	@exec $(PY) -m docs.pictures
 
 browser:
 	@$(INSTALL) requirements-dev.txt

@@ -1,72 +1,67 @@
-"""`make screenshots`: the pages as a new user meets them, narrow and wide, light and dark.
+"""What ann does before the pictures are taken, so that there is a history to see.
 
-Starts a whole stack of its own with the first inbox, signs in, and keeps the pictures in docs/screenshots/. On the way
-ann makes a history to see: she edits and approves one refund, which is paid; forks that run and rewinds it to have
-its proposal made again; and sends another refund back.
+She edits and approves one refund, which is paid; forks that run and rewinds it to have its proposal made again; sends
+another refund back; names and notes a checkpoint of it; and has retention look what it would remove.
 """
 
 from __future__ import annotations
 
 import re
-import sys
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.harness import chromium
-from tests.stack.running import Stack
-
-FOLDER = Path(__file__).parent / "screenshots"
-WIDTHS = (390, 1440)
-SCHEMES = ("light", "dark")
 DEMO = "for the screenshots alone"
 
 
 @dataclass(frozen=True)
 class History:
-    """Addresses of two runs: one that was paid and then rewound, one that was sent back and is to be rewound."""
+    """Addresses: a run that was paid and then rewound, one that was sent back and is to be rewound, a dry run."""
 
     rewound: str
     sent_back: str
+    proposed: int  # the number of a checkpoint of the first
+    dry_run: str
 
 
-def main(folder: Path = FOLDER) -> int:
-    """Take the pictures; the exit code."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="hps-", dir="/tmp") as home:
-        stack = Stack(Path(home), seeded=True, HOLDPOINT_DEMO_PASSWORD=DEMO)
-        try:
-            stack.wait()
-            with sync_playwright() as playwright:
-                browser = playwright.chromium.launch(executable_path=chromium.find(), args=chromium.flags())
-                history = make_history(sign_in(browser, stack.base, 1440, "light"))
-                for width in WIDTHS:
-                    for scheme in SCHEMES:
-                        take(sign_in(browser, stack.base, width, scheme), folder, f"{width}-{scheme}", history)
-                browser.close()
-        finally:
-            stack.interrupt()
-    return 0
-
-
-def sign_in(browser: Browser, base: str, width: int, scheme: str) -> Page:
-    """A page of ann's in a profile of its own."""
+def enter(browser: Browser, base: str, width: int, scheme: str, *, who: str = "ann") -> BrowserContext:
+    """A profile of its own, signed in."""
     context = browser.new_context(base_url=base, viewport={"width": width, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]
     page = context.new_page()
     page.goto("/")
-    page.fill("[name=login]", "ann")
+    page.fill("[name=login]", who)
     page.fill("[name=password]", DEMO)
     page.press("[name=password]", "Enter")
     page.wait_for_selector(".gate-list, .empty")
-    return page
+    page.close()
+    return context
 
 
-def make_history(page: Page) -> History:
-    """What ann does before the pictures are taken."""
+def make(browser: Browser, base: str) -> History:
+    """What ann and the administrator do before the pictures are taken."""
+    ann, admin = (enter(browser, base, 1440, "light", who=who) for who in ("ann", "admin"))
+    rewound, sent_back, proposed = _refunds(ann.new_page())
+    dry_run = _retention(admin.new_page())
+    for context in (ann, admin):
+        context.close()
+    return History(rewound, sent_back, proposed, dry_run)
+
+
+def _retention(page: Page) -> str:
+    """Keep little of the finished runs; the address of what would go."""
+    page.goto("/admin/checkpoints/retentionpolicy/add/")
+    page.locator("[name=keep_last]").fill("2")
+    page.locator("[name=_save]").click()
+    page.goto("/admin/checkpoints/retentionpolicy/")
+    page.get_by_role("button", name=re.compile("dry run", re.IGNORECASE)).first.click()
+    page.wait_for_url("**/prune/*/change/")
+    return page.url
+
+
+def _refunds(page: Page) -> tuple[str, str, int]:
     paid = approve(page, "Jonas Brandt", "30.00")
-    fork(page, f"{paid}checkpoints/{seq_of(page, 'propose')}/fork/", "Jonas Brandt: a voucher instead?")
+    proposed = seq_of(page, "propose")
+    fork(page, f"{paid}checkpoints/{proposed}/fork/", "Jonas Brandt: a voucher instead?")
     open_rewind(page, paid, "propose")
     with page.expect_response("**/impacts/"):
         page.get_by_label("Why").last.fill("He only keeps the shade. Offer him a third.")
@@ -84,7 +79,7 @@ def make_history(page: Page) -> History:
     open_gate(page, "Käthe Mühlbauer")
     decide(page, "approve")
     until(page, sent_back, "Completed")
-    return History(paid, sent_back)
+    return paid, sent_back, proposed
 
 
 def approve(page: Page, name: str, amount: str) -> str:
@@ -140,7 +135,7 @@ def fork(page: Page, address: str, title: str) -> None:
     """Fork a run."""
     page.goto(address)
     with page.expect_response("**/impacts/"):
-        page.get_by_label("Title").fill(title)
+        page.get_by_label("Title", exact=True).fill(title)
     expect(page.locator("hp-order[data-stale]")).to_have_count(0)
     page.locator(".commit:visible").click()
     page.wait_for_load_state("networkidle")
@@ -152,39 +147,3 @@ def open_rewind(page: Page, run: str, step: str) -> None:
     page.goto(f"{run}?at={seq_of(page, step)}")
     page.get_by_text("Rewind the run…").click()
     page.get_by_label(f"Before {step}").check()
-
-
-def take(page: Page, folder: Path, suffix: str, history: History) -> None:
-    """Keep every page at one size and scheme."""
-
-    size = page.viewport_size or {"width": 0, "height": 0}
-
-    def keep(name: str, part: str = "body") -> None:
-        # In a window as tall as the page, so that what is fixed to its edges stands there and nothing scrolls inside.
-        page.set_viewport_size({**size, "height": page.evaluate("document.documentElement.scrollHeight")})
-        page.locator(part).screenshot(path=folder / f"{name}-{suffix}.png")
-        page.set_viewport_size(size)
-
-    page.screenshot(path=folder / f"inbox-{suffix}.png")
-    open_gate(page, "Marit Ellery")
-    keep("gate")
-    open_gate(page, "Machine 14 is down")
-    keep("schedules")
-    page.goto(history.rewound)
-    keep("run")
-    newest = seq_of(page, "propose")
-    page.goto(f"{history.rewound}comparisons/?a=5&b={newest}")
-    keep("comparison")
-    open_rewind(page, history.sent_back, "pay")
-    keep("rewind", "#inspect")
-    page.goto(f"{history.sent_back}checkpoints/4/edit/")
-    ticket = page.locator("[name='field.ticket']")
-    with page.expect_response("**/impacts/"):
-        ticket.fill(ticket.input_value().replace("never arrived", "faulty"))
-    expect(page.locator("#order-panel .impact")).to_be_visible()
-    expect(page.locator("hp-order[data-stale]")).to_have_count(0)
-    keep("edit")
-
-
-if __name__ == "__main__":
-    sys.exit(main(*map(Path, sys.argv[1:])))

@@ -1,0 +1,112 @@
+"""Which pages are kept, and how each is brought to what its picture shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from .story import History, open_gate, open_rewind, seq_of
+
+Show = Callable[[Page, History], str]  # brings the page there; the part of it that is kept, "" for the window
+
+
+def _at(address: str, part: str = "body") -> Show:
+    def show(page: Page, history: History) -> str:
+        page.goto(address)
+        return part
+
+    return show
+
+
+def _gate(name: str) -> Show:
+    def show(page: Page, history: History) -> str:
+        open_gate(page, name)
+        return "body"
+
+    return show
+
+
+def _run(page: Page, history: History) -> str:
+    page.goto(history.rewound)
+    return "body"
+
+
+def _comparison(page: Page, history: History) -> str:
+    page.goto(history.rewound)
+    newest = seq_of(page, "propose")
+    page.goto(f"{history.rewound}comparisons/?a=5&b={newest}")
+    return "body"
+
+
+def _rewind(page: Page, history: History) -> str:
+    open_rewind(page, history.sent_back, "pay")
+    return "#inspect"
+
+
+def _edit(page: Page, history: History) -> str:
+    page.goto(f"{history.sent_back}checkpoints/4/edit/")
+    body = next(area for area in page.locator("main textarea").all() if "never arrived" in area.input_value())
+    with page.expect_response("**/impacts/"):
+        body.fill(body.input_value().replace("never arrived", "faulty"))
+    expect(page.locator("#order-panel .impact")).to_be_visible()
+    expect(page.locator("hp-order[data-stale]")).to_have_count(0)
+    return "body"
+
+
+def _fork(page: Page, history: History) -> str:
+    page.goto(f"{history.rewound}checkpoints/{history.proposed}/fork/")
+    return "body"
+
+
+def _palette(page: Page, history: History) -> str:
+    page.goto("/")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("refund")
+    expect(page.locator("dialog[open] a").first).to_be_visible()
+    return ""
+
+
+def _keys(page: Page, history: History) -> str:
+    page.goto("/")
+    page.keyboard.press("?")
+    expect(page.locator("dialog[open]")).to_be_visible()
+    return ""
+
+
+def _dry_run(page: Page, history: History) -> str:
+    page.goto(history.dry_run)
+    return "body"
+
+
+def _sign_in(page: Page, history: History) -> str:
+    page.context.clear_cookies()
+    page.goto("/")
+    return "body"
+
+
+ANN: dict[str, Show] = {
+    "inbox": _at("/", ""),
+    "gate": _gate("Marit Ellery"),
+    "actions": _gate("Restock"),
+    "schedules": _gate("Machine 14 is down"),
+    "run": _run,
+    "comparison": _comparison,
+    "rewind": _rewind,
+    "edit": _edit,
+    "fork": _fork,
+    "runs": _at("/runs/"),
+    "agents": _at("/agents/"),
+    "agent": _at("/agents/refunds/"),
+    "palette": _palette,
+    "keys": _keys,
+    "missing": _at("/gates/999999/"),
+}
+ADMIN: dict[str, Show] = {
+    "audit": _at("/audit/"),
+    "administration": _at("/admin/"),
+    "policies": _at("/admin/approvals/policy/"),
+    "retention": _at("/admin/checkpoints/retentionpolicy/"),
+    "dry-run": _dry_run,
+    "sign-in": _sign_in,  # the last: it signs out
+}
