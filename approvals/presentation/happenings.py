@@ -53,11 +53,11 @@ WORDS = {
     "secret.revealed": "revealed the secret at {pointer}",
     "retention.held": "set a legal hold",
     "retention.freed": "freed a legal hold",
-    "retention.pruned": "removed {count} checkpoints, {first} to {last}, under the retention policy {policy}",
+    "retention.pruned": "removed checkpoints {first} to {last}, {count} in all, under the retention policy {policy}",
     "step.refused": "refused what {step} returned: {validator}",
     "retention.changed": "changed what is kept of the runs of {agent}",
-    "retention.ordered": "had {checkpoints} checkpoints pruned",
-    "retention.finished": "finished pruning {checkpoints} checkpoints",
+    "retention.ordered": "ordered a prune; checkpoints that go: {checkpoints}",
+    "retention.finished": "finished a prune; checkpoints removed: {checkpoints}",
     "policy.changed": "wrote version {version} of the policy {name}",
     "team.changed": "changed the team {name}",
     "user.changed": "changed an account",
@@ -104,6 +104,8 @@ def tell(*, at: datetime, kind: str, who: str, data: Mapping[str, Any], text: st
         words = OF_AN_UNDO.get(kind, words)
     if kind == "gate.decided":
         words = VERDICTS.get(str(data.get("kind")), "decided {step}")
+    if kind == "retention.changed" and not data.get("agent"):
+        words = "changed what is kept of every agent without a policy of its own"
     return Happening(at, kind, who, words.format_map(_Blank(data)), text)
 
 

@@ -35,6 +35,8 @@ def test_a_size_is_decimal(count: int, said: str) -> None:
         ("gate.opened", {"kind": "recovery", "step": "pay"}, "asks how to go on at pay"),
         ("step.failed", {"step": "propose", "attempt": 2}, "failed at propose, attempt 2"),
         ("effect.done", {}, "did  in the outside world"),
+        ("retention.changed", {"agent": "refunds"}, "changed what is kept of the runs of refunds"),
+        ("retention.changed", {"agent": ""}, "changed what is kept of every agent without a policy of its own"),
         ("something.new", {"step": "{0.__class__}"}, ""),
         ("effect.done", {"step": "{0.__class__}"}, "did {0.__class__} in the outside world"),
     ],
