@@ -107,8 +107,8 @@ def report(faults: dict[str, list[str]]) -> str:
         [
             "# What is wrong with the pages",
             "",
-            "Written by `make screenshots`: faults that axe-core finds (WCAG 2.2 AA and its best practices), complaints",
-            "in the browser's console, refusals of the content policy among them, and pages wider than their window.",
+            "Written by `make screenshots`: faults that axe-core finds (WCAG 2.2 AA and its best practices), what the",
+            "browser complains about, refusals of the content policy among it, and pages wider than their window.",
             "",
             f"| page | {heads} |",
             "|---|" + "---|" * len(columns),
