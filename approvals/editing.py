@@ -57,6 +57,7 @@ def edited(
     for action in wanted:
         _refuse_dropped(action, arguments[action.id], valid)
         state = pointers.put(state, action.pointer, pointers.get(valid, action.pointer))
+    _refuse_beside(card, wanted, state)
     final = {a.id: pointers.get(state, a.pointer) if a.pointer else a.arguments for a in card.actions}
     changed = tuple(a.id for a in card.actions if not patch.same(a.arguments, final[a.id]))
     if not changed:
@@ -143,6 +144,25 @@ def _refuse_dropped(action: Action, sent: Any, state: dict[str, Any]) -> None:
     there = pointers.has(state, action.pointer)
     places = dropped(sent, pointers.get(state, action.pointer)) if there else [""]
     refused = [_beyond(action, place) for place in places]
+    if refused:
+        raise EditRefused(refused)
+
+
+def _refuse_beside(card: Card, wanted: Sequence[Action], state: dict[str, Any]) -> None:
+    """Places may lie in one another: an edit of one action is none of another that takes no edit, or was refused."""
+    refused: list[Problem] = []
+    for other in card.actions:
+        if not other.pointer or other in wanted:
+            continue
+        there = pointers.has(state, other.pointer)
+        free = other.edits and other.settled is None
+        if there and (free or patch.same(pointers.get(state, other.pointer), other.arguments)):
+            continue
+        why = "takes no edit" if not other.edits else "is refused" if other.settled else "would be left without it"
+        owner = next(each for each in wanted if pointers.overlaps(each.pointer, other.pointer))
+        within = other.pointer[len(owner.pointer) :] if pointers.covers(owner.pointer, other.pointer) else ""
+        said = f"The action {other.id!r} asks about this too, and {why}."
+        refused.append(problem(said, action=owner.id, pointer=within, at=other.pointer))
     if refused:
         raise EditRefused(refused)
 

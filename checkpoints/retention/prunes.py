@@ -181,7 +181,7 @@ def _apply_line(prune: Prune, line: PruneLine, until: float) -> None:
 
 
 def _remove(prune: Prune, line: PruneLine, until: float) -> bool:
-    """Remove portion by portion; False where the time is over. Raises Moved and NotVerified."""
+    """Remove portion by portion while the policy counts; False where the time is over. Raises Moved and NotVerified."""
     run, policy = line.run, line.policy
     history = reading.history_of(run.pk)
     verdict = rules.decide(history, policies.rules_of(policy), prune.at)
@@ -191,6 +191,8 @@ def _remove(prune: Prune, line: PruneLine, until: float) -> bool:
     for number, seqs in enumerate(portions, start=1):
         if time.monotonic() > until:
             return False
+        if not _counts(line):
+            return True
         portion = batch.prepared(run.pk, run.lineage or run.pk, history, seqs)
         with transaction.atomic():
             freed = batch.remove(portion, why=why)
@@ -198,6 +200,12 @@ def _remove(prune: Prune, line: PruneLine, until: float) -> bool:
         if number < len(portions):
             history = _without(history, seqs)
     return True
+
+
+def _counts(line: PruneLine) -> bool:
+    """Whether the policy that the line follows still counts: whoever writes another, or switches it off, ends it."""
+    policy = policies.of(line.agent, policies.current())
+    return policy is not None and policy.pk == line.policy_id
 
 
 def _without(history: History, seqs: list[int]) -> History:

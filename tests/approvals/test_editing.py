@@ -19,6 +19,7 @@ from tests.factories import (
     make_card,
     make_gate,
     make_plan,
+    make_policy,
     make_run,
     make_spec,
     make_state,
@@ -192,3 +193,47 @@ def test_a_value_that_only_looks_the_same_is_an_edit() -> None:
     gate = make_gate(run=make_run(team=team, state=state))
     decide(gate, ann(team), "edit", arguments={"refund": {**REFUND, "reply": decomposed}})
     assert Outcome.objects.get(gate=gate).approved().actions[0].arguments["reply"] == decomposed
+
+
+def amount_beside(**more: Any) -> dict[str, Any]:
+    """The refund with an action of its own for the amount, which lies in it."""
+    amount = make_action(id="amount", tool="payments.limit", effect="", pointer="/proposal/amount", pinned=[], **more)
+    return {"card": make_card(actions=[make_action(pinned=[]), amount])}
+
+
+def test_an_edit_of_one_action_changes_no_other_that_takes_none() -> None:
+    """What lay in it was changed along: an action that takes no edit was approved with another value."""
+    beside = amount_beside(verdicts=["approve", "reject"])
+    found = refused(EditRefused, {"refund": {**REFUND, "amount": "1.00"}}, **beside)
+    assert found == [("/amount", "/proposal/amount")]
+    assert outcome_of({"refund": {**REFUND, "reply": "No."}}, **beside).kind == "edited"
+    assert outcome_of({"refund": {**REFUND, "amount": "1.00"}}, **amount_beside()).kind == "edited"
+
+
+def test_an_edit_takes_no_place_away_that_another_action_asks_about() -> None:
+    """The answer was 500: the place was looked for in what the edit made."""
+    steps = tuple(replace(step, edits=("order",)) if step.kind == "gate" else step for step in make_spec().steps)
+    state = make_state(order={"lines": [{"sku": "a"}, {"sku": "b"}]})
+    actions = [
+        make_action(id="lines", pointer="/order/lines", pinned=[]),
+        make_action(id="second", effect="", pointer="/order/lines/1", pinned=[]),
+    ]
+    run = make_run(plan=make_plan(make_spec(steps=steps)), state=state)
+    gate = make_gate(run=run, card=make_card(actions=actions))
+    with pytest.raises(EditRefused) as caught:
+        decide(gate, ann(run.team), "edit", arguments={"lines": [{"sku": "a"}]})
+    assert [each["at"] for each in caught.value.errors] == ["/order/lines/1"]
+
+
+def test_an_edit_beside_a_refusal_leaves_what_is_refused_as_it_is() -> None:
+    """A refused action took the value that another's edit had put into it."""
+    team = make_team()
+    opened = make_gate(policy=make_policy(team, quorum=2), **amount_beside())
+    new = {**REFUND, "amount": "1.00"}
+    each = {
+        "refund": {"verdict": "edit", "arguments": new},
+        "amount": {"verdict": "reject", "reason": "As the shop says."},
+    }
+    with pytest.raises(EditRefused):
+        decide(opened, ann(team), "", verdicts=each)
+    assert Gate.objects.get(pk=opened.pk).proposal == 1

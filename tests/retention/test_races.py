@@ -304,3 +304,20 @@ def waits_for_a_lock(words: str) -> bool:
             "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE %s", [f"%{words}%"]
         )
         return bool(cursor.fetchone()[0])
+
+
+@pytest.mark.parametrize("change", [{"keep_last": 150}, {"keep_last": 10, "enabled": False}])
+def test_a_policy_that_is_changed_or_switched_off_ends_the_prune_that_follows_it(
+    monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
+) -> None:
+    """What was ordered was removed to its end by the version before: nobody could stop it."""
+    monkeypatch.setattr(prunes, "PORTION", 40)
+    run = ended(200)
+    keep(run, keep_last=10)
+    prune = ordered()
+    monkeypatch.setattr(crash, "point", lambda name, *_: keep(run, **change) if name == "prune_removed" else None)
+    assert prunes.apply(prune)
+    left = len(seqs(run))
+    assert 100 < left < 200, "the portion that was under way alone"
+    assert prune.kept_after_all == left - 10
+    assert verify_run(run) == []
