@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
+from django import forms
 from django.contrib import admin
+from django.contrib.auth.models import Group
 from django.db import models, transaction
-from django.forms import ModelForm
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
@@ -17,8 +19,43 @@ from checkpoints import actors, ledger
 
 if TYPE_CHECKING:
     OfPolicy = admin.ModelAdmin[Policy]
-else:  # at run time Django's class takes no parameter
+    PolicyModelForm = forms.ModelForm[Policy]
+else:  # at run time Django's classes take no parameter
     OfPolicy = admin.ModelAdmin
+    PolicyModelForm = forms.ModelForm
+SHORTEST = timedelta(minutes=1)
+
+
+class PolicyForm(PolicyModelForm):
+    """What a version says, each in words that tell what it does."""
+
+    class Meta:
+        model = Policy
+        fields = ("team", "name", "groups", "quorum", "separation", "deadline", "on_expiry", "whole_state")
+        labels = {
+            "groups": "Decided by",
+            "quorum": "People who must agree",
+            "separation": "Not by whoever started the run",
+            "on_expiry": "When it has passed",
+        }
+        help_texts = {
+            "name": "The name that agents' gates ask for. One named “default” serves the gates that name none. A name "
+            "that the team has already gets its next version.",
+            "groups": "The teams whose members may decide. None chosen: the policy's own team.",
+            "quorum": "So many different people have to agree on the same version of what is asked.",
+            "separation": "Whoever started a run, or owns the token that did, cannot approve at its gates.",
+            "deadline": "Days, then hours:minutes:seconds. “2 00:00:00” is two days, “04:00:00” four hours. Empty: a "
+            "gate waits for as long as it takes.",
+        }
+
+    def clean_deadline(self) -> timedelta | None:
+        """A bare number counts seconds, which nobody means: 48 would close a gate before it is read."""
+        deadline: timedelta | None = self.cleaned_data["deadline"]
+        if deadline is not None and deadline < SHORTEST:
+            raise forms.ValidationError(
+                "That is less than a minute: a bare number counts seconds. Write 04:00:00 for four hours."
+            )
+        return deadline
 
 
 @admin.register(Policy)
@@ -42,7 +79,8 @@ class PolicyAdmin(OfPolicy):
     search_fields = ("name", "team__name")
     ordering = ("team__name", "name", "-version")
     filter_horizontal = ("groups",)
-    fields = ("team", "name", "groups", "quorum", "separation", "deadline", "on_expiry", "whole_state")
+    form = PolicyForm
+    fields = PolicyForm.Meta.fields
     actions = None
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Policy]:
@@ -68,21 +106,34 @@ class PolicyAdmin(OfPolicy):
         """A gate's policy can be read for as long as the gate."""
         return False
 
-    def save_model(self, request: HttpRequest, obj: Policy, form: ModelForm[Policy], change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: Policy, form: forms.ModelForm[Policy], change: bool) -> None:
         """Write what was entered as the next version, and say so in the audit."""
         with transaction.atomic():
+            Group.objects.select_for_update(no_key=True).get(
+                pk=obj.team_id
+            )  # two at once: the second becomes the version after
             obj.pk, obj.version = None, Policy.objects.next_version(obj.name, team=obj.team)
             obj._state.adding = True
             obj.save(force_insert=True)
-            data = {
-                "name": obj.name, "version": obj.version, "quorum": obj.quorum, "on_expiry": obj.on_expiry,
-                "whole_state": obj.whole_state,
-            }  # fmt: skip
             ledger.record(
                 "policy.changed",
                 subject=f"policy:{obj.pk}",
                 by=actors.of_user(request.user),
                 team_id=obj.team_id,
                 version=obj.version,
-                data=data,
+                data=said(obj, form.cleaned_data["groups"]),
             )
+
+
+def said(policy: Policy, groups: models.QuerySet[Group]) -> dict[str, Any]:
+    """All that a version says, for its event. `deadline` is in seconds; empty `groups` are the team's own people."""
+    return {
+        "name": policy.name,
+        "version": policy.version,
+        "groups": sorted(group.name for group in groups),
+        "quorum": policy.quorum,
+        "separation": policy.separation,
+        "deadline": None if policy.deadline is None else int(policy.deadline.total_seconds()),
+        "on_expiry": policy.on_expiry,
+        "whole_state": policy.whole_state,
+    }

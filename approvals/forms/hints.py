@@ -39,9 +39,14 @@ def _sizes(schema: Mapping[str, Any], kind: str, size: int | None) -> list[str]:
         "text": ("minLength", "maxLength", "characters"),
     }.get(kind, ("", "", ""))
     least, most = schema.get(low), schema.get(high)
-    found = [f"at least {short(least)} {unit}"] if _is_number(least) and least else []
+    found = [f"at least {_counted(least, unit)}"] if _is_number(least) and least else []
     near = size is None or not _is_number(most) or size * 2 > float(most or 0)
-    return found + ([f"at most {short(most)} {unit}"] if _is_number(most) and near else [])
+    return found + ([f"at most {_counted(most, unit)}"] if _is_number(most) and near else [])
+
+
+def _counted(count: Any, units: str) -> str:
+    one = {"entries": "entry"}.get(units, units.removesuffix("s"))
+    return f"{short(count)} {one if count == 1 else units}"
 
 
 def _is_number(value: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from typing import Any
@@ -31,11 +31,12 @@ class Pinned:
     changed: str = ""  # by whom: "you", "others", or nobody
     editable: bool = False
     unit: str = ""  # the currency beside an amount
+    wrong: bool = False  # what was typed for it cannot be read, so that it has no words
 
     @property
     def words(self) -> str:
-        """An amount in words."""
-        return amounts.in_words(self.value, self.unit) if self.unit else ""
+        """An amount in words; none beside a field that says something else by now."""
+        return amounts.in_words(self.value, self.unit) if self.unit and not self.wrong else ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +112,7 @@ def sheet(
     return Sheet(
         number=number,
         action=action,
-        pinned=pinned_of(action, mine=mine, before=proposed, form=form, values=values),
+        pinned=pinned_of(action, mine=mine, before=proposed, form=form, values=values, wrong=errors),
         form=form,
         values=[each for each in values if not each.pinned],
         shown=None if form or values else without(veil_of(action).masked(action.arguments), action.pinned),
@@ -167,8 +168,10 @@ def values_of(action: Action) -> list[Node]:
 
 
 def pinned_of(
-    action: Action, *, mine: Any, before: Action | None, form: Form | None, values: Sequence[Node] = ()
-) -> list[Pinned]:
+    action: Action, *, mine: Any, before: Action | None, form: Form | None, values: Sequence[Node] = (),
+    wrong: Container[str] = (),
+) -> list[Pinned]:  # fmt: skip
+    """The pinned values, `mine` beside what stands. `wrong` are the pointers of those typed that cannot be read."""
     known = form.nodes if form else [inner for each in values for inner in forms.all_nodes(each)]
     fields = {each.pointer: each for each in known if isinstance(each, Field)}
     names = {each.pointer: each.name for each in known}
@@ -190,6 +193,7 @@ def pinned_of(
                 before=shown(hidden.masked(old)), changed=changed,
                 editable=form is not None and (field.open if field else any(each.pointer == place for each in known)),
                 unit=unit_of(mine, place) if field is not None and field.kind == "decimal" else "",
+                wrong=place in wrong,
             )
         )  # fmt: skip
     return found

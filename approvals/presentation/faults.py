@@ -27,7 +27,8 @@ def faults(sheets: Sequence[Sheet], answers: Sequence[Answer], typed: Typed) -> 
     for each in parts:
         if each.form is not None:
             found += _of(each.form)
-        found += [Fault(message=said) for said in each.errors]
+        place, label = (f"action-{each.action.id}", each.action.title) if isinstance(each, Sheet) else ("", "")
+        found += [Fault(message=said, id=place, label=label) for said in each.errors]
     known = {sheet.action.id for sheet in sheets}
     whole = [each for each in typed.errors if each["part"] == PART]
     found += [Fault(message=e["message"], id="whole-state", label=e["pointer"] or "Whole state") for e in whole]

@@ -88,10 +88,15 @@ def grouped(rows: Iterable[Row], *, now: datetime) -> list[Group]:
     return [Group(key=key, label=label, rows=by[key]) for key, label in GROUPS if by[key]]
 
 
-def summary(groups: Sequence[Group], *, whole: Capped | None = None) -> str:
-    """`14 open, 3 of them due within the hour.` `whole`: how many the queue holds, where not all are shown."""
+def summary(groups: Sequence[Group], *, whole: Capped | None = None, filtered: bool = False) -> str:
+    """`14 open, 3 of them due within the hour.` `whole`: how many the queue holds, where not all are shown.
+
+    `filtered`: what is shown was picked, so that none shown does not mean that none waits.
+    """
     shown = sum(group.open for group in groups)
     soon = sum(group.open for group in groups if group.key == "hour")
+    if filtered:
+        return f"{shown} shown of {whole} open."
     if not shown:
         return "Nothing waits for you."
     more = whole is not None and (whole.more or whole.number > shown)

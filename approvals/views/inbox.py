@@ -104,7 +104,7 @@ def context_of(request: HttpRequest) -> dict[str, Any]:
     return {
         "queue": asked.queue, "asked": asked, "heading": next(label for key, label, _ in QUEUES if key == asked.queue),
         "groups": groups, "empty": EMPTY[asked.queue], "last": None if rows else last_closed(reach),
-        "summary": inbox.summary(groups, whole=counts.get(asked.queue) if not asked.filtered else None)
+        "summary": inbox.summary(groups, whole=counts.get(asked.queue), filtered=asked.filtered)
         if asked.queue != DECIDED else "",
         "here": asked.query(after=asked.wanted.after), "shown": SHOWN,
         "more": asked.query(after=shown[-1].pk) if len(found) > SHOWN else "",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from approvals.admin import ReadOnlyAdmin
 from approvals.models import Gate, Policy
 from checkpoints.models import Event, Hold, Prune, RetentionPolicy, Verification
 from checkpoints.sealer import seal_once
+from tests.approvals.racing import race
 from tests.factories import ann, decide, make_gate, make_policy, make_team, make_user, unique
 
 APPS = ("checkpoints", "approvals", "agents")
@@ -62,6 +65,38 @@ def test_a_new_policy_starts_at_version_one() -> None:
     form = {"team": team.pk, "name": name, "quorum": 1, "deadline": "01:00:00", "on_expiry": "expire"}
     assert signed_in().post(reverse("admin:approvals_policy_add"), form).status_code == 302
     assert Policy.objects.get(name=name).version == 1
+
+
+def test_the_audit_holds_all_that_a_new_version_says() -> None:
+    """Who decides, whether duties are separated and until when were changed without a trace."""
+    team, finance = make_team(), make_team("Finance")
+    policy = make_policy(team)
+    form = form_of(policy, groups=[finance.pk], deadline="04:00:00")
+    del form["separation"]
+    assert signed_in().post(reverse("admin:approvals_policy_change", args=[policy.pk]), form).status_code == 302
+    data = json.loads(bytes(Event.objects.get(kind="policy.changed", team_id=team.pk).data))
+    assert (data["groups"], data["separation"], data["deadline"]) == ([finance.name], False, 4 * 3600)
+
+
+def test_a_deadline_of_seconds_is_refused_and_told_how_to_write_hours() -> None:
+    """`48` was taken as 48 seconds: every gate expired before anybody had read it."""
+    policy = make_policy()
+    answer = signed_in().post(
+        reverse("admin:approvals_policy_change", args=[policy.pk]), form_of(policy, deadline="48")
+    )
+    assert b"Write 04:00:00 for four hours" in answer.content
+    assert Policy.objects.filter(team=policy.team).count() == 1
+
+
+def test_two_who_save_a_policy_at_once_make_two_versions() -> None:
+    """The second met the unique constraint, as an error page."""
+    policy = make_policy()
+    address = reverse("admin:approvals_policy_change", args=[policy.pk])
+    clients = [signed_in() for _ in range(6)]
+    answers = race([partial(each.post, address, form_of(policy, quorum=2)) for each in clients])
+    assert [answer.status_code for answer in answers] == [302] * 6
+    versions = Policy.objects.filter(team=policy.team, name=policy.name).values_list("version", flat=True)
+    assert sorted(versions) == [1, 2, 3, 4, 5, 6, 7]
 
 
 def test_a_policy_without_people_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import urlencode
 
 import pytest
@@ -55,6 +56,23 @@ def test_approving_with_a_changed_field_is_refused_and_the_field_keeps_what_was_
     assert "choose Edit to send it" in page
     assert 'value="1.00"' in page
     assert fresh(gate).status == "open"
+
+
+def test_a_refused_edit_leads_from_its_notice_to_each_place_and_says_no_words_for_what_is_no_amount() -> None:
+    """The notice said "correct what is marked" far above it; and "abc" stood over the old amount in words."""
+    team = make_team()
+    gate = make_gate(team=team)
+    page = post(ann(team), gate, form_of(gate, "edit", **{"args.refund/amount": "abc"})).content.decode()
+    notice = page[page.index('id="refusal"') :]
+    notice = notice[: notice.index("</ul>")]
+    linked = re.search(r'href="#(f-args-refund-amount-[^"]+)"', notice)
+    assert linked, notice
+    assert f'id="{linked[1]}"' in page
+    assert "autofocus" in notice
+    assert re.search(r'<dd class="pin-words"[^>]*></dd>', page)
+    assert re.search(
+        r'<dd class="pin-words"[^>]*>one hundred', signed_in(ann(team)).get(f"/gates/{gate.pk}/").content.decode()
+    )
 
 
 def test_every_error_of_an_edit_is_shown_at_its_field_with_what_was_typed() -> None:

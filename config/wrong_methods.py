@@ -1,0 +1,49 @@
+"""A page for a person who opens an address that only takes what a form sends.
+
+A refused form stays at the address that it was sent to. Who then signs in again, or opens the address from the bar,
+comes there with a GET, and a 405 without a body is a browser's own error page, from which nothing leads on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from inspect import iscoroutinefunction
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import render
+from django.utils.decorators import sync_and_async_middleware
+
+
+@sync_and_async_middleware
+def middleware(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
+    """Puts a page in the place of an empty 405 that a browser opened."""
+
+    def sync(request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
+        answer: HttpResponseBase = get_response(request)
+        return explained(request, answer) if _says_nothing(request, answer) else answer
+
+    async def asynchronous(request: HttpRequest) -> HttpResponseBase:
+        answer: HttpResponseBase = await get_response(request)
+        return await sync_to_async(explained)(request, answer) if _says_nothing(request, answer) else answer
+
+    return asynchronous if iscoroutinefunction(get_response) else sync
+
+
+def explained(request: HttpRequest, answer: HttpResponseBase) -> HttpResponseBase:
+    """The same refusal, with where to go on."""
+    page = render(request, "405.html", {"above": above(request.path)}, status=405)
+    page.headers["Allow"] = answer.headers.get("Allow", "")
+    return page
+
+
+def above(path: str) -> str:
+    """The page that an order's address belongs to: `/gates/7/decisions/` is sent from `/gates/7/`."""
+    names = path.strip("/").split("/")
+    return f"/{'/'.join(names[:2] if len(names) > 2 else names[:1])}/"
+
+
+def _says_nothing(request: HttpRequest, answer: HttpResponseBase) -> bool:
+    wanted = request.method == "GET" and "text/html" in request.headers.get("Accept", "")
+    return wanted and answer.status_code == 405 and not getattr(answer, "content", b"-")
