@@ -27,8 +27,10 @@ def faults(sheets: Sequence[Sheet], answers: Sequence[Answer], typed: Typed) -> 
     for each in parts:
         if each.form is not None:
             found += _of(each.form)
-        place, label = (f"action-{each.action.id}", each.action.title) if isinstance(each, Sheet) else ("", "")
-        found += [Fault(message=said, id=place, label=label) for said in each.errors]
+        if isinstance(each, Sheet):
+            found += _of_sheet(each)
+        else:
+            found += [Fault(message=said) for said in each.errors]
     known = {sheet.action.id for sheet in sheets}
     whole = [each for each in typed.errors if each["part"] == PART]
     found += [Fault(message=e["message"], id="whole-state", label=e["pointer"] or "Whole state") for e in whole]
@@ -39,6 +41,15 @@ def faults(sheets: Sequence[Sheet], answers: Sequence[Answer], typed: Typed) -> 
         if e["action"] not in known and e["message"] not in placed and e["part"] != PART
     ]
     return found + [Fault(message=said) for said in loose]
+
+
+def _of_sheet(sheet: Sheet) -> Iterator[Fault]:
+    """What is wrong with an action beside its form, and with what was said of it."""
+    whole, label = f"action-{sheet.action.id}", sheet.action.title
+    yield from (Fault(message=said, id=whole, label=label) for said in sheet.errors)
+    for part, said in sheet.ballot.errors.items() if sheet.ballot else ():
+        place = whole if part == "verdict" else f"{part}-{sheet.number}"
+        yield Fault(message=said, id=place, label=label)
 
 
 def _of(form: Form) -> Iterator[Fault]:

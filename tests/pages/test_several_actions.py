@@ -72,6 +72,16 @@ def test_what_is_missing_is_said_beside_each_and_everything_typed_is_kept(ledger
     assert fresh(gate).status == "open"
 
 
+def test_the_notice_of_a_refusal_leads_to_the_action_that_is_undecided_and_to_the_missing_reason(ledger: Path) -> None:
+    run = make_three(ledger)
+    gate = open_gate(run)
+    page = post(ann(run.team), gate, form_of(gate) | each("approve", "", "reject")).content.decode()
+    notice = page[page.index('id="refusal"') :]
+    places = re.findall(r'href="#([^"]+)"', notice[: notice.index("</ul>")])
+    assert places == ["action-b", "reason-3"]
+    assert all(f'id="{place}"' in page for place in places)
+
+
 def test_a_rejection_without_a_reason_names_its_field(ledger: Path) -> None:
     run = make_three(ledger)
     gate = open_gate(run)
