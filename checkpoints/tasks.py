@@ -37,7 +37,8 @@ def ring() -> None:
 
 @shared_task(name="checkpoints.prune_nightly", ignore_result=True)
 def prune_nightly() -> None:
-    """Begin the night's prune, once a day."""
+    """Begin the night's prune, once a day, and drop the dry runs that are old."""
+    prunes.drop_old()
     today = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
     if not Prune.objects.filter(nightly=True, at__gte=today).exists():
         prunes.begin(by=SYSTEM, nightly=True)

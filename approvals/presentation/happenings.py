@@ -58,6 +58,7 @@ WORDS = {
     "retention.changed": "changed what is kept of the runs of {agent}",
     "retention.ordered": "ordered a prune; checkpoints that go: {checkpoints}",
     "retention.finished": "finished a prune; checkpoints removed: {checkpoints}",
+    "retention.stopped": "stopped a prune; checkpoints removed by then: {checkpoints}",
     "policy.changed": "wrote version {version} of the policy {name}",
     "team.changed": "changed the team {name}",
     "user.changed": "changed an account",

@@ -56,6 +56,7 @@ class PruneAdmin(OfAllTeams, OfPrune):
         return [
             path("dry-runs/", guard(self.look), name="checkpoints_prune_dry_runs"),
             path("<int:prune>/applications/", guard(self.apply), name="checkpoints_prune_applications"),
+            path("<int:prune>/stops/", guard(self.stop), name="checkpoints_prune_stops"),
             *super().get_urls(),
         ]
 
@@ -86,6 +87,19 @@ class PruneAdmin(OfAllTeams, OfPrune):
                 tasks.ring()
         return redirect("admin:checkpoints_prune_change", found.pk)
 
+    def stop(self, request: HttpRequest, prune: int) -> HttpResponse:
+        """End what is under way; what is removed by then stays removed."""
+        if request.method != "POST":
+            return HttpResponse(status=405, headers={"Allow": "POST"})
+        if not request.user.has_perms((MAY, ALL)):
+            raise PermissionDenied
+        found = get_object_or_404(Prune, pk=prune)
+        try:
+            prunes.stop(found, by=actors.of_user(request.user))
+        except PruneRefused as refused:
+            messages.error(request, str(refused))
+        return redirect("admin:checkpoints_prune_change", found.pk)
+
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
         """The dry run, or the prune that it became."""
         prune = self.get_object(request, object_id)
@@ -106,6 +120,7 @@ class PruneAdmin(OfAllTeams, OfPrune):
             "may_apply": request.user.has_perm(MAY),
             "changed": changed(prune),
             "since": telling.made_since(prune).count() if prune.status == Prune.Status.SHOWN else 0,
+            "faults": prune.lines.exclude(fault="").order_by("run_id")[:PAGE],
             "moving": prune.status in (Prune.Status.LOOKING, Prune.Status.APPLYING),
             "share": _share(prune),
         }

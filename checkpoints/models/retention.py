@@ -108,11 +108,12 @@ class Prune(models.Model):
     """One look at what the policies let go, and its removal once somebody orders it."""
 
     class Status(models.TextChoices):
-        # looking -> shown; shown -> applying | dropped; applying -> done
+        # looking -> shown | dropped; shown -> applying | dropped; applying -> done | stopped
         LOOKING = "looking", "Looking"
         SHOWN = "shown", "Dry run"
         APPLYING = "applying", "Pruning"
         DONE = "done", "Done"
+        STOPPED = "stopped", "Stopped"
         DROPPED = "dropped", "Not applied"
 
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.LOOKING)
@@ -162,6 +163,7 @@ class PruneLine(models.Model):
     held = models.JSONField(default=list)  # [[hold's id, how many stay for it alone], …]
     removed = models.IntegerField(default=0)
     done = models.BooleanField(default=False)
+    fault = models.CharField(max_length=300, blank=True, default="")  # why nothing more of it was removed
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["prune", "run"], name="prune_has_one_line_a_run")]

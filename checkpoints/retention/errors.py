@@ -22,6 +22,14 @@ class AlreadyPruning(PruneRefused):
     """Another prune is being applied; nothing was removed. Wait until it is done, then look again."""
 
 
+class NotUnderWay(PruneRefused):
+    """This prune is not under way any more; there is nothing to stop."""
+
+
+class Stopped(CheckpointError):
+    """The prune was stopped; what it had removed stays removed."""
+
+
 class Removed(CheckpointError):
     """The checkpoint was removed by retention; what stood there cannot be restored."""
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import timedelta
 
 import structlog
 from django.db import IntegrityError, connection, transaction
@@ -26,17 +27,19 @@ from checkpoints.rows import run_sql
 from checkpoints.values import canonical
 
 from . import batch, chunks, policies, reading, rules, strays
-from .errors import AlreadyPruning, PoliciesChanged, PruneChanged
+from .errors import AlreadyPruning, NotUnderWay, PoliciesChanged, PruneChanged, Stopped
 from .gaps import Why
 from .rules import History
 
 PORTION = 2000  # checkpoints that one transaction removes at most, about
 LOOKED = 20  # runs that one transaction writes the lines of
 AT_ONCE = 20  # lines that are read at once to be applied
+SHOWN_DAYS = 7  # that a dry run can be applied
 TRIES = 5  # of a run that somebody moves meanwhile
 _COUNT = """
 WITH line AS (UPDATE checkpoints_pruneline SET removed = removed + $2 WHERE id = $1 RETURNING prune_id)
-UPDATE checkpoints_prune p SET removed = removed + $2, freed = freed + $3 FROM line WHERE p.id = line.prune_id
+UPDATE checkpoints_prune p SET removed = removed + $2, freed = freed + $3 FROM line
+WHERE p.id = line.prune_id AND p.status = 'applying' RETURNING p.id
 """
 _DONE = """
 WITH line AS (UPDATE checkpoints_pruneline SET done = true WHERE id = $1 RETURNING prune_id)
@@ -137,10 +140,29 @@ def drop(prune: Prune) -> None:
             prune.lines.all().delete()
 
 
+def drop_old() -> None:
+    """Drop the dry runs that nobody applied within `SHOWN_DAYS`: by then they say what would go no more."""
+    for prune in Prune.objects.filter(status=Prune.Status.SHOWN, at__lt=Now() - timedelta(days=SHOWN_DAYS)):
+        drop(prune)
+
+
+def stop(prune: Prune, *, by: Actor) -> None:
+    """End a prune that is under way; what it removed stays removed. Raises NotUnderWay.
+
+    A portion that is being removed meanwhile counts itself on the prune's row: before this, or not at all.
+    """
+    with transaction.atomic():
+        if not Prune.objects.under_way().filter(pk=prune.pk).update(status=Prune.Status.STOPPED, finished_at=Now()):
+            raise NotUnderWay
+        prune.refresh_from_db()
+        data = {"checkpoints": prune.removed, "left": prune.checkpoints - prune.removed, "freed": prune.freed}
+        ledger.record("retention.stopped", subject=f"prune:{prune.pk}", by=by, data=data)
+
+
 def apply(prune: Prune, *, seconds: float = 3600.0) -> bool:
-    """Go on removing for that long; whether the prune is done. Several at once take each what is left."""
+    """Go on removing for that long; whether the prune is over. Several at once take each what is left."""
     until, after = time.monotonic() + seconds, 0
-    with _unhurried():
+    with _unhurried(), suppress(Stopped):
         while time.monotonic() < until:
             left = prune.lines.filter(done=False, run_id__gt=after).select_related("run", "policy").order_by("run_id")
             lines = list(left[:AT_ONCE])
@@ -176,12 +198,16 @@ def _apply_line(prune: Prune, line: PruneLine, until: float) -> None:
             continue
         except NotVerified as error:
             log.error("retention.not_verified", run=line.run_id, error=str(error))
+            prune.lines.filter(pk=line.pk).update(fault=str(error)[:300])
             break
     _close(prune, line)
 
 
 def _remove(prune: Prune, line: PruneLine, until: float) -> bool:
-    """Remove portion by portion while the policy counts; False where the time is over. Raises Moved and NotVerified."""
+    """Remove portion by portion while the policy counts; False where the time is over.
+
+    Raises Moved, NotVerified and Stopped.
+    """
     run, policy = line.run, line.policy
     history = reading.history_of(run.pk)
     verdict = rules.decide(history, policies.rules_of(policy), prune.at)
@@ -196,7 +222,8 @@ def _remove(prune: Prune, line: PruneLine, until: float) -> bool:
         portion = batch.prepared(run.pk, run.lineage or run.pk, history, seqs)
         with transaction.atomic():
             freed = batch.remove(portion, why=why)
-            run_sql(_COUNT, [Int8(line.pk), Int8(len(seqs)), Int8(freed)])
+            if not run_sql(_COUNT, [Int8(line.pk), Int8(len(seqs)), Int8(freed)]):
+                raise Stopped
         if number < len(portions):
             history = _without(history, seqs)
     return True
@@ -232,7 +259,8 @@ def _finish(prune: Prune) -> bool:
         mine = Prune.objects.under_way().filter(pk=prune.pk)
         if not prune.lines.filter(done=False).exists() and mine.update(status=Prune.Status.DONE, finished_at=Now()):
             prune.refresh_from_db()
-            data = {"checkpoints": prune.removed, "freed": prune.freed}
+            faults = list(prune.lines.exclude(fault="").order_by("run_id").values_list("run_id", flat=True)[:100])
+            data = {"checkpoints": prune.removed, "freed": prune.freed, "not_verified": faults}
             by = Actor(prune.by, prune.by_name)
             ledger.record("retention.finished", subject=f"prune:{prune.pk}", by=by, data=data)
     prune.refresh_from_db()

@@ -13,7 +13,7 @@ from checkpoints.verify import verify_run
 from tests.factories import unique
 from tests.run_pages.test_run_page import signed_in, text_of
 
-from .pruning import ended, keep, looked, pruned, seqs
+from .pruning import ended, keep, looked, ordered, pruned, seqs
 
 POLICIES, HOLDS, PRUNES = (f"/admin/checkpoints/{name}/" for name in ("retentionpolicy", "hold", "prune"))
 WHOLE = (
@@ -87,8 +87,8 @@ def test_a_hold_changes_the_dry_run_and_the_prune_follows_it(run: Run, client: C
     assert "40 checkpoints were removed" in text_of(client.get(address).content.decode())
     assert seqs(run) == [7, *range(42, 62)]
     assert verify_run(run) == []
-    [ordered] = Event.objects.filter(kind="retention.ordered", subject=f"prune:{address.split('/')[-3]}")
-    assert ordered.actor_name == "Sam Steward"
+    [order] = Event.objects.filter(kind="retention.ordered", subject=f"prune:{address.split('/')[-3]}")
+    assert order.actor_name == "Sam Steward"
 
 
 def test_a_hold_on_the_whole_run_keeps_all_of_it_until_it_is_freed(run: Run, client: Client) -> None:
@@ -176,10 +176,25 @@ def test_each_needs_its_permission(run: Run, client: Client, lacks: str) -> None
     assert hold.freed_at is None
 
 
+def test_a_prune_under_way_is_stopped_from_its_page_by_whoever_may_prune(run: Run, client: Client) -> None:
+    keep(run, keep_last=20)
+    prune = ordered()
+    page = f"{PRUNES}{prune.pk}/change/"
+    assert 'value="Stop"' in client.get(page).content.decode()
+    other = signed_in(staff(*(name for name in WHOLE if name != "prune_checkpoints")))
+    assert other.post(f"{PRUNES}{prune.pk}/stops/").status_code == 403
+    assert Prune.objects.under_way().count() == 1
+    assert client.post(f"{PRUNES}{prune.pk}/stops/").status_code == 302
+    assert "Stopped. 0 of 41 checkpoints were removed by then" in text_of(client.get(page).content.decode())
+    client.post(f"{PRUNES}{prune.pk}/stops/")
+    assert "there is nothing to stop" in client.get(page).content.decode()
+
+
 def test_only_what_is_posted_is_done_and_only_by_the_administration(run: Run, client: Client) -> None:
     keep(run, keep_last=20)
     prune = looked()
-    for address in (f"{PRUNES}dry-runs/", f"{PRUNES}{prune.pk}/applications/", f"{HOLDS}1/releases/"):
+    for address in (f"{PRUNES}dry-runs/", f"{PRUNES}{prune.pk}/applications/", f"{PRUNES}{prune.pk}/stops/",
+                    f"{HOLDS}1/releases/"):  # fmt: skip
         assert client.get(address).status_code == 405
         assert Client().post(address).status_code == 302
     assert Prune.objects.under_way().count() == 0

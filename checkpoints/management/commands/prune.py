@@ -49,6 +49,8 @@ class Command(BaseCommand):
     def _apply(self, prune: Prune, as_json: bool, words: str = "") -> None:
         if not prunes.apply(prune):
             raise CommandError("It was not finished within the hour; run the command again to go on.")
+        if prune.status == Prune.Status.STOPPED:
+            raise CommandError(f"It was stopped; {prune.removed:,} checkpoints were removed by then.")
         prunes.remove_files(prune)
         if words and not as_json:
             self.stdout.write(words)
