@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from approvals import veils
+from approvals import uploads, veils
 from approvals.preflight import checks
 from checkpoints import patch as patches
 from checkpoints import store
@@ -23,9 +23,11 @@ from checkpoints.store import Snapshot
 
 from . import environment, fields, leaving, preflights, registry, upcasting
 from .environment import Environment
-from .errors import InputRefused, RewindRefused, UnknownAgent, UpcastFailed
+from .errors import FieldError, InputRefused, RewindRefused, UnknownAgent, UpcastFailed
 from .history import Path
 from .upcasting import Way
+
+FOREIGN = "is a file of another run; a gate of this one is where a file is uploaded"
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,9 @@ def edited(
     changed |= dict.fromkeys(target.state.keys() - made.keys(), DROP)
     if not changed and not plan_id:
         raise RewindRefused("The edit changes nothing.")
+    if foreign := uploads.foreign(run, made, to=target.state):
+        faults: list[FieldError] = [{"pointer": at, "message": FOREIGN} for at in foreign]
+        raise RewindRefused("The edit names a file that this run does not have.", faults)
     return changed
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from checkpoints import artifacts
 from checkpoints.artifacts import MARK, Reference
+from checkpoints.models import Run
 from checkpoints.values import canonical
 
 from .errors import Invalid, problem
@@ -23,13 +24,23 @@ GONE = "This file is not kept any more; choose it again."
 def refuse_foreign(gate: Gate, standing: Proposal, saved: Mapping[str, Any], *wanted: Any) -> None:
     """Raise Invalid where any of these values names a file that is neither there already nor uploaded here."""
     found = [each for value in wanted for _, each in artifacts.references(value)]
-    known = _digests([saved, standing.content]) if found else set()
-    new = [each for each in found if str(each[MARK]) not in known]
-    digests = {str(each[MARK]) for each in new}
+    known = [each for value in (saved, standing.content) for _, each in artifacts.references(value)] if found else []
+    there = {_content(each) for each in known}
+    new = [each for each in found if _content(each) not in there]
+    digests = {str(each[MARK]) for each in new} - {str(each[MARK]) for each in known}
     if digests and digests - Upload.objects.of(gate, digests):
         raise Invalid([problem(FOREIGN)])
     if artifacts.missing(new):
         raise Invalid([problem(GONE)])
+
+
+def foreign(run: Run, value: Any, *, to: Any = None) -> list[str]:
+    """The JSON Pointers of files in a value that are neither in what it is `to` replace nor uploaded in the lineage."""
+    found = list(artifacts.references(value))
+    known = {str(each[MARK]) for _, each in artifacts.references(to)} if found else set()
+    digests = {str(each[MARK]) for _, each in found} - known
+    theirs = digests - Upload.objects.of_lineage(run, digests) if digests else digests
+    return [at for at, each in found if str(each[MARK]) in theirs]
 
 
 def referenced(digest: str, *values: Any) -> Reference | None:
@@ -44,5 +55,6 @@ def named_in() -> Iterator[Iterable[bytes]]:
     yield (canonical({MARK: each}) for each in digests.iterator())
 
 
-def _digests(values: Iterable[Any]) -> set[str]:
-    return {str(each[MARK]) for value in values for _, each in artifacts.references(value)}
+def _content(reference: Reference) -> tuple[str, str]:
+    """Which content a reference names, and how long it says that is."""
+    return str(reference[MARK]), repr(reference.get("size"))

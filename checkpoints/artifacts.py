@@ -101,14 +101,13 @@ def is_reference(value: Any) -> bool:
 
 
 def references(state: Any) -> Iterator[tuple[str, Any]]:
-    """Each object in a JSON value that claims to be a reference, with its JSON Pointer, in order."""
+    """Each object in a JSON value that claims to be a reference, with its JSON Pointer, in order; in one too."""
     left: list[tuple[tuple[str | int, ...], Any]] = [((), state)]
     while left:
         path, node = left.pop()
         if isinstance(node, dict):
             if MARK in node:
                 yield pointer(*path), node
-                continue
             left.extend(((*path, key), node[key]) for key in sorted(node, reverse=True))
         elif isinstance(node, (list, tuple)):
             left.extend(((*path, index), node[index]) for index in range(len(node) - 1, -1, -1))

@@ -24,7 +24,7 @@ from agents.start import start_run
 from agents.upcasting import natural
 from approvals import forms, frames
 from approvals.presentation.actions import blank
-from checkpoints import actors, values
+from checkpoints import actors, artifacts, values
 from checkpoints.errors import ValueRefused
 from checkpoints.models import Plan, Run
 from checkpoints.permissions import teams_where
@@ -134,8 +134,10 @@ def _started(known: Known, reader: User, team: Group | None, form: Mapping[str, 
     if known.here is None:
         raise InputRefused([FieldError(pointer="", message="no version of this agent is deployed on this server")])
     key = f"start:{reader.pk}:{storable(form['key'][:100])}" if form.get("key") else None
-    by = actors.of_user(reader)
-    return start_run(known.name, input_of(known, form), by=by, team=team, started_by=reader, key=key)
+    by, input = actors.of_user(reader), input_of(known, form)
+    if files := list(artifacts.references(input)):  # whoever knows a file's digest would be handed it at a gate
+        raise InputRefused([FieldError(pointer=at, message="a run is started without files") for at, _ in files])
+    return start_run(known.name, input, by=by, team=team, started_by=reader, key=key)
 
 
 def input_of(known: Known, form: Mapping[str, str]) -> Any:

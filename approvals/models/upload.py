@@ -40,6 +40,11 @@ class UploadQuerySet(models.QuerySet["Upload"]):
         """Those of the digests whose content was uploaded at this gate."""
         return set(self.filter(gate=gate, digest__in=digests).values_list("digest", flat=True))
 
+    def of_lineage(self, run: Run, digests: Collection[str]) -> set[str]:
+        """Those of the digests whose content was uploaded at a gate of this run or of its kin."""
+        kin = Run.objects.of_lineage(run.lineage or run.pk)
+        return set(self.filter(gate__run__in=kin, digest__in=digests).values_list("digest", flat=True))
+
     def needed(self) -> UploadQuerySet:
         """Those of open gates, and of runs that may still write them into their state."""
         return self.filter(Q(gate__closed_at=None) | Q(gate__run__in=Run.objects.live()))

@@ -334,3 +334,12 @@ def test_without_script_a_button_uploads_it_and_so_does_the_decision(
     expect(page.locator("#refusal")).to_be_visible()
     expect(page.locator("[data-file]")).to_have_value(re.compile(sha(other)))
     assert place(sha(other)).read_bytes() == other
+
+
+@pytest.mark.parametrize("lie", [{"size": 1}, {"more": {MARK: "0" * 64, "size": 24}}])
+def test_what_is_said_of_a_file_is_true_and_another_hides_in_none(lie: dict[str, Any]) -> None:
+    """A file that was there already could be given another size, or have a stranger's file put into it, unlooked at."""
+    gate = with_file(random(), team=(team := make_team()))
+    form = {**form_of(gate, "edit"), "args.refund/scan": json.dumps({**of(gate), **lie})}
+    assert signed_in(ann(team)).post(f"/gates/{gate.pk}/decisions/", form).status_code == 422
+    assert Gate.objects.get(pk=gate.pk).status == "open"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from datetime import timedelta
@@ -15,6 +16,7 @@ from playwright.sync_api import Page, expect
 from agents import figures
 from agents.figures import Figures
 from agents.presentation import meters, plan, versions
+from checkpoints import artifacts
 from checkpoints.models import Plan, Run
 from tests.approvals.statements import sent
 from tests.factories import ann, bob, decide, eve, make_plan, make_run, make_spec, make_team, make_user
@@ -205,3 +207,12 @@ def test_an_address_and_a_key_that_no_page_has_are_no_fault_of_the_server() -> N
     assert client.post("/agents/%00/runs/", {"key": "a"}).status_code == 404
     answer = client.post("/agents/refunds/runs/", {"key": "a\0", "json": "{}", "team": "0"})
     assert answer.status_code == 422
+
+
+def test_a_run_begins_with_no_file() -> None:
+    """Whoever knew a file's digest began a run with it, and its gate handed the file out."""
+    team = make_team(may=ALLOWED)
+    form = {"team": str(team.pk), "json": json.dumps({"ticket": artifacts.keep(b"theirs")})}
+    answer = signed_in(bob(team)).post("/agents/refunds/runs/", form)
+    assert answer.status_code == 422
+    assert "a run is started without files" in said(answer.content.decode())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from checkpoints import artifacts
 from checkpoints.models import Checkpoint, Run
 from tests.agents.driving import advance_to_rest, state
 from tests.factories import READER, make_user
@@ -133,3 +134,16 @@ def test_a_checkpoint_at_which_the_run_ended_says_so(ledger: str) -> None:
     assert "The run had ended at this checkpoint" in said(page_of(client, editor(run, last)))
     form = texts(page_of(client, editor(run, last))) | {"field.size": "2", "at": str(last)}
     assert "had ended at checkpoint" in said(ask(client, run, "edit", **form))
+
+
+def test_an_edit_and_a_fork_name_no_file_of_another_run(ledger: str) -> None:
+    """Whoever knew a file's digest wrote it into a state of their own, and a gate that shows that handed it out."""
+    run = booked(ledger)
+    client = member(run)
+    scan = {"field.decision": json.dumps({"scan": artifacts.keep(b"theirs")})}
+    for verb, at in (("edits", "1"), ("forks", "1")):
+        answer = order(client, run, verb, at=at, **scan)
+        assert answer.status_code == 422
+        assert "a file of another run" in said(answer.content.decode())
+    assert Checkpoint.objects.filter(run__lineage=run.pk, kind="fork").count() == 0
+    assert Checkpoint.objects.filter(run=run, kind="edit").count() == 0
