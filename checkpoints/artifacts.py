@@ -108,7 +108,7 @@ def references(state: Any) -> Iterator[tuple[str, Any]]:
         if isinstance(node, dict):
             if MARK in node:
                 yield pointer(*path), node
-            left.extend(((*path, key), node[key]) for key in sorted(node, reverse=True))
+            left.extend(((*path, key), node[key]) for key in sorted(node, reverse=True) if key != MARK)
         elif isinstance(node, (list, tuple)):
             left.extend(((*path, index), node[index]) for index in range(len(node) - 1, -1, -1))
 
