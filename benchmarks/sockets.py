@@ -115,6 +115,7 @@ def _bare(scratch: Scratch, sockets: int) -> list[float]:
             for number in range(1, EVENTS + 1):
                 sent = time.monotonic_ns()
                 speaker.send(json.dumps({"n": number}))
+                speaker.recv()  # unread, its own words would fill its queue, and no ping be answered
                 waits += [(at - sent) / 1e6 for at in answer(pipe, "heard", number, 20.0)]
                 time.sleep(PAUSE)
     service.stop()
