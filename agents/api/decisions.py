@@ -65,6 +65,7 @@ class Decide(Order):
     )
     actions: dict[str, OnAction] | None = Field(
         None,
+        min_length=1,
         description="By action id, what becomes of each; every action of the card has to be named. What is approved "
         "or edited may run, what is refused or answered for does not. All rejected is a rejection of the gate.",
         examples=[EACH],

@@ -1,10 +1,10 @@
 """The audit as a table for people: CSV that a spreadsheet shows and does not run.
 
 A cell that begins like a formula gets an apostrophe before it (OWASP, "CSV Injection"), full-width forms and what
-follows a semicolon or a tab included, since some spreadsheets split there. Line breaks and other control characters
-are written as their code points, so that no value can begin a row. All cells are quoted. A byte order mark comes
-first: without one Excel reads UTF-8 as something else; LibreOffice and Python's utf-8-sig leave it out. The lines of
-JSON are the exact form.
+follows a semicolon or a tab included, since some spreadsheets split there; quotes and what nobody sees hide no
+beginning. Line breaks and other control characters are written as their code points, so that no value can begin a row.
+All cells are quoted. A byte order mark comes first: without one Excel reads UTF-8 as something else; LibreOffice and
+Python's utf-8-sig leave it out. The lines of JSON are the exact form.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ COLUMNS = (
     "text",
     "cursor",
 )
-_FORMULA = re.compile(r"(^|[;\t])(\s*)([=+\-@\uff1d\uff0b\uff0d\uff20])")
+_FORMULA = re.compile(r"(^|[;\t])([\s\"\u200b-\u200f\u2060\ufeff]*)([=+\-@\uff1d\uff0b\uff0d\uff20])")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 

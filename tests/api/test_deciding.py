@@ -100,3 +100,12 @@ def test_whoever_is_slower_is_told_what_changed_and_the_same_key_is_the_same_wor
     told = refusal(post(bob(team), gate, seen=seen, verdict="approve"), 409)
     assert [(row["of"], row["after"]["reason"]) for row in told["changes"]] == [("verdict:c", "No.")]
     assert post(bob(team), gate, verdict="approve").json()["gate"]["status"] == "decided"
+
+
+def test_a_word_on_no_action_is_no_approval(ledger: Path) -> None:
+    """With a verdict beside it, an empty list of actions was passed over: the gate was approved as a whole."""
+    run = make_three(ledger)
+    gate = open_gate(run)
+    answer = post(ann(run.team), gate, verdict="approve", actions={})
+    assert answer.status_code == 422
+    assert Gate.objects.get(pk=gate.pk).status == "open"

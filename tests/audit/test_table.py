@@ -31,6 +31,9 @@ from tests.factories import unique
         ("\n=1", "'\\u000a=1"),
         ("a;=1", "a;'=1"),
         ("a\t=1", "a\\u0009'=1"),
+        ('a;"=1', "a;\"'=1"),
+        ('""=1', '""\'=1'),
+        ("\ufeff\u200b=1", "\ufeff\u200b'=1"),
         ("a=1", "a=1"),
         ("two\r\nlines", "two\\u000d\\u000alines"),
         ("\u202eevil", "\\u202eevil"),
@@ -40,6 +43,7 @@ from tests.factories import unique
     ],
 )
 def test_a_value_is_shown_and_never_run(value: str, shown: str) -> None:
+    """Behind a semicolon and a quote one was run: where the cell is split, the quote is an empty one's, and is gone."""
     assert table.safe(value) == shown
 
 
