@@ -24,6 +24,7 @@ from checkpoints.values import pointer
 from .errors import FieldError
 
 ANY: TypeAdapter[Any] = TypeAdapter(Any)
+WORDS = {"missing": "This is needed."}  # by pydantic's type of error; its own words are for those who wrote the model
 
 
 class StateSchema(GenerateJsonSchema):
@@ -88,7 +89,8 @@ def dumped(state: type[BaseModel], name: str, value: Any) -> Any:
 def errors_of(error: ValidationError, *at: str | int) -> list[FieldError]:
     """Every error of a validation, by JSON Pointer."""
     return [
-        FieldError(pointer=pointer(*at, *each["loc"]), message=each["msg"]) for each in error.errors(include_url=False)
+        FieldError(pointer=pointer(*at, *each["loc"]), message=WORDS.get(each["type"], each["msg"]))
+        for each in error.errors(include_url=False)
     ]
 
 

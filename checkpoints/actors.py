@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
+
+from django.contrib.auth import get_user_model
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,6 +15,16 @@ class Actor:
 
     id: str
     name: str = ""
+
+
+def names(ids: Iterable[str]) -> dict[str, str]:
+    """What people read for each id: a person's name, an agent's; the id itself where there is no such person."""
+    wanted = set(ids)
+    keys = [int(key) for each in wanted if each.startswith("user:") and (key := each.removeprefix("user:")).isdigit()]
+    people = {actor.id: actor.name for actor in map(of_user, get_user_model().objects.in_bulk(keys).values())}
+    return {
+        each: people.get(each) or (SYSTEM.name if each == SYSTEM.id else each.removeprefix("agent:")) for each in wanted
+    }
 
 
 SYSTEM = Actor("system", "Holdpoint")

@@ -24,6 +24,7 @@ from agents.start import start_run
 from agents.upcasting import natural
 from approvals import forms, frames
 from approvals.presentation.actions import blank
+from approvals.presentation.faults import of_form
 from checkpoints import actors, artifacts, values
 from checkpoints.errors import ValueRefused
 from checkpoints.models import Plan, Run
@@ -175,6 +176,7 @@ def show(
         "fields": schemas.table(known.spec.state_schema), "schema": known.spec.state_schema,
         "figures": told(known, found[known.name]),
         "versions": known.plans[:SHOWN], "compared": compared(request, known), "form": form,
+        "faults": list(of_form(form)),
         "loose": [said for at, said in faults.items() if at not in placed], "json": posted.get("json", ""),
         "teams": list(teams_where(reader_of(request), START).order_by("name")) if known.here else [],
         "team": posted.get("team", ""), "key": posted.get("key") or uuid.uuid4().hex,

@@ -26,7 +26,7 @@ def faults(sheets: Sequence[Sheet], answers: Sequence[Answer], typed: Typed) -> 
     parts: list[Sheet | Answer] = [*sheets, *answers]
     for each in parts:
         if each.form is not None:
-            found += _of(each.form)
+            found += of_form(each.form)
         if isinstance(each, Sheet):
             found += _of_sheet(each)
         else:
@@ -52,7 +52,8 @@ def _of_sheet(sheet: Sheet) -> Iterator[Fault]:
         yield Fault(message=said, id=place, label=label)
 
 
-def _of(form: Form) -> Iterator[Fault]:
+def of_form(form: Form) -> Iterator[Fault]:
+    """What does not hold in one form."""
     for node, outer in _walk(form.root, ()):
         if node.error:
             yield Fault(message=node.error, id=node.id, label=", ".join([*outer, node.label or "Value"]))

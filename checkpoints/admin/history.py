@@ -59,7 +59,7 @@ class RunAdmin(ReadOnlyAdmin):
 class CheckpointAdmin(ReadOnlyAdmin):
     """What is stored of each step but the state, which the run's page shows."""
 
-    list_display = ("id", "in_run", "seq", "kind", "step", "next_step", "attempt", "at", "digest_brief")
+    list_display = ("seq", "in_run", "kind", "step", "next_step", "attempt", "at", "digest_brief", "id")
     list_filter = ("kind",)
     search_fields = ("id",)
     search_help_text = "A checkpoint's id, or R-7 for those of a run"

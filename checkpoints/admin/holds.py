@@ -14,7 +14,7 @@ from django.urls import URLPattern, path
 
 from checkpoints import actors
 from checkpoints.errors import CheckpointError, NoSuchCheckpoint
-from checkpoints.models import Hold, Run
+from checkpoints.models import Checkpoint, Hold, Run
 from checkpoints.retention import holds
 
 from .base import ALL, OfAllTeams
@@ -72,10 +72,20 @@ class HoldAdmin(OfAllTeams, OfHold):
     show_full_result_count = False
     change_form_template = "admin/checkpoints/hold/change_form.html"
 
+    def get_queryset(self, request: HttpRequest) -> models.QuerySet[Hold]:
+        """With the number of the checkpoint, which is what people know it by."""
+        held = Checkpoint.objects.filter(pk=models.OuterRef("checkpoint")).values("seq")
+        found: models.QuerySet[Hold] = super().get_queryset(request)
+        return found.annotate(seq=models.Subquery(held))
+
     @admin.display(description="Holds")
     def about(self, hold: Hold) -> str:
         """A checkpoint, or all of the run."""
-        return "the whole run" if hold.checkpoint is None else f"checkpoint {hold.checkpoint}"
+        return (
+            "the whole run"
+            if hold.checkpoint is None
+            else f"checkpoint {getattr(hold, 'seq', None) or hold.checkpoint}"
+        )
 
     def get_fields(self, request: HttpRequest, obj: Hold | None = None) -> tuple[str, ...]:
         """Three to fill in; every column of one that is there."""

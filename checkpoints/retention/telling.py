@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from django.db.models import Count, Q, QuerySet, Sum
 
+from checkpoints import actors
 from checkpoints.models import Hold, Prune, PruneLine
 
 from .rules import HELD, REASONS
@@ -73,16 +74,17 @@ def lines(prune: Prune, *, start: int = 0, limit: int = 50) -> list[Told]:
 
 def _told(found: Sequence[PruneLine]) -> Iterator[Told]:
     holds = Hold.objects.in_bulk({hold for line in found for hold, _ in line.held})
+    names = actors.names(hold.by for hold in holds.values())
     for line in found:
         kept = [(REASONS[name], count) for name, count in line.kept.items() if name != HELD]
         yield Told(
             line.run_id, line.agent, str(line.policy), line.checkpoints, line.size, ranges(line.ranges), kept,
-            [_held(holds[hold], count) for hold, count in line.held if hold in holds], line.removed, line.done,
+            [_held(holds[hold], count, names) for hold, count in line.held if hold in holds], line.removed, line.done,
         )  # fmt: skip
 
 
-def _held(hold: Hold, count: int) -> Held:
-    return Held(hold.get_kind_display(), hold.reason, hold.by, count)
+def _held(hold: Hold, count: int, names: Mapping[str, str]) -> Held:
+    return Held(hold.get_kind_display(), hold.reason, names[hold.by], count)
 
 
 def ranges(found: Sequence[Sequence[int]]) -> str:

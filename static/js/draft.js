@@ -1,6 +1,8 @@
 // <hp-draft>: what is entered in a gate's form is kept by the server as it is entered, so that a reload, another
 // machine and a sign-out cost nothing. The server renders it back; nothing is restored here but what never reached it:
 // that stays in this browser until the server has it.
+import { clock } from "./times.js";
+
 const PAUSE = 700;
 const RETRY = 5000;
 const TOKEN = "csrfmiddlewaretoken";
@@ -63,7 +65,7 @@ class Draft extends HTMLElement {
       forget(this.store);
       const { kept_at: at } = await answer.json();
       this.seen = at ?? "";
-      this.say(at && `Draft kept, ${new Date(at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })}`);
+      this.say(at && `Draft kept, ${clock(new Date(at))}`);
       return true;
     }
     if ([403, 409, 413].includes(answer.status) && answer.headers.get("content-type") === "application/json") {

@@ -46,7 +46,7 @@ class Hotkeys extends HTMLElement {
     const target = here ?? [...document.querySelectorAll(wanted)].find((each) => !each.closest("[data-hotkeys]") || each.matches("a"));
     if (!target) return;
     event.preventDefault();
-    if (target.type === "radio") target.focus();
+    if (target.type === "radio" || typing(target)) target.focus(); // a click by script leaves a field without the focus
     target.click();
   }
 

@@ -9,7 +9,7 @@ function pad(number) {
   return String(number).padStart(2, "0");
 }
 
-function clock(date) {
+export function clock(date) {
   return `${pad(date.getHours())}:${pad(date.getMinutes())}`;
 }
 

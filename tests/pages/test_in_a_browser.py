@@ -169,6 +169,21 @@ def test_single_keys_can_be_switched_off_and_are_listed(new_page: NewPage) -> No
     expect(page.locator("[name=verdict]:checked")).to_have_count(0)
 
 
+def test_a_key_of_a_text_field_puts_the_cursor_into_it(new_page: NewPage) -> None:
+    """`c` and `/` clicked the field, which a script's click does not focus: what was typed next were single keys."""
+    team = make_team()
+    gate = make_gate(team=team)
+    page = new_page(ann(team))
+    page.goto(f"/gates/{gate.pk}/")
+    page.keyboard.press("c")
+    page.keyboard.type("ar?")
+    expect(page.locator("#ask")).to_have_value("ar?")
+    page.goto("/")
+    page.keyboard.press("/")
+    page.keyboard.type("refund")
+    expect(page.locator("#q")).to_have_value("refund")
+
+
 def test_enter_in_a_field_sends_no_decision(new_page: NewPage) -> None:
     team = make_team()
     gate = make_gate(team=team)

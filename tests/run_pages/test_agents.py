@@ -188,6 +188,7 @@ def test_faults_come_back_in_their_places_and_nothing_is_started() -> None:
     client = signed_in(bob(team))
     for typed in ({"json": "{"}, {"json": '{"strange": 1}'}, {"team": ""}, {"json": "[1, 1]"}):
         answer = client.post("/agents/refunds/runs/", {"key": "k", "team": str(team.pk), **typed})
+        assert "No run was started." in answer.content.decode()
         assert answer.status_code == 422, typed
         assert "error" in answer.content.decode()
     assert not Run.objects.filter(team=team).exists()
