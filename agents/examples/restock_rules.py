@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any
 
 from .refunds_money import cents, shown
 from .restock_state import Feedback, Item, Line, Message, Pickup, Placed, Purchase, Repricing, Shelf, Why
@@ -34,7 +33,7 @@ def purchase_of(shelf: Shelf, feedback: Sequence[Feedback]) -> Purchase:
             quantity=scaled(max(item.weekly * WEEKS - item.stock, 1), feedback),
             price=item.cost,
             needed_by=shelf.counted_at + timedelta(days=max(days(item), 1) if days(item) < 365 else shelf.lead_days),
-            note=f"{counted(item.waiting, 'customer waits', 'customers wait')} for it." if item.waiting else None,
+            note=f"{len(item.waiting)} customers wait for it." if item.waiting else None,
         )
         for item in wanted
     ]
@@ -92,17 +91,12 @@ def check_price(repricing: Repricing, shelf: Shelf) -> None:
 def summary(shelf: Shelf, purchase: Purchase, repricing: Repricing, message: Message) -> str:
     """The agent's account of its proposal."""
     first = next((item for item in shelf.items if item.sku == repricing.sku), shelf.items[0])
-    waiting = f", and {counted(message.to, 'customer waits', 'customers wait')} for it" if message.to else ""
+    waiting = f", and {len(message.to)} customers wait for it" if message.to else ""
     return (
         f"{first.name} lasts {days(first)} more days{waiting}; {shelf.supplier} takes {shelf.lead_days}. "
         f"I would order {len(purchase.lines)} articles for {shown(purchase.total, purchase.currency)}, ask "
         f"{shown(repricing.price, repricing.currency)} for it until then, and tell those who wait."
     )
-
-
-def counted(those: Sequence[Any], one: str, many: str) -> str:
-    """`1 customer waits`, `3 customers wait`."""
-    return f"{len(those)} {one if len(those) == 1 else many}"
 
 
 def risk(purchase: Purchase) -> str:
@@ -112,7 +106,7 @@ def risk(purchase: Purchase) -> str:
 def reasons(purchase: Purchase, message: Message) -> list[str]:
     """Why the risk is what it is."""
     found = [f"The order is for more than {shown(HIGH, purchase.currency)}"] if purchase.total > HIGH else []
-    return [*found, f"{counted(message.to, 'person reads', 'people read')} the message"]
+    return [*found, f"{len(message.to)} people read the message"]
 
 
 def report(
