@@ -187,7 +187,6 @@ LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = False
-DATETIME_FORMAT = "j M Y, H:i:s e"  # the administration's; the pages say times by their own tag
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STATIC_ROOT = Path(env.text("HOLDPOINT_STATIC_ROOT", str(HOME / "static"))).resolve()
