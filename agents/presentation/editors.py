@@ -1,59 +1,54 @@
-"""The state as a form: one text of JSON for each field, and what was typed as a patch. Pure.
-
-Characters that cannot be seen are written as JSON escapes, so that nobody edits round what they cannot see.
-"""
+"""The state of a checkpoint as a typed form, and what was typed into it as a patch. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agents.errors import FieldError
-from approvals import veils
-from approvals.forms.texts import as_json
-from approvals.veils import Veil
+from approvals import forms, veils
+from approvals.forms import MISSING, Closed, Field, Form, Group, Node, all_nodes
+from approvals.forms.summaries import summary
 from checkpoints import patch as patches
-from checkpoints.errors import ValueRefused
 from checkpoints.patch import Op
 from checkpoints.plans import PlanSpec
-from checkpoints.values import parse, pointer
 
-LARGEST = 20_000  # characters of one field's JSON that are edited on a page
-SHORT = 16  # lines of one that is shown unfolded
-BRIEF = 40  # characters of one that stands in its line
-MISSING = object()
+PREFIX = "state"  # of the names of its inputs
+FEW = 12  # inputs of a field that is drawn unfolded
+NO_OBJECT = "Write the whole state: an object with its fields."
 
 
 @dataclass(frozen=True, slots=True)
 class Editor:
-    """One field. `text` is None where its value is too large to be edited here; empty where it has no value.
-
-    `readers` are the steps ahead that read it.
-    """
+    """One field of the state. `readers` are the steps ahead that read it, `brief` says its value in a few words."""
 
     name: str
-    text: str | None
-    saved: str = ""
-    changed: bool = False
+    node: Node
+    brief: str
     readers: tuple[str, ...] = ()
-    faults: tuple[str, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything was typed into it, or moved."""
+        return any(True for _ in self.node.touched())
 
     @property
     def unfolded(self) -> bool:
-        """Whether it is drawn open: a step ahead reads it and it is short, or there is something to correct."""
-        short = self.text is not None and self.text.count("\n") < SHORT
-        return self.changed or bool(self.faults) or (short and bool(self.readers) and len(self.saved) > BRIEF)
+        """Whether it is drawn open: a step ahead reads it and it is small, or there is something to look at."""
+        small = 0 < len(list(self.node.fields())) <= FEW
+        return (small and bool(self.readers)) or self.changed or any(each.error for each in all_nodes(self.node))
 
     @property
-    def brief(self) -> str:
-        """The value, where it is short enough to stand beside the name while the text is folded away."""
-        return self.saved if len(self.saved) <= BRIEF and "\n" not in self.saved else ""
+    def inner(self) -> Node:
+        """Its node, less the label where that would only say the name once more."""
+        plain = isinstance(self.node, (Field, Group, Closed))
+        return replace(self.node, place=replace(self.node.place, label="")) if plain else self.node
 
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """What somebody typed: the state that they want, as a patch of the one that there is, and what is no JSON."""
+    """What somebody typed: the state that they want, as a patch of the one that there is, and what cannot be read."""
 
     state: dict[str, Any]
     patch: list[Op]
@@ -65,70 +60,39 @@ class Typed:
         return {patches.tokens(op["path"])[0] for op in self.patch}
 
 
-def editors(
-    plan: PlanSpec,
-    state: Mapping[str, Any],
-    then: str,
-    texts: Mapping[str, str] | None = None,
-    faults: Sequence[FieldError] = (),
-) -> list[Editor]:
-    """A text for each field of the agent's state: what was typed, or else what is saved, placeholders for secrets.
+def drawn(
+    plan: PlanSpec, state: Mapping[str, Any], posted: Mapping[str, str], faults: Iterable[FieldError] = ()
+) -> Form:
+    """The form over a state with what was posted for it, and what is wrong beside its fields."""
+    said: dict[str, str] = {}
+    for each in faults:
+        said[each["pointer"]] = " ".join(filter(None, [said.get(each["pointer"]), each["message"]]))
+    return forms.build(plan.state_schema, state, prefix=PREFIX, posted=posted, errors=said)
 
-    Those that the steps from `then` on read come first, in the order in which they do.
-    """
-    said, state = texts or {}, veils.veil(plan.state_schema).masked(dict(state), named=True)
+
+def editors(plan: PlanSpec, form: Form, state: Mapping[str, Any], then: str) -> list[Editor]:
+    """The fields that are drawn. Those that the steps from `then` on read come first, in the order in which they do."""
+    masked = veils.veil(plan.state_schema).masked(dict(state))
     ahead = plan.reachable(then) if then in {step.name for step in plan.steps} else set()
     steps = [step for step in plan.steps if step.name in ahead]
-    read = dict.fromkeys(name for step in steps for name in step.reads)
-    names = dict.fromkeys([*read, *plan.state_schema.get("properties", {}), *state])
-    readers = {name: tuple(step.name for step in steps if name in step.reads) for name in names}
-    return [_editor(name, state, readers[name], said.get(name), faults) for name in names]
+    read = {name: at for at, name in enumerate(dict.fromkeys(name for step in steps for name in step.reads))}
+    if not isinstance(form.root, Group):  # a plan that says nothing of its state
+        return [Editor("", form.root, summary(masked))]
+    named = {forms.names.decoded(node.path[1:]): node for node in form.root.members}
+    return [
+        Editor(name, named[name], summary(masked.get(name, MISSING)), tuple(s.name for s in steps if name in s.reads))
+        for name in sorted(named, key=lambda each: read.get(each, len(read)))
+    ]
 
 
-def _editor(
-    name: str, state: Mapping[str, Any], readers: tuple[str, ...], text: str | None, faults: Sequence[FieldError]
-) -> Editor:
-    saved = as_json(state[name]) if name in state else ""
-    large = text is None and len(saved) > LARGEST
-    shown = None if large else saved if text is None else text
-    changed = text is not None and text.strip() != saved
-    return Editor(name, shown, saved, changed, readers, tuple(of_field(faults, name)))
-
-
-def of_field(faults: Iterable[FieldError], name: str) -> Iterable[str]:
-    """The sentences about one field, each with the place inside the field where it is not all of it."""
-    for fault in faults:
-        first, *rest = patches.tokens(fault["pointer"]) or [""]
-        if first == name:
-            yield f"{', '.join(rest)}: {fault['message']}" if rest else fault["message"]
-
-
-def elsewhere(faults: Iterable[FieldError], names: Iterable[str]) -> list[str]:
-    """The sentences about none of these fields."""
-    known = set(names)
-    return [fault["message"] for fault in faults if (patches.tokens(fault["pointer"]) or [""])[0] not in known]
-
-
-def read(state: Mapping[str, Any], texts: Mapping[str, str], veil: Veil) -> Typed:
-    """What was typed into the editors. An empty text takes the field out of the state.
-
-    A placeholder is the secret that it stands for.
-    """
-    wanted, faults = dict(state), list[FieldError]()
-    for name, text in texts.items():
-        try:
-            value = veil.kept({name: parse(text)}, state)[name] if text.strip() else MISSING
-        except ValueRefused as error:
-            inside = error.pointer.removeprefix(pointer(name))
-            faults.append({"pointer": pointer(name) + inside, "message": error.reason})
-            continue
-        if value is MISSING:
-            wanted.pop(name, None)
-        elif name not in state or not patches.same(value, state[name]):
-            wanted[name] = value
+def read(plan: PlanSpec, state: Mapping[str, Any], posted: Mapping[str, str]) -> Typed:
+    """What was typed. What was not posted, or came back as it was drawn, keeps its value."""
+    form = forms.build(plan.state_schema, state, prefix=PREFIX, posted=posted, inputs=0)
+    faults: list[FieldError] = [{"pointer": at, "message": said} for at, said in form.errors.items()]
+    wanted = form.value
+    if not isinstance(wanted, dict):
+        wanted = dict(state)
+        faults.append({"pointer": "", "message": NO_OBJECT})
     names = {name for name in wanted.keys() | state.keys() if wanted.get(name, MISSING) is not state.get(name, MISSING)}
-    patch = patches.diff(
-        {name: value for name, value in state.items() if name in names},
-        {name: value for name, value in wanted.items() if name in names},
-    )
-    return Typed(wanted, patch, faults)
+    before, after = ({name: each[name] for name in names if name in each} for each in (state, wanted))
+    return Typed(wanted, patches.diff(before, after), faults)

@@ -1,4 +1,4 @@
-"""Editing a checkpoint's state: a page with a text for each field, and what the edit would do as it is typed."""
+"""Editing a checkpoint's state: a page with its fields as a form, and what the edit would do as it is typed."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 from agents import impacts, rewinds
 from agents.errors import FieldError, RewindRefused
 from agents.presentation import editors
+from approvals.presentation.faults import Fault, of_form
 from checkpoints import patch, store
 from checkpoints.errors import NotVerified
 from checkpoints.models import Checkpoint, Run
@@ -60,7 +61,7 @@ def refused(request: HttpRequest, run: Run, order: Order, refusal: RewindRefused
 def typed_of(run: Run, order: Order) -> editors.Typed:
     """What was typed, over the checkpoint's state. Raises NotVerified."""
     checkpoint = checkpoint_or_404(run, order.at)
-    return editors.read(store.load_checkpoint(checkpoint.id).state, order.texts, veil_of(checkpoint))
+    return editors.read(orders.plan_at(checkpoint), store.load_checkpoint(checkpoint.id).state, order.texts)
 
 
 def edit_context(run: Run, order: Order) -> dict[str, Any]:
@@ -71,7 +72,7 @@ def edit_context(run: Run, order: Order) -> dict[str, Any]:
         state = store.load_checkpoint(checkpoint.id).state
     except NotVerified as unverified:
         return context | {"unverified": unverified}
-    typed = editors.read(state, order.texts, veil_of(checkpoint))
+    typed = editors.read(orders.plan_at(checkpoint), state, order.texts)
     faults, shown, refused = list(typed.faults), None, None
     if typed.patch and not faults:
         heading = f"If you change {_fields(typed)} at checkpoint {checkpoint.seq}"
@@ -85,8 +86,9 @@ def edit_context(run: Run, order: Order) -> dict[str, Any]:
 def state_context(
     checkpoint: Checkpoint, state: dict[str, Any], order: Order, typed: editors.Typed, faults: Sequence[FieldError]
 ) -> dict[str, Any]:
-    """The editors, and the difference that was typed, as rows."""
-    found = editors.editors(orders.plan_at(checkpoint), state, checkpoint.next_step, order.texts, faults)
+    """The form with its editors, and the difference that was typed, as rows."""
+    plan = orders.plan_at(checkpoint)
+    form = editors.drawn(plan, state, order.texts, faults)
     names = typed.changed
     changed = patch.changes(
         {name: value for name, value in state.items() if name in names},
@@ -94,11 +96,11 @@ def state_context(
     )
     rows = hidden_rows(changed, veil_of(checkpoint))
     return {
-        "editors": found,
+        "form": form,
+        "editors": editors.editors(plan, form, state, checkpoint.next_step),
         "rows": rows[:ROWS],
         "more_rows": max(len(rows) - ROWS, 0),
-        "faults": faults,
-        "elsewhere": editors.elsewhere(faults, [each.name for each in found]),
+        "faults": list(of_form(form)) or [Fault(message=each["message"]) for each in faults],
     }
 
 

@@ -24,7 +24,7 @@ from checkpoints.values import parse
 from . import orders
 from .access import private
 from .edits import state_context, typed_of
-from .inspector import checkpoint_or_404, veil_of
+from .inspector import checkpoint_or_404
 from .posted import Order, order_of
 
 VERB = "Fork"
@@ -85,7 +85,7 @@ def fork_context(run: Run, order: Order) -> dict[str, Any]:
         state = store.load_checkpoint(checkpoint.id).state
     except NotVerified as unverified:
         return context | {"order": order, "unverified": unverified}
-    typed, (config, wrong) = editors.read(state, order.texts, veil_of(checkpoint)), config_of(run, order)
+    typed, (config, wrong) = editors.read(orders.plan_at(checkpoint), state, order.texts), config_of(run, order)
     faults, shown, refused = list(typed.faults), None, None
     if not faults and not wrong:
         heading = f"If you fork from checkpoint {checkpoint.seq}"

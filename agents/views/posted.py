@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 
 from django.http import HttpRequest
 
+from agents.presentation.editors import PREFIX
+from approvals.forms import names
 from checkpoints.rows import storable
 
 KINDS = ("rewind", "edit", "fork")
-FIELD = "field."  # before the name of a state field
 LONGEST = 2_000  # characters of a reason
 
 
@@ -17,7 +18,8 @@ LONGEST = 2_000  # characters of a reason
 class Order:
     """One order, wished for or only asked about. `at` is the checkpoint that it is given at, `to` where a rewind goes.
 
-    `seen` is the hex digest of the impact that was shown; `texts` holds the JSON typed for each field of the state.
+    `seen` is the hex digest of the impact that was shown; `texts` holds what the form of the state says,
+    by the names of its inputs.
     """
 
     kind: str
@@ -44,7 +46,7 @@ def order_of(request: HttpRequest, kind: str) -> Order:
         why=sent.get("why", "").strip()[:LONGEST],
         seen=sent.get(f"seen.{to}", "") or sent.get("seen", ""),
         confirm=f"confirm.{to}" in sent,
-        texts={name.removeprefix(FIELD): str(text) for name, text in sent.items() if name.startswith(FIELD)},
+        texts={name: str(text) for name, text in sent.items() if names.split(name)[0] == PREFIX},
         title=storable(sent.get("title", "").strip()[:200]),
         version=storable(sent.get("version", "").strip()),
         config=sent.get("config"),

@@ -46,9 +46,8 @@ def _rewind(page: Page, history: History) -> str:
 
 def _edit(page: Page, history: History) -> str:
     page.goto(f"{history.sent_back}checkpoints/4/edit/")
-    body = next(area for area in page.locator("main textarea").all() if "never arrived" in area.input_value())
     with page.expect_response("**/impacts/"):
-        body.fill(body.input_value().replace("never arrived", "faulty"))
+        page.locator("[name='state/ticket/reason']").select_option("goodwill")
     expect(page.locator("#order-panel .impact")).to_be_visible()
     expect(page.locator("hp-order[data-stale]")).to_have_count(0)
     return "body"

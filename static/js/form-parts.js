@@ -49,6 +49,16 @@ export class Parts {
   }
 }
 
+// A press of "put back": the inputs of its item say again what was proposed.
+export function putBack({ target }) {
+  const fields = [...(target.closest("[data-put-back]")?.closest(".item").querySelectorAll(".input") ?? [])];
+  for (const field of fields) {
+    field.value = original(field);
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+  fields[0]?.focus();
+}
+
 function ticks(field) {
   return field.type === "checkbox";
 }

@@ -4,7 +4,7 @@
 import { Ballots } from "./ballots.js";
 import { tell } from "./difference.js";
 import { Faults } from "./field-faults.js";
-import { changed, original, Parts } from "./form-parts.js";
+import { changed, original, Parts, putBack } from "./form-parts.js";
 import { mirror, nameAmounts, outdated } from "./pinned.js";
 
 class GateForm extends HTMLElement {
@@ -16,7 +16,7 @@ class GateForm extends HTMLElement {
     this.parts = new Parts(this, this.form, () => this.refreshed());
     this.addEventListener("input", (event) => this.typed(event.target));
     this.addEventListener("change", (event) => this.changes(event.target));
-    this.addEventListener("click", (event) => this.clicked(event));
+    this.addEventListener("click", putBack);
     this.form.addEventListener("submit", () => this.sending());
     addEventListener("pageshow", (event) => event.persisted && this.unlock());
     document.addEventListener("click", (event) => this.choose(event, event.target.closest("[data-choose]")));
@@ -72,18 +72,6 @@ class GateForm extends HTMLElement {
     const any = this.fields().find((field) => changed(field));
     this.typed(any ?? this.fields()[0]);
     (any ?? this.fields()[0])?.dispatchEvent(new Event("input", { bubbles: true }));
-  }
-
-  clicked(event) {
-    const button = event.target.closest("[data-put-back]");
-    if (!button) return;
-    const fields = [...button.closest(".item").querySelectorAll(".input")];
-    for (const field of fields) {
-      field.value = original(field);
-      this.typed(field);
-    }
-    fields[0].dispatchEvent(new Event("input", { bubbles: true }));
-    fields[0].focus();
   }
 
   choose(event, link) {

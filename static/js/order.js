@@ -1,5 +1,9 @@
 // <hp-order>: around a form that shows what it would do while it is typed. The server draws that; this says which
 // fields differ from what is saved, and that what is shown is being worked out anew. Twice pressed is once sent.
+import { tell } from "./difference.js";
+import { Faults } from "./field-faults.js";
+import { changed, Parts, putBack } from "./form-parts.js";
+
 class Order extends HTMLElement {
   connectedCallback() {
     this.addEventListener("input", (event) => this.typed(event.target));
@@ -7,6 +11,17 @@ class Order extends HTMLElement {
     this.addEventListener("htmx:finally:request", () => delete this.dataset.stale);
     this.addEventListener("submit", () => setTimeout(() => this.lock(true)));
     addEventListener("pageshow", (event) => event.persisted && this.lock(false));
+    this.form = this.querySelector("#order");
+    if (!this.form) return;
+    this.faults = new Faults(this);
+    this.parts = new Parts(this, this.form, () => this.refreshed());
+    this.addEventListener("click", putBack);
+    for (const field of this.fields()) this.typed(field);
+  }
+
+  // Those of the state's form, with the order of its lists.
+  fields(within = this) {
+    return [...within.querySelectorAll(".editor [data-was]")];
   }
 
   lock(locked) {
@@ -14,7 +29,18 @@ class Order extends HTMLElement {
   }
 
   typed(field) {
-    field.closest(".editor")?.toggleAttribute("data-edited", field.value.trim() !== field.defaultValue.trim());
+    const editor = field.closest(".editor");
+    if (!editor || !("was" in field.dataset)) return;
+    const item = field.closest(".item");
+    const note = item?.querySelector("[data-note]");
+    if (note) tell(item, note);
+    editor.toggleAttribute("data-edited", this.fields(editor).some((each) => changed(each)));
+  }
+
+  // A part of the form was drawn anew by the server: what it does is asked anew too.
+  refreshed() {
+    for (const field of this.fields()) this.typed(field);
+    this.form.dispatchEvent(new Event("input", { bubbles: true }));
   }
 }
 

@@ -36,7 +36,9 @@ NAMES = {"checkpoint-names", "checkpoint-name-removals"}
 SPEAKS = {"gate_remarks", "checkpoint-notes"}  # whoever may see it may speak of it; it decides nothing
 ON_GATES = {"decisions", "gate_drafts", "gate_forms", "gate_impacts", "gate_remarks"}
 REVEALS = {"gate_reveals", "checkpoint-reveals"}
-WRITES = frozenset({"run-impacts", "agent-runs", *ON_GATES, *MOVES, *NAMES, *NOTES, *REVEALS, *AUDIT_ORDERS})
+WRITES = frozenset(
+    {"run-impacts", "run-forms", "agent-runs", *ON_GATES, *MOVES, *NAMES, *NOTES, *REVEALS, *AUDIT_ORDERS}
+)
 
 
 def patterns(found: list[Any], before: str = "") -> Iterator[tuple[str, URLPattern]]:

@@ -14,6 +14,7 @@ from approvals.veils import placeholder
 from checkpoints import store
 from tests.agents.driving import advance_to_rest, open_gate
 from tests.pages.clients import form_of, post, signed_in
+from tests.run_pages.orders.forms import hidden, texts
 
 from .making import make_people, make_run, member
 from .vault import KEY, SECRETS, SEED, TOKEN
@@ -97,11 +98,32 @@ def test_a_patch_can_neither_copy_a_secret_nor_guess_at_it(gate: Gate) -> None:
     assert store.load(gate.run).state["token"] == TOKEN
 
 
-def test_the_editors_of_a_run_take_placeholders_back(gate: Gate) -> None:
-    ann = member(gate.team)
-    page = signed_in(ann).get(f"/runs/{gate.run_id}/checkpoints/2/edit/").content.decode()
-    accounts = json.loads(field(page, 'name="field[.:]accounts"'))
-    assert accounts[1]["key"] == placeholder("/accounts/1/key")
+def test_the_form_of_a_runs_state_shows_no_secret_and_keeps_those_that_are_left_alone(gate: Gate) -> None:
+    client, address = signed_in(member(gate.team)), f"/runs/{gate.run_id}"
+    page = client.get(f"{address}/checkpoints/2/edit/").content.decode()
+    assert not any(secret in page for secret in SECRETS)
+    form = texts(page)
+    assert {"state/token", "state/accounts/0/key", "state/accounts/1/name"} <= set(form)
+    assert not {form["state/token"], form["state/accounts/0/key"]} - {""}
+    form |= {"state/note": "fine", "state/accounts/1/key": "typed-secret-1", "at": "2"}
+    seen = hidden(
+        client.post(f"{address}/impacts/", form | {"kind": "edit"}, headers={"HX-Request": "true"}).content.decode()
+    )
+    assert client.post(f"{address}/edits/", form | seen).status_code == 302
+    saved = store.load(gate.run).state
+    assert (saved["token"], saved["seed"], saved["note"]) == (TOKEN, SEED, "fine")
+    assert [each["key"] for each in saved["accounts"]] == [KEY, "typed-secret-1"]
+
+
+@pytest.mark.parametrize(("order", "left"), [("/1", [f"{KEY}2"]), ("/1/0", [f"{KEY}2", KEY])])
+def test_an_item_that_moves_in_the_form_of_a_state_takes_its_secret_along(
+    gate: Gate, order: str, left: list[str]
+) -> None:
+    client, address = signed_in(member(gate.team)), f"/runs/{gate.run_id}"
+    form = texts(client.get(f"{address}/checkpoints/2/edit/").content.decode())
+    form |= {"state!order/accounts": order, "at": "2"}
+    assert client.post(f"{address}/edits/", form).status_code == 302
+    assert [each["key"] for each in store.load(gate.run).state["accounts"]] == left
 
 
 def test_a_draft_keeps_no_secret_that_was_typed(gate: Gate) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from html.parser import HTMLParser
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -41,10 +42,38 @@ def hidden(page: str) -> dict[str, str]:
     return {name: html.unescape(value) for name, value in found if name != "csrfmiddlewaretoken"}
 
 
+class Inputs(HTMLParser):
+    """What a browser would post of a page's inputs, by name."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: dict[str, str] = {}
+        self.inside = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """An input, a choice's chosen option, the beginning of a text area."""
+        held = dict(attrs)
+        if tag in ("input", "textarea", "select") and held.get("name"):
+            self.inside = str(held["name"]) if tag != "input" else ""
+            self.found[str(held["name"])] = held.get("value") or ""
+        elif tag == "option" and self.inside and "selected" in held:
+            self.found[self.inside] = held.get("value") or ""
+
+    def handle_data(self, data: str) -> None:
+        """The text of a text area, less the line break that its tag swallows."""
+        if self.inside and self.lasttag == "textarea":
+            self.found[self.inside] += data if self.found[self.inside] else data.removeprefix("\n")
+
+    def handle_endtag(self, tag: str) -> None:
+        """Where a text area or a choice ends."""
+        if tag in ("textarea", "select"):
+            self.inside = ""
+
+
 def texts(page: str) -> dict[str, str]:
-    """The text areas of a page, by name."""
-    found = re.findall(r'<textarea [^>]*name="([\w.]+)"[^>]*>\n?(.*?)</textarea>', page, re.S)
-    return {name: html.unescape(text) for name, text in found}
+    """The inputs of the form of a state, by name."""
+    return {name: text for name, text in Inputs(page).found.items() if re.match(r"state[/!]|state$", name)}
 
 
 def said(page: str) -> str:

@@ -18,7 +18,7 @@ def test_a_fork_is_shown_before_it_is_made_and_begins_with_what_was_typed(ledger
     client = member(run)
     page = page_of(client, forms(run, 1))
     assert "If you fork from checkpoint 1" in said(page)
-    form = texts(page) | hidden(page) | {"title": "For two", "field.size": "2"}
+    form = texts(page) | hidden(page) | {"title": "For two", "state/size": "2"}
     form |= {"seen": hidden(ask(client, run, **(form | {"kind": "fork"})))["seen"]}
     answer = order(client, run, "forks", **form)
     made = Run.objects.get(forked_from__isnull=False, lineage=run.pk)
@@ -43,11 +43,11 @@ def test_the_same_form_sent_twice_is_one_fork(ledger: str) -> None:
 def test_what_does_not_fit_is_said_and_nothing_is_made(ledger: str) -> None:
     run = booked(ledger)
     client = member(run)
-    form = hidden(page_of(client, forms(run, 1))) | {"field.size": "[]"}
+    form = hidden(page_of(client, forms(run, 1))) | {"state/size": "many"}
     answer = order(client, run, "forks", **form)
     assert answer.status_code == 422
-    assert "Input should be a valid integer" in said(answer.content.decode())
-    wrong = order(client, run, "forks", **(form | {"field.size": "1", "version": "99"}))
+    assert "Write a whole number." in said(answer.content.decode())
+    wrong = order(client, run, "forks", **(form | {"state/size": "1", "version": "99"}))
     assert wrong.status_code == 409
     assert "There is no agent named booking 99" in said(wrong.content.decode())
     assert not Run.objects.filter(lineage=run.pk, forked_from__isnull=False).exists()

@@ -62,19 +62,41 @@ def test_an_edit_shows_what_it_does_while_it_is_typed(new_page: NewPage, ledger:
     run = booked(ledger)
     page = open_page(new_page, run, "checkpoints/1/edit/")
     expect(page.locator(COMMIT)).to_have_count(0)
-    page.locator("summary", has_text="size").click()
-    field = page.locator("[name='field.size']")
+    field = page.get_by_label("Size")
     field.fill("many")
-    expect(page.locator(".editor[data-edited] .error")).to_contain_text("is not JSON")
-    field.fill('"many"')
-    expect(page.locator(".editor[data-edited] .error")).to_contain_text("valid integer")
+    expect(page.locator(".editor[data-edited] .error:visible")).to_contain_text("Write a whole number.")
+    expect(page.locator("#edit-faults a")).to_have_text("Size")
     field.fill("2")
     expect(page.locator("#order-panel")).to_contain_text("What you change")
-    expect(page.locator(".editor .error")).to_have_count(0)
+    expect(page.locator(".editor .error:visible")).to_have_count(0)
     expect(field).to_be_focused()
     page.locator(COMMIT).click()
     expect(page.locator("#timeline")).to_contain_text("edited by hand")
     assert state(run)["size"] == 2
+
+
+def test_a_list_grows_in_its_place_and_says_what_its_items_lack(new_page: NewPage, ledger: str) -> None:
+    run = booked(ledger)
+    page = open_page(new_page, run, "checkpoints/1/edit/")
+    page.get_by_label("Size").fill("3")
+    page.locator("summary", has_text="feedback").click()
+    page.get_by_role("button", name="Add feedback").click()
+    text = page.locator("[name='state/feedback/~new1/text']")
+    expect(text).to_be_visible()
+    expect(page.get_by_label("Size")).to_have_value("3")
+    expect(page.locator("#edit-faults")).to_contain_text("Gate")
+    text.fill("Two more.")
+    page.locator("[name='state/feedback/~new1/by']").fill("Ann")
+    page.locator("[name='state/feedback/~new1/gate']").fill("4")
+    expect(page.locator("#edit-faults")).to_be_empty()
+    page.locator(".editor", has=page.get_by_label("Size")).get_by_role("button", name="Put back").click()
+    expect(page.get_by_label("Size")).to_have_value("1")
+    expect(page.locator("#order-panel")).to_contain_text("If you change feedback at checkpoint 1")
+    expect(page.locator("hp-order[data-stale]")).to_have_count(0)
+    page.locator(COMMIT).click()
+    expect(page.locator("#timeline")).to_contain_text("edited by hand")
+    assert state(run)["feedback"] == [{"text": "Two more.", "by": "Ann", "gate": 4}]
+    assert state(run)["size"] == 1
 
 
 def test_a_fork_is_made_and_its_page_opens(new_page: NewPage, ledger: str) -> None:
@@ -119,11 +141,14 @@ def test_the_panel_stays_open_from_one_checkpoint_to_the_next(new_page: NewPage,
 def test_without_a_script_an_edit_is_shown_and_then_sent(new_page: NewPage, ledger: str) -> None:
     run = booked(ledger)
     page = open_page(new_page, run, "checkpoints/1/edit/", java_script_enabled=False)
-    page.locator("summary", has_text="size").click()
-    page.locator("[name='field.size']").fill("2")
+    page.locator("[name='state/size']").fill("2")
+    page.locator("summary", has_text="feedback").click()
+    page.get_by_role("button", name="Add feedback").click()
+    expect(page.locator("[name='state/size']")).to_have_value("2")
+    page.get_by_role("button", name="Take out Feedback 1").click()
     page.get_by_role("button", name="Show what this does").click()
     assert "What you change" in page.locator("#order-panel").inner_text()
-    assert page.locator("[name='field.size']").input_value() == "2"
+    assert page.locator("[name='state/size']").input_value() == "2"
     page.get_by_role("button", name="Change the state").click()
     assert "edited by hand" in page.locator("#timeline").inner_text()
 
