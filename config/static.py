@@ -17,6 +17,8 @@ from whitenoise.base import WhiteNoise
 from whitenoise.responders import Response
 from whitenoise.storage import CompressedManifestStaticFilesStorage
 
+# Of a file whose name changes with its content nobody asks whether it changed, and a page loads dozens of them.
+REVALIDATION = ("etag", "last-modified")
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
@@ -60,7 +62,12 @@ class StaticFiles:
         if response.file is not None:
             with response.file as file:
                 body = file.read()
-        headers = [(name.lower().encode("latin1"), value.encode("latin1")) for name, value in response.headers]
+        needless = REVALIDATION if _named_by_content(path, path) else ()
+        headers = [
+            (name.lower().encode("latin1"), value.encode("latin1"))
+            for name, value in response.headers
+            if name.lower() not in needless
+        ]
         return int(response.status), [*headers, (b"x-content-type-options", b"nosniff")], body
 
 
