@@ -18,6 +18,8 @@ class Draft extends HTMLElement {
     document.addEventListener("input", entered);
     document.addEventListener("change", entered);
     this.form.addEventListener("submit", () => this.stop());
+    this.form.addEventListener("hp:sent", () => forget(this.store));
+    this.form.addEventListener("hp:unsent", () => this.resume());
     addEventListener("pagehide", () => this.waiting && this.keep({ keepalive: true }));
     addEventListener("online", () => this.waiting && this.keep());
     this.left();
@@ -39,7 +41,12 @@ class Draft extends HTMLElement {
     clearTimeout(this.waiting);
     this.waiting = undefined;
     this.sent = true;
-    forget(this.store);
+    remember(this.store, { seen: this.seen, fields: fields(this.form) });
+  }
+
+  resume() {
+    this.sent = false;
+    this.keep();
   }
 
   async keep(options = {}) {

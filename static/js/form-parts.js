@@ -25,8 +25,9 @@ export class Parts {
     const body = new FormData(this.form);
     for (const [name, value] of Object.entries(values)) body.set(name, value);
     part.setAttribute("aria-busy", "true");
-    const answer = await fetch(button.formAction, { method: "POST", body, headers: { "X-Fragment": "form" } });
-    if (!answer.ok || answer.redirected) return this.form.requestSubmit(button);
+    const answer = await fetch(button.formAction, { method: "POST", body, headers: { "X-Fragment": "form" } }).catch(() => null);
+    if (!answer) part.removeAttribute("aria-busy");
+    if (!answer?.ok || answer.redirected) return this.form.requestSubmit(button); // which says what is wrong
     this.put(part, await answer.text(), body, focus);
   }
 

@@ -18,6 +18,7 @@ class GateForm extends HTMLElement {
     this.addEventListener("change", (event) => this.changes(event.target));
     this.addEventListener("click", putBack);
     this.form.addEventListener("submit", () => this.sending());
+    this.form.addEventListener("hp:unsent", () => this.unlock());
     addEventListener("pageshow", (event) => event.persisted && this.unlock());
     document.addEventListener("click", (event) => this.choose(event, event.target.closest("[data-choose]")));
     document.addEventListener("htmx:after:swap", () => this.closed());
@@ -92,6 +93,7 @@ class GateForm extends HTMLElement {
 
   unlock() {
     this.lock(false);
+    this.closed();
   }
 
   lock(locked) {
@@ -101,7 +103,7 @@ class GateForm extends HTMLElement {
   // A live morph says that the gate is closed, or another version stands: then nothing here can be sent.
   closed() {
     const news = document.querySelector("#gate-news");
-    if (news?.dataset.status === "open") return;
+    if (!news || news.dataset.status === "open") return;
     this.lock(true);
     for (const field of this.form.elements) field.readOnly = true; // readable and to be copied, never sent
     for (const choice of this.form.querySelectorAll("[type=radio], [type=checkbox]")) choice.disabled = true;

@@ -11,6 +11,7 @@ class Live extends HTMLElement {
   connectedCallback() {
     this.cursor = this.dataset.cursor;
     this.tries = 0;
+    this.heard = Date.now();
     this.stale = new Set();
     this.connect();
     document.addEventListener("visibilitychange", () => {
@@ -20,7 +21,9 @@ class Live extends HTMLElement {
     document.addEventListener("htmx:after:swap", () => this.watch());
     addEventListener("pagehide", () => this.socket?.close());
     addEventListener("pageshow", (event) => event.persisted && this.connect());
-    addEventListener("online", () => this.socket.readyState > 1 && this.connect());
+    addEventListener("online", () => this.reconnect());
+    addEventListener("offline", () => this.cut());
+    document.addEventListener("htmx:error", ({ detail }) => this.missed(detail.ctx?.sourceElement));
   }
 
   connect() {
@@ -32,9 +35,9 @@ class Live extends HTMLElement {
     this.watched = "";
     this.socket.addEventListener("open", () => {
       this.tries = 0;
-      this.say("on", "Live", ": changes appear as they happen");
       this.watch();
       this.hear();
+      this.look();
     });
     this.socket.addEventListener("message", ({ data }) => this.fact(JSON.parse(data)));
     this.socket.addEventListener("close", ({ code, target }) => target === this.socket && this.lost(code));
@@ -47,12 +50,31 @@ class Live extends HTMLElement {
       return;
     }
     const wait = BACKOFF[Math.min(this.tries++, BACKOFF.length - 1)] * (0.75 + Math.random() / 2);
-    this.say("paused", "Paused", `: live updates are trying again in ${Math.ceil(wait / 1000)} s`);
+    this.cut();
     this.again = setTimeout(() => this.connect(), wait);
+  }
+
+  cut() {
+    if (navigator.onLine) this.say("paused", "Paused", ": live updates are trying to come back");
+    else this.say("offline", "Offline", ": this browser has no connection");
+  }
+
+  // A socket that was open when the network went may be dead without knowing it.
+  reconnect() {
+    const old = this.socket;
+    this.connect();
+    old.close();
+  }
+
+  // What could not be fetched is still stale when the connection is back.
+  missed(element) {
+    if (element?.matches?.("[data-watch]")) this.stale.add(element);
   }
 
   // A connection can die without a word; closing it makes the reconnection happen.
   hear() {
+    this.heard = Date.now();
+    this.say("on", "Live", ": changes appear as they happen");
     clearTimeout(this.quiet);
     this.quiet = setTimeout(() => this.socket.close(), SILENCE);
   }
@@ -97,10 +119,12 @@ class Live extends HTMLElement {
   }
 
   say(state, word, more) {
-    this.dataset.live = state;
+    if (this.dataset.live === state && this.said) return;
+    [this.dataset.live, this.said] = [state, true];
     const [shown, said] = [document.createElement("span"), document.createElement("span")];
     [shown.textContent, said.textContent, said.className] = [word, more, "sr"];
     this.replaceChildren(shown, said);
+    document.dispatchEvent(new CustomEvent("hp:live", { detail: { state, heard: this.heard } }));
   }
 }
 

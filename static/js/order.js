@@ -10,6 +10,7 @@ class Order extends HTMLElement {
     this.addEventListener("htmx:before:request", () => (this.dataset.stale = ""));
     this.addEventListener("htmx:finally:request", () => delete this.dataset.stale);
     this.addEventListener("submit", () => setTimeout(() => this.lock(true)));
+    this.addEventListener("hp:unsent", () => this.lock(false), true);
     addEventListener("pageshow", (event) => event.persisted && this.lock(false));
     this.form = this.querySelector("#order");
     if (!this.form) return;

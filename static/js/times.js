@@ -23,7 +23,7 @@ export function lasting(milliseconds) {
   return hours < 48 ? `${hours} h` : `${Math.floor(hours / 24)} days`;
 }
 
-function words(date, style) {
+export function words(date, style) {
   const now = Date.now();
   if (style === "ago") return lasting(now - date);
   if (style === "until") return date > now ? `in ${lasting(date - now)}` : "overdue";

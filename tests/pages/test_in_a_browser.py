@@ -241,7 +241,7 @@ def test_the_live_mark_says_when_the_server_is_out_of_reach(new_page: NewPage) -
     is_live(page)
     page.context.set_offline(True)
     page.evaluate("document.querySelector('hp-live').socket.close()")
-    expect(page.locator("hp-live")).to_contain_text("Paused")
+    expect(page.locator("hp-live")).to_contain_text("Offline")
     page.context.set_offline(False)
     is_live(page)
 

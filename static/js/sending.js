@@ -1,0 +1,102 @@
+// What is sent must not vanish. A form with a key counts once however often it is sent, so it is sent from here: where
+// no answer comes the page stays, with all that was entered, says so beside the button and offers to try again, with
+// the same key. A form without a key goes as it always does, but not while nothing can be reached.
+const PATIENCE = 60_000;
+const OFFLINE = ["Not sent: you are offline.", "All that you entered is still here."];
+const SILENT = ["No answer came.", "It may have arrived. Try again to see what became of it: it counts once."];
+
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (event.defaultPrevented || form.method !== "post") return;
+  form.querySelector(".not-sent")?.remove();
+  if (form.elements.key) {
+    event.preventDefault();
+    send(form, event.submitter);
+  } else if (cut()) {
+    event.preventDefault();
+    setTimeout(() => tell(form, event.submitter, ...OFFLINE)); // after whoever locks the form against a second press
+  }
+});
+
+async function send(form, submitter) {
+  const before = cut();
+  const url = submitter?.hasAttribute("formaction") ? submitter.formAction : form.getAttribute("action") ?? "";
+  let answer, html;
+  try {
+    answer = await fetch(url, { method: "POST", body: new FormData(form, submitter), signal: AbortSignal.timeout(PATIENCE) });
+    html = await answer.text();
+  } catch {
+    return tell(form, submitter, ...(before ? OFFLINE : SILENT));
+  }
+  if (answer.redirected) return leave(form, answer.url);
+  const fresh = new DOMParser().parseFromString(html, "text/html");
+  if (answer.status < 500 && fresh.querySelector("#main") && fresh.body.dataset.page !== "error") return draw(form, fresh);
+  const said = ["h1", "h1 + p"].map((part) => fresh.querySelector(`#main ${part}`)?.textContent ?? "");
+  return tell(form, submitter, said[0] ? `${said[0]}.` : `Not sent: the server answered ${answer.status}.`, said[1]);
+}
+
+// Taken. Whose session is over comes to the sign-in page, and what they entered is still this browser's to keep.
+function leave(form, url) {
+  if (!new URL(url).pathname.startsWith("/accounts/")) form.dispatchEvent(new CustomEvent("hp:sent"));
+  location.assign(url);
+}
+
+// Refused with a page that says why and holds all that was entered: it takes the place of this one.
+function draw(form, fresh) {
+  form.dispatchEvent(new CustomEvent("hp:sent"));
+  document.title = fresh.title;
+  document.querySelector(".decide-dock")?.remove();
+  const [main, dock] = [fresh.querySelector("#main"), fresh.querySelector(".decide-dock")];
+  document.querySelector("#main").replaceWith(main);
+  if (dock) main.after(dock);
+  htmx.process(main);
+  main.dispatchEvent(new CustomEvent("htmx:after:swap", { bubbles: true }));
+  const refusal = main.querySelector("[role=alert]") ?? main;
+  refusal.tabIndex = -1;
+  refusal.focus({ preventScroll: true });
+  scrollTo(0, 0);
+}
+
+function tell(form, submitter, lead, more) {
+  form.dispatchEvent(new CustomEvent("hp:unsent"));
+  if (!form.isConnected) return;
+  form.querySelector(".not-sent")?.remove();
+  const note = document.createElement("div");
+  [note.className, note.role] = ["notice not-sent", "alert"];
+  note.dataset.tone = "hold";
+  const [said, strong, words, again] = ["p", "b", "span", "button"].map((name) => document.createElement(name));
+  [strong.textContent, words.textContent, again.textContent] = [lead, more, "Try again"];
+  [again.type, again.className, again.dataset.size] = ["button", "button", "s"];
+  again.addEventListener("click", () => form.requestSubmit(form.contains(submitter) ? submitter : null));
+  said.append(strong, " ", words);
+  note.append(said, again);
+  note.submitter = submitter;
+  if (submitter?.matches(".commit") && form.contains(submitter)) submitter.after(note);
+  else form.append(note);
+  note.scrollIntoView({ block: "nearest" });
+}
+
+// The browser says that it is offline, and the socket is not heard either: a server on one's own machine is.
+function cut() {
+  return !navigator.onLine && document.querySelector("hp-live")?.dataset.live !== "on";
+}
+
+document.addEventListener("hp:live", ({ detail }) => {
+  if (detail.state !== "on") return;
+  for (const words of document.querySelectorAll(".not-sent span")) words.textContent = "You are connected again. Try again: it counts once.";
+});
+
+// The gate was closed or changed meanwhile: what can no longer be sent is not offered again.
+document.addEventListener("htmx:after:swap", () => {
+  for (const note of document.querySelectorAll(".not-sent")) if (note.submitter?.disabled) note.remove();
+});
+
+// Words that htmx sends in place: a form says so too, one that only foretells while it is typed does not.
+function failed({ detail: { ctx } }, said) {
+  if (ctx?.sourceEvent?.type === "submit") tell(ctx.sourceElement, ctx.sourceEvent.submitter, ...said);
+}
+
+document.addEventListener("htmx:error", (event) => failed(event, navigator.onLine ? SILENT : OFFLINE));
+document.addEventListener("htmx:response:error", (event) =>
+  failed(event, [`Not sent: the server answered ${event.detail.ctx.response.raw.status}.`, "All that you entered is still here."]));
+document.addEventListener("htmx:before:request", ({ detail: { ctx } }) => ctx.sourceElement.querySelector(":scope > .not-sent")?.remove());
