@@ -117,7 +117,11 @@ def headers_of(run: Run, before: int | None, looked_at: Collection[int]) -> list
     found = (
         Checkpoint.objects.filter(asked).with_names().with_noted().defer("payload").annotate(said=ArraySubquery(said))
     )
-    return list(found.order_by("-run", "-seq"))
+    headers = list(found.order_by("-run", "-seq"))
+    for each in headers:
+        if each.plan_id == run.plan_id:  # as nearly all are; a plan is read only once
+            each.plan = run.plan
+    return headers
 
 
 def window_of(run: Run, before: int | None, known: Iterable[Checkpoint]) -> list[Checkpoint]:

@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -161,10 +162,13 @@ class Life:
             settings.HOLDPOINT_TIME_SLICE = before
 
 
+_BORN = count()
+
+
 @contextmanager
 def born(folder: Path, seed: int, people: People, knobs: Knobs) -> Iterator[Life]:
     """A run of the seed's agent, which alone is registered meanwhile."""
-    agent = load(folder, seed, knobs)
+    agent = load(folder, seed, knobs, name=f"made-{seed}-{next(_BORN)}")  # others' runs of the seed may be under way
     before = settings.HOLDPOINT_AGENTS
     settings.HOLDPOINT_AGENTS = [agent.__module__]
     registry.forget()

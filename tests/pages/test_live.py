@@ -19,6 +19,7 @@ from checkpoints.models import Event
 from tests.approvals.statements import sent
 from tests.conftest import session_of
 from tests.factories import ann, decide, eve, make_card, make_gate, make_policy, make_team, mira
+from tests.harness import horizon
 from tests.pages.sockets import Socket
 
 
@@ -78,6 +79,7 @@ async def test_what_is_replayed_names_its_gates_too() -> None:
     member = await database_sync_to_async(ann)(team)
     since = await database_sync_to_async(cursor.newest)()
     gate = await database_sync_to_async(make_gate)(team=team, card=make_card(title="Refund Marit Ellery"))
+    await database_sync_to_async(horizon.reached)()
     async with socket(member, after=since) as mine:
         heard = await mine.hear_all()
     assert [fact["title"] for fact in heard if fact["subject"] == gate.subject] == ["Refund Marit Ellery"]
@@ -100,6 +102,7 @@ async def test_what_happened_since_the_page_was_rendered_is_replayed() -> None:
     member = await database_sync_to_async(ann)(team)
     since = await database_sync_to_async(cursor.newest)()
     gate = await database_sync_to_async(make_gate)(team=team)
+    await database_sync_to_async(horizon.reached)()
     async with socket(member, after=since) as mine:
         facts = await mine.hear_all()
     assert f"gate:{gate.pk}" in {fact["subject"] for fact in facts}
@@ -221,6 +224,7 @@ async def test_a_page_behind_a_crowd_of_others_gates_is_told_to_start_over(monke
     for _ in range(3):
         await database_sync_to_async(make_gate)()
     await database_sync_to_async(make_gate)(team=team)
+    await database_sync_to_async(horizon.reached)()
     async with socket(member, after=since) as page:
         heard = await page.hear()
     assert heard["kind"] == "reset"
