@@ -24,6 +24,8 @@ from .models import Gate, Policy
 MINE, ALL, DECIDED = "mine", "all", "decided"
 MINE_DECIDED = "mine_decided"  # those that could have been the reader's to decide
 
+NAMED = 300  # gates whose agents can be picked from
+
 _OPEN = "g.status = 'open'"
 _CLOSED = "g.status <> 'open'"
 # `s` is the policy that the row is read for.
@@ -136,8 +138,8 @@ class Reach:
         return {queue: Capped(min(number, MOST), number > MOST) for queue, number in zip(queues, numbers, strict=True)}
 
     def agents(self, queue: str) -> list[str]:
-        """The names of the agents that ask in a queue, as far as it is counted; in one statement."""
-        sql, values = self._select(queue, MOST, Wanted())
+        """The names of the agents that ask at the first `NAMED` gates of a queue; in one statement."""
+        sql, values = self._select(queue, NAMED, Wanted())
         with connection.cursor() as cursor:
             cursor.execute(_AGENTS.format(sql), values)
             return [row[0] for row in cursor.fetchall()]

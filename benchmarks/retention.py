@@ -1,4 +1,4 @@
-"""Pruning: "keep the last 20 of 1,000, and what is named", with writers at work. `python -m benchmarks.retention 1000`.
+"""Pruning: "keep the last 20 of 1,000, and what is named", with writers at work.
 
 The argument is how many runs of a thousand checkpoints there are. One is written through the store; the others are its
 copies, each with digests of its own, so that every chain verifies. Two writers save all the time into runs of their
@@ -29,7 +29,7 @@ PACE = 0.004  # seconds from one save of a writer to the next
 ALONE = 8.0  # seconds that the writers are measured without a prune
 
 
-def main(runs: int = 100) -> None:
+def main(runs: int = 1000) -> None:
     """Seed, measure the writers, prune, measure them meanwhile, and verify some runs."""
     with Scratch() as scratch:
         began = time.monotonic()

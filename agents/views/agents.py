@@ -10,7 +10,6 @@ from typing import Any
 
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import PermissionDenied
-from django.db.models import Exists, OuterRef
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
@@ -29,7 +28,7 @@ from checkpoints import actors, artifacts, values
 from checkpoints.errors import ValueRefused
 from checkpoints.models import Plan, Run
 from checkpoints.permissions import teams_where
-from checkpoints.plans import spec_of
+from checkpoints.plans import of_teams, spec_of
 from checkpoints.rows import storable
 
 from .access import private, reader_of
@@ -60,7 +59,7 @@ class Known:
 def known_to(request: HttpRequest, name: str = "") -> list[Known]:
     """The agents whose runs the reader sees, and those that they may start, by name."""
     reader, teams = reader_of(request), frames.reach_of(request).teams
-    seen = Plan.objects.filter(Exists(Run.objects.filter(plan=OuterRef("pk"), team__in=list(teams))))
+    seen = of_teams(teams)
     stored: dict[str, list[Plan]] = {}
     for plan in (seen.filter(agent=name) if name else seen).order_by("-pk"):
         stored.setdefault(plan.agent, []).append(plan)

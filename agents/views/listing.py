@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from django.contrib.auth.models import User
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import Count, Exists, IntegerField, OuterRef, QuerySet, Subquery, Value
+from django.db.models import Count, IntegerField, OuterRef, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce, JSONObject
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -24,7 +24,8 @@ from agents.presentation import head
 from agents.presentation.facts import Asked, Standing
 from approvals import frames
 from approvals.models import Gate
-from checkpoints.models import Hold, Plan, Run
+from checkpoints.models import Hold, Run
+from checkpoints.plans import of_teams
 
 from .access import is_fragment, private
 from .posted import number
@@ -131,7 +132,7 @@ def listing(request: HttpRequest) -> dict[str, Any]:
 
 def versions_by_agent(teams: list[int]) -> dict[str, list[str]]:
     """The agents that these teams have runs of, by name, each with its versions, the newest first; of PLANS plans."""
-    seen = Plan.objects.filter(Exists(Run.objects.filter(plan=OuterRef("pk"), team__in=teams)))
+    seen = of_teams(teams)
     found: dict[str, list[str]] = {}
     for agent, version in sorted(seen.order_by("-pk").values_list("agent", "version")[:PLANS], key=itemgetter(0)):
         versions = found.setdefault(agent, [])
