@@ -1,4 +1,4 @@
-"""A gate as one statement reads it, with what stands, its policy and its run: before a decision, and for its page."""
+"""A gate with what stands, its policy and its run, in few statements: before a decision, and for its page."""
 
 from __future__ import annotations
 

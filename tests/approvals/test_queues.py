@@ -7,7 +7,7 @@ import random
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from approvals import authority
+from approvals import authority, reading
 from approvals.models import Gate
 from approvals.queues import ALL, DECIDED, MINE, MINE_DECIDED, Reach
 from tests.factories import ann, bob, decide, eve, make_card, make_gate, make_policy, make_team
@@ -36,6 +36,11 @@ def test_the_queues_hold_what_the_rules_of_one_gate_say() -> None:
         assert sorted(reach.ids(DECIDED, most=100)) == sorted(gate.pk for gate in closed)
         own = {gate.pk for gate in closed if not authority.why_not(person, gate)}
         assert set(reach.ids(MINE_DECIDED, most=100)) == own
+        for gate in Gate.objects.all():
+            page = reading.shown(gate.pk, to=person)
+            assert (page is not None) == (gate in visible), "one rule says who sees a gate, in lists and on its page"
+            if page is not None and gate.status == "open":
+                assert authority.reason(person.pk, page.decides, page.gate) == authority.why_not(person, gate)
         counts = reach.counts(MINE, ALL)
         assert (counts[MINE].number, counts[ALL].number) == (len(mine), len(reach.ids(ALL, most=100)))
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
+
+from django.db import connection
 
 from checkpoints import store
 from checkpoints.actors import SYSTEM
@@ -83,3 +87,17 @@ def at(run: Run, seq: int) -> UUID:
 __all__ = [
     "DONE", "at", "begin", "ended", "grown", "header", "keep", "looked", "more", "ordered", "pruned", "seqs", "take",
 ]  # fmt: skip
+
+
+def elsewhere(do: Callable[[], Any]) -> threading.Thread:
+    """Do it on a connection of its own."""
+
+    def run() -> None:
+        try:
+            do()
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread

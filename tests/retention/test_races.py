@@ -26,23 +26,9 @@ from checkpoints.verify import verify_run
 from tests.checkpoints.making import REWIND
 from tests.harness.waiting import until
 
-from .pruning import at, ended, grown, header, keep, looked, more, ordered, pruned, seqs, take
+from .pruning import at, elsewhere, ended, grown, header, keep, looked, more, ordered, pruned, seqs, take
 
 ROOT = Path(__file__).parents[2]
-
-
-def elsewhere(do: Callable[[], Any]) -> threading.Thread:
-    """Do it on a connection of its own."""
-
-    def run() -> None:
-        try:
-            do()
-        finally:
-            connection.close()
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    return thread
 
 
 def while_removing(monkeypatch: pytest.MonkeyPatch, do: Callable[[], Any]) -> list[Any]:

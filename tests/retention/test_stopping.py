@@ -18,8 +18,7 @@ from checkpoints.verify import verify_run
 from tests.conftest import Starter
 from tests.harness.waiting import until
 
-from .pruning import ended, keep, looked, ordered, pruned, seqs
-from .test_races import elsewhere
+from .pruning import elsewhere, ended, keep, looked, ordered, pruned, seqs
 
 ANN = Actor("user:7", "Ann")
 
