@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from approvals.actions import REJECT, RESPOND
 from approvals.forms import Form, Node, Rows
 from approvals.rewriting import PART
 
@@ -25,7 +26,7 @@ def faults(sheets: Sequence[Sheet], answers: Sequence[Answer], typed: Typed) -> 
     found: list[Fault] = []
     parts: list[Sheet | Answer] = [*sheets, *answers]
     for each in parts:
-        if each.form is not None:
+        if each.form is not None and not _refused(each):
             found += of_form(each.form)
         if isinstance(each, Sheet):
             found += _of_sheet(each)
@@ -41,6 +42,12 @@ def faults(sheets: Sequence[Sheet], answers: Sequence[Answer], typed: Typed) -> 
         if e["action"] not in known and e["message"] not in placed and e["part"] != PART
     ]
     return found + [Fault(message=said) for said in loose]
+
+
+def _refused(part: Sheet | Answer) -> bool:
+    """Whether what stands in the fields of an action is not sent."""
+    ballot = part.ballot if isinstance(part, Sheet) else None
+    return ballot is not None and ballot.chosen.verdict in (REJECT, RESPOND)
 
 
 def _of_sheet(sheet: Sheet) -> Iterator[Fault]:

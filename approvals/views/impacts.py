@@ -14,6 +14,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_POST
 
 from approvals import cards, editing, rewriting
+from approvals.actions import REJECT, RESPOND
 from approvals.errors import DecisionRefused, Rejected
 from approvals.models import Gate
 from approvals.presentation import ballots, posted
@@ -49,9 +50,18 @@ def fill_in(page: GatePage, form: dict[str, str]) -> None:
     """Put what a form says into the page, with what each choice would do."""
     fill(page, posted.read(form, page.card, page.standing_state, page.veil))
     page.each = ballots.chosen_in(form, page.card)
-    page.typed = typed(page, posted.read({**form, "verdict": "edit"}, page.card, page.standing_state, page.veil).typed)
+    said = posted.read({**form, "verdict": "edit"}, page.card, page.standing_state, page.veil).typed
+    page.typed = blamed(page, typed(page, said))
     put = posted.read({**form, "verdict": "reject", "then": "override"}, page.card)
     page.instead = typed(page, replace(put.typed, arguments=put.decision.get("arguments", {})))
+
+
+def blamed(page: GatePage, said: Typed) -> Typed:
+    """`said` with what does not hold in what would be sent: whoever refuses an action sends none of its fields."""
+    if page.verdict == REJECT:
+        return replace(said, errors=())
+    refused = {name for name, one in page.each.items() if one.verdict in (REJECT, RESPOND)}
+    return replace(said, errors=[each for each in said.errors if each["action"] not in refused])
 
 
 def typed(page: GatePage, said: Typed) -> Typed:

@@ -8,6 +8,7 @@ from approvals.models import Gate
 from checkpoints.models import Checkpoint
 from tests.factories import (
     ann,
+    bob,
     decide,
     edit_amount,
     eve,
@@ -161,6 +162,21 @@ def test_a_closed_gate_is_read_only_and_says_how_it_ended() -> None:
     assert "The run goes back to propose" in page
     assert "Only the frames." in page
     assert 'id="decision"' not in page
+
+
+def test_the_status_fragment_says_of_the_talk_beside_it_whether_the_gate_is_open() -> None:
+    """Whoever lost a race read "the gate stays open" over the box in which colleagues are asked."""
+    team = make_team()
+    gate = make_gate(team=team)
+    reader = signed_in(ann(team))
+
+    def hint() -> str:
+        part = reader.get(f"/gates/{gate.pk}/status/?seen=1").content.decode()
+        return part.partition('id="ask-stays">')[2].partition("<")[0]
+
+    assert hint() == "the gate stays open"
+    decide(gate, bob(team))
+    assert hint() == "the gate is closed"
 
 
 def test_the_status_fragment_says_that_another_version_stands() -> None:
