@@ -2,6 +2,6 @@
 
 from checkpoints.admin import ReadOnlyAdmin
 
-from . import history, people, policies
+from . import accounts, history, policies, teams
 
-__all__ = ["ReadOnlyAdmin", "history", "people", "policies"]
+__all__ = ["ReadOnlyAdmin", "accounts", "history", "policies", "teams"]

@@ -6,7 +6,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.contrib.admin.widgets import FilteredSelectMultiple
 from django.contrib.auth.models import Group
 from django.db import models, transaction
 from django.http import HttpRequest
@@ -14,6 +15,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from approvals import quorums
 from approvals.models import Policy
 from checkpoints import actors, ledger
 
@@ -57,10 +59,35 @@ class PolicyForm(PolicyModelForm):
             )
         return deadline
 
+    def clean(self) -> dict[str, Any]:
+        """Refuse what would overwrite a version that was not read, and a quorum that nobody could make."""
+        said: dict[str, Any] = super().clean() or {}
+        if self.instance.pk:
+            self._refuse_old()
+        team = said.get("team") or (self.instance.team if self.instance.pk else None)
+        if team and said.get("quorum") and "groups" in said:
+            short = quorums.too_few(said["quorum"], list(said["groups"]) or [team])
+            if short:
+                self.add_error("quorum", short)
+        return said
+
+    def _refuse_old(self) -> None:
+        """Under the team's lock: of two who save at once, the second has read what is not the newest any more."""
+        locked = Group.objects.select_for_update(no_key=True)
+        locked.get(pk=self.instance.team_id)
+        newest = newest_of(self.instance)
+        if newest.pk != self.instance.pk:
+            raise forms.ValidationError(
+                format_html(
+                    "Nothing was saved. Version {} was written since; {} shows what it says: change that one.",
+                    newest.version, link_to(newest),
+                )
+            )  # fmt: skip
+
 
 @admin.register(Policy)
 class PolicyAdmin(OfPolicy):
-    """Saving makes the next version; gates keep the version they were opened under."""
+    """Saving makes the next version; gates keep the version they were opened under, and older ones are only read."""
 
     list_display = (
         "name",
@@ -68,6 +95,7 @@ class PolicyAdmin(OfPolicy):
         "team",
         "quorum",
         "reviewing",
+        "may_decide",
         "separation",
         "deadline",
         "on_expiry",
@@ -92,6 +120,21 @@ class PolicyAdmin(OfPolicy):
         """The groups whose members may decide."""
         return ", ".join(group.name for group in policy.reviewers)
 
+    @admin.display(description="May decide now")
+    def may_decide(self, policy: Policy) -> str:
+        """How many people, and whether the quorum can be met by them."""
+        people: int = getattr(policy, "people", 0)
+        return f"{people}, too few" if people < policy.quorum else str(people)
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        """With how many people may decide by each of the page's policies."""
+        page: Any = super().get_changelist_instance(request)
+        policies = list(page.result_list)
+        for policy, people in zip(policies, quorums.people(*(each.reviewers for each in policies)), strict=True):
+            policy.people = len(people)
+        page.result_list = policies
+        return page
+
     @admin.display(description="Gates")
     def gates(self, policy: Policy) -> SafeString:
         """Those that were opened under this version."""
@@ -102,6 +145,25 @@ class PolicyAdmin(OfPolicy):
         """A version of a policy stays the same policy of the same team."""
         return ("team", "name") if obj else ()
 
+    def has_change_permission(self, request: HttpRequest, obj: Policy | None = None) -> bool:
+        """Only the newest version is changed. What is posted to an older one gets to the form, which says why not."""
+        old = obj is not None and request.method != "POST" and newest_of(obj).pk != obj.pk
+        return not old and bool(super().has_change_permission(request, obj))
+
+    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
+        """An older version leads to the newest."""
+        policy = self.get_object(request, object_id)
+        if policy is not None and request.method != "POST" and (newest := newest_of(policy)).pk != policy.pk:
+            words = "This is version {}, for the gates that were opened under it. What counts for new gates is {}."
+            messages.info(request, format_html(words, policy.version, link_to(newest)))
+        return super().change_view(request, object_id, form_url, extra_context)
+
+    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """A group is called a team here as everywhere."""
+        if db_field.name == "groups":
+            kwargs["widget"] = FilteredSelectMultiple("teams", is_stacked=False)
+        return super().formfield_for_manytomany(db_field, request, **kwargs)
+
     def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
         """A gate's policy can be read for as long as the gate."""
         return False
@@ -109,9 +171,7 @@ class PolicyAdmin(OfPolicy):
     def save_model(self, request: HttpRequest, obj: Policy, form: forms.ModelForm[Policy], change: bool) -> None:
         """Write what was entered as the next version, and say so in the audit."""
         with transaction.atomic():
-            Group.objects.select_for_update(no_key=True).get(
-                pk=obj.team_id
-            )  # two at once: the second becomes the version after
+            Group.objects.select_for_update(no_key=True).get(pk=obj.team_id)  # two new ones at once: 1 and 2
             obj.pk, obj.version = None, Policy.objects.next_version(obj.name, team=obj.team)
             obj._state.adding = True
             obj.save(force_insert=True)
@@ -123,6 +183,18 @@ class PolicyAdmin(OfPolicy):
                 version=obj.version,
                 data=said(obj, form.cleaned_data["groups"]),
             )
+        if tight := quorums.tight(obj, list(form.cleaned_data["groups"]) or [obj.team]):
+            messages.warning(request, tight)
+
+
+def newest_of(policy: Policy) -> Policy:
+    """The version that counts for new gates."""
+    return Policy.objects.filter(team=policy.team_id, name=policy.name).order_by("-version")[0]
+
+
+def link_to(policy: Policy) -> SafeString:
+    address = reverse("admin:approvals_policy_change", args=[policy.pk])
+    return format_html('<a href="{}">version {}</a>', address, policy.version)
 
 
 def said(policy: Policy, groups: models.QuerySet[Group]) -> dict[str, Any]:

@@ -75,7 +75,7 @@ class Policy(models.Model):
     @cached_property
     def reviewers(self) -> list[Group]:
         """The groups whose members may decide. A version's groups never change."""
-        return list(self.groups.order_by("name")) or [self.team]
+        return sorted(self.groups.all(), key=lambda group: group.name) or [self.team]
 
     @cached_property
     def reviewer_ids(self) -> list[int]:

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from django.contrib.auth.models import User
 
+from approvals import quorums
 from approvals.models import Decision, Gate, Policy
 
 from . import outcomes, preconditions
@@ -40,6 +41,7 @@ class Agreement:
     voices: Sequence[Voice]
     mine: Decision | None  # the reader's own word on what stands now
     who: str  # who may decide, in words
+    lacking: str = ""  # why those who may decide now are too few
 
     @property
     def slots(self) -> list[bool]:
@@ -66,9 +68,10 @@ def agreement(gate: Gate, *, user: User) -> Agreement:
     agreed = sum(decision.verdict != Decision.Verdict.REJECT for decision in counting)
     empty = policy.quorum - agreed if gate.status == Gate.Status.OPEN else 0
     who = reviewers(policy)
+    lacking = quorums.lacking(gate) if empty > 0 else ""
     voices += [Voice(name="", note=who) for _ in range(max(empty, 0))]
     mine = next((decision for decision in counting if decision.user_id == user.pk), None)
-    return Agreement(quorum=policy.quorum, agreed=agreed, voices=voices, mine=mine, who=who)
+    return Agreement(quorum=policy.quorum, agreed=agreed, voices=voices, mine=mine, who=who, lacking=lacking)
 
 
 def voice(decision: Decision, *, user: User, current: int) -> Voice:

@@ -64,7 +64,7 @@ class HoldAdmin(OfAllTeams, OfHold):
 
     form = LegalHoldForm
     actions = None
-    list_display = ("run", "kind", "about", "reason", "by", "created_at", "freed_at")
+    list_display = ("run", "kind", "about", "reason", "made_by", "created_at", "freed_at")
     list_filter = ("kind", ("freed_at", admin.EmptyFieldListFilter))
     search_fields = ("reason", "=run__id")
     list_select_related = ("run",)
@@ -87,11 +87,30 @@ class HoldAdmin(OfAllTeams, OfHold):
             else f"checkpoint {getattr(hold, 'seq', None) or hold.checkpoint}"
         )
 
+    @admin.display(description="By")
+    def made_by(self, hold: Hold) -> str:
+        """Whoever made it, by name."""
+        return _name(hold, hold.by)
+
+    @admin.display(description="Freed by")
+    def let_go_by(self, hold: Hold) -> str:
+        """Whoever freed it, by name."""
+        return _name(hold, hold.freed_by) if hold.freed_by else "-"
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        """With the names of all who made the holds of the page, read at once."""
+        page: Any = super().get_changelist_instance(request)
+        page.result_list = list(page.result_list)
+        known = actors.names(hold.by for hold in page.result_list)
+        for hold in page.result_list:
+            hold.names = known
+        return page
+
     def get_fields(self, request: HttpRequest, obj: Hold | None = None) -> tuple[str, ...]:
         """Three to fill in; every column of one that is there."""
         if obj is None:
             return ("run_number", "seq", "reason")
-        return ("run", "kind", "about", "reason", "by", "created_at", "freed_at", "freed_by")
+        return ("run", "kind", "about", "reason", "made_by", "created_at", "freed_at", "let_go_by")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Whoever may set legal holds, and sees what there is to hold."""
@@ -138,3 +157,8 @@ class HoldAdmin(OfAllTeams, OfHold):
         legal = held is not None and held.kind == Hold.Kind.LEGAL and held.freed_at is None
         may = {"may_release": legal and request.user.has_perm(MAY), "held": held}
         return super().change_view(request, object_id, form_url, (extra_context or {}) | may)
+
+
+def _name(hold: Hold, actor: str) -> str:
+    known: dict[str, str] = getattr(hold, "names", None) or actors.names([actor])
+    return known[actor]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from django.contrib.auth.models import Group, Permission, User
@@ -135,10 +136,10 @@ def test_a_new_account_and_a_new_password_are_told_of() -> None:
 def test_staff_make_nobody_more_than_they_are() -> None:
     helper, boss, user = staff("auth.view_user", "auth.change_user"), root(), bob()
     client = client_of(helper)
-    form = account_form(user, is_superuser="on", is_staff="on", last_name="Changed")
+    form = account_form(user, is_superuser="on", is_staff="on")
     assert client.post(reverse("admin:auth_user_change", args=[user.pk]), form).status_code == 302
     user.refresh_from_db()
-    assert (user.last_name, user.is_superuser, user.is_staff) == ("Changed", False, False)
+    assert (user.is_superuser, user.is_staff) == (False, False)
     assert client.post(reverse("admin:auth_user_change", args=[boss.pk]), account_form(boss)).status_code == 403
     password = {"usable_password": "true", "password1": "quite another one", "password2": "quite another one"}
     assert client.post(reverse("admin:auth_user_password_change", args=[boss.pk]), password).status_code == 403
@@ -150,16 +151,68 @@ def test_staff_put_nobody_into_a_team_and_give_no_team_more_rights() -> None:
     client = client_of(helper)
     for each in (helper, user):
         was = each.email
-        form = account_form(each, groups=[team.pk], email="mine@example.org", last_name="Changed", is_staff="on")
+        form = account_form(each, groups=[team.pk], email="mine@example.org", is_staff="on")
         assert client.post(reverse("admin:auth_user_change", args=[each.pk]), form).status_code == 302
         each.refresh_from_db()
-        assert (each.last_name, each.email == was, each.groups.count()) == ("Changed", True, 0)
+        assert (each.email == was, each.groups.count()) == (True, 0)
     before = set(team.permissions.values_list("codename", flat=True))
     form = team_form(team, team.name, [helper], ["approvals.decide_gate", "checkpoints.erase_text"])
     assert client.post(reverse("admin:auth_group_change", args=[team.pk]), form).status_code == 403
     form = team_form(None, unique("Mine"), [helper], ["approvals.decide_gate"])
     assert client.post(reverse("admin:auth_group_add"), form).status_code == 403
     assert (team.user_set.count(), set(team.permissions.values_list("codename", flat=True))) == (0, before)
+
+
+def test_staff_give_nobody_a_colleagues_name() -> None:
+    """Staff could rename a reviewer, and themselves to that name: everything they wrote was then taken for theirs."""
+    helper, user = staff("auth.view_user", "auth.change_user"), bob()
+    for each in (helper, user):
+        before = (each.username, each.first_name, each.last_name)
+        form = account_form(each, username=unique("other"), first_name="Ann", last_name="Okafor")
+        assert client_of(helper).post(reverse("admin:auth_user_change", args=[each.pk]), form).status_code == 302
+        each.refresh_from_db()
+        assert (each.username, each.first_name, each.last_name) == before
+
+
+def test_staff_switch_accounts_off_and_not_on_again() -> None:
+    """An account that was switched off, whose password somebody still knows, is a way in."""
+    helper, user = staff("auth.view_user", "auth.change_user"), bob()
+    address = reverse("admin:auth_user_change", args=[user.pk])
+    off = account_form(user)
+    del off["is_active"]
+    for form in (off, account_form(user)):
+        assert client_of(helper).post(address, form).status_code == 302
+        user.refresh_from_db()
+        assert not user.is_active
+    assert client_of(root()).post(address, account_form(user)).status_code == 302
+    user.refresh_from_db()
+    assert user.is_active
+
+
+def test_staff_change_no_other_staff() -> None:
+    helper, colleague = staff("auth.view_user", "auth.change_user"), staff("checkpoints.view_event")
+    form = account_form(colleague)
+    del form["is_active"]
+    address = reverse("admin:auth_user_change", args=[colleague.pk])
+    assert client_of(helper).post(address, form).status_code == 403
+    colleague.refresh_from_db()
+    assert colleague.is_active
+
+
+def test_groups_are_called_teams() -> None:
+    """But in the names of Django's own permissions, which are rows."""
+    user, client = bob(make_team()), client_of(root())
+    pages = [
+        "/admin/", "/admin/auth/", reverse("admin:auth_group_changelist"), reverse("admin:auth_group_add"),
+        reverse("admin:auth_user_changelist"), reverse("admin:auth_user_change", args=[user.pk]),
+        reverse("admin:approvals_policy_add"),
+    ]  # fmt: skip
+    for page in pages:
+        words = re.sub(
+            r"<script.*?</script>|<option.*?</option>|<[^>]*>", " ", client.get(page).content.decode(), flags=re.S
+        )
+        assert not re.findall(r"\b[Gg]roups?\b", words), page
+    assert "Add team" in client.get(reverse("admin:auth_group_changelist")).content.decode()
 
 
 def test_staff_set_their_own_password_and_nobody_elses() -> None:

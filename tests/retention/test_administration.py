@@ -81,7 +81,10 @@ def test_a_hold_changes_the_dry_run_and_the_prune_follows_it(run: Run, client: C
     text = text_of(page)
     assert "1 to 6, 8 to 41" in text
     assert "1 by legal hold: “Lawsuit 12/26 needs it” (Sam Steward)" in text
-    assert "checkpoint 7" in text_of(client.get(HOLDS).content.decode())
+    listed = text_of(client.get(HOLDS, {"q": "Lawsuit"}).content.decode())
+    assert "checkpoint 7" in listed
+    assert "Sam Steward" in listed
+    assert "user:" not in listed
     assert "can no longer be looked at, compared, restored, rewound to or forked from" in text
     answer = client.post(applications(address), {"seen": seen(page)})
     assert answer["Location"] == address

@@ -1,0 +1,114 @@
+"""Accounts: who signs in. Whoever is no superuser switches people's accounts off, and makes nobody anybody else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.contrib.admin.widgets import FilteredSelectMultiple
+from django.contrib.auth.admin import UserAdmin
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.db import models, transaction
+from django.http import HttpRequest, HttpResponse
+
+from checkpoints import actors, ledger
+
+from .told import Told, named
+
+if TYPE_CHECKING:
+    Accounts = UserAdmin[User]
+else:  # at run time Django's classes take no parameter
+    Accounts = UserAdmin
+
+# What makes somebody more than they are; an address is where a new password is sent.
+RAISING = ("is_staff", "is_superuser", "user_permissions", "groups", "email")
+# By what others know somebody: whoever bears a colleague's name is taken for them.
+WHO = ("username", "first_name", "last_name")
+admin.site.unregister(User)
+
+
+class ByTeam(admin.RelatedFieldListFilter):
+    """By team, as a group is called."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.title = "team"
+
+
+@admin.register(User)
+class AccountAdmin(Told, Accounts):
+    """Accounts."""
+
+    list_display = ("username", "first_name", "last_name", "is_active", "is_staff", "is_superuser", "teams")
+    list_filter = ("is_active", "is_staff", "is_superuser", ("groups", ByTeam))
+    search_fields = ("username", "first_name", "last_name", "email")
+    actions = None
+    fieldsets = (
+        (None, {"fields": ("username", "password")}),
+        ("Who it is", {"fields": ("first_name", "last_name", "email")}),
+        ("Teams, and what this person may do in them besides", {"fields": ("groups", "user_permissions")}),
+        ("The administration", {"fields": ("is_active", "is_staff", "is_superuser")}),
+        ("When", {"fields": ("last_login", "date_joined")}),
+    )
+    readonly_fields = ("last_login", "date_joined")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> tuple[str, ...]:
+        """Only a superuser says who somebody is and what they may do; others switch accounts off, and not on again."""
+        fixed = super().get_readonly_fields(request, obj)
+        if request.user.is_superuser:
+            return tuple(fixed)
+        off = () if obj is None or obj.is_active else ("is_active",)
+        return (*fixed, *RAISING, *(WHO if obj else ()), *off)
+
+    def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
+        """Only a superuser changes whoever is staff as well: what they may do, their account's keeper could."""
+        above = isinstance(obj, User) and (obj.is_staff or obj.is_superuser) and obj.pk != request.user.pk
+        return bool(request.user.is_superuser or not above) and bool(super().has_change_permission(request, obj))
+
+    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """A group is called a team here as everywhere."""
+        if db_field.name == "groups":
+            kwargs |= {"label": "Teams", "help_text": "What a team may do, its members may do in it."}
+            kwargs["widget"] = FilteredSelectMultiple("teams", is_stacked=False)
+        return super().formfield_for_manytomany(db_field, request, **kwargs)
+
+    def get_queryset(self, request: HttpRequest) -> models.QuerySet[User]:
+        """With their teams, read at once."""
+        found: models.QuerySet[User] = super().get_queryset(request)
+        return found.prefetch_related("groups")
+
+    @admin.display(description="teams")
+    def teams(self, user: User) -> str:
+        return ", ".join(group.name for group in user.groups.all()) or "none"
+
+    def state(self, obj: User) -> dict[str, Any]:
+        """All columns, the teams and the permissions of one's own."""
+        fresh = User.objects.get(pk=obj.pk)
+        columns = {f.name: getattr(fresh, f.name) for f in User._meta.concrete_fields if f.name != "last_login"}
+        own = {named(each) for each in fresh.user_permissions.select_related("content_type")}
+        return columns | {"teams": set(fresh.groups.values_list("pk", flat=True)), "may": own}
+
+    def tell(self, request: HttpRequest, obj: User, before: dict[str, Any], after: dict[str, Any]) -> None:
+        """Which columns changed, by name alone: what is in them is personal."""
+        was, now = before.get("teams", set()), after["teams"]
+        could, can = before.get("may", set()), after["may"]
+        fields = sorted(name for name in after if name not in ("teams", "may") and after[name] != before.get(name))
+        data = {
+            "fields": fields if before else ["created"],
+            "joined": sorted(now - was), "left": sorted(was - now),
+            "granted": sorted(can - could), "revoked": sorted(could - can),
+        }  # fmt: skip
+        ledger.record("user.changed", subject=f"user:{obj.pk}", by=actors.of_user(request.user), data=data)
+
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
+        """Django's own page, and the event of a password that was changed."""
+        if not request.user.is_superuser and id != str(request.user.pk):
+            raise PermissionDenied  # whoever sets somebody's password decides in their name
+        with transaction.atomic():
+            user = User.objects.select_for_update().filter(pk=id).first() if id.isdigit() else None
+            before = self.state(user) if user else {}
+            response = super().user_change_password(request, id, form_url)
+            if user and (after := self.state(user)) != before:
+                self.tell(request, user, before, after)
+        return response

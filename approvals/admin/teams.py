@@ -1,0 +1,150 @@
+"""Teams: who is in which, and what that lets them do.
+
+A team is a Django group. Its page shows what its members may do in plain words, and who they are; the rest of
+Django's permissions are for the administration itself, and stay as they are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.contrib import admin
+from django.contrib.auth.admin import GroupAdmin
+from django.contrib.auth.models import Group, Permission, User
+from django.db import models
+from django.db.models import Count
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from checkpoints import actors, ledger
+
+from .told import Told, named
+
+MAY = {
+    "checkpoints.view_run": "read the team's runs, their states and events",
+    "checkpoints.start_run": "start runs",
+    "checkpoints.rewind_run": "rewind, edit, fork and cancel runs, and undo what they left behind",
+    "approvals.reveal_secret": "see secrets of the team's runs, one at a time",
+    "approvals.decide_gate": "decide at the gates of policies that name the team",
+    "checkpoints.view_audit": "see the team's audit, have the seals verified, and export",
+    "checkpoints.erase_text": "erase what people wrote from the audit",
+}
+
+
+if TYPE_CHECKING:
+    TeamModelForm = forms.ModelForm[Group]
+    AnyInline = admin.TabularInline[Any, Any]
+else:  # at run time Django's classes take no parameter
+    TeamModelForm = forms.ModelForm
+    AnyInline = admin.TabularInline
+
+# One word in every list, link and message of the administration; no migration, as these are not its Meta's.
+Group._meta.verbose_name, Group._meta.verbose_name_plural = "team", "teams"
+admin.site.unregister(Group)
+
+
+class TeamForm(TeamModelForm):
+    """A team's name and what its members may do."""
+
+    may = forms.MultipleChoiceField(
+        choices=list(MAY.items()), widget=forms.CheckboxSelectMultiple, required=False, label="Members may"
+    )
+
+    class Meta:
+        model = Group
+        fields = ("name",)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.pk:
+            self.fields["may"].initial = sorted(may_of(self.instance) & MAY.keys())
+
+
+class MemberInline(AnyInline):
+    """The people of a team."""
+
+    model = User.groups.through
+    autocomplete_fields = ("user",)
+    extra = 1
+    verbose_name = "member"
+    verbose_name_plural = "members"
+
+
+@admin.register(Group)
+class TeamAdmin(Told, GroupAdmin):
+    """Teams: name, members, and what they may do."""
+
+    form = TeamForm
+    fields = ("name", "may")
+    filter_horizontal = ()
+    inlines = (MemberInline,)
+    list_display = ("name", "people", "allowed", "runs")
+    search_fields = ("name",)
+    ordering = ("name",)
+    actions = None
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Only a superuser says what members may, and who is one: anybody else could make themselves a reviewer."""
+        return bool(request.user.is_superuser)
+
+    def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
+        """The same."""
+        return bool(request.user.is_superuser)
+
+    def get_queryset(self, request: HttpRequest) -> models.QuerySet[Group]:
+        """With how many people are in each."""
+        found: models.QuerySet[Group] = super().get_queryset(request)
+        return found.annotate(people_count=Count("user")).prefetch_related("permissions__content_type")
+
+    @admin.display(description="members")
+    def people(self, team: Group) -> int:
+        return int(getattr(team, "people_count", 0))
+
+    @admin.display(description="members may")
+    def allowed(self, team: Group) -> str:
+        return "; ".join(words for name, words in MAY.items() if name in may_of(team)) or "nothing"
+
+    @admin.display(description="runs")
+    def runs(self, team: Group) -> SafeString:
+        address = reverse("admin:checkpoints_run_changelist")
+        return format_html('<a href="{}?team__id__exact={}">its runs</a>', address, team.pk)
+
+    def state(self, obj: Group) -> dict[str, Any]:
+        """Its name, what its members may do, and who they are."""
+        fresh = Group.objects.get(pk=obj.pk)
+        return {"name": fresh.name, "may": may_of(fresh), "members": set(fresh.user_set.values_list("pk", flat=True))}
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        """With the permissions that were ticked; others that it has stay."""
+        team, ticked = form.instance, set(form.cleaned_data["may"])
+        ours = permissions(MAY)
+        team.permissions.remove(*[ours[name] for name in MAY.keys() - ticked])
+        team.permissions.add(*[ours[name] for name in ticked])
+        super().save_related(request, form, formsets, change)
+
+    def tell(self, request: HttpRequest, obj: Group, before: dict[str, Any], after: dict[str, Any]) -> None:
+        was, now = before.get("members", set()), after["members"]
+        could, can = before.get("may", set()), after["may"]
+        data = {
+            "name": after["name"],
+            "joined": sorted(now - was), "left": sorted(was - now),
+            "granted": sorted(can - could), "revoked": sorted(could - can),
+        }  # fmt: skip
+        ledger.record(
+            "team.changed", subject=f"team:{obj.pk}", by=actors.of_user(request.user), team_id=obj.pk, data=data
+        )  # fmt: skip
+
+
+def may_of(team: Group) -> set[str]:
+    """The permissions of a team, "app.codename"."""
+    return {named(each) for each in team.permissions.select_related("content_type")}
+
+
+def permissions(names: Any) -> dict[str, Permission]:
+    """The permissions of these "app.codename" names, by name."""
+    wanted = [name.split(".")[1] for name in names]
+    found = Permission.objects.filter(codename__in=wanted).select_related("content_type")
+    return {named(each): each for each in found if named(each) in names}

@@ -1,0 +1,61 @@
+"""Whether there are people enough for a policy's quorum. Who they are changes, so it is asked and not stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.contrib.auth.models import Group
+
+from checkpoints.permissions import members_where
+
+from .models import Gate, Policy
+
+
+def people(*asked: Sequence[Group]) -> list[set[int]]:
+    """Who may decide now, by id, for each of these lists of teams. One statement for all."""
+    there = members_where("approvals.decide_gate", teams={team.pk for teams in asked for team in teams})
+    return [set().union(*(there[team.pk] for team in teams)) for teams in asked]
+
+
+def too_few(quorum: int, teams: Sequence[Group]) -> str:
+    """Why a quorum of these teams' people cannot be met now, and what to do; "" where it can."""
+    [there] = people(teams)
+    if len(there) >= quorum:
+        return ""
+    return (
+        f"Now {_count(len(there))} may decide in {_names(teams)}, and {quorum} must agree: no gate of this policy "
+        "could be approved. Ask for fewer, name more teams, or first let more people decide on the teams' pages."
+    )
+
+
+def tight(policy: Policy, teams: Sequence[Group]) -> str:
+    """A warning where everybody who may decide has to agree and whoever started the run may not; "" elsewhere."""
+    if not policy.separation or len(people(teams)[0]) > policy.quorum:
+        return ""
+    return (
+        f"Everybody who may decide now has to agree ({policy.quorum}), and whoever started a run may not: a gate of a "
+        "run that one of them started cannot be approved."
+    )
+
+
+def lacking(gate: Gate) -> str:
+    """Why an open gate cannot be approved by those who may decide now; "" where it can."""
+    policy = gate.policy
+    there = people(policy.reviewers)[0]
+    apart = policy.separation and gate.run.started_by_id in there
+    left = len(there) - apart
+    if left >= policy.quorum:
+        return ""
+    besides = " besides whoever started the run" if apart else ""
+    return (
+        f"{_count(left).capitalize()} may decide in {_names(policy.reviewers)} now{besides}, and {policy.quorum} must "
+        "agree: nothing here can be approved until an administrator lets more people decide."
+    )
+
+
+def _count(number: int) -> str:
+    return {0: "nobody", 1: "1 person"}.get(number, f"{number} people")
+
+
+def _names(teams: Sequence[Group]) -> str:
+    return " or ".join(sorted(team.name for team in teams))
