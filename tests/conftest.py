@@ -8,10 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import django
+import hypothesis
 import pytest
 from django.conf import settings
 
 from tests.harness.session import Session
+
+# A deadline measures the machine, not the code.
+hypothesis.settings.register_profile("holdpoint", deadline=None)
+hypothesis.settings.load_profile("holdpoint")
 
 SESSION = Session()
 os.environ.update(SESSION.environment)

@@ -46,7 +46,7 @@ def test_a_patch_of_a_list_takes_out_and_puts_in_what_moved_and_leaves_the_rest(
 lists = st.lists(st.integers(0, 4) | st.fixed_dictionaries({"a": st.integers(0, 2), "b": st.booleans()}), max_size=9)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(lists, lists)
 def test_the_patch_gives_the_second_list_whatever_moved(before: list[Any], after: list[Any]) -> None:
     assert canonical(patch.apply(patch.diff(before, after), before)) == canonical(after)

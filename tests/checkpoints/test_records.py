@@ -29,9 +29,7 @@ from .making import REWIND, begin, take
 from .strategies import after, states, writes
 
 EXECUTED = Header("step", "one", "one", input_digest=b"i" * 32, code_hash=b"c" * 32)
-slow = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
+slow = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 def form(write: Any) -> Any:

@@ -23,9 +23,7 @@ from checkpoints.verify import verify_run
 from .making import REWIND, STEP, begin, make_plan, make_team, take
 from .strategies import after, states, writes
 
-slow = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
+slow = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 def assert_same(loaded: Snapshot, saved: Snapshot, state: dict[str, Any]) -> None:

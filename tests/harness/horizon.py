@@ -8,5 +8,5 @@ from .waiting import until
 
 
 def reached() -> None:
-    """Wait until everything that is committed can be read, whatever other tests have open meanwhile."""
+    """Wait until everything that is committed can be read, whatever processes and PostgreSQL itself still have open."""
     until(lambda: not cursor.ahead(cursor.newest()), within=60, what="events below the horizon")

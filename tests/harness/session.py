@@ -1,9 +1,10 @@
-"""The servers of one test session: a PostgreSQL for all of it, a database and a Redis for each xdist worker.
+"""The servers of one test session: a PostgreSQL and a Redis for each xdist worker.
 
 The URLs are known before any server runs, because every server listens on a unix socket in one temporary
-folder; so Django can read its settings first. The pytest process that the user started owns PostgreSQL and
-a migrated template database; each worker copies the template. Tests commit for real, as the application's
-role, and make rows of their own; nothing rolls back between them.
+folder; so Django can read its settings first. The pytest process that the user started makes and migrates one
+data folder; each worker's server runs on a copy. They share no server, because a transaction that one worker's test
+has open anywhere in a server holds back the horizon of events for all others, in whatever database. Tests commit
+for real, as the application's role, and make rows of their own; nothing rolls back between them.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from config.local.redis_server import Redis
 ROOT = Path(__file__).resolve().parent.parent.parent
 OWNER = "holdpoint_owner"
 APPLICATION = "holdpoint_app"
-TEMPLATE = "holdpoint_template"
+DATABASE = "holdpoint"
 # Durability off: a session's data does not outlive the session.
 FAST = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off", "autovacuum_naptime": "10s"}
 
@@ -37,11 +38,11 @@ class Session:
         self.worker = os.environ.get("PYTEST_XDIST_WORKER", "")
         self.is_owner = not self.worker
         self.home = Path(tempfile.mkdtemp(prefix="hp-", dir="/tmp") if self.is_owner else os.environ["HPTEST_HOME"])
-        self.postgres = Postgres(self.home / "data", self.home / "pg", FAST)
+        self.migrated = Postgres(self.home / "migrated", self.home / "pg", FAST)
         self.name = self.worker or "main"
         self.folder = self.home / self.name
+        self.postgres = Postgres(self.folder / "postgres", self.folder / "pg", FAST)
         self.redis = Redis(self.folder, self.folder / "redis.sock")
-        self.database = f"holdpoint_{self.name}"
         self.logs: list[IO[bytes]] = []
 
     @property
@@ -49,8 +50,7 @@ class Session:
         """Return what this process's Django and its children need."""
         return {
             "HPTEST_HOME": str(self.home),
-            "DATABASE_URL": self.postgres.url(self.database, APPLICATION),
-            "DATABASE_OWNER_URL": self.postgres.url(self.database, OWNER),
+            **urls(self.postgres),
             "REDIS_URL": self.redis.url,
             "HOLDPOINT_HOME": str(self.folder / "home"),
             "HOLDPOINT_SECRET_KEY": "for tests, and longer than the fifty characters that Django asks for",
@@ -60,19 +60,16 @@ class Session:
         }
 
     def start_shared(self) -> None:
-        """Start PostgreSQL and make the migrated template, in the process that the user started."""
+        """Make the migrated data folder, in the process that the user started."""
         if os.geteuid() == 0:
             self.home.chmod(0o711)  # the server's account must pass through, and lists nothing
-        self.postgres.start(self.log("postgres"))
-        with psycopg.connect(self.postgres.url("postgres"), autocommit=True) as connection:
+        self.migrated.start(self.log("migrated"))
+        with psycopg.connect(self.migrated.url("postgres"), autocommit=True) as connection:
             roles.create(connection, OWNER)
             roles.create(connection, APPLICATION)
-            roles.create_database(connection, TEMPLATE, OWNER)
-        urls = {
-            "DATABASE_URL": self.postgres.url(TEMPLATE, APPLICATION),
-            "DATABASE_OWNER_URL": self.postgres.url(TEMPLATE, OWNER),
-        }
-        self.manage("-m", "config.migrate", **urls)
+            roles.create_database(connection, DATABASE, OWNER)
+        self.manage("-m", "config.migrate", **urls(self.migrated))
+        self.migrated.stop()
         self.manage("manage.py", "collectstatic", "--noinput", "-v0")
 
     def manage(self, *arguments: str, **variables: str) -> None:
@@ -84,10 +81,10 @@ class Session:
             raise RuntimeError(f"{' '.join(arguments)} failed:\n{done.stdout}{done.stderr}")
 
     def start_own(self) -> None:
-        """Copy the template into this process's database and start this process's Redis."""
+        """Start this process's PostgreSQL, on a copy of the migrated folder, and its Redis."""
         (self.folder / "home").mkdir(parents=True, exist_ok=True)
-        with psycopg.connect(self.postgres.url("postgres"), autocommit=True) as connection:
-            roles.create_database(connection, self.database, OWNER, TEMPLATE)
+        subprocess.run(["/bin/cp", "-a", self.migrated.data, self.postgres.data], check=True)  # with its owner
+        self.postgres.start(self.log("postgres"))
         self.redis.start(self.log("redis"))
 
     def log(self, name: str) -> IO[bytes]:
@@ -97,13 +94,13 @@ class Session:
         return self.logs[-1]
 
     def stop_own(self) -> None:
-        """Stop this process's Redis."""
+        """Stop this process's servers."""
         self.redis.stop()
+        self.postgres.stop()
         self.close_logs()
 
     def stop_shared(self) -> None:
-        """Stop PostgreSQL and remove everything."""
-        self.postgres.stop()
+        """Remove everything."""
         self.close_logs()
         shutil.rmtree(self.home, ignore_errors=True)
 
@@ -111,3 +108,8 @@ class Session:
         """Close what `log` opened."""
         while self.logs:
             self.logs.pop().close()
+
+
+def urls(server: Postgres) -> dict[str, str]:
+    """Return where the database of a server is, for the application and for its owner."""
+    return {"DATABASE_URL": server.url(DATABASE, APPLICATION), "DATABASE_OWNER_URL": server.url(DATABASE, OWNER)}

@@ -142,7 +142,7 @@ def test_jobs_that_are_kept_start_as_planned_unless_they_are_named(now: Situatio
         assert moved & set(now.kept) <= late
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(shops.situations())
 def test_a_global_plan_can_be_worked_and_where_it_is_proven_nothing_ends_sooner(now: Situation) -> None:
     found = jobshop_solver.solved(now, seconds=2.0, workers=1)

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from tests.harness.services import free_port, run
-from tests.harness.session import ROOT, Session
+from tests.harness.session import DATABASE, ROOT, Session
 from tests.harness.waiting import until
 from tests.stack.running import COMMAND, Stack, environment
 
@@ -121,8 +121,8 @@ def test_killing_the_supervisor_takes_everything_with_it_and_the_next_start_reco
 
 def test_servers_of_ones_own_are_used_and_get_a_role_for_the_application(start: Start, servers: Session) -> None:
     with psycopg.connect(servers.postgres.url("postgres"), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE outside_{servers.name}")
-    url = servers.postgres.url(f"outside_{servers.name}")
+        connection.execute("CREATE DATABASE outside")
+    url = servers.postgres.url("outside")
     stack = start(DATABASE_URL=url, REDIS_URL=servers.redis.url)
     assert not (stack.home / "postgres").exists()
     with psycopg.connect(url) as connection:
@@ -131,7 +131,7 @@ def test_servers_of_ones_own_are_used_and_get_a_role_for_the_application(start: 
             "SELECT DISTINCT usename FROM pg_stat_activity WHERE datname = current_database() AND usename <> 'postgres'"
         ).fetchall()
     assert owner == ("postgres",)
-    assert users == [(f"outside_{servers.name}_app",)]
+    assert users == [("outside_app",)]
     assert stack.interrupt() == 0
 
 
@@ -159,8 +159,8 @@ def test_an_unreachable_redis_is_one_sentence_and_starts_no_postgresql(tmp_path:
 
 def test_a_role_that_may_not_make_another_is_told_what_to_set(tmp_path: Path, servers: Session) -> None:
     with psycopg.connect(servers.postgres.url("postgres"), autocommit=True) as connection:
-        connection.execute(f"CREATE ROLE plain_{servers.name} LOGIN")
-    url = servers.postgres.url(servers.database, f"plain_{servers.name}")
+        connection.execute("CREATE ROLE plain LOGIN")
+    url = servers.postgres.url(DATABASE, "plain")
     sentence = refused(tmp_path, DATABASE_URL=url)
     assert "set DATABASE_OWNER_URL to the role that owns the tables" in sentence
 
