@@ -24,7 +24,7 @@ os.environ.update(SESSION.environment)
 # from; the processes that the tests start do not inherit this.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
 
-from tests.harness import chromium, services  # noqa: E402 - these read the environment set above
+from tests.harness import chromium, services, waiting  # noqa: E402 - these read the environment set above
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -95,7 +95,7 @@ def celery_worker(start_service: Starter) -> Starter:
     def worker(*arguments: str, env: dict[str, str] | None = None, ready: bool = True) -> services.Service:
         service = start_service("worker", services.manage("worker", *arguments), env)
         if ready:
-            service.says(r"(?m)\bready\b", within=40)
+            service.says(r"(?m)\bready\b")
         return service
 
     return worker
@@ -144,8 +144,9 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Return a real Chromium that the tests of a module share."""
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=waiting.PATIENCE * 1000)
     path = chromium.find()
     if not path:
         pytest.fail(chromium.MISSING)
@@ -162,7 +163,7 @@ def new_context(browser: Browser, web: str) -> Iterator[Callable[..., BrowserCon
 
     def new(user: User | None = None, **options: object) -> BrowserContext:
         context = browser.new_context(**({"base_url": web, "viewport": {"width": 1440, "height": 900}} | options))  # type: ignore[arg-type]
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(waiting.PATIENCE * 1000)
         made.append(context)
         if user is not None:
             sign_in(context, user, web)

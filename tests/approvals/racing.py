@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from tests.harness.waiting import until
+from tests.harness.waiting import PATIENCE, until
 
 
 def race(calls: Sequence[Callable[[], Any]]) -> list[Any]:
@@ -17,7 +17,7 @@ def race(calls: Sequence[Callable[[], Any]]) -> list[Any]:
     start = threading.Barrier(len(calls))
 
     def run(call: Callable[[], Any]) -> Any:
-        start.wait(timeout=20)
+        start.wait(timeout=PATIENCE)
         try:
             return call()
         except Exception as error:  # noqa: BLE001 - the exception is what the caller looks at
@@ -60,7 +60,7 @@ def meet_lock(held: Callable[[], Any], late: Callable[[], Any], then: Callable[[
         with transaction.atomic():
             held()
             running = pool.submit(run)
-            until(lambda: running.done() or blocked(), within=10)
+            until(lambda: running.done() or blocked())
             if then is not None:
                 then()
-        return running.result(timeout=20)
+        return running.result(timeout=PATIENCE)

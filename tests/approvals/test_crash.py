@@ -13,6 +13,7 @@ from approvals.models import Decision, Gate, Outcome
 from checkpoints.models import Event, Hold
 from tests.factories import ann, decide, edit_amount, make_gate, make_team
 from tests.harness.session import ROOT
+from tests.harness.waiting import PATIENCE
 
 # Decides, and kills itself just before the statement that names `table` is sent.
 PROGRAM = """
@@ -71,7 +72,7 @@ def test_a_decision_killed_between_two_statements_leaves_nothing_half_and_can_be
         },
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert Gate.objects.values().get(pk=gate.pk) == before

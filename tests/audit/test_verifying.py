@@ -14,6 +14,7 @@ from approvals.audit import verifying
 from checkpoints.actors import Actor
 from checkpoints.audit.walk import Walk
 from checkpoints.models import Event, Verification
+from tests.harness.waiting import PATIENCE
 
 from .evidence import forged, say, seal_all, three
 
@@ -99,7 +100,7 @@ def test_ten_who_ask_at_once_get_the_same_one() -> None:
 
     def ask() -> None:
         try:
-            barrier.wait(timeout=20)
+            barrier.wait(timeout=PATIENCE)
             found.append(verifying.ask(by=ANN).pk)
         finally:
             connection.close()

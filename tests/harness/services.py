@@ -15,7 +15,7 @@ import httpx
 
 from config.local.process import kill_group, spawn, stop, tied
 from tests.harness.session import ROOT
-from tests.harness.waiting import until
+from tests.harness.waiting import PATIENCE, until
 
 
 class Service:
@@ -45,7 +45,7 @@ class Service:
         """Tell whether the process that was started still runs."""
         return self.process.poll() is None
 
-    def says(self, pattern: str, *, within: float = 20.0) -> str:
+    def says(self, pattern: str, *, within: float = PATIENCE) -> str:
         """Wait until a line of its log matches `pattern`; fail at once, with the log, where it ends before."""
 
         def line() -> str | None:
@@ -76,7 +76,7 @@ class Service:
         """Let the group go on (SIGCONT)."""
         os.killpg(self.pid, signal.SIGCONT)
 
-    def stop(self, *, within: float = 15.0) -> bool:
+    def stop(self, *, within: float = PATIENCE) -> bool:
         """Ask it to stop; return whether it did so by itself within `within` seconds."""
         return stop(self.process, by=signal.SIGTERM, within=within)
 
@@ -99,21 +99,23 @@ def web_command(port: int) -> list[str]:
     return [sys.executable, "-m", "uvicorn", "config.asgi:application", "--port", str(port), "--no-access-log"]
 
 
-def wait_for_http(service: Service, url: str, *, within: float = 30.0) -> None:
+def wait_for_http(service: Service, url: str, *, within: float = PATIENCE) -> None:
     """Wait until `url` answers at all."""
 
     def answers() -> bool:
         if not service.alive:
             raise AssertionError(f"{service.name} ended with {service.process.returncode}:\n{service.log}")
         try:
-            return httpx.get(url, timeout=5).status_code < 500
+            return httpx.get(url, timeout=PATIENCE).status_code < 500
         except httpx.TransportError:
             return False
 
     until(answers, within=within, what=f"{url} answers; {service.name} said:\n{service.log[-2000:]}")
 
 
-def run(*arguments: str, env: dict[str, str] | None = None, within: float = 60.0) -> subprocess.CompletedProcess[str]:
+def run(
+    *arguments: str, env: dict[str, str] | None = None, within: float = PATIENCE
+) -> subprocess.CompletedProcess[str]:
     """Run a command of this project to its end, with what it said on either stream as text."""
     return subprocess.run(
         list(arguments), cwd=ROOT, env=os.environ | (env or {}), capture_output=True, text=True, timeout=within

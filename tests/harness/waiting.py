@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import TypeVar
 
 T = TypeVar("T")
+PATIENCE = 60.0  # seconds: generous, because a bound that is not reached costs nothing
 
 
-def until(condition: Callable[[], T], *, within: float = 10.0, what: str = "") -> T:
+def until(condition: Callable[[], T], *, within: float = PATIENCE, what: str = "") -> T:
     """Call `condition` until its result is truthy, and return it; fail after `within` seconds, naming `what`."""
     deadline = time.monotonic() + within
     while True:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import secrets
 from typing import Any
 
 from asgiref.testing import ApplicationCommunicator
 from django.contrib.sessions.backends.db import SessionStore
 
 from approvals.live import LiveConsumer
+from tests.harness.waiting import PATIENCE
 
 
 class Socket:
@@ -17,13 +19,14 @@ class Socket:
 
     def __init__(self, consumer: type[LiveConsumer], query: str, session: SessionStore) -> None:
         scope = {"type": "websocket", "path": "/ws/", "query_string": query.encode(), "headers": [], "session": session}
+        self.consumer = consumer()
         untyped: Any = ApplicationCommunicator
-        self.wire = untyped(consumer.as_asgi(), scope)
+        self.wire = untyped(self.consumer, scope)
 
     async def open(self) -> None:
         """Connect."""
         await self.wire.send_input({"type": "websocket.connect"})
-        assert (await self.wire.receive_output(5))["type"] == "websocket.accept"
+        assert (await self.wire.receive_output(PATIENCE))["type"] == "websocket.accept"
 
     async def say(self, content: Any) -> None:
         """Send something as a browser would."""
@@ -31,26 +34,28 @@ class Socket:
 
     async def hear(self) -> dict[str, Any]:
         """The next thing that the server says."""
-        said = await self.wire.receive_output(5)
+        said = await self.wire.receive_output(PATIENCE)
         assert said["type"] == "websocket.send", said
         content: dict[str, Any] = json.loads(said["text"])
         return content
 
     async def hear_all(self) -> list[dict[str, Any]]:
-        """Everything that the server has said and says within a tenth of a second."""
+        """Everything that the server says of what has reached it: a mark behind that ends it."""
+        mark = secrets.randbits(48)
+        await self.consumer.channel_layer.send(self.consumer.channel_name, {"type": "looked", "gate": mark})
         found = []
-        while not await self.wire.receive_nothing(0.1):
-            found.append(await self.hear())
+        while (said := await self.hear()).get("subject") != f"looking:{mark}":
+            found.append(said)
         return found
 
     async def closed_with(self) -> int:
         """The code with which the server closes the socket."""
-        async with asyncio.timeout(5):
-            while (said := await self.wire.receive_output(5))["type"] != "websocket.close":
+        async with asyncio.timeout(PATIENCE):
+            while (said := await self.wire.receive_output(PATIENCE))["type"] != "websocket.close":
                 pass
         return int(said["code"])
 
     async def close(self) -> None:
         """Go away, as a browser does."""
         await self.wire.send_input({"type": "websocket.disconnect", "code": 1000})
-        await self.wire.wait(5)
+        await self.wire.wait(PATIENCE)

@@ -12,6 +12,7 @@ from checkpoints.actors import SYSTEM
 from checkpoints.models import Event, EventText, Run
 from tests.audit.evidence import erase
 from tests.factories import ann, bob, decide, eve, make_gate, make_policy, make_team, make_user
+from tests.harness.waiting import PATIENCE
 from tests.pages.clients import signed_in
 from tests.pages.test_live import socket, tell
 
@@ -92,7 +93,7 @@ async def test_whoever_has_a_gate_in_sight_is_seen_until_they_turn_away() -> Non
         return "Bob Lindqvist is looking" in browser.get(f"/gates/{gate.pk}/looking/").content.decode()
 
     async def seen(is_it: bool) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while await database_sync_to_async(is_seen)() is not is_it:
                 await asyncio.sleep(0)
 

@@ -97,7 +97,7 @@ def test_a_socket_alone_that_stays_away_is_told_of_and_a_decision_is_still_taken
     sockets[-1].close()
     expect(page.locator("hp-live")).to_contain_text("Paused")
     status = page.locator("hp-offline [role=status]")
-    expect(status).to_contain_text("Live updates are paused. What you see may be old since", timeout=15_000)
+    expect(status).to_contain_text("Live updates are paused. What you see may be old since")
     expect(status).to_contain_text("What you type is kept.")
     page.get_by_role("button", name="Hide").click()
     expect(page.get_by_role("button", name="Hide")).to_be_hidden()

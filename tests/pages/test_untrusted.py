@@ -151,9 +151,9 @@ def test_a_long_text_keeps_its_beginning_and_its_end_and_counts_the_rest() -> No
 
 def test_ten_megabytes_cost_what_is_shown_of_them() -> None:
     text = "x" * 10_000_000 + "end"
-    started = time.perf_counter()
+    started = time.thread_time()
     shown = untrusted.render(text, whole="/gates/1/values/?at=/mail")
-    assert time.perf_counter() - started < 1
+    assert time.thread_time() - started < 1
     assert len(shown) < 20_000
     assert 'href="/gates/1/values/?at=/mail"' in shown
     assert shown.endswith("end")
@@ -168,9 +168,9 @@ def test_a_danger_between_two_deserts_of_blank_lines_is_shown() -> None:
 @pytest.mark.parametrize("word", ["a" * 200_000 + ".", "a." * 100_000, "a-" * 100_000 + "x.", "x@" * 60_000])
 def test_no_word_makes_the_search_for_hosts_slow(word: str) -> None:
     # A pattern for host names took a second on 6,000 letters: its time grew with the square of the word.
-    started = time.perf_counter()
+    started = time.thread_time()
     untrusted.render(word, clamp=False)
-    assert time.perf_counter() - started < 3
+    assert time.thread_time() - started < 3
 
 
 def test_a_title_stays_on_one_line_and_cannot_turn_its_surroundings_around() -> None:

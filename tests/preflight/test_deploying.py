@@ -28,7 +28,7 @@ def becomes(runs: list[Run], status: str) -> None:
     def there() -> bool:
         return all(run.status == status for run in Run.objects.filter(pk__in=[run.pk for run in runs]))
 
-    until(there, within=30.0, what=f"all are {status}")
+    until(there, what=f"all are {status}")
 
 
 def test_a_renamed_step_takes_no_decision_until_its_upcaster_is_there_and_then_every_run_ends(
@@ -55,7 +55,7 @@ def test_a_renamed_step_takes_no_decision_until_its_upcaster_is_there_and_then_e
     celery_worker("-c", "1", env=agents("two"))
     sweeper(env=agents("two"))
     asking = Gate.objects.open().filter(run__in=runs, title="Send this reply?")
-    until(lambda: asking.count() == 3, within=30.0, what="version 2 asks")
+    until(lambda: asking.count() == 3, what="version 2 asks")
     for gate in asking:
         assert post(person, gate, form_of(gate)).status_code == 303
     becomes(runs, "completed")

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
+from tests.harness.waiting import PATIENCE
+
 if TYPE_CHECKING:
     from tests.harness.services import Service
 
@@ -20,7 +22,7 @@ class World:
     def __init__(self, service: Service, url: str) -> None:
         self.service = service
         self.url = url
-        self.http = httpx.Client(base_url=url, timeout=10, trust_env=False)
+        self.http = httpx.Client(base_url=url, timeout=PATIENCE, trust_env=False)
 
     def refund(self, key: str, charge: str, amount: Any, currency: str = "EUR", **more: Any) -> httpx.Response:
         body = {"charge": charge, "amount": amount, "currency": currency, **more}

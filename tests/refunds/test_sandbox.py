@@ -230,9 +230,7 @@ def test_the_ledger_survives_a_kill_and_forgets_a_line_that_was_never_finished(
 
 def test_a_ledger_that_was_tampered_with_is_not_opened(tmp_path: Path) -> None:
     (tmp_path / "ledger.jsonl").write_text("no line of ours\n")
-    ended = services.run(
-        *(sys.executable, "-m", "agents.examples.sandbox", "--port", "0", "--data", str(tmp_path)), within=20
-    )
+    ended = services.run(*(sys.executable, "-m", "agents.examples.sandbox", "--port", "0", "--data", str(tmp_path)))
     assert ended.returncode == 1
     assert "line 1" in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
@@ -240,9 +238,7 @@ def test_a_ledger_that_was_tampered_with_is_not_opened(tmp_path: Path) -> None:
 
 def test_a_busy_port_is_one_sentence(sandbox: World, tmp_path: Path) -> None:
     port = sandbox.url.rsplit(":")[-1]
-    ended = services.run(
-        *(sys.executable, "-m", "agents.examples.sandbox", "--port", port, "--data", str(tmp_path)), within=20
-    )
+    ended = services.run(*(sys.executable, "-m", "agents.examples.sandbox", "--port", port, "--data", str(tmp_path)))
     assert ended.returncode == 1
     assert f"cannot start on 127.0.0.1:{port}" in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
@@ -262,7 +258,7 @@ def test_orders_that_come_into_the_file_later_are_paid_for_too(
 
 def test_it_ends_when_asked_to(start_sandbox: Callable[..., World]) -> None:
     world = start_sandbox()
-    assert world.service.stop(within=5)
+    assert world.service.stop()
     assert world.service.process.returncode == 0
 
 

@@ -23,7 +23,7 @@ def working(run: Run, ledger: str) -> Iterator[subprocess.Popen[bytes]]:
     command = [sys.executable, "-c", WORK.format(run.pk)]
     with subprocess.Popen(command, cwd=ROOT, env=os.environ | known) as process:
         try:
-            until(lambda: Path(ledger).exists(), within=30, what="the effect is under way")
+            until(lambda: Path(ledger).exists(), what="the effect is under way")
             yield process
         finally:
             process.kill()

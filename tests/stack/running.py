@@ -11,7 +11,9 @@ import httpx
 import psutil
 
 from tests.harness.services import Service, free_port, wait_for_http
+from tests.harness.waiting import PATIENCE
 
+START = 4 * PATIENCE  # eight processes, one after the other
 COMMAND = [sys.executable, "-m", "config.local", "run"]
 # Those of the test session's own servers, which this stack must not use.
 CLEARED: tuple[str, ...] = (
@@ -43,14 +45,14 @@ class Stack:
 
     def wait(self) -> None:
         """Wait until it says where it is."""
-        wait_for_http(self.service, f"{self.base}/healthz", within=60)
-        self.service.says(r"Holdpoint is at http://localhost:\d+", within=60)
+        wait_for_http(self.service, f"{self.base}/healthz", within=START)
+        self.service.says(r"Holdpoint is at http://localhost:\d+", within=START)
 
     def get(self, path: str) -> httpx.Response:
         """Fetch one address."""
-        return httpx.get(self.base + path, timeout=10)
+        return httpx.get(self.base + path, timeout=PATIENCE)
 
-    def interrupt(self, *, within: float = 40.0) -> int:
+    def interrupt(self, *, within: float = PATIENCE) -> int:
         """Press Ctrl-C; return the exit code."""
         self.service.process.send_signal(signal.SIGINT)
         return self.service.process.wait(within)

@@ -16,7 +16,7 @@ import pytest
 
 from tests.harness.services import free_port, run
 from tests.harness.session import DATABASE, ROOT, Session
-from tests.harness.waiting import until
+from tests.harness.waiting import PATIENCE, until
 from tests.stack.running import COMMAND, Stack, environment
 
 Start = Callable[..., Stack]
@@ -53,7 +53,7 @@ def inbox_of(stack: Stack, username: str) -> str:
     """Sign in as a person would, with the password that was printed; return the page that follows."""
     password = re.search(r"the password of each is (\S+)", stack.service.log)
     assert password is not None
-    with httpx.Client(base_url=stack.base, follow_redirects=True, timeout=20) as client:
+    with httpx.Client(base_url=stack.base, follow_redirects=True, timeout=PATIENCE) as client:
         token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', client.get("/accounts/login/").text)
         assert token is not None
         form = {"csrfmiddlewaretoken": token[1], "login": username, "password": password[1]}
@@ -66,7 +66,7 @@ def inbox_of(stack: Stack, username: str) -> str:
 def test_a_first_start_seeds_an_inbox_gets_ready_and_ctrl_c_leaves_nothing_behind(start: Start) -> None:
     stack = start(seeded=True)
     assert stack.get("/healthz").json() == {"status": "ok"}
-    until(lambda: stack.get("/readyz").status_code == 200, within=30, what=stack.get("/readyz").text)
+    until(lambda: stack.get("/readyz").status_code == 200, what=stack.get("/readyz").text)
     assert len(set(re.findall(r'href="(/gates/\d+/)', inbox_of(stack, "ann")))) >= 10
     names = {line.split("|")[0].strip() for line in stack.service.log.splitlines()}
     assert {"holdpoint", "web", "worker", "sweeper", "sandbox"} <= names
@@ -109,7 +109,7 @@ def test_killing_the_supervisor_takes_everything_with_it_and_the_next_start_reco
     postmaster.kill()
     stack.service.process.kill()
     stack.service.process.wait()
-    until(lambda: not stack.processes(), within=30, what="the rest of the stack to die")
+    until(lambda: not stack.processes(), what="the rest of the stack to die")
     # What a machine that was switched off leaves: a lock that names a process which now is another.
     lock = stack.home / "postgres" / "postmaster.pid"
     lines = lock.read_text().splitlines()
@@ -182,7 +182,7 @@ def test_a_reset_deletes_no_folder_that_is_not_its_own(tmp_path: Path) -> None:
 
 def test_sigterm_while_starting_leaves_nothing_behind(tmp_path: Path) -> None:
     stack = Stack(tmp_path)
-    until(lambda: (stack.home / "postgres" / "PG_VERSION").exists(), within=30)
+    until(lambda: (stack.home / "postgres" / "PG_VERSION").exists())
     stack.service.process.send_signal(signal.SIGTERM)
     assert stack.service.process.wait(40) == 0, stack.service.log
     assert stack.processes() == []
