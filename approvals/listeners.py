@@ -1,75 +1,55 @@
-"""What one open page may hear: read from the database at the socket's start and at every heartbeat."""
+"""What open pages missed: the facts since they were drawn, or since they were last connected."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from importlib import import_module
+from collections.abc import Collection, Iterable
 
-from django.conf import settings
-from django.contrib.auth import get_user
-from django.contrib.auth.models import User
 from django.db.models import Q
-from django.http import HttpRequest
 
 from checkpoints import cursor
 from checkpoints.cursor import Cursor
-from checkpoints.models import Event, Run
-from checkpoints.permissions import teams_where
+from checkpoints.models import Event
 
+from .access import Access
 from .models import Gate
 from .presentation.facts import Fact, audience, fact_of
 
 REPLAYED = 500
+Missed = tuple[Access, Cursor]  # who asks, and since when
 
 
-@dataclass(frozen=True)
-class Access:
-    """A signed-in person and the groups whose facts they hear."""
-
-    user: User
-    teams: frozenset[int]
-    groups: set[str]
+def hears(access: Access, event: Event, groups: Iterable[str]) -> bool:
+    """Whether this person may know of an event, whose audience are these groups."""
+    return event.team_id in access.teams or not access.groups.isdisjoint(groups)
 
 
-def access_of(session_key: str | None) -> Access | None:
-    """Who the session belongs to and what they may hear now; None where it ended or its account is off."""
-    if not session_key:
-        return None
-    request = HttpRequest()
-    request.session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
-    user = get_user(request)
-    if not isinstance(user, User) or not user.is_active:
-        return None
-    teams = frozenset(teams_where(user, "checkpoints.view_run").values_list("pk", flat=True))
-    reviews = teams_where(user, "approvals.decide_gate").values_list("pk", flat=True)
-    return Access(user, teams, {f"team.{team}" for team in teams} | {f"reviewers.{group}" for group in reviews})
-
-
-def watchable(access: Access, subjects: Iterable[str]) -> set[str]:
-    """Those of the subjects ("run:7", "gate:42") that this person may see, as groups."""
-    wanted: dict[str, set[int]] = {"run": set(), "gate": set()}
-    for subject in subjects:
-        kind, _, number = subject.partition(":")
-        if kind in wanted and number.isascii() and number.isdigit() and len(number) < 19:
-            wanted[kind].add(int(number))
-    gates = Gate.objects.visible_to(access.user).filter(pk__in=wanted["gate"]).values_list("pk", flat=True)
-    runs = Run.objects.visible_to(access.user).filter(pk__in=wanted["run"]).values_list("pk", flat=True)
-    return {f"gate.{pk}" for pk in gates} | {f"run.{pk}" for pk in runs}
-
-
-def missed(access: Access, since: Cursor) -> list[Fact] | None:
-    """The facts after a cursor that this person may hear; None where more happened than is looked through singly.
+def missed(asked: Collection[Missed]) -> list[list[Fact] | None]:
+    """For each, the facts after the cursor that they may hear; None where more happened than is looked through singly.
 
     Other teams' gates count towards that limit too: what lies behind them was not looked at.
     """
-    found = cursor.beyond(cursor.settled(), since).filter(Q(team_id__in=access.teams) | Q(kind__startswith="gate."))
+    oldest = min(since for _, since in asked)
+    teams = frozenset[int]().union(*(access.teams for access, _ in asked))
+    found = cursor.beyond(cursor.settled(), oldest).filter(Q(team_id__in=teams) | Q(kind__startswith="gate."))
     events = list(found[: REPLAYED + 1])
     if len(events) > REPLAYED:
-        return None
-    heard = [event for event in events if event.team_id in access.teams or access.groups.intersection(audience(event))]
-    titles = titles_of(heard)
-    return [fact_of(event, titles) for event in heard]
+        return [None] if len(asked) == 1 else _halved(list(asked))
+    titles = titles_of(events)
+    told = [(Cursor.of(event), event, audience(event), fact_of(event, titles)) for event in events]
+    return [
+        [fact for at, event, groups, fact in told if at > since and hears(access, event, groups)]
+        for access, since in asked
+    ]
+
+
+def _halved(asked: list[Missed]) -> list[list[Fact] | None]:
+    """Asked again in two parts, lest a page that missed little pays for one that missed much."""
+    order = sorted(range(len(asked)), key=lambda n: asked[n][1])
+    half = len(order) // 2
+    answers: dict[int, list[Fact] | None] = {}
+    for part in (order[:half], order[half:]):
+        answers.update(zip(part, missed([asked[n] for n in part]), strict=True))
+    return [answers[n] for n in range(len(asked))]
 
 
 def titles_of(events: Iterable[Event]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
@@ -28,13 +29,17 @@ from checkpoints.models import Event
 from checkpoints.tailer import Tailer
 
 from . import presence
-from .listeners import Access, access_of, missed, titles_of, watchable
+from .access import Access, Asked, accesses
+from .batched import Batched
+from .listeners import missed, titles_of
 from .presentation.facts import Fact, audience, fact_of
 
 REVOKED = 4401
 UNCHECKED = 1011  # RFC 6455: the server met what it cannot go on from
 WATCHED = 50  # subjects one page may watch
 log = get_logger()
+check_access = Batched(accesses)
+look_back = Batched(missed)
 
 
 class Message(TypedDict):
@@ -55,7 +60,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         self.watching: set[str] = set()
         self.told: deque[str] = deque(maxlen=1000)
         self.beat: asyncio.Task[None] | None = None
-        self.looking: int | None = None
+        self.looking = self.noted = 0  # the gate in sight, and the one that the others know of; 0: none
         self.cursor = self.drawn_at = self.asked_cursor()
         access = await self.check()
         if access is None:
@@ -67,17 +72,9 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
     async def disconnect(self, code: int) -> None:
         if self.beat:
             self.beat.cancel()
+        self.looking = 0
         await self.look(None)
         await self.join(set())
-
-    async def look(self, gate_id: Any) -> None:
-        """Note which gate the person has in sight, and let those who look at it know."""
-        self.looking, before = (gate_id if type(gate_id) is int and 0 < gate_id < 2**63 else None), self.looking
-        if self.looking is None and before is None:
-            return
-        session = self.scope.get("session")
-        key = session.session_key if session is not None else None
-        await database_sync_to_async(presence.look)(key, self.channel_name, self.looking)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None, **kwargs: Any) -> None:
         """Take a frame of JSON; any other says nothing, and costs its sender nothing but the frame."""
@@ -92,7 +89,8 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         if not isinstance(asked, list) or not all(isinstance(each, str) for each in asked):
             return
         self.watching = set(asked[:WATCHED])
-        await self.look(content.get("looking"))
+        looking = content.get("looking")
+        self.looking = looking if type(looking) is int and 0 < looking < 2**63 else 0
         heard = self.groups_joined
         access = await self.check()
         # What a page shows is watched a moment after the page was drawn; what only watchers hear may lie between.
@@ -115,15 +113,25 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
     async def check(self) -> Access | None:
         """Read what this person may hear now, and listen to that; None where the session has ended."""
         session = self.scope.get("session")
-        access = await database_sync_to_async(access_of)(session.session_key if session is not None else None)
+        subjects = frozenset(self.watching | ({f"gate:{self.looking}"} if self.looking else set()))
+        access = await check_access(Asked(session.session_key if session is not None else None, subjects))
         if access is None:
             await self.close(code=REVOKED)
             return None
-        watched = await database_sync_to_async(watchable)(access, self.watching)
-        await self.join(access.groups | watched)
+        await self.join(access.groups | access.watched)
+        await self.look(access)
         return access
 
-    async def join(self, wanted: set[str]) -> None:
+    async def look(self, access: Access | None) -> None:
+        """Let those who look at a gate know that this person has it in sight, if they may see it, or not any more."""
+        gate = self.looking if access is not None and f"gate.{self.looking}" in access.watched else 0
+        if access is not None and gate:
+            await database_sync_to_async(presence.look)(self.channel_name, gate, by=access.user)
+        elif self.noted:
+            await database_sync_to_async(presence.away)(self.channel_name)
+        self.noted = gate
+
+    async def join(self, wanted: Set[str]) -> None:
         for group in self.groups_joined - wanted:
             await self.channel_layer.group_discard(group, self.channel_name)
         for group in wanted - self.groups_joined:
@@ -137,7 +145,6 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
                 await asyncio.sleep(self.heartbeat)
                 if await self.check() is None:
                     return
-                await self.look(self.looking)
                 await self.send_json({"kind": "heartbeat", "cursor": str(self.cursor or "")})
         except OSError:
             return  # the browser is gone, and its disconnect is on the way
@@ -155,7 +162,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
 
     async def replay(self, access: Access, cursor: Cursor) -> None:
         """Say what happened since the page was rendered. Groups are joined by now, so nothing falls between."""
-        found = await database_sync_to_async(missed)(access, cursor)
+        found = await look_back((access, cursor))
         if found is None:
             self.cursor = await database_sync_to_async(newest)()
             await self.send_json({"kind": "reset", "cursor": str(self.cursor)})

@@ -13,11 +13,11 @@ import redis.asyncio
 import structlog
 from channels.layers import get_channel_layer
 from django.conf import settings
+from django.contrib.auth.models import User
 
 from checkpoints import rings
 
-from .listeners import access_of
-from .models import Gate, Looking
+from .models import Looking
 
 PAUSE = 1.0  # seconds before a lost connection is tried again
 log = structlog.get_logger(__name__)
@@ -28,19 +28,16 @@ def channel() -> str:
     return f"{rings.channel()}.looking"
 
 
-def look(session_key: str | None, socket: str, gate_id: int | None) -> None:
-    """Note that the page behind a socket has this gate in sight, or none; nothing for a gate that it may not see."""
-    before = Looking.objects.filter(socket=socket).values_list("gate_id", flat=True).first()
-    if before is not None and before != gate_id:
-        Looking.objects.away(socket)
-        rings.publish(channel(), str(before))
-    if gate_id is None:
-        return
-    access = access_of(session_key)
-    if access is None or not Gate.objects.visible_to(access.user).filter(pk=gate_id).exists():
-        return
-    if Looking.objects.look(gate_id, by=access.user, socket=socket):
-        rings.publish(channel(), str(gate_id))
+def look(socket: str, gate_id: int, *, by: User) -> None:
+    """Note that the page behind a socket has this gate in sight. Whether the person may see it the caller has asked."""
+    for changed in Looking.objects.look(gate_id, by=by, socket=socket):
+        rings.publish(channel(), str(changed))
+
+
+def away(socket: str) -> None:
+    """Note that the page has no gate in sight any more."""
+    for changed in Looking.objects.away(socket):
+        rings.publish(channel(), str(changed))
 
 
 async def tell() -> None:

@@ -26,6 +26,29 @@ SELECT one.id, EXISTS (
 ) FROM auth_user one WHERE one.is_active AND one.id = ANY(%(people)s)
 """
 
+_TEAMS = """
+WITH granted AS (
+  SELECT asked.name, permission.id
+  FROM unnest(%(names)s::text[]) asked(name)
+  JOIN django_content_type kind ON kind.app_label = split_part(asked.name, '.', 1)
+  JOIN auth_permission permission
+    ON permission.content_type_id = kind.id AND permission.codename = split_part(asked.name, '.', 2)
+)
+SELECT one.id, granted.name, member.group_id
+FROM auth_user one JOIN auth_user_groups member ON member.user_id = one.id CROSS JOIN granted
+WHERE one.is_active AND one.id = ANY(%(people)s) AND (
+  EXISTS (SELECT FROM auth_group_permissions of_team
+    WHERE of_team.group_id = member.group_id AND of_team.permission_id = granted.id)
+  OR EXISTS (SELECT FROM auth_user_user_permissions own
+    WHERE own.user_id = one.id AND own.permission_id = granted.id)
+)
+UNION
+SELECT one.id, asked.name, team.id
+FROM auth_user one CROSS JOIN unnest(%(names)s::text[]) asked(name) CROSS JOIN auth_group team
+WHERE one.is_active AND one.is_superuser AND one.id = ANY(%(people)s)
+  AND starts_with(split_part(asked.name, '.', 2), 'view_')
+"""
+
 
 def teams_where(user: Any, codename: str) -> QuerySet[Group]:
     """The teams in which this person has a permission, "view_run" or "checkpoints.view_run".
@@ -69,6 +92,16 @@ def members_where(codename: str, *, teams: Collection[int]) -> dict[int, set[int
     for team, person in members.filter(named[0] | named[1]).values_list("group_id", "user_id"):
         found[team].add(person)
     return found
+
+
+def teams_of(people: Collection[int], *codenames: str) -> dict[tuple[int, str], frozenset[int]]:
+    """The rule of `teams_where` for many people and permissions, "checkpoints.view_run", in one statement."""
+    found: dict[tuple[int, str], set[int]] = {(one, name): set() for one in people for name in codenames}
+    with connection.cursor() as cursor:
+        cursor.execute(_TEAMS, {"names": list(codenames), "people": list(people)})
+        for one, name, team in cursor.fetchall():
+            found[one, name].add(team)
+    return {key: frozenset(teams) for key, teams in found.items()}
 
 
 def _named(codename: str, path: str = "") -> Q:

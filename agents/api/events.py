@@ -10,7 +10,8 @@ from ninja import Query, Router, Schema
 from ninja.errors import AuthenticationError
 from pydantic import Field, field_validator
 
-from approvals.listeners import Access, access_of, titles_of
+from approvals.access import Access, access_of
+from approvals.listeners import hears, titles_of
 from approvals.presentation.facts import Fact, audience, fact_of
 from checkpoints import cursor
 from checkpoints.cursor import Cursor
@@ -97,14 +98,9 @@ def heard_after(since: Cursor, access: Access, limit: int) -> Heard:
     found = list(candidates[: SCANNED + 1])
     for event in found[:SCANNED]:
         at = Cursor.of(event)
-        heard += [event] if hears(access, event) else []
+        heard += [event] if hears(access, event, audience(event)) else []
         if len(heard) == limit:
             break
     more = bool(found) and at != Cursor.of(found[-1])
     titles = titles_of(heard)
     return Heard([fact_of(event, titles) for event in heard], at if more else max(at, newest), more)
-
-
-def hears(access: Access, event: Event) -> bool:
-    """Whether this person may know of an event."""
-    return event.team_id in access.teams or not access.groups.isdisjoint(audience(event))

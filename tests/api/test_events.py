@@ -7,7 +7,8 @@ from typing import Any
 from django.contrib.auth.models import Group, User
 
 from agents.api import events
-from approvals.listeners import access_of, missed
+from approvals.access import access_of
+from approvals.listeners import missed
 from checkpoints import actors, cursor
 from checkpoints.cursor import Cursor
 from tests.conftest import session_of
@@ -44,7 +45,7 @@ def test_pages_of_facts_follow_each_other_without_a_gap_or_a_repeat_as_the_socke
     for reader in (ann(support), mira(finance), eve()):
         access = access_of(session_of(reader))
         assert access is not None
-        told = missed(access, Cursor.parse(before))
+        (told,) = missed([(access, Cursor.parse(before))])
         assert told is not None
         assert [dict(fact) for fact in told] == follow(reader, before, limit=2) == follow(reader, before)
     assert {fact["kind"] for fact in follow(ann(support), before)} >= {"gate.opened", "run.started", "checkpoint.saved"}

@@ -12,7 +12,7 @@ from django.contrib.sessions.backends.db import SessionStore
 from django.db import OperationalError
 
 from approvals import listeners, live
-from approvals.listeners import Access
+from approvals.access import Access
 from approvals.live import LiveConsumer
 from checkpoints import cursor
 from checkpoints.models import Event
