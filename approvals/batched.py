@@ -13,7 +13,8 @@ from weakref import WeakKeyDictionary
 
 from channels.db import database_sync_to_async
 
-Asked, Answer = TypeVar("Asked"), TypeVar("Answer")
+Asked = TypeVar("Asked")
+Answer = TypeVar("Answer")
 
 MOST = 200  # questions in a batch: the first of a storm are answered before the last are read
 

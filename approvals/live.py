@@ -16,7 +16,7 @@ import asyncio
 from collections import deque
 from collections.abc import Set
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
@@ -31,6 +31,7 @@ from checkpoints.tailer import Tailer
 from . import presence
 from .access import Access, Asked, accesses
 from .batched import Batched
+from .layer import PageLayer
 from .listeners import missed, titles_of
 from .presentation.facts import Fact, audience, fact_of
 
@@ -75,6 +76,14 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         self.looking = 0
         await self.look(None)
         await self.join(set())
+        cast(PageLayer, self.channel_layer).forget(self.channel_name)
+
+    async def dispatch(self, message: dict[str, Any]) -> None:
+        """Channels goes through a thread before each message, lest a database connection be stale; facts use none."""
+        if message["type"] == "facts":
+            await self.facts(cast(Message, message))
+        else:
+            await super().dispatch(message)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None, **kwargs: Any) -> None:
         """Take a frame of JSON; any other says nothing, and costs its sender nothing but the frame."""
@@ -105,6 +114,10 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
                 self.told.append(fact["cursor"])
                 self.cursor = Cursor.parse(fact["cursor"])
                 await self.send_json(fact)
+
+    async def overrun(self, message: dict[str, Any]) -> None:
+        """More was told than this page took: it starts over, from what is newest now."""
+        await self.reset()
 
     async def looked(self, message: dict[str, Any]) -> None:
         """Somebody came to a gate that this page shows, or left it."""
@@ -164,10 +177,14 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         """Say what happened since the page was rendered. Groups are joined by now, so nothing falls between."""
         found = await look_back((access, cursor))
         if found is None:
-            self.cursor = await database_sync_to_async(newest)()
-            await self.send_json({"kind": "reset", "cursor": str(self.cursor)})
+            await self.reset()
         else:
             await self.facts({"type": "facts", "facts": found})
+
+    async def reset(self) -> None:
+        """Say that the page is to be drawn anew."""
+        self.cursor = await database_sync_to_async(newest)()
+        await self.send_json({"kind": "reset", "cursor": str(self.cursor)})
 
 
 async def deliver(events: list[Event]) -> None:

@@ -110,8 +110,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # Redis: doorbells. The channel layer lives in each web process, which reads events from PostgreSQL itself.
 REDIS_URL = env.url("REDIS_URL", ("redis", "rediss", "unix"), required="`make run` starts a server and sets it")
-LAYER = {"capacity": 1000, "group_expiry": 30 * 24 * 60 * 60}  # a socket that stays open for days keeps its groups
-CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer", "CONFIG": LAYER}}
+CHANNEL_LAYERS = {"default": {"BACKEND": "approvals.layer.PageLayer", "CONFIG": {"capacity": 1000}}}
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 
 # Celery

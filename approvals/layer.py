@@ -1,0 +1,79 @@
+"""Channels' layer inside one process, for some thousand open pages.
+
+The in-memory one that comes with Channels looks through all channels for overdue messages whenever one page receives,
+which for a thousand pages is a million looks a fact. It copies a message for each page, and silently drops what does
+not fit or was not taken in time, so that a page that stalled would stay deaf. Here nothing is overdue, a message is
+shared by all who get it, and a page that fell behind is told so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from typing import Any
+
+from channels.layers import BaseChannelLayer
+
+Message = dict[str, Any]
+
+
+class PageLayer(BaseChannelLayer):
+    """Nobody changes a message: it is the same object for all."""
+
+    extensions = ["groups"]
+
+    def __init__(self, capacity: int = 1000) -> None:
+        super().__init__(capacity=capacity)
+        self.groups: dict[str, dict[str, None]] = {}
+        self._left: dict[str, asyncio.Queue[Message]] = {}
+
+    async def new_channel(self, prefix: str = "specific") -> str:
+        """A name that no other page has."""
+        return f"{prefix}.page!{secrets.token_urlsafe(12)}"
+
+    async def send(self, channel: str, message: Message) -> None:
+        """Leave a message; where there is no room, "overrun" stands for it and for all that were left before it."""
+        self.require_valid_channel_name(channel)
+        self._put(channel, message)
+
+    async def receive(self, channel: str) -> Message:
+        """The next message of a channel."""
+        self.require_valid_channel_name(channel)
+        return await self._queue(channel).get()
+
+    async def group_add(self, group: str, channel: str) -> None:
+        """Let a channel get what is sent to a group."""
+        self.require_valid_group_name(group)
+        self.require_valid_channel_name(channel)
+        self.groups.setdefault(group, {})[channel] = None
+
+    async def group_discard(self, group: str, channel: str) -> None:
+        """Let it get no more of that."""
+        members = self.groups.get(group, {})
+        members.pop(channel, None)
+        if not members:
+            self.groups.pop(group, None)
+
+    async def group_send(self, group: str, message: Message) -> None:
+        """Leave a message with each channel of a group."""
+        self.require_valid_group_name(group)
+        for channel in self.groups.get(group, ()):
+            self._put(channel, message)
+
+    def forget(self, channel: str) -> None:
+        """Drop what was left for a channel that is gone and has left its groups."""
+        self._left.pop(channel, None)
+
+    def _queue(self, channel: str) -> asyncio.Queue[Message]:
+        found = self._left.get(channel)
+        if found is None:
+            found = self._left[channel] = asyncio.Queue(self.get_capacity(channel))
+        return found
+
+    def _put(self, channel: str, message: Message) -> None:
+        queue = self._queue(channel)
+        if queue.full():
+            while not queue.empty():
+                queue.get_nowait()
+            message = {"type": "overrun"}
+        queue.put_nowait(message)
