@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 
-from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import OriginValidator
+from channels.sessions import SessionMiddlewareStack
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
@@ -38,8 +38,9 @@ FILES = 4  # of the largest size that one form may bring
 application = ProtocolTypeRouter(
     {
         "http": Bounded(served, most=settings.DATA_UPLOAD_MAX_MEMORY_SIZE + FILES * settings.HOLDPOINT_UPLOAD_LIMIT),
+        # Not channels' AuthMiddleware: whose session it is the socket itself asks, at its start and again and again.
         "websocket": OriginValidator(
-            AuthMiddlewareStack(URLRouter(live.websocket_urlpatterns)), settings.HOLDPOINT_ORIGINS
+            SessionMiddlewareStack(URLRouter(live.websocket_urlpatterns)), settings.HOLDPOINT_ORIGINS
         ),
         "lifespan": lifespan,
     }
