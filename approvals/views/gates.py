@@ -66,9 +66,10 @@ def status(request: HttpRequest, gate_id: int) -> HttpResponse:
     page = page_or_404(request, gate_id)
     text = request.GET.get("seen", "")
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else page.gate.proposal
-    looked_at = page.gate.proposals.filter(number=number).first()
-    seen = looked_at.number if looked_at else page.gate.proposal  # a number that never was is no other version
-    changed = page.gate.changes_since(bytes(looked_at.digest)) if looked_at else []
+    # Most pages show what stands; a number that never was is no other version.
+    before = page.gate.proposals.filter(number=number).first() if number != page.gate.proposal else None
+    seen = before.number if before else page.gate.proposal
+    changed = page.gate.changes_since(bytes(before.digest)) if before else []
     context = {"page": page, "seen": seen, "changed": changed, "place": place(request, page.gate.pk)}
     return render(request, "approvals/status.html", context)
 
