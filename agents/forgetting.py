@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from uuid import UUID
 
+from checkpoints.retention import strays
+
 from .models import Effect, Memo
 
 
@@ -22,5 +24,5 @@ def memos(run_id: int, ids: Callable[[], list[UUID]]) -> None:
 
 def named_in() -> Iterator[Iterable[bytes]]:
     """The runner's rows that may name an artifact beside the states."""
-    yield (bytes(each) for each in Memo.objects.values_list("result", flat=True).iterator())
-    yield (bytes(each) for each in Effect.objects.values_list("result", flat=True).iterator())
+    for model in (Memo, Effect):
+        yield (bytes(each) for each in strays.column(model._default_manager.all(), "result"))

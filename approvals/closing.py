@@ -55,7 +55,7 @@ def close(
     if not gate.move(status=status):
         raise AssertionError(f"{gate} was locked and is not open")
     outcome = _outcome(gate, standing, end)
-    Hold.objects.free(subject=gate.subject, by=end.by)
+    Hold.objects.free(run=gate.run_id, subject=gate.subject, by=end.by)
     ledger.append([*told, gate.entry(f"gate.{_EVENT[status]}", by=end.by, data=_facts(outcome, end))])
     gate.run.wake(end.by)
     return outcome

@@ -12,6 +12,7 @@ from typing import Any
 from checkpoints import artifacts
 from checkpoints.artifacts import MARK, Reference
 from checkpoints.models import Run
+from checkpoints.retention import strays
 from checkpoints.values import canonical
 
 from .errors import Invalid, problem
@@ -51,8 +52,7 @@ def referenced(digest: str, *values: Any) -> Reference | None:
 
 def named_in() -> Iterator[Iterable[bytes]]:
     """What a prune leaves alone because somebody uploaded it and it may still be written into a state."""
-    digests = Upload.objects.needed().values_list("digest", flat=True)
-    yield (canonical({MARK: each}) for each in digests.iterator())
+    yield (canonical({MARK: each}) for each in strays.column(Upload.objects.needed(), "digest"))
 
 
 def _content(reference: Reference) -> tuple[str, str]:

@@ -83,10 +83,12 @@ def path(head: UUID) -> list[Record]:
     found = _stretch(head)
     if not found:
         raise NoSuchCheckpoint
-    gone: dict[UUID, Record] = {}
+    gone: gaps.Gone | None = None
     while (above := found[0].parent) is not None:
-        gone = gone or gaps.records_near(found[0].run_id)
-        more = _stretch(above) or gaps.leading_to(above, gone)
+        more = _stretch(above)
+        if not more:
+            gone = gone or gaps.Gone(found[0].run_id)
+            more = gone.leading_to(above, found[0])
         if not more:
             break
         found = more + found

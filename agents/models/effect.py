@@ -128,7 +128,7 @@ class Effect(models.Model):
             self._move((self.Status.KEPT,), self.Status.DONE, by, again=False)
         elif self.again:
             type(self).objects.filter(pk=self.pk).update(again=False)
-        Hold.objects.free(subject=self.subject, by=by)
+        Hold.objects.free(run=self.run_id, subject=self.subject, by=by)
 
     def landed(self, checkpoint: UUID) -> None:
         """Its result was written in this checkpoint, whether it was just done or is adopted."""
@@ -171,7 +171,7 @@ class Effect(models.Model):
 
     def _settle(self, came_from: Iterable[str], to: str, by: Actor) -> None:
         self._move(came_from, to, by, settled_at=Now())
-        Hold.objects.free(subject=self.subject, by=by)
+        Hold.objects.free(run=self.run_id, subject=self.subject, by=by)
 
     def _move(self, came_from: Iterable[str], to: str, by: Actor, **columns: Any) -> None:
         """Assigns `status`, guarded by the token of the worker that performed it."""

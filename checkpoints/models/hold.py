@@ -35,9 +35,9 @@ class HoldQuerySet(models.QuerySet["Hold"]):
             )  # fmt: skip
         return hold
 
-    def free(self, *, subject: str, by: Actor) -> int:
-        """Free what `subject` holds; how many that were."""
-        return self.standing().filter(subject=subject).update(freed_at=Now(), freed_by=by.id)
+    def free(self, *, run: int, subject: str, by: Actor) -> int:
+        """Free what `subject` holds of a run, by whose index it is found; how many that were."""
+        return self.standing().filter(run=run, subject=subject).update(freed_at=Now(), freed_by=by.id)
 
 
 class Hold(models.Model):

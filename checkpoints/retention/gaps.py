@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import QuerySet
 
 from checkpoints.actors import Actor
 from checkpoints.errors import NotVerified
@@ -94,37 +93,45 @@ def faults(gap: Gap, before: Gap | None) -> list[str]:
 
 def records_of(lineage: int) -> dict[UUID, Record]:
     """All that was removed from a run and its forks."""
-    return _records(Gap.objects.filter(run__in=Run.objects.of_lineage(lineage)))
+    found = Gap.objects.filter(run__in=Run.objects.of_lineage(lineage)).order_by("run_id", "number")
+    return {row.id: row for gap in found.iterator(chunk_size=20) for row in _records(gap)}
 
 
-def records_near(run_id: int) -> dict[UUID, Record]:
-    """All that was removed from this run's lineage."""
-    lineage = Run.objects.values_list("lineage", flat=True).filter(pk=run_id).first()
-    return records_of(lineage or run_id)
+class Gone:
+    """What was removed from a run's lineage, unpacked gap by gap as far as a path goes through it."""
 
+    def __init__(self, run_id: int) -> None:
+        lineage = Run.objects.values_list("lineage", flat=True).filter(pk=run_id).first()
+        found = Gap.objects.filter(run__in=Run.objects.of_lineage(lineage or run_id)).order_by("run_id", "first_seq")
+        self._left = list(found.values_list("run_id", "first_seq", "pk"))
+        self._known: dict[UUID, Record] = {}
 
-def leading_to(tip: UUID, known: dict[UUID, Record]) -> list[Record]:
-    """The removed checkpoints that led to this one, itself last, up to one that is not among them."""
-    found: list[Record] = []
-    at: UUID | None = tip
-    while at in known and (not found or _older(known[at], found[-1])):
-        found.append(known[at])
-        at = known[at].parent
-    return found[::-1]
+    def leading_to(self, tip: UUID, child: Record) -> list[Record]:
+        """The removed checkpoints that led to this one, itself last, up to one that is not unpacked.
+
+        `child` follows it and is not removed, or is what was found last: what is younger is not looked at.
+        """
+        while tip not in self._known and self._left:
+            *place, pk = self._left.pop()
+            if tuple(place) < (child.run_id, child.seq):
+                self._known |= {row.id: row for row in _records(Gap.objects.get(pk=pk))}
+        found: list[Record] = []
+        at: UUID | None = tip
+        while at in self._known and _older(self._known[at], found[-1] if found else child):
+            found.append(self._known[at])
+            at = found[-1].parent
+        return found[::-1]
 
 
 def _older(one: Record, other: Record) -> bool:
     return (one.run_id, one.seq) < (other.run_id, other.seq)
 
 
-def _records(found: QuerySet[Gap]) -> dict[UUID, Record]:
-    made: dict[UUID, Record] = {}
-    for gap in found.order_by("run_id", "number").iterator(chunk_size=20):
-        try:
-            made |= {row.id: row.record() for row in removed(gap)}
-        except ValueError as error:
-            raise NotVerified(str(gap), f"its headers cannot be read ({error})") from error
-    return made
+def _records(gap: Gap) -> list[Record]:
+    try:
+        return [row.record() for row in removed(gap)]
+    except ValueError as error:
+        raise NotVerified(str(gap), f"its headers cannot be read ({error})") from error
 
 
 def over(run_id: int, seq: int) -> Gap | None:

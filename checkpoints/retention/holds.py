@@ -33,7 +33,7 @@ def name(run: Run, seq: int, words: str, *, by: Actor) -> Hold:
         raise ValueRefused("/name", f"has {len(said)} characters; {LONGEST} are the most")
     with transaction.atomic():
         id = locked(run, seq)
-        Hold.objects.free(subject=_named(id), by=by)
+        Hold.objects.free(run=run.pk, subject=_named(id), by=by)
         hold = Hold.objects.make(run=run, checkpoint=id, kind=Hold.Kind.NAME, subject=_named(id), reason=said, by=by)
         ledger.record("checkpoint.named", subject=f"run:{run.pk}", run=run, by=by, data={"seq": seq}, text=said)
     return hold
@@ -43,7 +43,7 @@ def unname(run: Run, seq: int, *, by: Actor) -> bool:
     """Take a checkpoint's name away, and its hold with it; False where it has none."""
     with transaction.atomic():
         id = Checkpoint.objects.filter(run=run, seq=seq).values_list("id", flat=True).first()
-        freed = bool(id and Hold.objects.free(subject=_named(id), by=by))
+        freed = bool(id and Hold.objects.free(run=run.pk, subject=_named(id), by=by))
         if freed:
             ledger.record("checkpoint.unnamed", subject=f"run:{run.pk}", run=run, by=by, data={"seq": seq})
     return freed
@@ -66,7 +66,8 @@ def hold(run: Run, seq: int | None, reason: str, *, by: Actor) -> Hold:
 def release(held: Hold, *, by: Actor) -> bool:
     """Free a legal hold; False where somebody has already."""
     with transaction.atomic():
-        freed = held.kind == Hold.Kind.LEGAL and bool(Hold.objects.free(subject=held.subject, by=by))
+        legal = held.kind == Hold.Kind.LEGAL
+        freed = legal and bool(Hold.objects.free(run=held.run_id, subject=held.subject, by=by))
         if freed:
             about = Checkpoint.objects.filter(run=held.run_id, pk__in=filter(None, [held.checkpoint]))
             seq = about.values_list("seq", flat=True).first()

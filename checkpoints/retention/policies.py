@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 
 from django.db import transaction
+from django.db.models import Q
 
 from checkpoints import ledger
 from checkpoints.actors import Actor
 from checkpoints.models import RetentionPolicy
 
 from .rules import Rules
+
+SKEW = timedelta(hours=1)  # by which a run's own time may be after its first checkpoint's: other clocks
 
 ByAgent = Mapping[str, RetentionPolicy]  # "" is the default
 
@@ -32,6 +36,23 @@ def of(agent: str, policies: ByAgent) -> RetentionPolicy | None:
     if policy is None or not policy.enabled or (policy.keep_days is None and policy.keep_last is None):
         return None
     return policy
+
+
+def touched(policies: ByAgent, at: datetime) -> Q:
+    """The runs of which something could go by these policies, as far as their own rows tell.
+
+    Of more than one checkpoint, and more than count keeps; begun before the age that is kept.
+    """
+    found = Q(pk__in=[])
+    for agent in policies:
+        policy = of(agent, policies)
+        if policy is None:
+            continue
+        theirs = Q(plan__agent=agent) if agent else ~Q(plan__agent__in=[each for each in policies if each])
+        long = Q(seq__gt=policy.keep_last or 1)
+        old = Q() if policy.keep_days is None else Q(created_at__lte=at - timedelta(days=policy.keep_days) + SKEW)
+        found |= theirs & long & old
+    return found
 
 
 def rules_of(policy: RetentionPolicy) -> Rules:

@@ -33,6 +33,7 @@ from .rules import History
 
 PORTION = 2000  # checkpoints that one transaction removes at most, about
 LOOKED = 20  # runs that one transaction writes the lines of
+PASSED = 20_000  # runs that one statement passes at most, most of which no policy touches
 AT_ONCE = 20  # lines that are read at once to be applied
 SHOWN_DAYS = 7  # that a dry run can be applied
 TRIES = 5  # of a run that somebody moves meanwhile
@@ -65,19 +66,21 @@ def begin(*, by: Actor, nightly: bool = False) -> Prune:
 def look(prune: Prune, *, seconds: float = 3600.0) -> bool:
     """Go on looking for that long; whether the look is complete. Two that look at once share the work."""
     known = policies.named(prune.policies)
+    touched = policies.touched(known, prune.at)
     until = time.monotonic() + seconds
     while prune.status == Prune.Status.LOOKING and time.monotonic() < until:
-        runs = Run.objects.filter(pk__gt=prune.cursor, pk__lte=prune.upto).select_related("plan").order_by("pk")
-        found = list(runs.only("pk", "seq", "plan__agent")[:LOOKED])
+        last = min(prune.cursor + PASSED, prune.upto)
+        runs = Run.objects.filter(touched, pk__gt=prune.cursor, pk__lte=last).select_related("plan").order_by("pk")
+        found = list(runs.only("pk", "plan__agent")[:LOOKED])
         lines = [line for run in found if (line := _looked(prune, run, policies.of(run.plan.agent, known)))]
-        _note(prune, found, lines)
+        _note(prune, found[-1].pk if len(found) == LOOKED else last, len(found), lines)
         prune.refresh_from_db()
     return prune.status != Prune.Status.LOOKING
 
 
 def _looked(prune: Prune, run: Run, policy: RetentionPolicy | None) -> PruneLine | None:
     """The line of a run; None where nothing goes and nothing is held that would."""
-    if policy is None or (policy.keep_last is not None and run.seq <= policy.keep_last):
+    if policy is None:
         return None
     history = reading.history_of(run.pk)
     verdict = rules.decide(history, policies.rules_of(policy), prune.at)
@@ -90,15 +93,15 @@ def _looked(prune: Prune, run: Run, policy: RetentionPolicy | None) -> PruneLine
     )  # fmt: skip
 
 
-def _note(prune: Prune, runs: list[Run], lines: list[PruneLine]) -> None:
-    """Store what was found of these runs, unless another has done so meanwhile; the look is over after the last."""
+def _note(prune: Prune, last: int, runs: int, lines: list[PruneLine]) -> None:
+    """Store what was found up to this run, unless another has done so meanwhile; the look is over after the last."""
     mine = Prune.objects.looking().filter(pk=prune.pk, cursor=prune.cursor)
     with transaction.atomic():
-        if not runs:
+        if last == prune.cursor:
             mine.update(status=Prune.Status.SHOWN, digest=_digest(prune))
         elif mine.update(
-            cursor=runs[-1].pk,
-            runs=F("runs") + len(runs),
+            cursor=last,
+            runs=F("runs") + runs,
             checkpoints=F("checkpoints") + sum(line.checkpoints for line in lines),
             size=F("size") + sum(line.size for line in lines),
         ):

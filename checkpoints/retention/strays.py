@@ -12,16 +12,31 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from django.core.files.storage import FileSystemStorage, storages
+from django.db.models import QuerySet
+from psycopg.types.numeric import Int4, Int8
 
 from checkpoints import crash, payloads
-from checkpoints.models import Checkpoint, Chunk
+from checkpoints.rows import run_sql
 
 GRACE = timedelta(days=2)  # longer than any step takes from keeping a file to saving its reference
 ASIDE = "gone"
 _NAMED = re.compile(rb'"\$artifact":"([0-9a-f]{64})"')
 _FILE = re.compile(r"[0-9a-f]{64}")
+
+AT_ONCE = 100  # rows that one statement reads
+_TABLES: dict[str, tuple[Int8, Int4 | bytes]] = {  # what is read by which key, and what is before the first
+    """
+SELECT run_id, seq, codec, payload FROM checkpoints_checkpoint
+WHERE (run_id, seq) > ($1, $2) ORDER BY run_id, seq LIMIT $3
+""": (Int8(0), Int4(0)),
+    """
+SELECT lineage, digest, codec, payload FROM checkpoints_chunk
+WHERE (lineage, digest) > ($1, $2) ORDER BY lineage, digest LIMIT $3
+""": (Int8(0), b""),
+}
 
 Source = Callable[[], Iterator[Iterable[bytes]]]
 _sources: list[Source] = []
@@ -85,10 +100,28 @@ def _contents() -> Iterator[bytes]:
     for source in _sources:
         for contents in source():
             yield from contents
-    for model in (Checkpoint, Chunk):
-        rows = model._default_manager.values_list("codec", "payload").iterator(chunk_size=200)
-        for codec, payload in rows:
-            yield payloads.unpack(codec, bytes(payload))
+    for slice, first in _TABLES.items():
+        yield from _payloads(slice, first)
+
+
+def _payloads(slice: str, after: tuple[Int8, Int4 | bytes]) -> Iterator[bytes]:
+    """The contents of a table, a bounded number of rows a statement: none stands for as long as all of it is read.
+
+    In the order of their keys, in which a state goes: what a row of a run stops naming, as its checkpoint is removed
+    meanwhile, a later row of that run or of a fork has taken over, or a chunk.
+    """
+    while rows := run_sql(slice, [*after, Int8(AT_ONCE)]):
+        yield from (payloads.unpack(codec, payload) for _, _, codec, payload in rows)
+        run, second = rows[-1][:2]
+        after = (Int8(run), second if isinstance(second, bytes) else Int4(second))
+
+
+def column(found: QuerySet[Any], name: str) -> Iterator[Any]:
+    """A column of rows with numbers as keys, a bounded number a statement: for who registers a source."""
+    after = 0
+    while rows := list(found.filter(pk__gt=after).order_by("pk").values_list("pk", name)[:AT_ONCE]):
+        yield from (value for _, value in rows)
+        after = rows[-1][0]
 
 
 def _removed(root: Path, path: Path, since: datetime) -> int:

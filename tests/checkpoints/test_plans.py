@@ -49,11 +49,19 @@ def test_a_step_with_words_of_a_later_version_is_still_read() -> None:
     assert StepSpec.from_json({"name": "one", "reads": ["a"], "later": 1}) == StepSpec("one", reads=("a",))
 
 
+def test_freeing_a_hold_leaves_what_holds_another_run() -> None:
+    runs = [make_run(), make_run()]
+    for run in runs:
+        Hold.objects.make(run=run, checkpoint=None, kind="gate", subject="gate:9", reason="Open", by=SYSTEM)
+    assert Hold.objects.free(run=runs[0].pk, subject="gate:9", by=SYSTEM) == 1
+    assert list(Hold.objects.standing().filter(run__in=runs).values_list("run", flat=True)) == [runs[1].pk]
+
+
 def test_a_hold_is_made_once_for_one_subject_and_may_be_made_again_after_it_was_freed() -> None:
     run = make_run()
     for _ in range(2):
         Hold.objects.make(run=run, checkpoint=run.head, kind="gate", subject="gate:1", reason="Open", by=SYSTEM)
     assert Hold.objects.standing().filter(run=run).count() == 1
-    assert Hold.objects.filter(run=run).free(subject="gate:1", by=SYSTEM) == 1
+    assert Hold.objects.free(run=run.pk, subject="gate:1", by=SYSTEM) == 1
     Hold.objects.make(run=run, checkpoint=None, kind="gate", subject="gate:1", reason="Again", by=SYSTEM)
     assert Hold.objects.filter(run=run).count() == 2

@@ -264,7 +264,7 @@ def test_a_fork_shares_its_origins_chunks_and_holds_it() -> None:
     assert Chunk.objects.filter(lineage=run.lineage or 0).count() == 1
     assert store.load(forked).state == origin.state
     assert Hold.objects.get(subject=f"run:{forked.pk}").checkpoint == origin.id
-    assert Hold.objects.free(subject=f"run:{forked.pk}", by=SYSTEM) == 1
+    assert Hold.objects.free(run=run.pk, subject=f"run:{forked.pk}", by=SYSTEM) == 1
     assert not Hold.objects.standing().filter(run=run).exists()
     assert verify_run(forked) == []
     again = take(forked)

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from io import StringIO
+from unittest import mock
 
+import pytest
 from django.core.management import call_command
+from django.db.models.functions import Now
 
 from agents.history import Path
 from checkpoints import records, store
+from checkpoints.actors import SYSTEM
 from checkpoints.models import Chunk, Event, Gap, Prune, Run
+from checkpoints.retention import gaps, holds, prunes, reading
 from checkpoints.values import decode
 from checkpoints.verify import verify_all, verify_run
 from tests.harness import horizon
@@ -53,6 +59,45 @@ def test_the_path_and_the_history_are_whole_although_the_rows_are_gone() -> None
     assert [strip(each) for each in records.path(head)] == [strip(each) for each in path]
     assert [strip(each) for each in records.executions(run.pk)] == [strip(each) for each in ran]
     assert Path.to(head).places == places.places
+
+
+def test_a_path_unpacks_the_gaps_that_it_goes_through_and_no_others() -> None:
+    """All gaps of the lineage were unpacked for the first that was met."""
+    run, claim, head = grown(60)
+    for seq in (20, 40):
+        holds.name(run, seq, f"At {seq}", by=SYSTEM)
+    before = {seq: [strip(each) for each in records.path(at(run, seq))] for seq in (20, 40, 60)}
+    keep(run, keep_last=5)
+    pruned()
+    more(head, claim, 20)
+    pruned()
+    assert [(gap.first_seq, gap.last_seq) for gap in run.gaps.order_by("first_seq")] == [
+        (2, 19), (21, 39), (41, 55), (56, 75),
+    ]  # fmt: skip
+    for seq, unpacked in ((20, [2]), (40, [21, 2])):
+        with mock.patch.object(gaps, "removed", side_effect=gaps.removed) as reading:
+            assert [strip(each) for each in records.path(at(run, seq))] == before[seq]
+        assert [call.args[0].first_seq for call in reading.call_args_list] == unpacked
+    head_now = Run.objects.get(pk=run.pk).head
+    assert head_now
+    assert [strip(each) for each in records.path(head_now)][:60] == before[60]
+
+
+def test_a_look_reads_the_runs_that_a_policy_touches_and_says_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every run was read, and counted, whether any rule could let go of anything of it."""
+    monkeypatch.setattr(prunes, "PASSED", 3)
+    due, short, young, fresh, free = ended(30), ended(10), ended(30), ended(30), ended(30)
+    for run in (due, short):
+        keep(run, keep_last=20)
+    for run in (young, fresh):
+        keep(run, keep_last=20, keep_days=30)
+    Run.objects.filter(pk=fresh.pk).update(created_at=Now() - timedelta(days=31))
+    with mock.patch.object(reading, "history_of", side_effect=reading.history_of) as read:
+        prune = looked()
+    looked_at = [call.args[0] for call in read.call_args_list]
+    assert [run for run in (due, short, young, fresh, free) if run.pk in looked_at] == [due, fresh]
+    assert prune.runs == len(looked_at)
+    assert [line.run_id for line in prune.lines.filter(run__in=[due, short, young, fresh, free])] == [due.pk]
 
 
 def strip(record: records.Record) -> tuple[object, ...]:

@@ -13,9 +13,11 @@ import pytest
 from django.core.files.storage import storages
 
 from agents.models import Memo
-from checkpoints import artifacts, crash, store
+from checkpoints import artifacts, crash, payloads, store
 from checkpoints.retention import strays
 from checkpoints.values import canonical
+from tests.approvals.statements import sent
+from tests.factories import unique
 
 from .pruning import begin, header, keep, more, pruned
 
@@ -50,6 +52,37 @@ def test_what_no_state_names_any_more_goes_and_what_one_names_stays() -> None:
     assert strays.remove(grace=HOUR) > 0
     assert [place(each).exists() for each in (lost, named, young)] == [False, True, True]
     assert artifacts.read(store.load(run).state["file"])
+
+
+def test_what_a_prune_moves_to_a_later_row_while_files_are_looked_for_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All was read in one statement, which a large table's bound on statements ends; each slice sees its own moment."""
+    mark = unique("mark")
+    run, claim, head = begin(messages=[], n=0, doc=mark)
+    named = kept("named once, at the beginning")
+    head = store.save(head, {"file": named}, claim=claim, header=header(2))
+    more(head, claim, 30)
+    keep(run, keep_last=5)
+    aged(named)
+    monkeypatch.setattr(strays, "AT_ONCE", 1)
+    unpack = payloads.unpack
+    prunes: list[int] = []
+
+    def unpacking(codec: int, data: bytes) -> bytes:
+        content = unpack(codec, data)
+        if not prunes and mark.encode() in content:  # the row before the one that names it
+            prunes.append(run.pk)
+            pruned()  # which writes a later row anew, with all that stands
+        return content
+
+    monkeypatch.setattr(payloads, "unpack", unpacking)
+    with sent() as statements:
+        strays.remove(grace=HOUR)
+    assert place(named).exists()
+    assert prunes
+    monkeypatch.undo()
+    reading = [each for each in statements if each.lstrip().startswith("SELECT run_id, seq, codec")]
+    assert len(reading) > 1
+    assert all("LIMIT" in each for each in reading)
 
 
 def test_what_only_a_memo_names_stays() -> None:
