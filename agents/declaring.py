@@ -192,6 +192,7 @@ def observation(*, timeout: float = 60.0) -> Callable[[Function], Function]: ...
 def observation(method: Any = None, /, *, timeout: float = 60.0) -> Any:
     """A method that looks at the world and changes nothing: what a precondition is checked by. Returns JSON values.
 
+    A SecretStr or SecretBytes among them is compared and never kept or shown.
     It leaves out what the run itself does, or the run's own work looks like somebody else's. One that raises fails
     the step that wanted it: the gate, or the effect, whose attempts are tried again.
     """

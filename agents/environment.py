@@ -98,6 +98,11 @@ def check(agent: type[Agent], plan: PlanSpec) -> None:
             raise AgentError(f"{where}: the field {name} of its Config has no default; give it one.")
         if field.alias or field.validation_alias or field.serialization_alias:
             raise AgentError(f"{where}: the field {name} of its Config has an alias; it is kept by its name.")
+    if model is not None and fields.veil(model).hides:
+        raise AgentError(
+            f"{where} has a secret in its Config, which is kept with each run and shown: "
+            "put it into the State, or let the step read it from the process's environment."
+        )
     own = model is None and hasattr(agent, "config")  # an attribute of the agent's own making
     for step in () if own else plan.steps:
         missing = [name for name in step.config if name not in known and not (name == WHOLE and model)]

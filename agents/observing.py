@@ -18,8 +18,10 @@ from typing import Any
 
 import structlog
 from django.db import transaction
+from django.utils.crypto import salted_hmac
+from pydantic import SecretBytes, SecretStr
 
-from approvals import preconditions
+from approvals import preconditions, veils
 from approvals.binding import Approved, Row
 from approvals.cards import Card
 from approvals.errors import CardRefused
@@ -28,13 +30,14 @@ from checkpoints.errors import Fenced
 from checkpoints.plans import StepSpec
 from checkpoints.values import canonical, decode
 
-from . import steps
+from . import fields, steps
 from .calling import call_method
 from .errors import ObservationFailed, Retry, StepFailed, WorldChanged
 from .slices import Slice
 from .text import one_line
 
 LIMIT = 64 * 1024  # bytes of one observation: it is a fact to compare and to show, not a document
+TOLD = 16  # hex digits by which one secret is told from another; the key is the site's
 FAILED = (ObservationFailed, StepFailed, Retry)  # what `look` raises
 log = structlog.get_logger()
 
@@ -58,7 +61,7 @@ def look(slice: Slice, name: str) -> Any:
     Raises ObservationFailed, StepFailed where trying again is useless, and Retry where the observation asks for it.
     """
     try:
-        data = canonical(call_method(slice, name, slice.snapshot.state))
+        data = canonical(_hidden(slice, call_method(slice, name, slice.snapshot.state)))
     except Fenced:
         raise
     except steps.RAISED as error:
@@ -66,6 +69,27 @@ def look(slice: Slice, name: str) -> Any:
     if len(data) > LIMIT:
         raise StepFailed(f"The observation {name} gave {len(data):,} bytes; at most {LIMIT:,} are compared and shown.")
     return decode(data)
+
+
+def _hidden(slice: Slice, value: Any) -> Any:
+    """What was seen, with nothing in it that may not be shown: it is kept, compared and shown as it comes out here.
+
+    A secret of the observation's own becomes a mark that tells it from another one and from no other run's; a secret
+    of the state becomes the mask, wherever a text holds it.
+    """
+    veil = fields.veil(slice.agent.State)
+    words = veil.words(slice.snapshot.state) if veil else []
+    return veils.scrubbed(_marked(value, slice.run.pk), words)
+
+
+def _marked(value: Any, run: int) -> Any:
+    if isinstance(value, (SecretStr, SecretBytes)):
+        secret = value.get_secret_value()
+        told = salted_hmac(f"holdpoint observation {run}", secret, algorithm="sha256").hexdigest()
+        return f"{veils.MASK} ({told[:TOLD]})"
+    if isinstance(value, dict):
+        return {name: _marked(each, run) for name, each in value.items()}
+    return [_marked(each, run) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 def check(slice: Slice, spec: StepSpec, approved: Approved) -> None:

@@ -198,7 +198,8 @@ def scrubbed(card: Card, secrets: Sequence[str]) -> Card:
         replace(each, title=veils.scrubbed(each.title, secrets), figures=veils.scrubbed(each.figures, secrets))
         for each in card.charts
     ]
-    return replace(card, **plain, actions=acts, quotes=quotes, charts=charts)
+    wanted = [replace(each, label=veils.scrubbed(each.label, secrets)) for each in card.preconditions]
+    return replace(card, **plain, actions=acts, quotes=quotes, charts=charts, preconditions=wanted)
 
 
 def _scrubbed_action(action: Action, secrets: Sequence[str]) -> Action:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from checkpoints import crash
 from checkpoints.rows import run_sql
 
 from . import heads, leaves, merkle, reading
@@ -68,6 +69,7 @@ class Walk:
         problems += heads.check((kept.fact for kept in found), self.removals)
         self.seals += len(found)
         self.at = found[-1].fact.id
+        crash.point(crash.OF_AUDITS)
         return problems
 
     def _texts(self, rows: list[Row]) -> Iterator[Problem]:

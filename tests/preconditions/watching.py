@@ -11,7 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretBytes, SecretStr
 
 from agents import Action, Agent, Card, EffectFailed, Precondition, StepFailed, effect, gate, observation, step
 from approvals.models import Gate
@@ -106,6 +106,41 @@ class Watcher(Agent):
         if (Path(world) / "deaf").exists():
             raise EffectFailed("nobody listens")
         return {"told": True}
+
+
+class Keyholder(Agent):
+    """Opens a door while its code is what it was; the observation tells secrets of its own and of the state."""
+
+    name = "keyholder"
+
+    class State(BaseModel):
+        """What is opened, and a secret."""
+
+        world: str
+        token: SecretStr
+        place: dict[str, str] = {"door": "front"}
+        opened: bool = False
+
+    @observation
+    def lock(self, world: str, token: SecretStr) -> Any:
+        """The code, which nobody is to see, and words that hold the token."""
+        code = (Path(world) / "mood").read_text()
+        heard = [f"{token.get_secret_value()} was said", {"again": SecretBytes(code.encode())}]
+        return {"code": SecretStr(code), "heard": heard}
+
+    @gate(allows=["unlock"], observes=["lock"])
+    def review(self, token: SecretStr) -> Card:
+        """Ask, only if the lock is as it is."""
+        label = f"with {token.get_secret_value()} the lock is still {{value}}"
+        still = Precondition(id="lock", label=label, observes="lock", required=True)
+        return Card(
+            title="Open", actions=[Action(id="unlock", effect="unlock", pointer="/place")], preconditions=[still]
+        )
+
+    @effect(idempotent=True, irreversible=True)
+    def unlock(self, place: dict[str, str], *, key: str) -> dict[str, Any]:
+        """Open it."""
+        return {"opened": True}
 
 
 class World:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 
 from agents import Agent, environment, step
 from agents.errors import AgentError, ConfigRefused
@@ -140,6 +140,13 @@ def test_a_run_from_before_anything_was_recorded_says_so(deploy: Deploy, install
     assert state(run)["said"] == "hello"
 
 
+class Keyed(BaseModel):
+    """Its secret would be kept with each run, as stars, and those would be what a step gets."""
+
+    word: str = ""
+    keys: list[SecretStr] = []
+
+
 class Required(BaseModel):
     word: str
 
@@ -148,6 +155,7 @@ class Required(BaseModel):
     ("attributes", "words"),
     [
         ({"Config": Required}, "the field word of its Config has no default"),
+        ({"Config": Keyed}, "a secret in its Config"),
         ({"Config": dict}, "no pydantic BaseModel"),
         ({"libraries": "numpy"}, "`libraries` is a tuple"),
     ],

@@ -21,6 +21,7 @@ from checkpoints.models import Seal
 SHOWN = 50  # findings that are printed; all are counted
 OPERATOR = Actor("operator", "somebody at the command line")
 CANNOT = 2
+INTERRUPTED = 130  # as a shell says it
 
 
 class Command(BaseCommand):
@@ -58,7 +59,10 @@ class Command(BaseCommand):
         walks: list[Walk] = []
         after = self._after(since)
         found = database.verify(after=after, exported=Path(copy) if copy else None, told=walks.append)
-        problems, count = self._shown(found, as_json=as_json)
+        try:
+            problems, count = self._shown(found, as_json=as_json)
+        except KeyboardInterrupt:
+            raise CommandError(_interrupted(walks), returncode=INTERRUPTED) from None
         walk, tail = walks[-1] if walks else None, database.tail()
         notes = []
         if tail.count:
@@ -139,6 +143,17 @@ class Command(BaseCommand):
             for line in export.lines:
                 target.write(line)
         self.stderr.write(f"{export.count:,} events exported.")
+
+
+def _interrupted(walks: list[Walk]) -> str:
+    """What was verified by then, and what was not."""
+    if not walks:
+        return "Interrupted before any seal was checked: nothing is verified."
+    walk = walks[-1]
+    return (
+        f"Interrupted: {walk.seals:,} seals were checked, up to seal {walk.at}; those after it, up to seal "
+        f"{walk.upto}, and the file of exported seals are not verified. Go on with --since {walk.at + 1}."
+    )
 
 
 def _anchors(name: str | None) -> dict[int, bytes]:
