@@ -21,11 +21,12 @@ from approvals.models import Gate
 from checkpoints import actors, claims, crash, ledger, store
 from checkpoints.claims import Claim
 from checkpoints.errors import NotVerified
-from checkpoints.models import Run
+from checkpoints.models import Event, Run
 from checkpoints.patch import Op
 from checkpoints.permissions import may
 from checkpoints.plans import PlanSpec, input_digest, spec_of
 from checkpoints.store import Header, Snapshot
+from checkpoints.values import decode
 
 from . import doorbell, environment, impacts, leaving, registry, unsettled
 from .errors import ImpactChanged, NeedsConfirmation, RewindNotAllowed, RewindRefused
@@ -36,10 +37,15 @@ from .wishes import check_goes_on, check_stands, check_taken, edited, plan_row_o
 
 HALT_SECONDS = 3.0  # how long a worker is waited for before it is fenced
 MAY = "checkpoints.rewind_run"
+MOVED = ("run.rewound", "run.edited")
 
 
 class _GateOpened(Exception):
     """The run asked something between the look for its gates and its move: begin again."""
+
+
+class _DoneBefore(Exception):
+    """The same form had been taken when this one's turn came."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,19 +59,24 @@ class Move:
     words: str = ""
     confirm: bool = False
     newest: int = 0
+    key: str = ""
 
 
 def rewind(
-    run: Run, *, to: int, by: User, feedback: str = "", confirm: bool = False, seen: str = "", newest: int = 0
-) -> Run:
+    run: Run, *, to: int, by: User, feedback: str = "", confirm: bool = False, seen: str = "", newest: int = 0,
+    key: str = "",
+) -> Run:  # fmt: skip
     """Go back to checkpoint `to`, and run the step after it again, whatever is recorded.
 
     `feedback` is read by the agent where its state has a list for it. `confirm`: an effect that cannot be undone may
     be done once more. `seen` is the hex digest of the impact that was shown; "" where none was. `newest` is the
     number of the newest checkpoint that was there to be seen, by which the same order given twice is done once;
-    0: whichever. Raises a RewindRefused: RewindNotAllowed, ImpactChanged, NeedsConfirmation.
+    0: whichever. `key` is of the person's form, which is done once as well, wherever the run is by then. Raises a
+    RewindRefused: RewindNotAllowed, ImpactChanged, NeedsConfirmation.
     """
     check_may(run, by)
+    if _done_before(run, key, by):
+        return run
     target = target_of(run, to)
     check_goes_on(target)
     check_taken(run, plan_row_of(run, to), target)
@@ -77,18 +88,22 @@ def rewind(
         words=feedback,
         confirm=confirm,
         newest=newest,
+        key=key,
     )
     return _move(run, move, by, seen, lambda: impacts.of_rewind(run, to, feedback))
 
 
 def edit(
-    run: Run, *, at: int, patch: Sequence[Op], by: User, feedback: str = "", seen: str = "", newest: int = 0
-) -> Run:
+    run: Run, *, at: int, patch: Sequence[Op], by: User, feedback: str = "", seen: str = "", newest: int = 0,
+    key: str = "",
+) -> Run:  # fmt: skip
     """Change the state of checkpoint `at` by a JSON Patch, and go on from there; only what reads the change runs.
 
     Raises as `rewind` does; `errors` of a RewindRefused name what the agent's state does not take.
     """
     check_may(run, by)
+    if _done_before(run, key, by):
+        return run
     target = target_of(run, at)
     check_goes_on(target)
     check_taken(run, plan_row_of(run, at), target)
@@ -100,6 +115,7 @@ def edit(
         reason=f"The state of checkpoint {at} was edited.",
         words=feedback,
         newest=newest,
+        key=key,
     )
     return _move(run, move, by, seen, lambda: impacts.of_edit(run, at, patch, feedback))
 
@@ -160,6 +176,8 @@ def halted(run: Run, by: User) -> None:
 
 def _move(run: Run, move: Move, by: User, seen: str, impact: Callable[[], Any]) -> Run:
     def go(claim: Claim) -> None:
+        if _done_before(run, move.key, by):
+            raise _DoneBefore
         check_stands(run, move.target)
         elsewhere = move.newest not in (0, claim.seq)
         if (seen or elsewhere) and ((now := impact()).digest() != seen or elsewhere):
@@ -170,7 +188,17 @@ def _move(run: Run, move: Move, by: User, seen: str, impact: Callable[[], Any]) 
         _save(run, move, claim, by)
         crash.point("after_rewind", move.target.next_step)
 
-    return taken(run, by, go)
+    try:
+        return taken(run, by, go)
+    except _DoneBefore:
+        run.refresh_from_db()
+        return run
+
+
+def _done_before(run: Run, key: str, by: User) -> bool:
+    """Whether this person's form with this key was taken; asked again under the lock of the run's row."""
+    told = Event.objects.told().filter(subject=f"run:{run.pk}", kind__in=MOVED, actor=actors.of_user(by).id)
+    return bool(key) and any(decode(bytes(data)).get("key") == key for data in told.values_list("data", flat=True))
 
 
 def _order_again(run: Run, move: Move, by: User) -> None:
@@ -202,7 +230,7 @@ def _save(run: Run, move: Move, claim: Claim, by: User) -> None:
     path = Path.to(saved.id)
     leaving.take_up(run, path, by=actor)
     leaving.hold(run, path, by=actor)
-    data = {"to": target.seq, "seq": saved.seq, "step": target.next_step}
+    data = {"to": target.seq, "seq": saved.seq, "step": target.next_step} | ({"key": move.key} if move.key else {})
     said: dict[str, Any] = {"subject": f"run:{run.pk}", "run": run, "data": data, "text": move.words or None}
     if move.kind == "rewind":
         ledger.record("run.rewound", by=actor, **said)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -44,7 +46,7 @@ def create(request: HttpRequest, run_id: int) -> HttpResponse:
     if typed.faults:
         return refused(request, run, order)
     try:
-        rewinds.edit(run, at=order.at, patch=typed.patch, by=reader, feedback=order.why, seen=order.seen)
+        rewinds.edit(run, at=order.at, patch=typed.patch, by=reader, feedback=order.why, seen=order.seen, key=order.key)
     except RewindRefused as refusal:
         return refused(request, run, order, refusal)
     return redirect("run", run.pk)
@@ -67,6 +69,7 @@ def typed_of(run: Run, order: Order) -> editors.Typed:
 def edit_context(run: Run, order: Order) -> dict[str, Any]:
     """For runs/edit.html and runs/_order_panel.html: the editors, what changes, what is wrong, what it would do."""
     checkpoint = checkpoint_or_404(run, order.at)
+    order = replace(order, key=order.key or uuid.uuid4().hex)
     context: dict[str, Any] = {"run": run, "checkpoint": checkpoint, "order": order, "kind": "edit"}
     try:
         state = store.load_checkpoint(checkpoint.id).state

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -89,6 +90,7 @@ def panel(run: Run, checkpoint: Checkpoint, order: Order) -> dict[str, Any]:
         "asked": True,
         "options": options(run, checkpoint, to=order.to, why=order.why),
         "why": order.why,
+        "order_key": order.key or uuid.uuid4().hex,
         "reads_why": any(step.feedback for step in plan_at(checkpoint).steps),
     }
 

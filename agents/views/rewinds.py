@@ -27,7 +27,9 @@ def create(request: HttpRequest, run_id: int) -> HttpResponse:
     order = order_of(request, "rewind")
     checkpoint_or_404(run, order.at)
     try:
-        rewinds.rewind(run, to=order.to, by=reader, feedback=order.why, confirm=order.confirm, seen=order.seen)
+        rewinds.rewind(
+            run, to=order.to, by=reader, feedback=order.why, confirm=order.confirm, seen=order.seen, key=order.key
+        )
     except RewindRefused as refusal:
         return refused(request, run, reader, order, refusal)
     return redirect("run", run.pk)

@@ -37,7 +37,10 @@ async function send(form, submitter) {
 
 // Taken. Whose session is over comes to the sign-in page, and what they entered is still this browser's to keep.
 function leave(form, url) {
-  if (!new URL(url).pathname.startsWith("/accounts/")) form.dispatchEvent(new CustomEvent("hp:sent"));
+  if (!new URL(url).pathname.startsWith("/accounts/")) {
+    form.dispatchEvent(new CustomEvent("hp:sent"));
+    form.elements.key.value = crypto.randomUUID(); // whoever comes back to this page and sends again means it
+  }
   location.assign(url);
 }
 
