@@ -3,6 +3,9 @@
 //
 // [data-watch] holds subjects ("gate:42 run:7") or kinds ending in a dot ("gate."). Such an element also has
 // hx-get, hx-trigger="stale" and a morphing hx-swap. A hidden tab waits until it is looked at.
+import { Polling } from "./polling.js";
+import { concerns, wanted, watched } from "./watched.js";
+
 const BACKOFF = [500, 1000, 2000, 4000, 8000, 15000];
 const SILENCE = 40000; // the server speaks every 15 s
 const REVOKED = 4401;
@@ -13,6 +16,7 @@ class Live extends HTMLElement {
     this.tries = 0;
     this.heard = Date.now();
     this.stale = new Set();
+    this.polling = new Polling(() => this.lookAt(watched()));
     this.connect();
     document.addEventListener("visibilitychange", () => {
       this.look();
@@ -23,6 +27,7 @@ class Live extends HTMLElement {
     addEventListener("pageshow", (event) => event.persisted && this.connect());
     addEventListener("online", () => this.reconnect());
     addEventListener("offline", () => this.cut());
+    document.addEventListener("htmx:after:request", ({ detail: { ctx } }) => this.answered(ctx.sourceElement, ctx.response.raw.ok));
     document.addEventListener("htmx:error", ({ detail }) => this.missed(detail.ctx?.sourceElement));
   }
 
@@ -46,6 +51,7 @@ class Live extends HTMLElement {
   lost(code) {
     clearTimeout(this.quiet);
     if (code === REVOKED) {
+      this.polling.stop();
       this.say("off", "Signed out", ": reload the page to go on");
       return;
     }
@@ -55,6 +61,8 @@ class Live extends HTMLElement {
   }
 
   cut() {
+    if (navigator.onLine) this.polling.start();
+    else this.polling.stop();
     if (navigator.onLine) this.say("paused", "Paused", ": live updates are trying to come back");
     else this.say("offline", "Offline", ": this browser has no connection");
   }
@@ -68,12 +76,23 @@ class Live extends HTMLElement {
 
   // What could not be fetched is still stale when the connection is back.
   missed(element) {
-    if (element?.matches?.("[data-watch]")) this.stale.add(element);
+    if (!element?.matches?.("[data-watch]")) return;
+    this.stale.add(element);
+    this.answered(element, false);
+  }
+
+  // Without the socket the page is as old as the last answer to a look.
+  answered(element, well) {
+    if (this.dataset.live !== "paused" || !element?.matches?.("[data-watch]")) return;
+    this.polling.works = well;
+    if (well) this.heard = Date.now();
+    this.tell();
   }
 
   // A connection can die without a word; closing it makes the reconnection happen.
   hear() {
     this.heard = Date.now();
+    this.polling.stop();
     this.say("on", "Live", ": changes appear as they happen");
     clearTimeout(this.quiet);
     this.quiet = setTimeout(() => this.socket.close(), SILENCE);
@@ -83,16 +102,17 @@ class Live extends HTMLElement {
     this.hear();
     if (fact.cursor) this.cursor = fact.cursor;
     if (fact.kind === "heartbeat") return this.lookAround();
-    for (const element of document.querySelectorAll("[data-watch]")) {
-      if (concerns(element, fact)) this.stale.add(element);
-    }
     document.dispatchEvent(new CustomEvent("hp:fact", { detail: fact }));
-    this.look();
+    this.lookAt(watched().filter((element) => concerns(element, fact)));
   }
 
   // Whoever was cut off never says goodbye: as long as somebody is shown as looking, look whether they still are.
   lookAround() {
-    for (const element of document.querySelectorAll("[data-watch^='looking:']:has(.avatar)")) this.stale.add(element);
+    this.lookAt(document.querySelectorAll("[data-watch^='looking:']:has(.avatar)"));
+  }
+
+  lookAt(elements) {
+    for (const element of elements) this.stale.add(element);
     this.look();
   }
 
@@ -108,11 +128,7 @@ class Live extends HTMLElement {
   }
 
   watch() {
-    const subjects = [...document.querySelectorAll("[data-watch]")].flatMap((element) => element.dataset.watch.split(" "));
-    const wanted = [...new Set(subjects.filter((subject) => subject.includes(":")))].sort();
-    const gate = document.querySelector("[data-watch^='looking:']")?.dataset.watch.slice(8);
-    const looking = gate && document.visibilityState === "visible" ? { looking: Number(gate) } : {};
-    const said = JSON.stringify({ watch: wanted, ...looking });
+    const said = wanted();
     if (said === this.watched || this.socket.readyState !== WebSocket.OPEN) return;
     this.watched = said;
     this.socket.send(said);
@@ -124,21 +140,13 @@ class Live extends HTMLElement {
     const [shown, said] = [document.createElement("span"), document.createElement("span")];
     [shown.textContent, said.textContent, said.className] = [word, more, "sr"];
     this.replaceChildren(shown, said);
-    document.dispatchEvent(new CustomEvent("hp:live", { detail: { state, heard: this.heard } }));
+    this.tell();
+  }
+
+  tell() {
+    const detail = { state: this.dataset.live, heard: this.heard, polled: this.polling.works };
+    document.dispatchEvent(new CustomEvent("hp:live", { detail }));
   }
 }
-
-function concerns(element, fact) {
-  return element.dataset.watch.split(" ").some((watch) =>
-    watch.endsWith(".") ? fact.kind.startsWith(watch) : watch === fact.subject || watch === fact.run);
-}
-
-// A fragment that was answered by the sign-in page means that the session is over: let the page say so itself.
-document.addEventListener("htmx:before:response", (event) => {
-  if (event.detail.ctx.response.raw.redirected) {
-    event.preventDefault();
-    location.reload();
-  }
-});
 
 customElements.define("hp-live", Live);

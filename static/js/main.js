@@ -4,6 +4,7 @@ import "./hotkeys.js";
 import "./jump.js";
 import "./offline.js";
 import "./live.js";
+import "./signed-out.js";
 import "./inbox.js";
 import "./filters.js";
 import "./gate-form.js";

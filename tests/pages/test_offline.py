@@ -28,6 +28,12 @@ def cut(page: Page) -> None:
     page.evaluate("document.querySelector('hp-live').socket.close()")
 
 
+def bottom(page: Page, part: str) -> float:
+    box = page.locator(part).bounding_box()
+    assert box is not None
+    return box["y"] + box["height"]
+
+
 def fresh(gate: Gate) -> Gate:
     return Gate.objects.get(pk=gate.pk)
 
@@ -41,9 +47,7 @@ def opened(new_page: NewPage, gate: Gate, **options: object) -> Page:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1440])
-def test_a_page_that_is_cut_off_says_so_moves_nothing_and_catches_up(
-    new_page: NewPage, scheme: str, width: int
-) -> None:
+def test_a_page_that_is_cut_off_says_so_and_catches_up(new_page: NewPage, scheme: str, width: int) -> None:
     team = make_team()
     first = make_gate(team=team)
     page = new_page(ann(team), color_scheme=scheme, viewport={"width": width, "height": 900})
@@ -54,7 +58,11 @@ def test_a_page_that_is_cut_off_says_so_moves_nothing_and_catches_up(
     line = page.locator("hp-offline")
     expect(line.get_by_role("status")).to_contain_text(re.compile(r"You are offline\. What you see may be old since "))
     expect(page.locator("hp-live")).to_contain_text("Offline")
-    assert round(page.evaluate("shifted"), 4) == 0  # the word of the mark is longer than the one before
+    if width == 390:
+        assert bottom(page, "hp-offline") <= page.locator("#main").bounding_box()["y"]  # type: ignore[index]
+        assert bottom(page, "hp-offline") <= bottom(page, ".topbar")
+    else:
+        assert round(page.evaluate("shifted"), 4) == 0  # the word of the mark is longer than the one before
     assert check(page, "", []) == []
     decide(first, bob(team))
     second = make_gate(team=team, card=make_card(title="Asked meanwhile"))
@@ -64,6 +72,20 @@ def test_a_page_that_is_cut_off_says_so_moves_nothing_and_catches_up(
     expect(line.get_by_role("status")).to_be_empty()
     expect(page.locator(f"#gate-{second.pk}")).to_contain_text("Asked meanwhile")
     expect(page.locator(f"#gate-{first.pk}")).to_contain_text("Approved by Bob Lindqvist")
+
+
+def test_on_a_phone_the_line_pushes_nothing_from_under_the_eyes_of_whoever_reads_further_down(
+    new_page: NewPage,
+) -> None:
+    gate = make_gate(team=make_team())
+    page = opened(new_page, gate, viewport={"width": 390, "height": 700})
+    page.evaluate("scrollTo(0, 300)")
+    before = bottom(page, "#a1")
+    page.evaluate("window.scrolled = scrollY")
+    cut(page)
+    expect(page.locator("hp-offline [role=status]")).to_contain_text("You are offline.")
+    assert page.evaluate("scrollY - scrolled") > 0, "it has room of its own"
+    assert abs(bottom(page, "#a1") - before) < 1
 
 
 def test_what_could_not_be_fetched_while_it_was_away_is_fetched_when_it_is_back(new_page: NewPage) -> None:
@@ -104,6 +126,43 @@ def test_a_socket_alone_that_stays_away_is_told_of_and_a_decision_is_still_taken
     page.locator("label[data-choice=approve]").click()
     page.locator("[data-commit]:visible").click()
     expect(page.locator("#gate-news")).to_contain_text("Approved by Ann Okafor")
+
+
+def test_where_every_socket_is_ended_the_page_looks_by_itself_until_there_is_one_again(new_page: NewPage) -> None:
+    """A proxy that lets no socket through left the page as it was when it was loaded."""
+    gate = make_gate(policy=make_policy(make_team(), quorum=3))
+    page = new_page(ann(gate.team))
+    ended = [True]
+
+    def connect(socket: WebSocketRoute) -> None:
+        socket.close() if ended else socket.connect_to_server()
+
+    page.route_web_socket(re.compile("/ws/"), connect)
+    looks: list[str] = []
+    page.on("request", lambda request: looks.append(request.url) if "/status/" in request.url else None)
+    page.clock.install()
+    page.goto(f"/gates/{gate.pk}/")
+    expect(page.locator("hp-live")).to_contain_text("Paused")
+    decide(gate, bob(gate.team))
+    page.clock.run_for(14_000)
+    assert looks == []
+    page.clock.run_for(12_000)
+    expect(page.locator("#gate-agreement")).to_contain_text("Bob Lindqvist")
+    assert len(looks) == 1
+    page.clock.run_for(6_000)
+    expect(page.locator("hp-offline [role=status]")).to_contain_text("looks for changes every half minute")
+    page.route("**/gates/**", lambda route: route.abort())
+    page.clock.run_for(26_000)
+    expect(page.locator("hp-offline [role=status]")).to_contain_text("may be old since")
+    page.unroute("**/gates/**")
+    ended.clear()
+    page.clock.run_for(16_000)  # by then it has tried again
+    is_live(page)
+    expect(page.locator("hp-offline [role=status]")).to_be_empty()
+    page.clock.run_for(1_000)
+    before = len(looks)
+    page.clock.run_for(26_000)
+    assert len(looks) == before
 
 
 def test_a_decision_that_cannot_be_sent_stays_on_the_page_and_is_sent_once_later(new_page: NewPage) -> None:

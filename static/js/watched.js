@@ -1,0 +1,17 @@
+// The elements of a page that say in [data-watch] what they show, and what the socket is told to speak of.
+export function watched() {
+  return [...document.querySelectorAll("[data-watch]")];
+}
+
+export function concerns(element, fact) {
+  return element.dataset.watch.split(" ").some((watch) =>
+    watch.endsWith(".") ? fact.kind.startsWith(watch) : watch === fact.subject || watch === fact.run);
+}
+
+// What the server is told: the subjects of this page, and the gate at which somebody is looking.
+export function wanted() {
+  const subjects = watched().flatMap((element) => element.dataset.watch.split(" "));
+  const gate = document.querySelector("[data-watch^='looking:']")?.dataset.watch.slice(8);
+  const looking = gate && document.visibilityState === "visible" ? { looking: Number(gate) } : {};
+  return JSON.stringify({ watch: [...new Set(subjects.filter((subject) => subject.includes(":")))].sort(), ...looking });
+}
