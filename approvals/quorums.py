@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from django.contrib.auth.models import Group
 
@@ -38,10 +38,9 @@ def tight(policy: Policy, teams: Sequence[Group]) -> str:
     )
 
 
-def lacking(gate: Gate) -> str:
-    """Why an open gate cannot be approved by those who may decide now; "" where it can."""
+def lacking(gate: Gate, there: Set[int]) -> str:
+    """Why an open gate cannot be approved by those who may decide now, `there`; "" where it can."""
     policy = gate.policy
-    there = people(policy.reviewers)[0]
     apart = policy.separation and gate.run.started_by_id in there
     left = len(there) - apart
     if left >= policy.quorum:

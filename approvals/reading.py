@@ -67,6 +67,25 @@ FROM approvals_grant granted JOIN approvals_outcome outcome ON outcome.id = gran
 WHERE outcome.gate_id = %s ORDER BY granted.id
 """
 
+# As permissions.members_where has them; no more than it takes for the quorum if one of them started the run.
+_MEMBERS = """
+SELECT DISTINCT member.user_id
+FROM approvals_gate gate JOIN approvals_policy policy ON policy.id = gate.policy_id
+JOIN auth_user_groups member ON member.group_id IN (
+  SELECT group_id FROM approvals_policy_groups WHERE policy_id = policy.id
+  UNION ALL SELECT policy.team_id
+  WHERE NOT EXISTS (SELECT FROM approvals_policy_groups WHERE policy_id = policy.id))
+JOIN auth_user one ON one.id = member.user_id AND one.is_active
+JOIN auth_permission may ON may.codename = 'decide_gate'
+JOIN django_content_type kind ON kind.id = may.content_type_id AND kind.app_label = 'approvals'
+WHERE gate.id = %s AND gate.status = 'open' AND (
+  EXISTS (SELECT FROM auth_group_permissions of_team
+    WHERE of_team.group_id = member.group_id AND of_team.permission_id = may.id)
+  OR EXISTS (SELECT FROM auth_user_user_permissions own WHERE own.user_id = one.id AND own.permission_id = may.id))
+LIMIT (SELECT quorum + 1 FROM approvals_policy policy JOIN approvals_gate gate ON gate.policy_id = policy.id
+  WHERE gate.id = %s)
+"""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Shown:
@@ -78,6 +97,7 @@ class Shown:
     decides: bool | None  # whether the policy asks them; None for an account that is switched off
     draft: Draft | None  # the reader's own
     looking: list[User]  # who else looks at it now, by name
+    deciders: frozenset[int]  # of an open gate: who may decide now, by id, or one more of them than must agree
 
 
 def shown(gate_id: int, *, to: User) -> Shown | None:
@@ -106,7 +126,10 @@ def shown(gate_id: int, *, to: User) -> Shown | None:
     looking = [User(**each) for each in beside["looking"]]
     draft = _draft(gate, to, beside["draft"][0]) if beside["draft"] else None
     decides = gate.policy_id in beside["policies"] if to.is_active else None
-    return Shown(gate=gate, standing=standing, sees_run=sees_run, decides=decides, draft=draft, looking=looking)
+    return Shown(
+        gate=gate, standing=standing, sees_run=sees_run, decides=decides, draft=draft, looking=looking,
+        deciders=frozenset(beside["deciders"]),
+    )  # fmt: skip
 
 
 @lru_cache(1024)
@@ -120,6 +143,7 @@ def _beside(pk: int, is_active: bool, is_superuser: bool) -> together.Statement:
         draft=(_DRAFT, [_GATE, pk]),
         looking=(_LOOKING, [_GATE, pk]),
         granted=(_GRANTED, [_GATE]),
+        deciders=(_MEMBERS, [_GATE, _GATE]),
     )
 
 

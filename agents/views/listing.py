@@ -31,7 +31,7 @@ from .access import is_fragment, private
 from .posted import number
 from .story import frozen_of, starter
 
-PAGE = 50
+PAGE = 40
 PLANS = 500  # of which the newest are offered to choose from
 WORDS = 200  # characters
 WAITS = "mine"  # among the statuses: those that wait for the reader's own word

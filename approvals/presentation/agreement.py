@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -59,8 +59,8 @@ def name_of(user: User) -> str:
     return user.get_full_name() or user.get_username()
 
 
-def agreement(gate: Gate, *, user: User) -> Agreement:
-    """Reads the gate's decisions and policy."""
+def agreement(gate: Gate, *, user: User, deciders: Set[int] | None = None) -> Agreement:
+    """Reads the gate's decisions and policy, and who may decide now where `deciders` does not say it."""
     decisions = list(gate.decisions.select_related("user", "proposal").order_by("created_at"))
     policy = gate.policy
     voices = [voice(decision, user=user, current=gate.proposal) for decision in decisions]
@@ -68,7 +68,9 @@ def agreement(gate: Gate, *, user: User) -> Agreement:
     agreed = sum(decision.verdict != Decision.Verdict.REJECT for decision in counting)
     empty = policy.quorum - agreed if gate.status == Gate.Status.OPEN else 0
     who = reviewers(policy)
-    lacking = quorums.lacking(gate) if empty > 0 else ""
+    lacking = ""
+    if empty > 0:
+        lacking = quorums.lacking(gate, quorums.people(policy.reviewers)[0] if deciders is None else deciders)
     voices += [Voice(name="", note=who) for _ in range(max(empty, 0))]
     mine = next((decision for decision in counting if decision.user_id == user.pk), None)
     return Agreement(quorum=policy.quorum, agreed=agreed, voices=voices, mine=mine, who=who, lacking=lacking)

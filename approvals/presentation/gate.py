@@ -120,7 +120,7 @@ class GatePage:
 
     @cached_property
     def agreement(self) -> agreement.Agreement:
-        return agreement.agreement(self.gate, user=self.user)
+        return agreement.agreement(self.gate, user=self.user, deciders=self.read.deciders if self.read else None)
 
     @property
     def unsent_words(self) -> str:

@@ -20,7 +20,7 @@ from approvals.queues import ALL, DECIDED, MINE, MINE_DECIDED, Reach, Wanted
 
 from .access import private, reader_of
 
-SHOWN = 50
+SHOWN = 40
 QUEUES = ((MINE, "Mine", "inbox"), (ALL, "All I may see", "list"), (DECIDED, "Decided", "check"))
 EMPTY = {
     MINE: "No gate is yours just now",
