@@ -6,6 +6,8 @@ import datetime as dt
 from collections.abc import Sequence
 from typing import Any, TypedDict
 
+from django.template.defaultfilters import filesizeformat
+
 from .preflight.checks import RED, Preflight
 
 
@@ -45,6 +47,17 @@ class NotAllowed(DecisionRefused):
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason)
         self.reason = str(self)
+
+
+class QuotaReached(Exception):
+    """The file was not kept: its person's files may take no more. Says how much there is, and what to do."""
+
+    def __init__(self, there: int, size: int, most: int) -> None:
+        super().__init__(
+            f"This file has {filesizeformat(size)}. Your files at gates and runs that are still open take "
+            f"{filesizeformat(there)}, and may take {filesizeformat(most)}: decide some of those gates first, or ask "
+            "an administrator for more."
+        )
 
 
 class AlreadyDecided(DecisionRefused):

@@ -230,6 +230,8 @@ HOLDPOINT_TIME_SLICE = env.number("HOLDPOINT_TIME_SLICE", 10.0, least=0.0, most=
 HOLDPOINT_STATE_LIMIT = env.whole("HOLDPOINT_STATE_LIMIT", 16 * 1024 * 1024, least=1024)
 # The largest file that a reviewer may put into an edit, in bytes.
 HOLDPOINT_UPLOAD_LIMIT = env.whole("HOLDPOINT_UPLOAD_LIMIT", 25 * 1024 * 1024, least=1)
+# How much the files may take, in bytes, that one person uploaded and that a gate or a run may still need.
+HOLDPOINT_UPLOAD_QUOTA = env.whole("HOLDPOINT_UPLOAD_QUOTA", 500 * 1024 * 1024, least=1)
 # Dotted names of the modules in which agents are declared.
 HOLDPOINT_AGENTS = env.words(
     "HOLDPOINT_AGENTS", ["agents.examples.refunds", "agents.examples.jobshop", "agents.examples.restock"]

@@ -7,17 +7,20 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.core.files.uploadedfile import UploadedFile
-from django.db import models
-from django.db.models import Q
-from django.db.models.functions import Now
+from django.db import models, transaction
+from django.db.models import Q, Sum
+from django.db.models.functions import Greatest, Now
 
+from approvals.errors import QuotaReached
 from checkpoints import artifacts
 from checkpoints.models import Run
 
 if TYPE_CHECKING:
     from .gate import Gate
 
+LEAST = 4096  # bytes that a file counts at least: it takes a block of a disk, and a row
 NAME = 200  # characters of a file's name that are kept
 _MEDIA_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,60}/[a-z0-9!#$&^_.+-]{1,60}")
 
@@ -28,13 +31,25 @@ class UploadQuerySet(models.QuerySet["Upload"]):
     def keep(self, gate: Gate, file: UploadedFile[bytes], *, by: Any) -> artifacts.Reference:
         """Keep a file for this gate; its reference, with its name. No event: nothing is decided by it.
 
-        The row comes first: from then on no prune takes the content, whenever this ends.
+        The row comes first: from then on no prune takes the content, whenever this ends. Raises QuotaReached.
         """
         digest = artifacts.digest_of(file)
-        self.get_or_create(gate=gate, digest=digest, defaults={"user": by})
+        with transaction.atomic():
+            # Two of one person's at once: the second counts the first.
+            list(User.objects.select_for_update(no_key=True).filter(pk=by.pk).values_list("pk"))
+            if not self.filter(gate=gate, digest=digest).exists():
+                self._make_room(file.size or 0, by=by)
+                self.get_or_create(gate=gate, digest=digest, defaults={"user": by, "size": file.size or 0})
         sort = str(file.content_type or "").lower()
         reference = artifacts.keep(file, sort if _MEDIA_TYPE.fullmatch(sort) else "application/octet-stream")
         return {**reference, "name": plain_name(file.name or "")}
+
+    def _make_room(self, size: int, *, by: Any) -> None:
+        most: int = settings.HOLDPOINT_UPLOAD_QUOTA
+        mine = self.needed().filter(user=by).aggregate(bytes=Sum(Greatest("size", LEAST)))
+        there = mine["bytes"] or 0
+        if there + max(size, LEAST) > most:
+            raise QuotaReached(there, size, most)
 
     def of(self, gate: Gate, digests: Collection[str]) -> set[str]:
         """Those of the digests whose content was uploaded at this gate."""
@@ -56,6 +71,7 @@ class Upload(models.Model):
     gate = models.ForeignKey("approvals.Gate", on_delete=models.CASCADE, related_name="uploads")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     digest = models.CharField(max_length=64)  # SHA-256, hex
+    size = models.BigIntegerField(default=0)  # bytes, by which a person's quota counts
     at = models.DateTimeField(db_default=Now())
 
     objects = UploadQuerySet.as_manager()

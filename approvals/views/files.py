@@ -8,6 +8,7 @@ from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
 
 from approvals import authority
+from approvals.errors import QuotaReached
 from approvals.forms import names, texts
 from approvals.models import Gate, Upload
 
@@ -15,8 +16,8 @@ from approvals.models import Gate, Upload
 def form_with_files(request: HttpRequest, gate: Gate, *, by: User) -> dict[str, str]:
     """The posted form with the reference of each file that came with it, under the name of the field it is for.
 
-    Nothing is kept of somebody who may not decide this gate. A file that is too large leaves the field as it was, and
-    says so under its own name, as no browser can.
+    Nothing is kept of somebody who may not decide this gate. A file that is too large, or one too many, leaves the
+    field as it was, and says so under its own name, as no browser can.
     """
     form = {name: text for name, text in request.POST.dict().items() if not is_file_name(name)}
     sent = [(name, file) for name in request.FILES if is_file_name(name) and (file := request.FILES.get(name))]
@@ -27,7 +28,10 @@ def form_with_files(request: HttpRequest, gate: Gate, *, by: User) -> dict[str, 
         if (file.size or 0) > settings.HOLDPOINT_UPLOAD_LIMIT:
             form[name] = too_large(file.size or 0)
         else:
-            form[prefix + path] = texts.written("file", Upload.objects.keep(gate, file, by=by))
+            try:
+                form[prefix + path] = texts.written("file", Upload.objects.keep(gate, file, by=by))
+            except QuotaReached as reached:
+                form[name] = str(reached)
     return form
 
 

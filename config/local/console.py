@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from typing import IO
 
@@ -14,6 +15,7 @@ COLOURS = ("36", "32", "33", "35", "34", "96", "92", "95")
 WIDTH = 9
 QUIET = 2.0  # seconds before a wait starts to say that it goes on
 TELL_EVERY = 5.0
+LAST = 5  # lines of each process that are told again where it ends
 
 
 class Console:
@@ -23,6 +25,8 @@ class Console:
         self.lock = threading.Lock()
         self.coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         self.colours: dict[str, str] = {}
+        self.said: dict[str, deque[str]] = {}
+        self.pumps: dict[str, threading.Thread] = {}
 
     def line(self, name: str, text: str) -> None:
         """Write one line under `name`."""
@@ -42,14 +46,25 @@ class Console:
     def pump(self, name: str, stream: IO[bytes]) -> threading.Thread:
         """Copy the lines of `stream`, in a thread, until it ends."""
 
+        last = self.said[name] = deque(maxlen=LAST)
+
         def copy() -> None:
             with stream:
                 for line in stream:
-                    self.line(name, line.decode(errors="replace").rstrip())
+                    text = line.decode(errors="replace").rstrip()
+                    last.append(text)
+                    self.line(name, text)
 
         thread = threading.Thread(target=copy, name=f"log of {name}", daemon=True)
         thread.start()
+        self.pumps[name] = thread
         return thread
+
+    def last_words(self, name: str) -> str:
+        """The last lines that a process said which has ended, once all that it said is read."""
+        if name in self.pumps:
+            self.pumps[name].join(1.0)
+        return "\n".join(line for line in self.said.get(name, ()) if line.strip())
 
     @contextlib.contextmanager
     def wait(self, title: str) -> Iterator[None]:

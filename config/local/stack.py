@@ -132,11 +132,17 @@ class Stack:
         for child in self.children:
             code = child.process.poll()
             if code is not None:
-                raise Refused(f"The {child.name} process ended with exit code {code}; everything else is stopped.")
+                raise Refused(self.told_of(child, code))
         for name, stop in self.stop_servers:
             process = getattr(getattr(stop, "__self__", None), "process", None)
             if process is not None and process.poll() is not None:
                 raise Refused(f"The {name} server ended with exit code {process.returncode}; everything is stopped.")
+
+    def told_of(self, child: Child, code: int) -> str:
+        """That a process has ended, with its own last words where it ended by itself: they say why, and what to do."""
+        ended = f"The {child.name} process ended with exit code {code}; everything else is stopped."
+        words = self.console.last_words(child.name) if code > 0 else ""
+        return f"{ended} It said last:\n{words}" if words else ended
 
     def supervise(self) -> None:
         """Return never: raise Stopping when asked to end, Refused when a process ends by itself."""

@@ -11,20 +11,25 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.files.storage import storages
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db.models.functions import Now
 from django.test import override_settings
 from playwright.sync_api import Page, expect
 
+from approvals.errors import QuotaReached
 from approvals.models import Draft, Gate, Upload
 from checkpoints import artifacts, patch
+from checkpoints.actors import SYSTEM
 from checkpoints.artifacts import MARK, Reference
 from checkpoints.models import Plan
 from checkpoints.retention import strays
+from tests.approvals.racing import race
 from tests.checkpoints.test_claims import at_once
 from tests.factories import (
     ann,
@@ -205,6 +210,47 @@ def test_a_file_that_is_too_large_is_refused_in_plain_words(where: str) -> None:
     assert not place(sha(content)).exists()
     assert not Upload.objects.filter(gate=gate).exists()
     assert Gate.objects.get(pk=gate.pk).proposal == gate.proposal
+
+
+@pytest.mark.parametrize("where", ["decisions", "forms"])
+def test_a_person_uploads_no_more_than_their_quota_and_is_told_what_to_do(where: str) -> None:
+    """Whoever may decide one gate could fill the disk."""
+    gate = with_file(random(), team=(team := make_team()))
+    one, client = random() * 200, signed_in(reviewer := ann(team))
+    with override_settings(HOLDPOINT_UPLOAD_QUOTA=9_000):
+        client.post(f"/gates/{gate.pk}/forms/", edit(gate, one, change=UPLOAD))
+        answer = client.post(f"/gates/{gate.pk}/{where}/", edit(gate, random() * 200, change=UPLOAD))
+        assert answer.status_code == (422 if where == "decisions" else 200)
+        said = answer.content.decode()
+        assert "take 4.7\xa0KB, and may take 8.8\xa0KB: decide some of those gates first" in said
+        assert list(Upload.objects.filter(user=reviewer).values_list("digest", "size")) == [(sha(one), 4800)]
+        assert (
+            "and may take"
+            not in client.post(f"/gates/{gate.pk}/forms/", edit(gate, one, change=UPLOAD)).content.decode()
+        )
+        other = signed_in(bob(team)).post(f"/gates/{gate.pk}/forms/", edit(gate, random(), change=UPLOAD))
+        assert "and may take" not in other.content.decode()
+
+
+def test_files_sent_at_once_take_no_more_than_the_quota(settings: Any) -> None:
+    settings.HOLDPOINT_UPLOAD_QUOTA = 3 * 4096
+    gate = with_file(random(), team=(team := make_team()))
+    reviewer = ann(team)
+    kept = race([partial(Upload.objects.keep, gate, upload(random()), by=reviewer) for _ in range(8)])
+    assert sorted(type(each).__name__ for each in kept) == ["QuotaReached"] * 5 + ["dict"] * 3
+    assert Upload.objects.filter(user=reviewer).count() == 3
+
+
+def test_what_no_gate_and_no_run_needs_any_more_counts_no_more(settings: Any) -> None:
+    settings.HOLDPOINT_UPLOAD_QUOTA = 5_000
+    gates = [with_file(random()) for _ in range(2)]
+    reviewer = ann(*(gate.team for gate in gates))
+    Upload.objects.keep(gates[0], upload(random()), by=reviewer)
+    with pytest.raises(QuotaReached):
+        Upload.objects.keep(gates[1], upload(random()), by=reviewer)
+    gates[0].run.cancel(by=SYSTEM)
+    Gate.objects.filter(pk=gates[0].pk).update(status="withdrawn", closed_at=Now())
+    Upload.objects.keep(gates[1], upload(random()), by=reviewer)
 
 
 def test_uploaded_for_the_form_it_is_kept_by_the_draft_and_sent_with_the_decision() -> None:

@@ -23,6 +23,28 @@ Start = Callable[..., Stack]
 MAILS = ROOT / "agents" / "examples" / "mails"
 
 
+MINE = """
+from pydantic import BaseModel
+
+from agents import Action, Agent, Card, gate, step
+
+
+class KeptBack(Agent):
+    name, version, team = "kept-back", "1", "Mine"
+
+    class State(BaseModel):
+        said: str = ""
+
+    @step
+    def say(self):
+        return {{"said": "{says}"}}
+
+    @gate()
+    def ask(self, said: str) -> Card:
+        return Card(title="Go on?", actions=[Action(id="go", title="Go on", tool="go", arguments={{"said": said}})])
+"""
+
+
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
     """Return start(home=None, seeded=False, **environment) -> Stack that is up; all are gone at the end."""
@@ -101,6 +123,30 @@ def test_a_process_that_dies_ends_the_stack_and_is_named(start: Start, tmp_path:
     assert stack.service.process.wait(40) == 1
     assert "The sandbox process ended with exit code -9" in stack.service.log
     assert stack.processes() == []
+
+
+def test_a_worker_that_refuses_to_start_says_why_where_the_stack_ends(tmp_path: Path) -> None:
+    """The reason stood in the worker's own log alone, above what the other processes said since."""
+    module = tmp_path / "agents_of_mine.py"
+    module.write_text(MINE.format(says="once"))
+    mine = {"HOLDPOINT_AGENTS": "agents_of_mine", "PYTHONPATH": str(tmp_path)}
+    stack = Stack(tmp_path / "one", **mine)
+    stack.wait()
+    variables = environment(stack.home, stack.port, PORT="", **mine)
+    team = "from django.contrib.auth.models import Group; Group.objects.create(name='Mine')"
+    assert run(sys.executable, "manage.py", "shell", "-c", team, env=variables).returncode == 0
+    asked = run(sys.executable, "manage.py", "run_agent", "kept-back", "--input", "{}", env=variables)
+    assert asked.returncode == 0, asked.stderr
+    assert stack.interrupt() == 0
+    module.write_text(MINE.format(says="another time"))
+    again = Stack(tmp_path / "two", home=stack.home, **mine)
+    assert again.service.process.wait(60) == 1
+    end = again.service.log.split(
+        "The worker process ended with exit code 1; everything else is stopped. It said last:"
+    )
+    assert len(end) == 2, again.service.log
+    assert "The code of kept-back 1 changed while 1 of its runs are under way; raise the agent's version" in end[1]
+    assert again.processes() == []
 
 
 def test_killing_the_supervisor_takes_everything_with_it_and_the_next_start_recovers(start: Start) -> None:
