@@ -33,10 +33,12 @@ from .access import Access, Asked, accesses
 from .batched import Batched
 from .layer import PageLayer
 from .listeners import missed, titles_of
+from .pace import Pace
 from .presentation.facts import Fact, audience, fact_of
 
 REVOKED = 4401
 UNCHECKED = 1011  # RFC 6455: the server met what it cannot go on from
+TOO_MANY = 1008  # RFC 6455: a message that the server's policy does not take
 WATCHED = 50  # subjects one page may watch
 log = get_logger()
 check_access = Batched(accesses)
@@ -59,6 +61,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         await self.accept()
         self.groups_joined: set[str] = set()
         self.watching: set[str] = set()
+        self.pace, self.refused = Pace(), False
         self.told: deque[str] = deque(maxlen=1000)
         self.beat: asyncio.Task[None] | None = None
         self.looking = self.noted = 0  # the gate in sight, and the one that the others know of; 0: none
@@ -86,7 +89,15 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
             await super().dispatch(message)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None, **kwargs: Any) -> None:
-        """Take a frame of JSON; any other says nothing, and costs its sender nothing but the frame."""
+        """Take a frame of JSON; any other says nothing, and costs its sender nothing but the frame.
+
+        Whoever sends far more than a page does is closed: each frame that is taken costs a look at their access.
+        """
+        if self.refused or not self.pace.allows():
+            if not self.refused:  # what is on its way yet comes after the end, which is said once
+                self.refused = True
+                await self.close(code=TOO_MANY)
+            return
         try:
             content = await self.decode_json(text_data or "")
         except (ValueError, RecursionError):
@@ -97,9 +108,12 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         asked = content.get("watch") if isinstance(content, dict) else None
         if not isinstance(asked, list) or not all(isinstance(each, str) for each in asked):
             return
-        self.watching = set(asked[:WATCHED])
-        looking = content.get("looking")
-        self.looking = looking if type(looking) is int and 0 < looking < 2**63 else 0
+        seen = content.get("looking")
+        looking = seen if type(seen) is int and 0 < seen < 2**63 else 0
+        said = set(asked[:WATCHED]), looking
+        if said == (self.watching, self.looking) and self.drawn_at is None:
+            return  # nothing new is asked, and access is looked at by every heartbeat
+        self.watching, self.looking = said
         heard = self.groups_joined
         access = await self.check()
         # What a page shows is watched a moment after the page was drawn; what only watchers hear may lie between.

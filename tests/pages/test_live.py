@@ -11,8 +11,8 @@ from django.contrib.auth.models import User
 from django.contrib.sessions.backends.db import SessionStore
 from django.db import OperationalError
 
-from approvals import listeners, live
-from approvals.access import Access
+from approvals import listeners, live, pace
+from approvals.access import Access, Asked
 from approvals.live import LiveConsumer
 from checkpoints import cursor
 from checkpoints.models import Event
@@ -203,6 +203,32 @@ async def test_junk_from_a_browser_is_passed_over() -> None:
         for junk in ({"watch": 7}, ["x"], {"watch": [None]}, {}, "text"):
             await mine.say(junk)
         assert (await mine.hear())["kind"] == "heartbeat"
+
+
+async def test_a_frame_that_asks_what_was_asked_costs_no_look_at_access(monkeypatch: pytest.MonkeyPatch) -> None:
+    member = await database_sync_to_async(ann)(await database_sync_to_async(make_team)())
+    looks, access = [], live.check_access
+
+    async def looking(asked: Asked) -> Access | None:
+        looks.append(asked.subjects)
+        return await access(asked)
+
+    monkeypatch.setattr(live, "check_access", looking)
+    async with socket(member) as mine:
+        for watched in (["run:7"], ["run:7"], ["run:7", "run:7"], ["run:8"], ["run:8"]):
+            await mine.say({"watch": watched})
+        await mine.hear_all()
+    assert looks == [frozenset(), frozenset({"run:7"}), frozenset({"run:8"})]
+
+
+@pytest.mark.parametrize("frame", ["{", '{"watch": []}'], ids=["junk", "watch"])
+async def test_a_socket_that_sends_without_end_is_closed(frame: str) -> None:
+    """Each frame cost a look at the sender's access, and nothing bounded how many came."""
+    member = await database_sync_to_async(ann)(await database_sync_to_async(make_team)())
+    async with socket(member) as mine:
+        for _ in range(3 * pace.AT_ONCE):
+            await mine.wire.send_input({"type": "websocket.receive", "text": frame})
+        assert await mine.closed_with() == 1008
 
 
 @pytest.mark.parametrize("frame", ["", "{", "[" * 100_000, b"\x00\xff"], ids=["empty", "cut", "deep", "binary"])

@@ -9,6 +9,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psycopg
@@ -129,7 +130,7 @@ def test_a_worker_that_refuses_to_start_says_why_where_the_stack_ends(tmp_path: 
     """The reason stood in the worker's own log alone, above what the other processes said since."""
     module = tmp_path / "agents_of_mine.py"
     module.write_text(MINE.format(says="once"))
-    mine = {"HOLDPOINT_AGENTS": "agents_of_mine", "PYTHONPATH": str(tmp_path)}
+    mine: Any = {"HOLDPOINT_AGENTS": "agents_of_mine", "PYTHONPATH": str(tmp_path)}
     stack = Stack(tmp_path / "one", **mine)
     stack.wait()
     variables = environment(stack.home, stack.port, PORT="", **mine)
@@ -141,11 +142,9 @@ def test_a_worker_that_refuses_to_start_says_why_where_the_stack_ends(tmp_path: 
     module.write_text(MINE.format(says="another time"))
     again = Stack(tmp_path / "two", home=stack.home, **mine)
     assert again.service.process.wait(60) == 1
-    end = again.service.log.split(
-        "The worker process ended with exit code 1; everything else is stopped. It said last:"
-    )
-    assert len(end) == 2, again.service.log
-    assert "The code of kept-back 1 changed while 1 of its runs are under way; raise the agent's version" in end[1]
+    end = again.service.log.partition("The worker process ended with exit code 1; everything else is stopped.")
+    assert "It said last:" in end[2], again.service.log
+    assert "The code of kept-back 1 changed while 1 of its runs are under way; raise the agent's version" in end[2]
     assert again.processes() == []
 
 

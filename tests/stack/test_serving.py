@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 
 import httpx
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
-from websockets.exceptions import InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 from websockets.typing import Origin
 
+from approvals import pace
 from tests.conftest import session_of
+from tests.factories import unique
 from tests.harness.services import Service
 
 POLICY = {
@@ -129,6 +132,24 @@ def test_the_socket_takes_its_own_origin(web: str) -> None:
     person = User.objects.create_user("socket-own")
     headers = {"Cookie": f"sessionid={session_of(person)}"}
     with connect(web.replace("http", "ws") + "/ws/", origin=Origin(web), additional_headers=headers) as socket:
+        assert socket.ping().wait(5)
+
+
+@pytest.mark.parametrize("frame", ["{", '{"watch": ["run:%d"]}'], ids=["junk", "watch"])
+def test_a_socket_that_sends_without_end_is_closed_and_its_sender_may_come_again(web: str, frame: str) -> None:
+    """Each frame cost a look at the sender's access, and nothing bounded how many came."""
+    headers = {"Cookie": f"sessionid={session_of(User.objects.create_user(unique('socket')))}"}
+    address = web.replace("http", "ws") + "/ws/"
+    frames = (frame.replace("%d", str(number)) for number in range(100 * pace.AT_ONCE))
+    with connect(address, origin=Origin(web), additional_headers=headers) as socket:
+        with suppress(ConnectionClosed):
+            for each in frames:
+                socket.send(each)
+        with pytest.raises(ConnectionClosed) as closed:
+            socket.recv(30)
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 1008
+    with connect(address, origin=Origin(web), additional_headers=headers) as socket:
         assert socket.ping().wait(5)
 
 
