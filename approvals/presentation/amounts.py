@@ -1,14 +1,19 @@
-"""An amount in words: a misplaced digit hides in figures, and not in words. Pure."""
+"""An amount in words: a misplaced digit hides in figures, and not in words. And in figures that are easily read. Pure."""
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal, InvalidOperation
 from typing import Any
+
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 
 from num2words import num2words  # type: ignore[import-untyped]
 
 LARGEST = Decimal(10) ** 15  # beyond it the words are longer than anybody reads
 FINEST = 6  # decimals
+PLAIN = re.compile(r"(-?\d{1,3})((?:\d{3})+)(\.\d+)?", re.ASCII)
 
 
 def in_words(value: Any, currency: str) -> str:
@@ -35,3 +40,18 @@ def in_words(value: Any, currency: str) -> str:
         except NotImplementedError:
             pass
     return f"{num2words(int(plain) if not decimals else plain, lang='en')} {currency}".strip()
+
+
+def grouped(value: Any) -> SafeString | None:
+    """`1264.10` with a gap before each three digits; None for what is short, or no plain number.
+
+    The gap is drawn and no character: what is copied is the value as it is, and an amount that really has a space, a
+    comma or an apostrophe in it looks like none.
+    """
+    found = PLAIN.fullmatch(str(value)) if isinstance(value, (str, int)) and not isinstance(value, bool) else None
+    if found is None:
+        return None
+    first, rest, decimals = found.groups()
+    threes = ((rest[at : at + 3],) for at in range(0, len(rest), 3))
+    gaps = format_html_join("", '<span class="thousands">{}</span>', threes)
+    return format_html("{}{}{}", first, gaps, decimals or "")

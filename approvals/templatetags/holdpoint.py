@@ -16,7 +16,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from approvals.forms import names
-from approvals.presentation import files, marks, spelled, times, topbar, tree, unseen, untrusted, wording
+from approvals.presentation import amounts, files, marks, spelled, times, topbar, tree, unseen, untrusted, wording
 
 register = template.Library()
 
@@ -83,6 +83,12 @@ def value_of(value: Any, pointer: str, whole: str = "") -> SafeString:
 def untrusted_spelled(value: Any) -> SafeString:
     """Any JSON value, never clamped, as people read it: a list as its values, an object by its names. For pins."""
     return spelled.out(value)
+
+
+@register.filter
+def untrusted_amount(value: Any) -> SafeString:
+    """The same for an amount, in figures that are easily read."""
+    return amounts.grouped(value) or spelled.out(value)
 
 
 @register.filter

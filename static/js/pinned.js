@@ -16,8 +16,21 @@ export function mirror(scope, field, before, changed) {
   if (!changed) return pin.replaceChildren(...drawn.get(pin));
   pin.dataset.by = "you";
   const [gone, put] = [document.createElement("del"), document.createElement("ins")];
-  [gone.textContent, put.textContent] = [before, field.value].map((each) => visible(said(field, each)) || "(empty)");
+  const texts = [before, field.value].map((each) => visible(said(field, each)) || "(empty)");
+  [gone, put].forEach((element, at) => element.replaceChildren(...(pin.dataset.unit ? figures(texts[at]) : [texts[at]])));
   pin.replaceChildren(gone, " ", put, unit(scope, pin));
+}
+
+// As approvals/presentation/amounts.py groups them: the gap is drawn, and no character.
+function figures(text) {
+  const [, first, rest, decimals = ""] = text.match(/^(-?\d{1,3})((?:\d{3})+)(\.\d+)?$/) ?? [];
+  if (!rest) return [text];
+  const threes = rest.match(/\d{3}/g).map((three) => {
+    const gap = document.createElement("span");
+    [gap.className, gap.textContent] = ["thousands", three];
+    return gap;
+  });
+  return [first, ...threes, decimals];
 }
 
 // A pinned list or object is spelled out, and its parts are typed one by one: the frame says that it is no longer what

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from approvals.presentation.amounts import in_words
+from approvals.presentation.amounts import grouped, in_words
 from tests.factories import ann, make_action, make_card, make_gate, make_team
 from tests.pages.clients import form_of, signed_in
 
@@ -43,3 +43,29 @@ def test_a_pinned_amount_is_also_in_words_and_follows_what_is_typed() -> None:
     told = reader.post(f"/gates/{gate.pk}/impacts/", typed, HTTP_HX_REQUEST="true").content.decode()
     assert 'hx-target="#words-1-1"' in told
     assert "eighty euro, fifty cents" in told
+
+
+@pytest.mark.parametrize(
+    ("value", "groups"),
+    [
+        ("1264.10", ["1", "264", ".10"]), ("12480", ["12", "480", ""]), ("-1234567.005", ["-1", "234", "567", ".005"]),
+        (1284, ["1", "284", ""]), ("999.99", None), ("1,284.00", None), ("1 284.00", None), ("1e9", None),
+        ("+1284", None), ("1284.", None), ("١٢٣٤", None), (True, None), (None, None), ("1284\n", None),
+    ],
+)  # fmt: skip
+def test_thousands_are_set_apart_by_a_gap_that_is_no_character(value: object, groups: list[str] | None) -> None:
+    shown = grouped(value)
+    if groups is None:
+        assert shown is None
+    else:
+        first, *threes, decimals = groups
+        assert shown == first + "".join(f'<span class="thousands">{three}</span>' for three in threes) + decimals
+
+
+def test_a_pinned_amount_sets_its_thousands_apart_and_what_is_sent_stays_as_it_is() -> None:
+    gate = make_gate(team=(team := make_team()))
+    typed = form_of(gate, "edit", **{"args.refund/amount": "1284.00"})
+    page = signed_in(ann(team)).post(f"/gates/{gate.pk}/impacts/", typed).content.decode()
+    pinned = page.partition('data-unit="EUR"')[2].partition("</dd>")[0]
+    assert '<del>120.00</del> <ins>1<span class="thousands">284</span>.00</ins> EUR' in pinned
+    assert 'value="1284.00"' in page
