@@ -58,6 +58,22 @@ def test_by_keyboard_alone_from_the_inbox_to_a_gate(new_page: NewPage) -> None:
     page.wait_for_url(f"**/runs/{gate.run_id}/")
 
 
+def test_on_a_phone_a_button_of_a_fingers_size_opens_it(new_page: NewPage) -> None:
+    """It could be opened by the keyboard alone, which a phone has not."""
+    gate = make_gate(team=(team := make_team()), card=make_card(title="Wire to Brightwater"))
+    page = new_page(ann(team), viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page.goto("/")
+    opener = page.get_by_role("link", name="Jump to")
+    box = opener.bounding_box()
+    assert box is not None
+    assert min(box["width"], box["height"]) >= 44
+    expect(opener.locator("kbd")).to_be_hidden()
+    opener.tap()
+    page.get_by_role("searchbox", name="A page, a title, or a number").fill("brightw")
+    page.locator("#places a", has_text="Brightwater").tap()
+    page.wait_for_url(f"**/gates/{gate.pk}/")
+
+
 def test_without_script_it_is_a_page(new_page: NewPage) -> None:
     gate = make_gate(team=(team := make_team()), card=make_card(title="Wire to Brightwater"))
     page = new_page(ann(team), java_script_enabled=False)

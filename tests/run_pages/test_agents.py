@@ -101,6 +101,8 @@ def test_the_figures_say_how_long_gates_waited() -> None:
     assert list(found.within) == [1, 0, 0, 0, 0]
     assert figures.quantile([1.0, 2.0, 3.0, 10.0], 0.5) == figures.quantile([3.0], 0.9)
     assert figures.spread([299.9, 300.0, 3600.0, 90_000.0]) == [1, 1, 1, 0, 1]
+    page = signed_in(bob(gate.team)).get("/agents/").content.decode()
+    assert re.search(r"<dd>half decided within [^<]+</dd><dd>nine of ten within [^<]+; 1 decided, 0 expired</dd>", page)
 
 
 def test_all_agents_are_figured_in_one_statement() -> None:
