@@ -1,4 +1,4 @@
-"""An amount in words: a misplaced digit hides in figures, and not in words. And in figures that are easily read. Pure."""
+"""An amount in words, where a misplaced digit cannot hide, and in figures that are easily read. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-
 from num2words import num2words  # type: ignore[import-untyped]
 
 LARGEST = Decimal(10) ** 15  # beyond it the words are longer than anybody reads
