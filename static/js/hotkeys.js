@@ -34,16 +34,19 @@ class Hotkeys extends HTMLElement {
   press(event) {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) return this.commit(event);
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
-    if (!this.switch.checked || document.querySelector("dialog[open]") || typing(event.target)) return;
+    if (!this.switch.checked || document.querySelector("dialog[open]")) return;
+    if (typing(event.target)) return void (event.key === "Escape" && leave(event.target));
     if (event.key === "?") {
       event.preventDefault();
       this.sheet.showModal();
       return;
     }
-    // A part of the page that has keys of its own, marked [data-hotkeys], comes before the page while it has the focus.
+    // A part of the page that has keys of its own, marked [data-hotkeys], comes before the page while it has the focus;
+    // a key that only such parts have is the first one's.
     const wanted = `[data-hotkey="${CSS.escape(event.key)}"]`;
     const here = event.target.closest?.("[data-hotkeys]")?.querySelector(wanted);
-    const target = here ?? [...document.querySelectorAll(wanted)].find((each) => !each.closest("[data-hotkeys]") || each.matches("a"));
+    const all = [...document.querySelectorAll(wanted)];
+    const target = here ?? all.find((each) => !each.closest("[data-hotkeys]") || each.matches("a")) ?? all[0];
     if (!target) return;
     event.preventDefault();
     if (target.type === "radio" || typing(target)) target.focus(); // a click by script leaves a field without the focus
@@ -63,6 +66,12 @@ function typing(element) {
   if (element.isContentEditable) return true;
   if (element.matches?.("textarea, select")) return true;
   return element.matches?.("input") && !["radio", "checkbox", "button", "submit"].includes(element.type);
+}
+
+// Out of a field, to the part of the page that it belongs to: from there the keys work again.
+function leave(field) {
+  field.blur();
+  field.closest("[data-hotkeys]")?.focus({ preventScroll: true });
 }
 
 customElements.define("hp-hotkeys", Hotkeys);

@@ -116,12 +116,26 @@ def test_it_is_decided_by_keyboard_alone(new_page: NewPage) -> None:
     expect(page.locator("[name='reason.price']")).to_be_focused()
     page.keyboard.type("a e r 1 stay words")
     page.keyboard.press("Escape")
-    page.locator("#action-message").focus()
+    expect(page.locator("#action-price")).to_be_focused()
+    page.keyboard.press("3")
     page.keyboard.press("p")
-    page.fill("[name='response.message']", "I rang both.")
+    page.keyboard.press("Tab")
+    expect(page.locator("[name='response.message']")).to_be_focused()
+    page.keyboard.type("I rang both.")
     page.keyboard.press("Control+Enter")
     expect(page.locator("#gate-news")).to_contain_text("Approved 1, rejected 1, answered 1 by Ann Okafor")
     assert Gate.objects.get(pk=gate.pk).outcome.proposal.card.actions[1].settled.reason == "a e r 1 stay words"  # type: ignore[union-attr]
+
+
+def test_a_key_that_only_actions_have_is_the_first_ones_where_none_was_gone_to(new_page: NewPage) -> None:
+    """Nothing happened: whoever pressed `e` at a gate that asks for several things saw a page that does not listen."""
+    team = make_team()
+    gate = open_gate(make_restock(team=team))
+    page = new_page(ann(team))
+    page.goto(f"/gates/{gate.pk}/")
+    page.keyboard.press("e")
+    expect(page.locator("[data-ballot][value=edit]").first).to_be_checked()
+    expect(page.locator("[data-ballot]:checked")).to_have_count(1)
 
 
 def test_all_of_them_at_once_and_back_to_one_by_one(new_page: NewPage) -> None:
