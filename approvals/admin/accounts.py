@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from allauth.account.models import EmailAddress
 from django.contrib import admin
 from django.contrib.admin.widgets import FilteredSelectMultiple
 from django.contrib.auth.admin import UserAdmin
@@ -26,6 +27,7 @@ RAISING = ("is_staff", "is_superuser", "user_permissions", "groups", "email")
 # By what others know somebody: whoever bears a colleague's name is taken for them.
 WHO = ("username", "first_name", "last_name")
 admin.site.unregister(User)
+admin.site.unregister(EmailAddress)  # an account has one address, on its own page, whose changes are told of
 
 
 class ByTeam(admin.RelatedFieldListFilter):

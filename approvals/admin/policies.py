@@ -97,8 +97,8 @@ class PolicyAdmin(OfPolicy):
         "reviewing",
         "may_decide",
         "separation",
-        "deadline",
-        "on_expiry",
+        "within",
+        "then",
         "whole_state",
         "gates",
     )
@@ -134,6 +134,16 @@ class PolicyAdmin(OfPolicy):
             policy.people = len(people)
         page.result_list = policies
         return page
+
+    @admin.display(description="Deadline")
+    def within(self, policy: Policy) -> str:
+        """How long its gates wait for an answer."""
+        return "none" if policy.deadline is None else str(policy.deadline).removesuffix(", 0:00:00")
+
+    @admin.display(description="Then")
+    def then(self, policy: Policy) -> str:
+        """What happens when it has passed, in the word before the explanation."""
+        return "-" if policy.deadline is None else str(policy.on_expiry)
 
     @admin.display(description="Gates")
     def gates(self, policy: Policy) -> SafeString:

@@ -58,6 +58,22 @@ class LegalHoldForm(HoldModelForm):
         return said | {"run": run}
 
 
+class Standing(admin.SimpleListFilter):
+    """Those that hold something still, or no more."""
+
+    title = "state"
+    parameter_name = "freed"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """The two."""
+        return [("no", "still held"), ("yes", "freed")]
+
+    def queryset(self, request: HttpRequest, queryset: models.QuerySet[Hold]) -> models.QuerySet[Hold]:
+        """Those of the one that was chosen."""
+        wanted = {"no": True, "yes": False}.get(self.value() or "")
+        return queryset if wanted is None else queryset.filter(freed_at__isnull=wanted)
+
+
 @admin.register(Hold)
 class HoldAdmin(OfAllTeams, OfHold):
     """What must live, and why."""
@@ -65,7 +81,7 @@ class HoldAdmin(OfAllTeams, OfHold):
     form = LegalHoldForm
     actions = None
     list_display = ("run", "kind", "about", "reason", "made_by", "created_at", "freed_at")
-    list_filter = ("kind", ("freed_at", admin.EmptyFieldListFilter))
+    list_filter = ("kind", Standing)
     search_fields = ("reason", "=run__id")
     list_select_related = ("run",)
     list_per_page = 50

@@ -169,6 +169,15 @@ def test_whoever_started_the_run_does_not_count_for_its_gates() -> None:
     assert "besides whoever started the run" in said
 
 
+def test_the_list_of_policies_says_in_a_word_when_a_gate_ends_and_how() -> None:
+    """The last column was a sentence of eight lines, and pushed the one behind it out of the window."""
+    policy = make_policy(deadline=dt.timedelta(days=2))
+    listing = reverse("admin:approvals_policy_changelist") + f"?team__id__exact={policy.team_id}"
+    said = signed_in().get(listing).content.decode()
+    assert '<td class="field-within">2 days</td>' in said
+    assert '<td class="field-then">expire</td>' in said
+
+
 def test_the_list_of_policies_asks_once_who_may_decide(django_assert_max_num_queries: Any) -> None:
     for _ in range(10):
         make_policy(groups=(make_team("Finance"),))

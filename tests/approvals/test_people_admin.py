@@ -199,6 +199,11 @@ def test_staff_change_no_other_staff() -> None:
     assert colleague.is_active
 
 
+def test_addresses_are_changed_on_the_page_of_their_account_alone() -> None:
+    """The sign-in's own table of addresses was a second place to change them, which told nobody."""
+    assert client_of(root()).get("/admin/account/emailaddress/").status_code == 404
+
+
 def test_groups_are_called_teams() -> None:
     """But in the names of Django's own permissions, which are rows."""
     user, client = bob(make_team()), client_of(root())

@@ -85,6 +85,11 @@ def test_a_hold_changes_the_dry_run_and_the_prune_follows_it(run: Run, client: C
     assert "checkpoint 7" in listed
     assert "Sam Steward" in listed
     assert "user:" not in listed
+    for freed, there in (("no", True), ("yes", False)):
+        found = text_of(
+            client.get(HOLDS, {"q": "Lawsuit 12/26", "freed": freed, "run__id__exact": str(run.pk)}).content.decode()
+        )
+        assert ("checkpoint 7" in found) == there
     assert "can no longer be looked at, compared, restored, rewound to or forked from" in text
     answer = client.post(applications(address), {"seen": seen(page)})
     assert answer["Location"] == address
