@@ -6,6 +6,9 @@ leave it open whether the work was done. RFC 9110 §9.2.2: only an idempotent re
 
 from __future__ import annotations
 
+import ssl
+from functools import cache
+
 import httpx
 
 from .errors import EffectFailed, EffectUnknown
@@ -14,6 +17,12 @@ NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 NEVER_WILL_BE = (httpx.UnsupportedProtocol, httpx.InvalidURL, httpx.LocalProtocolError)
 TOO_SOON = 429  # refused for now: the same request may be sent again later
 GAVE_UP_READING = 408  # the server may have read enough to act
+
+
+@cache
+def trusted() -> ssl.SSLContext:
+    """The certificates that clients trust, for their `verify`: read once, since that takes longer than a call."""
+    return httpx.create_ssl_context(trust_env=False)
 
 
 def classify(error: Exception) -> EffectFailed | EffectUnknown | None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import cast
 
 from agents import fields, registry
 from agents.base import Agent, AgentType
+from agents.http import trusted
 from agents.planning import plan_of
 from agents.registry import Registered
 
 MARK = "-drill"
+LATE = ("agents.rewinds", "agents.runner", "httpcore", "psycopg_pool")  # imported at their first use
 LONGEST = 40  # characters of a version
 
 
@@ -22,7 +25,10 @@ def of(known: Registered) -> Registered:
 
 
 def warm(known: Registered) -> None:
-    """Build in this process what its children would each build anew."""
+    """Build and import in this process what its children would each build and import anew."""
+    for name in LATE:
+        import_module(name)
+    trusted()
     for name in known.agent.State.model_fields:
         fields.adapter(known.agent.State, name)
         fields.item_adapter(known.agent.State, name)

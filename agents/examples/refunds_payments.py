@@ -15,7 +15,7 @@ from django.conf import settings
 from django.core.mail import EmailMessage
 
 from agents import EffectFailed, EffectUnknown
-from agents.http import send
+from agents.http import send, trusted
 
 from .refunds_state import Payment, Refund, Sent
 
@@ -111,7 +111,7 @@ def _ask(method: str, path: str, body: dict[str, object], headers: dict[str, str
 
 
 def _client() -> httpx.Client:
-    return httpx.Client(base_url=settings.SANDBOX_URL, timeout=TIMEOUT, trust_env=False)
+    return httpx.Client(base_url=settings.SANDBOX_URL, timeout=TIMEOUT, trust_env=False, verify=trusted())
 
 
 def _payment(answer: httpx.Response) -> Payment:

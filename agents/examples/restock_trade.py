@@ -10,7 +10,7 @@ from django.conf import settings
 from django.core.mail import EmailMessage
 
 from agents import EffectUnknown
-from agents.http import send
+from agents.http import send, trusted
 
 from . import refunds_payments
 from .restock_state import Message, Placed, Purchase, Repricing
@@ -42,7 +42,7 @@ def mail(message: Message, key: str) -> None:
 
 def _ask(path: str, body: dict[str, object], key: str = "") -> Placed:
     headers = {"Idempotency-Key": key} if key else {}
-    with httpx.Client(base_url=settings.SANDBOX_URL, timeout=TIMEOUT, trust_env=False) as client:
+    with httpx.Client(base_url=settings.SANDBOX_URL, timeout=TIMEOUT, trust_env=False, verify=trusted()) as client:
         answer = send(client, client.build_request("POST", path, json=body, headers=headers))
     try:
         facts = answer.json()

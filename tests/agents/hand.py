@@ -27,9 +27,11 @@ def take(run_id: int, wish: str) -> int:
 def serve() -> None:
     """Take one run after the other, until there are no more lines."""
     from agents import registry, tasks
+    from agents.drilling import stand_in
 
     assert tasks.advance.name in tasks.advance.app.tasks
-    registry.agents()
+    for known in registry.agents().values():
+        stand_in.warm(known)
     for line in sys.stdin:
         run_id, _, wish = line.strip().partition(" ")
         print(take(int(run_id), wish), flush=True)  # noqa: T201 - the answer

@@ -121,7 +121,7 @@ def test_a_process_that_dies_ends_the_stack_and_is_named(start: Start, tmp_path:
     # The home's path is too long for a unix socket's, which must not matter.
     stack = start(home=tmp_path / ("long" * 20) / ("path" * 20))
     stack.child("agents.examples.sandbox").kill()
-    assert stack.service.process.wait(40) == 1
+    assert stack.service.process.wait(PATIENCE) == 1
     assert "The sandbox process ended with exit code -9" in stack.service.log
     assert stack.processes() == []
 
@@ -229,7 +229,7 @@ def test_sigterm_while_starting_leaves_nothing_behind(tmp_path: Path) -> None:
     stack = Stack(tmp_path)
     until(lambda: (stack.home / "postgres" / "PG_VERSION").exists())
     stack.service.process.send_signal(signal.SIGTERM)
-    assert stack.service.process.wait(40) == 0, stack.service.log
+    assert stack.service.process.wait(PATIENCE) == 0, stack.service.log
     assert stack.processes() == []
     assert stack.sockets() == []
 

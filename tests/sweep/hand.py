@@ -1,7 +1,7 @@
 """A warm process that forks another for each line of JSON: a worker's turn, or a person's rewind or edit.
 
 The child may be made to crash (`wish`, see checkpoints.crash); the answer says how it ended and what points it passed.
-This process itself never opens a connection, so that its children inherit none.
+This process itself has no connection open, so that its children inherit none.
 """
 
 from __future__ import annotations
@@ -56,11 +56,18 @@ def forked(asked: dict[str, Any], passed: Path) -> int:
 
 def serve() -> None:
     """Do one line after the other, until there are no more."""
+    from django.db import connections
+
     from agents import doorbell, registry
     from agents.drilling import stand_in
 
     for known in registry.agents().values():
         stand_in.warm(known)
+    registry.plans()
+    for each in connections.all():
+        each.close()
+        if hasattr(each, "close_pool"):
+            each.close_pool()
     doorbell.silence()
     with tempfile.TemporaryDirectory() as folder:
         passed = Path(folder) / "passed"

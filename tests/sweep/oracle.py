@@ -37,8 +37,9 @@ def _refunds(run: Run, path: Path, outside: Outside) -> Iterator[str]:
         status = made[key]["status"] if key in made else "absent"
         if (status == "succeeded") != stands:
             yield f"pay {key[:8]} is {row.status}, {'on' if stands else 'off'} the path, and its refund is {status}"
-    if outside.most_at_once(run.pk) > 1:
-        yield f"{outside.most_at_once(run.pk)} refunds stood side by side"
+    most = outside.most_at_once(run.pk)
+    if most > 1:
+        yield f"{most} refunds stood side by side"
     approvals = _standing_approvals(run, path)
     given = [each for each in made.values() if each["status"] == "succeeded"]
     if len(given) != (approvals if run.status == "completed" else 0):

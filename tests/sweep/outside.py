@@ -18,17 +18,18 @@ class Outside:
 
     def __init__(self, world: World, mails: Path) -> None:
         self.world, self.mails = world, mails
+        self.read: dict[tuple[Path, int], list[str]] = {}
 
     def refunds_of(self, run: int) -> dict[str, dict[str, Any]]:
         """The refunds that the provider has of a run, by idempotency key."""
-        made = self.world.http.get("/ledger").json()["refunds"]
-        return {each["key"]: each for each in made if each["reference"] == f"holdpoint run {run}"}
+        return _made(self.world.http.get("/ledger").json(), run)
 
     def most_at_once(self, run: int) -> int:
         """How many refunds of a run stood side by side, at most."""
-        mine = {each["id"] for each in self.refunds_of(run).values()}
+        ledger = self.world.http.get("/ledger").json()
+        mine = {each["id"] for each in _made(ledger, run).values()}
         standing, most = set[str](), 0
-        for entry in self.world.http.get("/ledger").json()["entries"]:
+        for entry in ledger["entries"]:
             if entry["kind"] == "refund" and entry["id"] in mine:
                 standing.add(entry["id"])
             elif entry["kind"] == "cancel":
@@ -37,9 +38,14 @@ class Outside:
         return most
 
     def mails_by_id(self) -> Counter[str]:
-        """How often each Message-ID was sent."""
-        texts = [path.read_text(errors="replace") for path in self.mails.glob("*")]
-        return Counter(found for text in texts for found in re.findall(r"(?m)^Message-ID: (\S+)", text))
+        """How often each Message-ID was sent. A file that has not grown is read once."""
+        sent = Counter[str]()
+        for path in self.mails.glob("*"):
+            seen = path, path.stat().st_size
+            if seen not in self.read:
+                self.read[seen] = re.findall(r"(?m)^Message-ID: (\S+)", path.read_text(errors="replace"))
+            sent.update(self.read[seen])
+        return sent
 
     def result_of(self, row: Effect) -> dict[str, Any] | None:
         """What the effect would have returned, had its worker lived; None where it did not happen."""
@@ -53,6 +59,10 @@ class Outside:
                 if sent["Message-ID"] == wanted:
                     return {"reply_sent": {"to": str(sent["To"]), "message_id": wanted}}
         return None
+
+
+def _made(ledger: dict[str, Any], run: int) -> dict[str, dict[str, Any]]:
+    return {each["key"]: each for each in ledger["refunds"] if each["reference"] == f"holdpoint run {run}"}
 
 
 def message_id(row: Effect) -> str:
