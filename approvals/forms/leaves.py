@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .build import Builder
 
 EMPTY = "This cannot be left empty."
+ROOMY = 1_000  # characters that a text may have, from which it is written in several lines
 
 
 def build(builder: Builder, what: Shape, value: Any, place: Place) -> Field:
@@ -133,8 +134,12 @@ def _enum(what: Shape, text: str) -> Any:
 
 
 def _input(what: Shape, text: str) -> str:
+    """Which input it gets; a text that is still to be written, the one that its longest would need."""
     if what.kind not in ("text", "base64"):
         return what.kind
+    most = what.schema.get("maxLength")
+    if not text and isinstance(most, int) and most > ROOMY:
+        return "long"
     return "long" if len(text) > texts.LONG or "\n" in text or "\r" in text else "text"
 
 

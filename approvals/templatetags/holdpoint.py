@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -50,6 +51,12 @@ def words(value: object, whole: str = "", at: str = "") -> SafeString:
 def untrusted_line(value: object) -> SafeString:
     """Words that are not ours, on one line, isolated."""
     return untrusted.line(str(value))
+
+
+@register.filter
+def docstring(value: object) -> SafeString:
+    """What an agent's author wrote, on one line, without the backticks that mark code in it."""
+    return untrusted.line(re.sub(r"(`+)([^`]+)\1", r"\2", str(value)))
 
 
 @register.filter

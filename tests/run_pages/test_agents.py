@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Group
 from django.db.models.functions import Now
+from django.template import Context, Template
 from playwright.sync_api import Page, expect
 
 from agents import figures
 from agents.figures import Figures
 from agents.presentation import meters, plan, versions
-from checkpoints import artifacts
+from checkpoints import artifacts, store
 from checkpoints.models import Plan, Run
 from tests.approvals.statements import sent
 from tests.factories import ann, bob, decide, eve, make_plan, make_run, make_spec, make_team, make_user
@@ -183,6 +184,35 @@ def test_a_run_is_started_once_by_a_form_that_is_sent_twice() -> None:
     assert answers[0]["Location"] == answers[1]["Location"]
     run = Run.objects.get(team=team)
     assert (run.started_by, run.plan.agent) == (person, "refunds")
+
+
+def test_a_text_that_may_be_long_is_written_in_several_lines_and_one_team_is_not_chosen() -> None:
+    """A raw mail had a field of one line, which a browser strips of its line breaks."""
+    team = make_team()
+    person = bob(team)
+    page = signed_in(person).get("/agents/refunds/").content.decode()
+    assert re.search(r'<textarea class="input" id="[^"]+" name="input/mail/raw"', page)
+    assert re.search(r'<input class="input" id="[^"]+" name="input/mail/name"', page)
+    assert f'<input type="hidden" name="team" value="{team.pk}">' in page
+    assert '<select class="input" id="team"' not in page
+    raw = "From: a@example.org\r\nSubject: Order 1\r\n\r\nIt is broken."
+    form = {"key": "k1", "team": str(team.pk), "input/mail/name": "a.eml", "input/mail/raw": raw}
+    assert signed_in(person).post("/agents/refunds/runs/", form).status_code == 302
+    assert store.load(Run.objects.get(team=team)).state["mail"]["raw"] == raw.replace("\r\n", "\n")
+    person.groups.add(make_team())
+    assert '<select class="input" id="team"' in signed_in(person).get("/agents/refunds/").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("doc", "shown"),
+    [
+        ("Read `mail`, then ``order``.", "Read mail, then order."), ("One ` alone", "One ` alone"),
+        ("`<b>`", "&lt;b&gt;"), ("no mark", "no mark"),
+    ],
+)  # fmt: skip
+def test_backticks_of_what_an_author_wrote_are_not_shown(doc: str, shown: str) -> None:
+    drawn = Template("{% load holdpoint %}{{ doc|docstring }}").render(Context({"doc": doc}))
+    assert drawn == f"<bdi>{shown}</bdi>"
 
 
 def test_faults_come_back_in_their_places_and_nothing_is_started() -> None:
