@@ -33,10 +33,10 @@ ORDER BY c.run_id, c.seq
 
 @dataclass(slots=True)
 class Shelf:
-    """Rows by the anchor that they build on, and the chunks that they name."""
+    """Rows, from an anchor to what builds on it without a gap, and the chunks that they name."""
 
     rows: dict[UUID, tuple[int, Row]] = field(default_factory=dict)  # by id, with the lineage
-    trails: dict[tuple[int, int], list[Row]] = field(default_factory=dict)
+    runs: dict[int, dict[int, Row]] = field(default_factory=lambda: defaultdict(dict))  # by run and number
     contents: dict[int, Contents] = field(default_factory=dict)
     expected: set[UUID] = field(default_factory=set)
 
@@ -49,14 +49,14 @@ class Shelf:
             return
         wanted = [id, *(self.expected - self.rows.keys() - {id})]
         self.expected.clear()
-        found: dict[tuple[int, int], list[Row]] = defaultdict(list)
+        found: list[Row] = []
         for lineage, *columns in run_sql(_TRAILS, [wanted]):
             row = Row._make(columns)
             self.rows[row.id] = (lineage, row)
-            found[row.run_id, row.anchor_seq].append(row)
-        self.trails |= found
-        if len(found) > 1:
-            self._collect(row for trail in found.values() for row in trail)
+            self.runs[row.run_id][row.seq] = row
+            found.append(row)
+        if len({(row.run_id, row.anchor_seq) for row in found}) > 1:
+            self._collect(found)
 
     def _collect(self, rows: Iterable[Row]) -> None:
         """Fetch the chunks of many rows at once. What does not verify is left to whoever loads it."""
@@ -82,7 +82,9 @@ class Shelf:
             return None
         lineage, row = self.rows[id]
         assembly = Assembly(self.contents_of(lineage))
-        assembly.feed_all(each for each in self.trails[row.run_id, row.anchor_seq] if each.seq <= row.seq)
+        # Not by the anchor that a row names: pruning may have made a later one, which names itself, the anchor.
+        here = self.runs[row.run_id]
+        assembly.feed_all(here[seq] for seq in sorted(here) if row.anchor_seq <= seq <= row.seq)
         return lineage, row, assembly
 
 

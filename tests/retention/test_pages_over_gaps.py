@@ -11,12 +11,13 @@ from django.test import Client
 from agents import rewinds
 from agents.errors import RewindRefused
 from approvals.models import Gate
+from checkpoints import store
 from checkpoints.models import Checkpoint, Hold, Run
 from tests.factories import ann, bob, make_team
 from tests.run_pages.test_run_page import page_of, signed_in, text_of
 from tests.run_pages.walks import sent_back
 
-from .pruning import ended, keep, pruned, seqs
+from .pruning import at, ended, keep, pruned, seqs
 
 
 @pytest.fixture
@@ -69,6 +70,27 @@ def test_the_first_that_is_left_is_shown_without_what_it_follows(gone: tuple[Run
     text = text_of(page_of(run, reader, "?at=92"))
     assert "Whole state" in text
     assert "Difference to 91" not in text
+
+
+def test_those_that_are_left_are_shown_with_what_they_changed(gone: tuple[Run, User]) -> None:
+    """A reader of several took the new anchor for one that only it builds on: "This checkpoint does not verify"."""
+    run, reader = gone
+    for seq in range(93, 102):
+        text = text_of(page_of(run, reader, f"?at={seq}"))
+        assert f"Difference to {seq - 1}" in text
+        assert "does not verify" not in text
+
+
+def test_a_reader_of_several_reads_over_the_gap_whatever_comes_first(gone: tuple[Run, User]) -> None:
+    run, _ = gone
+    keep(run, keep_last=5)
+    pruned()
+    left = seqs(run)
+    states = {seq: store.load_checkpoint(at(run, seq)).state for seq in left}
+    for order in (left, left[::-1], [*left[2:], *left[:2]]):
+        with store.reading():
+            store.expect([at(run, order[0]), at(run, order[-1])])
+            assert {seq: store.load_checkpoint(at(run, seq)).state for seq in order} == states
 
 
 def test_the_api_says_by_which_policy_it_went(gone: tuple[Run, User]) -> None:
