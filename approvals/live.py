@@ -39,6 +39,8 @@ from .presentation.facts import Fact, audience, fact_of
 REVOKED = 4401
 UNCHECKED = 1011  # RFC 6455: the server met what it cannot go on from
 TOO_MANY = 1008  # RFC 6455: a message that the server's policy does not take
+TOO_LARGE = 1009  # RFC 6455: a message that is too big to be read
+LARGEST = 32 * 1024  # characters of a frame, many times what a page sends
 WATCHED = 50  # subjects one page may watch
 log = get_logger()
 check_access = Batched(accesses)
@@ -56,14 +58,25 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
     """One open page."""
 
     heartbeat = 15.0  # seconds; access is checked again at each
+    ended = False  # closed from here; what is on its way yet comes after the end
+    groups_joined: Set[str] = frozenset()
+    beat: asyncio.Task[None] | None = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Serve the page. A message that fails ends it without a disconnect: nothing of it may stay either."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            if self.beat:
+                self.beat.cancel()
+            await self.join(set())
+            cast(PageLayer, self.channel_layer).forget(self.channel_name)
 
     async def connect(self) -> None:
         await self.accept()
-        self.groups_joined: set[str] = set()
         self.watching: set[str] = set()
-        self.pace, self.refused = Pace(), False
+        self.pace = Pace()
         self.told: deque[str] = deque(maxlen=1000)
-        self.beat: asyncio.Task[None] | None = None
         self.looking = self.noted = 0  # the gate in sight, and the one that the others know of; 0: none
         self.cursor = self.drawn_at = self.asked_cursor()
         access = await self.check()
@@ -78,11 +91,18 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
             self.beat.cancel()
         self.looking = 0
         await self.look(None)
-        await self.join(set())
-        cast(PageLayer, self.channel_layer).forget(self.channel_name)
+
+    async def close(self, code: int | None = None, reason: str | None = None) -> None:
+        """End it, once, and listen to nothing more: the browser may take its time to go, or never do it."""
+        if not self.ended:
+            self.ended = True
+            await self.join(set())
+            await super().close(code=code, reason=reason)
 
     async def dispatch(self, message: dict[str, Any]) -> None:
         """Channels goes through a thread before each message, lest a database connection be stale; facts use none."""
+        if self.ended and message["type"] != "websocket.disconnect":
+            return
         if message["type"] == "facts":
             await self.facts(cast(Message, message))
         else:
@@ -93,10 +113,11 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
 
         Whoever sends far more than a page does is closed: each frame that is taken costs a look at their access.
         """
-        if self.refused or not self.pace.allows():
-            if not self.refused:  # what is on its way yet comes after the end, which is said once
-                self.refused = True
-                await self.close(code=TOO_MANY)
+        if not self.pace.allows():
+            await self.close(code=TOO_MANY)
+            return
+        if len(text_data or "") > LARGEST:
+            await self.close(code=TOO_LARGE)
             return
         try:
             content = await self.decode_json(text_data or "")
@@ -144,6 +165,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         access = await check_access(Asked(session.session_key if session is not None else None, subjects))
         if access is None:
             await self.close(code=REVOKED)
+        if access is None or self.ended:
             return None
         await self.join(access.groups | access.watched)
         await self.look(access)

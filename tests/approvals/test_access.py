@@ -93,6 +93,13 @@ def test_a_session_made_under_the_key_before_still_counts_and_one_of_a_backend_n
     assert access_of(key) is not None
 
 
+def test_a_cookie_that_is_no_key_fails_nobody_who_asks_beside_it() -> None:
+    """One with a NUL, by somebody who had not signed in, failed the statement and with it the whole batch."""
+    reader = ann(make_team())
+    answers = accesses([Asked(session_of(reader)), Asked("\0aaaaaaaaaa"), Asked("é" * 32), Asked("a" * 9000)])
+    assert [access.user if access else None for access in answers] == [reader, None, None, None]
+
+
 def test_junk_is_no_subject() -> None:
     junk = {"gate:", "gate:-1", "gate:1:2", "gate:٣", "run:1e3", "looking:4", f"run:{'9' * 30}", "", "gate"}
     (access,) = accesses([Asked(session_of(ann(make_team())), frozenset(junk))])

@@ -6,13 +6,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from asgiref.sync import async_to_sync
 from channels.db import database_sync_to_async
+from channels.layers import get_channel_layer
 from django.contrib.auth.models import User
 from django.contrib.sessions.backends.db import SessionStore
 from django.db import OperationalError
 
-from approvals import listeners, live, pace
+from approvals import listeners, live, pace, presence
 from approvals.access import Access, Asked
+from approvals.layer import PageLayer
 from approvals.live import LiveConsumer
 from checkpoints import cursor
 from checkpoints.models import Event
@@ -231,7 +234,66 @@ async def test_a_socket_that_sends_without_end_is_closed(frame: str) -> None:
         assert await mine.closed_with() == 1008
 
 
-@pytest.mark.parametrize("frame", ["", "{", "[" * 100_000, b"\x00\xff"], ids=["empty", "cut", "deep", "binary"])
+async def test_a_frame_larger_than_any_page_sends_is_not_read() -> None:
+    """Megabytes of JSON were parsed on the loop that all pages share, a hundred frames of them at once."""
+    member = await database_sync_to_async(ann)()
+    async with socket(member) as mine:
+        await mine.say({"watch": ["x" * live.LARGEST]})
+        assert await mine.closed_with() == 1009
+
+
+def left_of(gone: Socket) -> tuple[object, ...]:
+    """What this process still has of a page that is gone: its messages, its groups, its heartbeat."""
+    layer, name = get_channel_layer(), gone.consumer.channel_name
+    assert isinstance(layer, PageLayer)
+    beat = gone.consumer.beat
+    beats = beat is not None and not (beat.done() or beat.cancelling())
+    return layer._left.get(name), [group for group, pages in layer.groups.items() if name in pages], beats
+
+
+@pytest.mark.parametrize("fails", ["check_access", "look", "away"])
+async def test_nothing_stays_of_a_page_that_a_failing_database_ended(
+    fails: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failure in a message or at the end left its groups and a thousand messages behind, in each outage anew."""
+    team = await database_sync_to_async(make_team)()
+    member, gate = await database_sync_to_async(ann)(team), await database_sync_to_async(make_gate)(team=team)
+
+    async def down(*args: object, **named: object) -> None:
+        raise OperationalError("server closed the connection unexpectedly")
+
+    key = await database_sync_to_async(session_of)(member)
+    mine = Socket(LiveConsumer, "", SessionStore(key))
+    await mine.open()
+    await mine.say({"watch": [f"run:{gate.run_id}"], "looking": gate.pk})
+    await mine.hear_all()
+    if fails == "check_access":
+        monkeypatch.setattr(live, fails, down)
+    else:
+        monkeypatch.setattr(presence, fails, async_to_sync(down))
+    await mine.say({"watch": [], "looking": 0 if fails == "away" else gate.pk})
+    with pytest.raises(OperationalError):
+        await mine.close()
+    assert left_of(mine) == (None, [], False)
+
+
+async def test_a_socket_that_was_ended_is_told_nothing_more_and_ended_once() -> None:
+    """A fact, or a frame, between the end and the browser's going was sent after it, which the server refused."""
+    team = await database_sync_to_async(make_team)()
+    member = await database_sync_to_async(ann)(team)
+    async with socket(member) as mine:
+        since = await database_sync_to_async(cursor.newest)()
+        gate = await database_sync_to_async(make_gate)(team=team)
+        await database_sync_to_async(User.objects.filter(pk=member.pk).update)(is_active=False)
+        await mine.say({"watch": [f"run:{gate.run_id}"]})
+        assert await mine.closed_with() == 4401
+        assert left_of(mine)[1] == []
+        await tell(since)
+        await mine.say({"watch": [f"gate:{gate.pk}"]})
+    assert mine.wire.output_queue.empty()
+
+
+@pytest.mark.parametrize("frame", ["", "{", "[" * 10_000, b"\x00\xff"], ids=["empty", "cut", "deep", "binary"])
 async def test_a_frame_that_is_no_json_is_passed_over(frame: str | bytes) -> None:
     """It raised: the socket was cut without a word, and each such frame wrote a traceback into the log."""
     member = await database_sync_to_async(ann)()
