@@ -257,6 +257,7 @@ class Override:
 
     sheet: Sheet
     text: str
+    errors: Sequence[str] = ()
 
     @property
     def number(self) -> int:
@@ -265,6 +266,17 @@ class Override:
     @property
     def action(self) -> Action:
         return self.sheet.action
+
+
+def overrides(sheets: Sequence[Sheet], written: Mapping[str, str], errors: Sequence[Problem]) -> list[Override]:
+    """A value for each action that can be edited: what somebody wrote, with what was wrong with it, or its own."""
+    made = []
+    for sheet in sheets:
+        if sheet.value_text:
+            said = [each["message"] for each in errors if each["action"] == sheet.action.id]
+            text = written.get(sheet.action.id, sheet.value_text)
+            made.append(Override(sheet=sheet, text=text, errors=said))
+    return made
 
 
 def answer_prefix(choice_id: str) -> str:

@@ -299,8 +299,4 @@ class GatePage:
 
     @cached_property
     def overrides(self) -> list[actions.Override]:
-        return [
-            actions.Override(sheet=sheet, text=self.override.get(sheet.action.id, sheet.value_text))
-            for sheet in self.sheets
-            if sheet.value_text
-        ]
+        return actions.overrides(self.sheets, self.override, self.typed.errors if self.then == "override" else ())

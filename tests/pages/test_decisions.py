@@ -118,7 +118,9 @@ def test_junk_put_in_a_values_place_is_refused_and_kept(value: str) -> None:
     answer = post(ann(team), gate, form_of(gate, "reject", then="override", **{"override.refund": value}))
     assert answer.status_code == 422
     assert fresh(gate).status == "open"
-    assert "Write JSON" in answer.content.decode()
+    page = answer.content.decode()
+    assert re.search(r'id="override-1-error">.*Write JSON', page), "beside the field, and not only above"
+    assert 'aria-describedby="override-1-error"' in page
 
 
 def test_whoever_was_slower_is_told_who_was_faster_and_keeps_the_edit() -> None:
