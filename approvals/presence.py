@@ -20,6 +20,7 @@ from checkpoints import rings
 from .models import Looking
 
 PAUSE = 1.0  # seconds before a lost connection is tried again
+DIGITS = 19  # of the largest number of a gate
 log = structlog.get_logger(__name__)
 
 
@@ -59,6 +60,8 @@ async def tell() -> None:
 
 async def _hand_on(message: dict[str, object]) -> None:
     said, layer = message.get("data"), get_channel_layer()
-    if message.get("type") != "message" or not isinstance(said, bytes) or not said.isdigit() or layer is None:
+    if message.get("type") != "message" or not isinstance(said, bytes) or layer is None:
+        return
+    if not said.isdigit() or len(said) > DIGITS:  # whoever can publish must not end the listening
         return
     await layer.group_send(f"gate.{int(said)}", {"type": "looked", "gate": int(said)})

@@ -12,7 +12,8 @@ from num2words import num2words  # type: ignore[import-untyped]
 
 LARGEST = Decimal(10) ** 15  # beyond it the words are longer than anybody reads
 FINEST = 6  # decimals
-PLAIN = re.compile(r"(-?\d{1,3})((?:\d{3})+)(\.\d+)?", re.ASCII)
+# What has more digits is no amount, and drawn group by group it would be ten times as long.
+PLAIN = re.compile(r"(-?\d{1,3})((?:\d{3}){1,9})(\.\d+)?", re.ASCII)
 
 
 def in_words(value: Any, currency: str) -> str:

@@ -23,7 +23,7 @@ export function mirror(scope, field, before, changed) {
 
 // As approvals/presentation/amounts.py groups them: the gap is drawn, and no character.
 function figures(text) {
-  const [, first, rest, decimals = ""] = text.match(/^(-?\d{1,3})((?:\d{3})+)(\.\d+)?$/) ?? [];
+  const [, first, rest, decimals = ""] = text.match(/^(-?\d{1,3})((?:\d{3}){1,9})(\.\d+)?$/) ?? [];
   if (!rest) return [text];
   const threes = rest.match(/\d{3}/g).map((three) => {
     const gap = document.createElement("span");

@@ -1,6 +1,8 @@
 // What is sent must not vanish. A form with a key counts once however often it is sent, so it is sent from here: where
 // no answer comes the page stays, with all that was entered, says so beside the button and offers to try again, with
 // the same key. A form without a key goes as it always does, but not while nothing can be reached.
+import { newKey } from "./form-key.js";
+
 const PATIENCE = 60_000;
 const OFFLINE = ["Not sent: you are offline.", "All that you entered is still here."];
 const SILENT = ["No answer came.", "It may have arrived. Try again to see what became of it: it counts once."];
@@ -39,7 +41,7 @@ async function send(form, submitter) {
 function leave(form, url) {
   if (!new URL(url).pathname.startsWith("/accounts/")) {
     form.dispatchEvent(new CustomEvent("hp:sent"));
-    form.elements.key.value = crypto.randomUUID(); // whoever comes back to this page and sends again means it
+    form.elements.key.value = newKey(); // whoever comes back to this page and sends again means it
   }
   location.assign(url);
 }

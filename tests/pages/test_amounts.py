@@ -51,6 +51,7 @@ def test_a_pinned_amount_is_also_in_words_and_follows_what_is_typed() -> None:
         ("1264.10", ["1", "264", ".10"]), ("12480", ["12", "480", ""]), ("-1234567.005", ["-1", "234", "567", ".005"]),
         (1284, ["1", "284", ""]), ("999.99", None), ("1,284.00", None), ("1 284.00", None), ("1e9", None),
         ("+1284", None), ("1284.", None), ("١٢٣٤", None), (True, None), (None, None), ("1284\n", None),
+        ("1" * 31, None),
     ],
 )  # fmt: skip
 def test_thousands_are_set_apart_by_a_gap_that_is_no_character(value: object, groups: list[str] | None) -> None:

@@ -267,6 +267,24 @@ def test_words_that_could_not_be_said_stay_and_are_said_once_later(new_page: New
     assert Event.objects.filter(kind="gate.remarked", subject=gate.subject).count() == 1
 
 
+def test_over_plain_http_what_was_taken_leaves_the_page_and_a_second_word_is_said(new_page: NewPage) -> None:
+    """A browser gives crypto.randomUUID to secure pages alone: taken, the form stayed as if nothing had happened."""
+    gate = make_gate(team=make_team())
+    page = new_page(ann(gate.team))
+    page.add_init_script("delete Crypto.prototype.randomUUID")
+    page.goto(f"/gates/{gate.pk}/")
+    is_live(page)
+    for words in ("Is this the same hostel?", "And the same week?"):
+        page.fill("#ask", words)
+        page.press("#ask", "Enter")
+        expect(page.locator("#gate-remarks")).to_contain_text(words)
+        expect(page.locator("#ask")).to_have_value("")
+    page.locator("label[data-choice=approve]").click()
+    with page.expect_navigation():
+        page.locator("[data-commit]:visible").click()
+    expect(page.locator("#gate-news")).to_contain_text("Approved by Ann Okafor")
+
+
 def test_an_order_that_has_no_key_is_not_sent_into_nothing(new_page: NewPage) -> None:
     gate = make_gate(team=make_team())
     page = new_page(ann(gate.team))
