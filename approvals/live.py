@@ -26,7 +26,7 @@ from structlog import get_logger
 
 from checkpoints.cursor import Cursor, newest
 from checkpoints.models import Event
-from checkpoints.tailer import Tailer
+from checkpoints.tailer import Tailer, end
 
 from . import presence
 from .access import Access, Asked, accesses
@@ -245,9 +245,7 @@ class Running:
     tasks: list[asyncio.Task[None]]
 
     async def stop(self) -> None:
-        for task in self.tasks:
-            task.cancel()
-        await asyncio.gather(*self.tasks, return_exceptions=True)
+        await asyncio.gather(*map(end, self.tasks))
 
 
 async def start_tailer() -> Running:

@@ -51,7 +51,7 @@ class Tailer:
                         await self._rung.wait()
                 self._rung.clear()
         finally:
-            await _end(listener)
+            await end(listener)
             self._thread.submit(connections.close_all)
             self._thread.shutdown(wait=False)
 
@@ -109,9 +109,9 @@ class Tailer:
             await asyncio.sleep(PERIOD)
 
 
-async def _end(task: asyncio.Task[None]) -> None:
+async def end(task: asyncio.Task[None]) -> None:
     """Cancel `task` until it has ended: redis-py sends through `asyncio.wait_for`, which swallows a cancellation
-    on Python 3.11 when it meets the end of what is waited for; asked only once, the listener would listen on."""
+    on Python 3.11 when it meets the end of what is waited for; asked only once, it would go on."""
     while not task.done():
         task.cancel()
         await asyncio.wait([task], timeout=0.1)

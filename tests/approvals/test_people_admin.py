@@ -7,7 +7,9 @@ import re
 from typing import Any
 
 from django.contrib.auth.models import Group, Permission, User
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from checkpoints.models import Event
@@ -62,6 +64,23 @@ def test_a_teams_page_says_in_words_what_its_members_may_and_who_they_are() -> N
     assert one.username in said
     listed = client_of(root()).get(reverse("admin:auth_group_changelist") + f"?q={team.name}").content.decode()
     assert "read the team&#x27;s runs, their states and events" in listed
+
+
+def test_the_list_of_teams_reads_what_members_may_at_once() -> None:
+    """It was asked for each team and each thing that members may."""
+    client, word = client_of(root()), unique("crew")
+    address = reverse("admin:auth_group_changelist") + f"?q={word}"
+
+    def statements() -> int:
+        with CaptureQueriesContext(connection) as asked:
+            said = client.get(address).content.decode()
+        assert said.count("start runs") == Group.objects.filter(name__contains=word).count()
+        return len(asked)
+
+    make_team(f"{word} one", may=("checkpoints.start_run",))
+    before = statements()
+    make_team(f"{word} two", may=("checkpoints.start_run",))
+    assert statements() == before
 
 
 def test_changing_a_team_changes_what_was_changed_alone_and_tells_who_did_what() -> None:

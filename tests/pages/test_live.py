@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -23,6 +24,7 @@ from tests.approvals.statements import sent
 from tests.conftest import session_of
 from tests.factories import ann, decide, eve, make_card, make_gate, make_policy, make_team, mira
 from tests.harness import horizon
+from tests.harness.waiting import PATIENCE
 from tests.pages.sockets import Socket
 
 
@@ -317,3 +319,20 @@ async def test_a_page_behind_a_crowd_of_others_gates_is_told_to_start_over(monke
         heard = await page.hear()
     assert heard["kind"] == "reset"
     assert cursor.Cursor.parse(heard["cursor"]) > since
+
+
+async def test_what_reads_along_stops_though_it_swallows_a_cancellation() -> None:
+    """As redis-py does on Python 3.11 when one meets an answer: a web process that asked once would not end."""
+    begun = asyncio.Event()
+
+    async def deaf() -> None:
+        begun.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(deaf())
+    await begun.wait()
+    async with asyncio.timeout(PATIENCE):
+        await live.Running([task]).stop()
+    assert task.cancelled()
