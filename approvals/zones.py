@@ -5,33 +5,27 @@ Without the cookie times are UTC and say so; a script puts the reader's own in t
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from inspect import iscoroutinefunction
 from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
 
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
-from django.utils.decorators import sync_and_async_middleware
 
 COOKIE = "hp-zone"
+Respond = Callable[[HttpRequest], HttpResponseBase]
 
 
-@sync_and_async_middleware
-def middleware(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
+def middleware(get_response: Respond) -> Respond:
     """Answers within the reader's zone."""
 
-    def sync(request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
+    def respond(request: HttpRequest) -> HttpResponseBase:
         with _zone_of(request):
-            return get_response(request)  # type: ignore[no-any-return]
+            return get_response(request)
 
-    async def asynchronous(request: HttpRequest) -> HttpResponseBase:
-        with _zone_of(request):
-            return await get_response(request)  # type: ignore[no-any-return]
-
-    return asynchronous if iscoroutinefunction(get_response) else sync
+    return respond
 
 
 def _zone_of(request: HttpRequest) -> AbstractContextManager[Any]:

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import os
 
+import django
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import OriginValidator
 from channels.sessions import SessionMiddlewareStack
-from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-pages = get_asgi_application()
+django.setup(set_prefix=False)
 
 from django.conf import settings  # noqa: E402 - Django must be set up first
 
 from approvals import live  # noqa: E402
 from config.bodies import Bounded  # noqa: E402
+from config.pages import Pages  # noqa: E402
 from config.static import Receive, Scope, Send, StaticFiles  # noqa: E402
 
 
@@ -33,7 +34,7 @@ async def lifespan(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "lifespan.shutdown.complete"})
 
 
-served = StaticFiles(pages, prefix=settings.STATIC_URL, root=settings.STATIC_ROOT, debug=settings.DEBUG)
+served = StaticFiles(Pages(), prefix=settings.STATIC_URL, root=settings.STATIC_ROOT, debug=settings.DEBUG)
 FILES = 4  # of the largest size that one form may bring
 application = ProtocolTypeRouter(
     {

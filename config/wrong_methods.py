@@ -6,29 +6,22 @@ comes there with a GET, and a 405 without a body is a browser's own error page, 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from inspect import iscoroutinefunction
-from typing import Any
+from collections.abc import Callable
 
-from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
-from django.utils.decorators import sync_and_async_middleware
+
+Respond = Callable[[HttpRequest], HttpResponseBase]
 
 
-@sync_and_async_middleware
-def middleware(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
+def middleware(get_response: Respond) -> Respond:
     """Puts a page in the place of an empty 405 that a browser opened."""
 
-    def sync(request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
-        answer: HttpResponseBase = get_response(request)
+    def respond(request: HttpRequest) -> HttpResponseBase:
+        answer = get_response(request)
         return explained(request, answer) if _says_nothing(request, answer) else answer
 
-    async def asynchronous(request: HttpRequest) -> HttpResponseBase:
-        answer: HttpResponseBase = await get_response(request)
-        return await sync_to_async(explained)(request, answer) if _says_nothing(request, answer) else answer
-
-    return asynchronous if iscoroutinefunction(get_response) else sync
+    return respond
 
 
 def explained(request: HttpRequest, answer: HttpResponseBase) -> HttpResponseBase:
