@@ -6,7 +6,6 @@ ask seventy times a second, and one by one that would be most of a processor's t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -23,9 +22,9 @@ from checkpoints.models import Run
 from checkpoints.permissions import teams_of
 
 from .models import Gate, Policy
+from .sessions import is_key
 
 SEES, DECIDES = "checkpoints.view_run", "approvals.decide_gate"
-KEY = re.compile("[a-z0-9]+")  # of which Django makes a session's
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ def accesses(asked: Collection[Asked]) -> list[Access | None]:
     Whoever has not signed in asks too, by a cookie that may say anything, and nothing of it may fail here: what is
     raised is raised to all who asked in the same batch. PostgreSQL takes no NUL in a text.
     """
-    people = _signed_in({key for each in asked if (key := each.session_key) and KEY.fullmatch(key)})
+    people = _signed_in({key for each in asked if (key := each.session_key) and is_key(key)})
     teams = teams_of({user.pk for user in people.values()}, SEES, DECIDES)
     gates, runs = _gates(asked), _runs(asked)
     return [_access(each, people.get(each.session_key or ""), teams, gates, runs) for each in asked]

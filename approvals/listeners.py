@@ -33,7 +33,7 @@ def missed(asked: Collection[Missed]) -> list[list[Fact] | None]:
     found = cursor.beyond(cursor.settled(), oldest).filter(Q(team_id__in=teams) | Q(kind__startswith="gate."))
     events = list(found[: REPLAYED + 1])
     if len(events) > REPLAYED:
-        return [None] if len(asked) == 1 else _halved(list(asked))
+        return _apart(list(asked), events)
     titles = titles_of(events)
     told = [(Cursor.of(event), event, audience(event), fact_of(event, titles)) for event in events]
     return [
@@ -42,14 +42,22 @@ def missed(asked: Collection[Missed]) -> list[list[Fact] | None]:
     ]
 
 
-def _halved(asked: list[Missed]) -> list[list[Fact] | None]:
-    """Asked again in two parts, lest a page that missed little pays for one that missed much."""
-    order = sorted(range(len(asked)), key=lambda n: asked[n][1])
-    half = len(order) // 2
-    answers: dict[int, list[Fact] | None] = {}
-    for part in (order[:half], order[half:]):
-        answers.update(zip(part, missed([asked[n] for n in part]), strict=True))
+def _apart(asked: list[Missed], events: list[Event]) -> list[list[Fact] | None]:
+    """Whoever missed too much is told so by what was read; the rest are asked again, in halves where that is all."""
+    answers: dict[int, list[Fact] | None] = {n: None for n, each in enumerate(asked) if _too_much(*each, events)}
+    rest = sorted((n for n in range(len(asked)) if n not in answers), key=lambda n: asked[n][1])
+    half = 0 if answers else len(rest) // 2
+    for part in (rest[:half], rest[half:]):
+        if part:
+            answers.update(zip(part, missed([asked[n] for n in part]), strict=True))
     return [answers[n] for n in range(len(asked))]
+
+
+def _too_much(access: Access, since: Cursor, events: Iterable[Event]) -> bool:
+    looked_at = (
+        each.team_id in access.teams or each.kind.startswith("gate.") for each in events if Cursor.of(each) > since
+    )
+    return sum(looked_at) > REPLAYED
 
 
 def titles_of(events: Iterable[Event]) -> dict[str, str]:

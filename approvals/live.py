@@ -174,11 +174,11 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
     async def look(self, access: Access | None) -> None:
         """Let those who look at a gate know that this person has it in sight, if they may see it, or not any more."""
         gate = self.looking if access is not None and f"gate.{self.looking}" in access.watched else 0
+        before, self.noted = self.noted, gate  # at once: who goes meanwhile must be taken back too
         if access is not None and gate:
             await database_sync_to_async(presence.look)(self.channel_name, gate, by=access.user)
-        elif self.noted:
+        elif before:
             await database_sync_to_async(presence.away)(self.channel_name)
-        self.noted = gate
 
     async def join(self, wanted: Set[str]) -> None:
         for group in self.groups_joined - wanted:

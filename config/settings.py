@@ -161,6 +161,7 @@ ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*", "password2*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_LOGOUT_REDIRECT_URL = "/accounts/login/"
+SESSION_ENGINE = "approvals.sessions"
 SESSION_COOKIE_AGE = 12 * 60 * 60
 
 # What browsers are told

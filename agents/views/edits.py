@@ -46,7 +46,9 @@ def create(request: HttpRequest, run_id: int) -> HttpResponse:
     if typed.faults:
         return refused(request, run, order)
     try:
-        rewinds.edit(run, at=order.at, patch=typed.patch, by=reader, feedback=order.why, seen=order.seen, key=order.key)
+        rewinds.edit(
+            run, at=order.at, patch=typed.patch, by=reader, feedback=order.why, seen=order.seen, key=order.once
+        )
     except RewindRefused as refusal:
         return refused(request, run, order, refusal)
     return redirect("run", run.pk)

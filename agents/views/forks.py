@@ -47,7 +47,7 @@ def create(request: HttpRequest, run_id: int) -> HttpResponse:
     typed, (config, wrong) = typed_of(run, order), config_of(run, order)
     if typed.faults or wrong:
         return refused(request, run, order)
-    key = key_of(reader, order.key)
+    key = key_of(reader, order.once)
     try:
         made = made_before(run, key) or forks.fork(
             run, at=order.at, by=reader, patch=typed.patch, config=config, version=order.version, title=order.title,

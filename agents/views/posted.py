@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 
 from django.http import HttpRequest
@@ -19,7 +20,7 @@ class Order:
     """One order, wished for or only asked about. `at` is the checkpoint that it is given at, `to` where a rewind goes.
 
     `seen` is the hex digest of the impact that was shown; `texts` holds what the form of the state says,
-    by the names of its inputs.
+    by the names of its inputs, `said` is the digest of all that was sent.
     """
 
     kind: str
@@ -33,6 +34,12 @@ class Order:
     version: str = ""
     config: str | None = None
     key: str = ""
+    said: str = ""
+
+    @property
+    def once(self) -> str:
+        """What an order counts once under: changed and sent again, as a browser's Back allows, it is another one."""
+        return f"{self.key}.{self.said}" if self.key else ""
 
 
 def order_of(request: HttpRequest, kind: str) -> Order:
@@ -51,7 +58,13 @@ def order_of(request: HttpRequest, kind: str) -> Order:
         version=storable(sent.get("version", "").strip()),
         config=sent.get("config"),
         key=storable(sent.get("key", "")[:100]),
+        said=_digest(request),
     )
+
+
+def _digest(request: HttpRequest) -> str:
+    said = sorted((name, values) for name, values in request.POST.lists() if name != "csrfmiddlewaretoken")
+    return hashlib.sha256(repr([request.path, said]).encode(errors="surrogatepass")).hexdigest()
 
 
 def number(text: str) -> int:

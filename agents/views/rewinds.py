@@ -28,7 +28,7 @@ def create(request: HttpRequest, run_id: int) -> HttpResponse:
     checkpoint_or_404(run, order.at)
     try:
         rewinds.rewind(
-            run, to=order.to, by=reader, feedback=order.why, confirm=order.confirm, seen=order.seen, key=order.key
+            run, to=order.to, by=reader, feedback=order.why, confirm=order.confirm, seen=order.seen, key=order.once
         )
     except RewindRefused as refusal:
         return refused(request, run, reader, order, refusal)

@@ -52,6 +52,19 @@ def test_the_same_form_of_an_edit_is_one_edit(ledger: str) -> None:
     assert made(run, "edit") == 1
 
 
+def test_a_form_that_says_something_else_is_another_order_though_its_key_is_the_same(ledger: str) -> None:
+    """Changed after Back and sent again it was taken for the first, and what was changed was lost without a word."""
+    run = booked(ledger)
+    client = member(run)
+    page = page_of(client, f"/runs/{run.pk}/checkpoints/1/edit/")
+    form = texts(page) | {"at": "1", "key": hidden(page)["key"]}
+    for number, size in enumerate(("2", "3"), 1):
+        said = form | {"state/size": size}
+        said |= {"seen": hidden(ask(client, run, "edit", **said))["seen"]}
+        assert order(client, run, "edits", **said)["Location"] == f"/runs/{run.pk}/"
+        assert made(run, "edit") == number
+
+
 def test_the_same_form_sent_at_the_same_moment_is_one_rewind_and_anothers_key_is_theirs(ledger: str) -> None:
     run, to = booked(ledger), 1
 
