@@ -15,6 +15,7 @@ from approvals.impact.facts import ABSENT, Execution, GateFact, GrantFact, Histo
 from approvals.impact.sources import history_of
 from approvals.models import Gate
 from checkpoints import patch, store
+from checkpoints.errors import NoSuchCheckpoint
 from checkpoints.ops import DROP
 from checkpoints.patch import Op
 from checkpoints.store import Snapshot
@@ -101,10 +102,13 @@ class Foretold:
         return None if target is None else self._told(target)
 
     def _before(self, start: Execution) -> Saved | None:
-        """The state from which an execution started."""
+        """The state from which an execution started; None where retention removed it, as the runtime has it then."""
         if not start.parent:
             return None
-        snapshot = store.load_checkpoint(UUID(hex=start.parent))
+        try:
+            snapshot = store.load_checkpoint(UUID(hex=start.parent))
+        except NoSuchCheckpoint:
+            return None
         return Saved(snapshot.state, snapshot.fields)
 
     def _told(self, target: Target) -> Impact:

@@ -134,3 +134,22 @@ def test_a_closed_gate_whose_state_is_gone_says_so() -> None:
     assert "was removed on" in response.content.decode()
     assert client.get(f"/api/gates/{gate.pk}").status_code == 200
     assert client.get(f"/runs/{run.pk}/").status_code == 200
+
+
+def test_an_open_gate_can_be_decided_though_the_states_to_send_it_back_to_are_gone() -> None:
+    """A run that had ended, was pruned and then rewound asked anew, and its gate answered that it had been removed."""
+    team = make_team()
+    reviewer = bob(team)
+    gate = sent_back(team, by=ann(team)).ask()
+    run, status = gate.run, gate.run.status
+    Run.objects.filter(pk=run.pk).update(status="failed")
+    keep(run, keep_last=1)
+    Hold.objects.filter(run=run).exclude(checkpoint=gate.checkpoint).update(freed_at="2026-01-01T00:00Z")
+    pruned()
+    Run.objects.filter(pk=run.pk).update(status=status)
+    assert run.gaps.exists()
+    client: Client = signed_in(reviewer)
+    response = client.get(f"/gates/{gate.pk}/")
+    assert response.status_code == 200
+    assert 'name="back_to" value="propose"' in response.content.decode()
+    assert client.get(f"/api/gates/{gate.pk}").status_code == 200
