@@ -17,7 +17,19 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from approvals.forms import names
-from approvals.presentation import amounts, files, marks, spelled, times, topbar, tree, unseen, untrusted, wording
+from approvals.presentation import (
+    amounts,
+    files,
+    folded,
+    marks,
+    spelled,
+    times,
+    topbar,
+    tree,
+    unseen,
+    untrusted,
+    wording,
+)
 
 register = template.Library()
 
@@ -82,7 +94,8 @@ def value_of(value: Any, pointer: str, whole: str = "") -> SafeString:
     if files.is_plain(value):
         return files.render(value)
     if isinstance(value, (dict, list)) and value:
-        return untrusted.render(json.dumps(value, ensure_ascii=False, indent=2), whole=address)
+        text = json.dumps(value, ensure_ascii=False, indent=2)
+        return folded.render(text, address) if address else untrusted.render(text)
     return tree.scalar(value, address)
 
 
