@@ -251,34 +251,6 @@ class Answer:
         return answer_prefix(self.id)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Override:
-    """One action's arguments as JSON, to be put in its place."""
-
-    sheet: Sheet
-    text: str
-    errors: Sequence[str] = ()
-
-    @property
-    def number(self) -> int:
-        return self.sheet.number
-
-    @property
-    def action(self) -> Action:
-        return self.sheet.action
-
-
-def overrides(sheets: Sequence[Sheet], written: Mapping[str, str], errors: Sequence[Problem]) -> list[Override]:
-    """A value for each action that can be edited: what somebody wrote, with what was wrong with it, or its own."""
-    made = []
-    for sheet in sheets:
-        if sheet.value_text:
-            said = [each["message"] for each in errors if each["action"] == sheet.action.id]
-            text = written.get(sheet.action.id, sheet.value_text)
-            made.append(Override(sheet=sheet, text=text, errors=said))
-    return made
-
-
 def answer_prefix(choice_id: str) -> str:
     return "value." + forms.names.encoded(choice_id).replace("!", "%21").replace("~1", "%2F")
 

@@ -28,6 +28,7 @@ from . import (
     faults,
     foretold,
     outcomes,
+    overrides,
     preconditions,
     whole,
 )
@@ -298,5 +299,5 @@ class GatePage:
         return actions.answers(self.card, typed=self.typed)
 
     @cached_property
-    def overrides(self) -> list[actions.Override]:
-        return actions.overrides(self.sheets, self.override, self.typed.errors if self.then == "override" else ())
+    def overridable(self) -> list[overrides.Override]:
+        return overrides.overrides(self.sheets, self.override, self.typed.errors if self.then == "override" else ())
