@@ -84,7 +84,7 @@ class Live extends HTMLElement {
   // Without the socket the page is as old as the last answer to a look.
   answered(element, well) {
     if (this.dataset.live !== "paused" || !element?.matches?.("[data-watch]")) return;
-    this.polling.works = well;
+    this.polling.works = well && this.polling.looked; // not by what was on its way when the socket went
     if (well) this.heard = Date.now();
     this.tell();
   }

@@ -23,7 +23,7 @@ class Offline extends HTMLElement {
   tell(state, heard, polled) {
     const lead = document.createElement("b");
     lead.textContent = state === "offline" ? "You are offline." : "Live updates are paused.";
-    const old = polled ? "This page looks for changes every half minute or so instead." : `What you see may be old since ${words(new Date(heard), "clock")}.`;
+    const old = polled ? "This page looks for changes every twenty seconds or so instead." : `What you see may be old since ${words(new Date(heard), "clock")}.`;
     const said = ` ${old}${kept()}`;
     steadily(() => {
       if (this.line.textContent !== lead.textContent + said) this.line.replaceChildren(lead, said);

@@ -3,6 +3,7 @@
 const PAUSE = 20_000;
 
 export class Polling {
+  looked = false; // since it began
   works = false; // whether the last look was answered
 
   constructor(look) {
@@ -13,6 +14,7 @@ export class Polling {
     if (this.waiting) return;
     this.waiting = setTimeout(() => {
       this.waiting = undefined;
+      this.looked = true;
       this.look();
       this.start();
     }, PAUSE * (0.75 + Math.random() / 2));
@@ -21,6 +23,6 @@ export class Polling {
   stop() {
     clearTimeout(this.waiting);
     this.waiting = undefined;
-    this.works = false;
+    this.looked = this.works = false;
   }
 }

@@ -150,7 +150,7 @@ def test_where_every_socket_is_ended_the_page_looks_by_itself_until_there_is_one
     expect(page.locator("#gate-agreement")).to_contain_text("Bob Lindqvist")
     assert len(looks) == 1
     page.clock.run_for(6_000)
-    expect(page.locator("hp-offline [role=status]")).to_contain_text("looks for changes every half minute")
+    expect(page.locator("hp-offline [role=status]")).to_contain_text("looks for changes every twenty seconds")
     page.route("**/gates/**", lambda route: route.abort())
     page.clock.run_for(26_000)
     expect(page.locator("hp-offline [role=status]")).to_contain_text("may be old since")
