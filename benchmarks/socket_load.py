@@ -67,6 +67,7 @@ class Load:
         self.watch = [subject]
         self.pages = [Page(self, cookie) for cookie in cookies]
         self.tasks: list[asyncio.Task[None]] = []
+        self.client: httpx.AsyncClient | None = None
 
     async def run(self) -> None:
         """Serve until told to stop."""
@@ -106,19 +107,20 @@ class Load:
 
     async def fetch(self, address: str, number: int, viewers: int, within: float) -> list[int]:
         """When each of some pages had fetched and read a fragment, after they heard of the event `number`."""
-        async with httpx.AsyncClient(
-            base_url=self.base, timeout=within, limits=httpx.Limits(max_connections=viewers)
-        ) as client:
+        if self.client is None:  # a browser's connections are open by then
+            limits = httpx.Limits(max_connections=viewers, max_keepalive_connections=viewers)
+            self.client = httpx.AsyncClient(base_url=self.base, timeout=within, limits=limits)
+        return list(
+            await asyncio.gather(*(self._fetched(self.client, page, address, number) for page in self.pages[:viewers]))
+        )
 
-            async def fetched(page: Page) -> int:
-                while number not in page.heard:
-                    await asyncio.sleep(0.002)
-                await asyncio.sleep(random.uniform(*JITTER))
-                headers = {"Cookie": page.cookie, "HX-Request": "true"}
-                (await client.get(address, headers=headers)).raise_for_status()
-                return time.monotonic_ns()
-
-            return list(await asyncio.gather(*(fetched(page) for page in self.pages[:viewers])))
+    async def _fetched(self, client: httpx.AsyncClient, page: Page, address: str, number: int) -> int:
+        while number not in page.heard:
+            await asyncio.sleep(0.002)
+        await asyncio.sleep(random.uniform(*JITTER))
+        headers = {"Cookie": page.cookie, "HX-Request": "true"}
+        (await client.get(address, headers=headers)).raise_for_status()
+        return time.monotonic_ns()
 
 
 def main(pipe: Connection, base: str, path: str, subject: str, at: str, cookies: Sequence[str]) -> None:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 PEOPLE = 50
 VIEWERS = 50
 EVENTS = 60
+WARM = 1  # rounds in which connections and threads are made
 PAUSE = 0.2  # seconds between events
 AIM_FACT, AIM_FRAGMENT, AIM_BACK, AIM_KB = 1000.0, 1000.0, 15.0, 120.0
 
@@ -78,12 +79,12 @@ def _facts(pipe: Connection, run: Run, gate_id: int, events: int) -> tuple[list[
 
 
 def _fragments(pipe: Connection, run: Run, gate_id: int) -> list[float]:
-    waits = []
-    for number in range(1001, 1011):
+    rounds = []
+    for number in range(1001, 1012):
         sent = _say(run, gate_id, number)
         address = f"/gates/{gate_id}/status/?seen=1"
-        waits += [(at - sent) / 1e6 for at in answer(pipe, "fetch", address, number, VIEWERS, 30.0)]
-    return waits
+        rounds.append([(at - sent) / 1e6 for at in answer(pipe, "fetch", address, number, VIEWERS, 30.0)])
+    return [wait for each in rounds[WARM:] for wait in each]
 
 
 def _death(scratch: Scratch, web: Service, base: str, pipe: Connection, run: Run, gate_id: int) -> None:
