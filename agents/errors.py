@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypedDict
 
 
@@ -123,3 +124,15 @@ class NotGranted(AgentError):
 
 class WorldChanged(NotGranted):
     """A precondition of the approval does not hold any more; nothing was done, and the gate is asked again."""
+
+
+class TokenNotAllowed(AgentError):
+    """A token is not for what was asked; the sentence says which scope it lacks."""
+
+    def __init__(self, scope: str, scopes: Sequence[str]) -> None:
+        super().__init__(f"This token is for {', '.join(scopes)}; this needs {scope}. Use a token that has that scope.")
+        self.scope = scope
+
+
+class TokenRefused(AgentError):
+    """A token cannot be made as asked; the sentence says what it needs."""

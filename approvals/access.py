@@ -7,7 +7,7 @@ ask seventy times a second, and one by one that would be most of a processor's t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -61,6 +61,11 @@ def access_of(session_key: str | None) -> Access | None:
     return accesses([Asked(session_key)])[0]
 
 
+def access_as(user: User) -> Access:
+    """What a person may hear whom a token stands for, but for its bounds."""
+    return _heard(user, teams_of({user.pk}, SEES, DECIDES))
+
+
 class _Watched(NamedTuple):
     """Whose a gate is: its team, and the groups that review it for the team."""
 
@@ -83,8 +88,13 @@ def _access(
         gate = gates.get(pk)
         if gate and (gate.team in sees or not decides.isdisjoint(gate.reviewers or {gate.team})):
             watched.add(f"gate.{pk}")
+    return replace(_heard(user, teams), watched=frozenset(watched))
+
+
+def _heard(user: User, teams: Mapping[tuple[int, str], frozenset[int]]) -> Access:
+    sees, decides = teams[user.pk, SEES], teams[user.pk, DECIDES]
     groups = {f"team.{team}" for team in sees} | {f"reviewers.{team}" for team in decides}
-    return Access(user, sees, frozenset(groups), frozenset(watched))
+    return Access(user, sees, frozenset(groups))
 
 
 def _signed_in(keys: Collection[str]) -> dict[str, User]:

@@ -14,7 +14,7 @@ from django.db.models import Exists, F, OuterRef
 from django.db.models.functions import Now
 from psycopg.types.numeric import Int8
 
-from checkpoints import together
+from checkpoints import bounds, together
 
 from . import queues
 from .models import Decision, Draft, Gate, Grant, Policy, Proposal
@@ -109,6 +109,8 @@ def shown(gate_id: int, *, to: User) -> Shown | None:
     if standing is None:
         return None
     gate = standing.gate
+    if not bounds.of(to).take_in(team=gate.team_id, agent=gate.run.plan.agent):
+        return None
     beside = _beside(to.pk, to.is_active, to.is_superuser).run(Int8(gate_id))
     sees_run = gate.team_id in beside["teams"]
     if not sees_run and gate.policy_id not in beside["policies"]:

@@ -9,6 +9,8 @@ from django.contrib.auth.models import Group, User
 from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
+from . import bounds
+
 # Not put together anew for each page and decision, which takes longer than to answer it.
 _HOLDERS = """
 WITH granted AS (
@@ -53,15 +55,18 @@ WHERE one.is_active AND one.is_superuser AND one.id = ANY(%(people)s)
 def teams_where(user: Any, codename: str) -> QuerySet[Group]:
     """The teams in which this person has a permission, "view_run" or "checkpoints.view_run".
 
-    A superuser sees every team, and does in a team only what its members may do, as one of them.
+    A superuser sees every team, and does in a team only what its members may do, as one of them. By a token for one
+    team nobody reaches another.
     """
     if not user.is_authenticated or not user.is_active:
         return Group.objects.none()
+    bound = bounds.of(user).team
+    within = Group.objects.all() if bound is None else Group.objects.filter(pk=bound)
     if user.is_superuser and codename.rpartition(".")[2].startswith("view_"):
-        return Group.objects.all()
+        return within
     through = Group.permissions.through.objects.filter(group_id=OuterRef("pk"))
     own = user.user_permissions.filter(_named(codename))
-    mine = Group.objects.filter(pk__in=user.groups.values("pk"))
+    mine = within.filter(pk__in=user.groups.values("pk"))
     return mine.filter(Exists(through.filter(_named(codename, "permission__"))) | Exists(own))
 
 

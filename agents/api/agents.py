@@ -8,14 +8,16 @@ from django.http import Http404, HttpRequest, HttpResponse
 from ninja import Query, Router, Schema
 from pydantic import Field
 
+from agents.models import Scope
 from agents.views.agents import Known, known_to
 from checkpoints.plans import PlanSpec, StepSpec, spec_of
 from checkpoints.values import canonical
 
 from .addresses import AgentName
+from .auth import needs
 from .exact import answer
 
-router = Router(tags=["agents"])
+router = Router(tags=["agents"], auth=needs(Scope.READ))
 
 
 class AgentSummary(Schema):

@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Schema
 from pydantic import Field
 
+from agents.models import Scope
 from agents.views.access import run_or_404
 from agents.views.inspector import checkpoint_or_404, veil_of
 from checkpoints import patch, store
@@ -17,9 +18,10 @@ from checkpoints.values import canonical
 
 from . import exact
 from .addresses import RunId, Seq
+from .auth import needs
 from .paging import NEXT, Paging, next_of
 
-router = Router(tags=["checkpoints"])
+router = Router(tags=["checkpoints"], auth=needs(Scope.READ))
 PATCH_MEDIA_TYPE = "application/json-patch+json"
 DIGEST = "0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0"
 

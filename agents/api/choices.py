@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema
 from pydantic import Field
 
+from agents.models import Scope
 from agents.views.access import reader_of
 from approvals import mixing
 from approvals.following import Next, put
@@ -20,11 +21,12 @@ from approvals.views.access import gate_or_404
 from checkpoints import store
 
 from .addresses import GateId
+from .auth import needs
 from .decisions import Decide, said_in
 from .exact import answer
 from .impacts import ImpactAnswer
 
-router = Router(tags=["gates"])
+router = Router(tags=["gates"], auth=needs(Scope.SEE))
 
 
 class ChoiceImpact(Schema):
@@ -90,7 +92,11 @@ def choices_of(gate: Gate) -> Iterator[tuple[str, str, Impact]]:
 
 
 @router.post(
-    "/{int:gate_id}/impacts", response=WordImpact, operation_id="foretell_decision", summary="Foretell a decision"
+    "/{int:gate_id}/impacts",
+    response=WordImpact,
+    operation_id="foretell_decision",
+    summary="Foretell a decision",
+    auth=needs(Scope.DECIDE),
 )
 def of_word(request: HttpRequest, gate_id: GateId, word: Decide) -> HttpResponse:
     """What a decision would do: send what you would send there. Nothing is said by it, and it is refused as that."""

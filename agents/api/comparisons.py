@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Schema
 from pydantic import Field
 
+from agents.models import Scope
 from agents.views import comparisons
 from agents.views.access import run_or_404
 from agents.views.inspector import veil_of
@@ -16,8 +17,9 @@ from checkpoints.models import Checkpoint
 
 from . import exact
 from .addresses import RunId
+from .auth import needs
 
-router = Router(tags=["checkpoints"])
+router = Router(tags=["checkpoints"], auth=needs(Scope.READ))
 PLACE = r"^(R-)?[0-9]{1,12}([.][0-9]{1,9})?$"
 
 

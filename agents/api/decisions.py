@@ -9,17 +9,19 @@ from django.http import HttpRequest, HttpResponse
 from ninja import HeaderEx, P, Router, Schema
 from pydantic import Field
 
+from agents.models import Scope
 from agents.views.access import reader_of
 from approvals.models import Decision
 from approvals.views.access import gate_or_404
 from checkpoints import store
 
 from .addresses import GateId
+from .auth import needs
 from .exact import answer
 from .gates import DIGEST, GateHead, head_of
 from .orders import Order
 
-router = Router(tags=["gates"])
+router = Router(tags=["gates"], auth=needs(Scope.DECIDE))
 LINES = {"lines": [{"sku": "COF-250", "quantity": 24, "price": "6.40"}]}
 EACH: dict[str, Any] = {
     "order": {"verdict": "edit", "arguments": LINES},

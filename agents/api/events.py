@@ -10,17 +10,19 @@ from ninja import Query, Router, Schema
 from ninja.errors import AuthenticationError
 from pydantic import Field, field_validator
 
-from approvals.access import Access, access_of
+from agents.models import Scope
+from approvals.access import Access, access_as, access_of
 from approvals.listeners import hears, titles_of
 from approvals.presentation.facts import Fact, audience, fact_of
-from checkpoints import cursor
+from checkpoints import bounds, cursor
 from checkpoints.cursor import Cursor
-from checkpoints.models import Event
+from checkpoints.models import Event, Run
 
+from .auth import needs, token_of
 from .exact import answer
 from .paging import MOST
 
-router = Router(tags=["events"])
+router = Router(tags=["events"], auth=needs(Scope.READ))
 SCANNED = 1000  # events that one request looks at: most of another team's gates are nobody's here
 NOW = "now"
 
@@ -75,7 +77,7 @@ class Heard(NamedTuple):
 @router.get("", response=FactPage, operation_id="list_events", summary="Read what happened")
 def listing(request: HttpRequest, asked: Query[Since]) -> HttpResponse:
     """What you may hear of, oldest first. A page may be empty while `more` is true."""
-    access = access_of(request.session.session_key)
+    access = access_by(request)
     if access is None:
         raise AuthenticationError  # the session ended while this was asked
     if asked.after == NOW:
@@ -86,6 +88,12 @@ def listing(request: HttpRequest, asked: Query[Since]) -> HttpResponse:
     return answer(FactPage(items=items, next=str(heard.at), more=heard.more))
 
 
+def access_by(request: HttpRequest) -> Access | None:
+    """What whoever asks may hear; None where their session ended meanwhile."""
+    token = token_of(request)
+    return access_of(request.session.session_key) if token is None else access_as(token.user)
+
+
 def heard_after(since: Cursor, access: Access, limit: int) -> Heard:
     """The facts after a cursor that this person may hear, as the socket would tell them."""
     # Read first: what is settled by now is all read below, so that a quiet feed goes on from here.
@@ -93,6 +101,11 @@ def heard_after(since: Cursor, access: Access, limit: int) -> Heard:
     candidates = cursor.beyond(cursor.settled(), since).filter(
         Q(team_id__in=access.teams) | Q(kind__startswith="gate.")
     )
+    within = bounds.of(access.user)
+    if within.team is not None:
+        candidates = candidates.filter(team_id=within.team)
+    if within.agent:
+        candidates = candidates.filter(run_id__in=Run.objects.filter(plan__agent=within.agent).values("pk"))
     heard: list[Event] = []
     at = since
     found = list(candidates[: SCANNED + 1])

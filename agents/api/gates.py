@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Schema
 from pydantic import Field
 
+from agents.models import Scope
 from agents.views.access import reader_of
 from approvals.models import Gate, Outcome, Proposal
 from approvals.presentation import agreement as agreements
@@ -22,11 +23,12 @@ from checkpoints.errors import NoSuchCheckpoint, NotVerified
 from checkpoints.values import canonical
 
 from .addresses import GateId
+from .auth import needs
 from .exact import answer, spliced
 from .masking import card_of, outcome_of
 from .paging import NEXT, Paging, next_of
 
-router = Router(tags=["gates"])
+router = Router(tags=["gates"], auth=needs(Scope.SEE))
 DIGEST = "5c0e1f2a3b4d5e6f708192a3b4c5d6e75c0e1f2a3b4d5e6f708192a3b4c5d6e7"
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 from ninja import NinjaAPI
@@ -11,22 +13,37 @@ from ninja.errors import AuthenticationError, HttpError, ValidationError
 from ninja.openapi.schema import REF_TEMPLATE, OpenAPISchema
 from ninja.security import django_auth
 
-from agents.errors import RewindRefused
+from agents.errors import RewindRefused, TokenNotAllowed
 from agents.views.access import Gone
 from approvals.errors import DecisionRefused
 from checkpoints.errors import NotVerified
 
 from . import agents, checkpoints, choices, comparisons, decisions, events, gates, orders, preflights, problems, runs
+from .auth import Bearer
 from .parsing import ExactParser
 
 DESCRIPTION = """\
 What Holdpoint's pages show, as JSON: runs, their checkpoints, gates, agents, and what happened; and what may be ordered
 of a run: to rewind it, to edit its state, to fork it, to undo what it left behind; and to decide what a gate asks.
 
-Sign in on the pages and send the session's cookie, and with what writes the session's CSRF token as X-CSRFToken. You
-see what you see there: the runs of your teams, and the gates of your teams or that you review. Anything else answers
-404, as if it were not there. Lists go on by cursor.
+Send a token as `Authorization: Bearer hp_…`; each operation names the scope that it needs. Or sign in on the pages and
+send the session's cookie, and with what writes the session's CSRF token as X-CSRFToken. You see what its owner sees
+there, as far as the token reaches: the runs of your teams, and the gates of your teams or that you review. All else
+answers 404, as if it were not there. Lists go on by cursor.
 """
+SCHEMES = {
+    "token": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "A token of yours, or one that was made for an agent. Its scopes say what it is for.",
+    },
+    "session": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": settings.SESSION_COOKIE_NAME,
+        "description": "The session of somebody who signed in on the pages; what writes sends X-CSRFToken too.",
+    },
+}
 
 
 class Interface(NinjaAPI):
@@ -38,13 +55,26 @@ class Interface(NinjaAPI):
         document = super().get_openapi_schema(path_prefix=path_prefix, path_params=path_params)
         own = problems.Problem.model_json_schema(ref_template=REF_TEMPLATE)
         document["components"]["schemas"] |= own.pop("$defs", {}) | {"Problem": own}
+        scopes = dict(self._scopes())
+        document["components"]["securitySchemes"] = SCHEMES
         for operations in document["paths"].values():
             for method, operation in operations.items():
+                scope = scopes.get(operation["operationId"])
+                operation["security"] = [*([{"token": [scope]}] if scope else []), {"session": []}]
                 told = problems.ANSWERED | (problems.ORDERED if method == "post" else {})
                 operation["responses"] |= {str(status): _refusal(words) for status, words in told.items()}
                 for parameter in operation["parameters"]:
                     _exemplify(parameter)
         return document
+
+    def _scopes(self) -> Iterator[tuple[str, str]]:
+        """(operation's id, scope that a token needs for it)."""
+        for router in self._get_bound_routers():
+            for view in router.path_operations.values():
+                for operation in view.operations:
+                    for way in operation.auth_callbacks:
+                        if isinstance(way, Bearer):
+                            yield operation.operation_id or "", str(way.scope)
 
 
 def _refusal(told: str) -> dict[str, Any]:
@@ -84,6 +114,11 @@ api.add_router("/events", events.router)
 @api.exception_handler(AuthenticationError)
 def not_signed_in(request: HttpRequest, error: AuthenticationError) -> HttpResponse:
     return problems.not_signed_in(request)
+
+
+@api.exception_handler(TokenNotAllowed)
+def not_for_this(request: HttpRequest, error: TokenNotAllowed) -> HttpResponse:
+    return problems.not_for_this(request, error)
 
 
 @api.exception_handler(Http404)

@@ -16,6 +16,7 @@ from pydantic import ConfigDict, Field
 
 from agents import forks, impacts, rewinds
 from agents.errors import ImpactChanged, RewindRefused
+from agents.models import Scope
 from agents.views.access import reader_of, run_or_404
 from agents.views.forks import key_of, made_before
 from agents.views.inspector import checkpoint_or_404
@@ -23,11 +24,12 @@ from approvals.impact import Impact
 from checkpoints.models import Run
 
 from .addresses import RunId
+from .auth import needs
 from .exact import answer
 from .impacts import ImpactAnswer
 from .runs import RunSummary, summed_up
 
-router = Router(tags=["orders"])
+router = Router(tags=["orders"], auth=needs(Scope.ORDER))
 OP: dict[str, Any] = {"op": "replace", "path": "/order/currency", "value": "USD"}
 SEEN = Field(
     "",

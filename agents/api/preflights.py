@@ -8,16 +8,18 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema
 from pydantic import Field
 
+from agents.models import Scope
 from agents.views.access import run_or_404
 from approvals.preflight import sources
 from approvals.preflight.checks import ORDER, Preflight
 from approvals.views.access import gate_or_404
 
 from .addresses import GateId, RunId
+from .auth import needs
 from .exact import answer
 
-runs = Router(tags=["runs"])
-gates = Router(tags=["gates"])
+runs = Router(tags=["runs"], auth=needs(Scope.READ))
+gates = Router(tags=["gates"], auth=needs(Scope.SEE))
 COLOURS: dict[str, Any] = {"enum": list(ORDER)}
 
 

@@ -11,7 +11,7 @@ from ninja import Schema
 from ninja.errors import HttpError
 from pydantic import Field
 
-from agents.errors import NeedsConfirmation, RewindRefused
+from agents.errors import NeedsConfirmation, RewindRefused, TokenNotAllowed
 from agents.views.orders import status_of
 from approvals import pointers
 from approvals.errors import DecisionRefused, Rejected, StaleGate
@@ -21,7 +21,8 @@ from checkpoints.errors import ValueRefused
 MEDIA_TYPE = "application/problem+json"
 # What a client may meet at every address, beside what it asked for.
 ANSWERED = {
-    401: "Nobody is signed in.",
+    401: "Nobody is signed in, or the token opens nothing: it expired, was revoked, or its owner was switched off.",
+    403: "The token is not for this.",
     404: "There is no such thing, or none that you may see.",
     405: "The address takes another method.",
     409: "What is stored does not match its digest, and is not shown.",
@@ -31,7 +32,7 @@ ANSWERED = {
 # The same where something is ordered.
 ORDERED = {
     400: "The body is no JSON, or ambiguous.",
-    403: "The CSRF token is missing or wrong, or you may only look at this run.",
+    403: "The CSRF token is missing or wrong, the token is not for this, or you may only look at this run.",
     409: "The run is not as it was when you looked, or what is stored does not match its digest. Nothing was done.",
     422: "A member of the body is not what it has to be, or has to be confirmed. Nothing was done.",
 }
@@ -98,9 +99,22 @@ def problem(
 
 
 def not_signed_in(request: HttpRequest) -> HttpResponse:
-    """401; the challenge is one that no browser answers with a dialog."""
-    response = problem(request, 401, "Sign in at /accounts/login/ and send the session's cookie with the request.")
-    response["WWW-Authenticate"] = 'Session realm="Holdpoint"'
+    """401; the challenges are none that a browser answers with a dialog."""
+    told = "Sign in at /accounts/login/ and send the session's cookie with the request, or send a token."
+    if request.headers.get("Authorization"):
+        told = (
+            "The token that was sent opens nothing: it is none, it expired, it was revoked, or its owner's account is "
+            "switched off. Send another as `Authorization: Bearer hp_…`; your tokens are listed at /tokens/."
+        )
+    response = problem(request, 401, told)
+    response["WWW-Authenticate"] = 'Session realm="Holdpoint", Bearer realm="Holdpoint"'
+    return response
+
+
+def not_for_this(request: HttpRequest, error: TokenNotAllowed) -> HttpResponse:
+    """403: the token is good, and not for what was asked."""
+    response = problem(request, 403, str(error))
+    response["WWW-Authenticate"] = f'Bearer realm="Holdpoint", error="insufficient_scope", scope="{error.scope}"'
     return response
 
 

@@ -10,16 +10,18 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Schema
 from pydantic import Field, field_validator
 
+from agents.models import Scope
 from agents.views.access import reader_of, run_or_404
 from agents.views.story import starter
 from approvals.models import Gate
 from checkpoints.models import Run
 
 from .addresses import RunId
+from .auth import needs
 from .exact import answer
 from .paging import NEXT, Paging, next_of
 
-router = Router(tags=["runs"])
+router = Router(tags=["runs"], auth=needs(Scope.READ))
 OPEN_GATES = Prefetch("gates", Gate.objects.open().order_by("pk"), to_attr="open_gates")
 
 

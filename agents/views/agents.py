@@ -24,7 +24,7 @@ from agents.upcasting import natural
 from approvals import forms, frames
 from approvals.presentation.actions import blank
 from approvals.presentation.faults import of_form
-from checkpoints import actors, artifacts, values
+from checkpoints import actors, artifacts, bounds, values
 from checkpoints.errors import ValueRefused
 from checkpoints.models import Plan, Run
 from checkpoints.permissions import teams_where
@@ -58,14 +58,15 @@ class Known:
 
 def known_to(request: HttpRequest, name: str = "") -> list[Known]:
     """The agents whose runs the reader sees, and those that they may start, by name."""
-    reader, teams = reader_of(request), frames.reach_of(request).teams
-    seen = of_teams(teams)
+    reader, within = reader_of(request), bounds.of(reader_of(request)).team
+    seen = of_teams([team for team in frames.reach_of(request).teams if within in (None, team)])
     stored: dict[str, list[Plan]] = {}
     for plan in (seen.filter(agent=name) if name else seen).order_by("-pk"):
         stored.setdefault(plan.agent, []).append(plan)
     here = _here() if stored or teams_where(reader, START).exists() else {}
     startable = here.keys() if teams_where(reader, START).exists() else ()
-    names = sorted({*stored, *startable} if not name else {name} & {*stored, *startable})
+    only = {each for each in (name, bounds.of(reader).agent) if each}
+    names = sorted(each for each in {*stored, *startable} if only <= {each})
     return [Known(each, stored.get(each, []), here.get(each)) for each in names]
 
 

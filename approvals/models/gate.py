@@ -21,7 +21,7 @@ from django.db.models.functions import Now
 from approvals.binding import Row, body_rows
 from approvals.cards import Card
 from approvals.errors import AlreadyDecided, DecisionRefused, GateExpired, GateWithdrawn, StaleGate
-from checkpoints import actors, ledger, store, values
+from checkpoints import actors, bounds, ledger, store, values
 from checkpoints.actors import Actor
 from checkpoints.permissions import teams_where
 from checkpoints.plans import spec_of
@@ -64,9 +64,11 @@ class GateQuerySet(models.QuerySet["Gate"]):
         return self.open().filter(deadline__lte=Now()).order_by("deadline")
 
     def visible_to(self, user: Any) -> GateQuerySet:
-        """Those of the person's teams, and those that they review for others."""
+        """Those of the person's teams, and those that they review for others; by a token, those within its bounds."""
         teams = teams_where(user, "checkpoints.view_run").values("pk")
-        return self.filter(Q(team__in=teams) | self._reviewed_by(user))
+        within, seen = bounds.of(user), self.filter(Q(team__in=teams) | self._reviewed_by(user))
+        seen = seen if within.team is None else seen.filter(team=within.team)
+        return seen.filter(run__plan__agent=within.agent) if within.agent else seen
 
     @staticmethod
     def _reviewed_by(user: Any) -> Q:

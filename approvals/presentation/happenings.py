@@ -62,6 +62,8 @@ WORDS = {
     "policy.changed": "wrote version {version} of the policy {name}",
     "team.changed": "changed the team {name}",
     "user.changed": "changed an account",
+    "token.created": "made a token",
+    "token.revoked": "revoked a token",
     "audit.verified": "had {seals} seals verified over {events} events: {faults} faults",
     "audit.exported": "exported {count} events as {format}",
     "text.erased": "erased what was written with event {event}",

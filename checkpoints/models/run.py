@@ -18,7 +18,7 @@ from django.db import models, transaction
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from checkpoints import permissions, rings, signals
+from checkpoints import bounds, permissions, rings, signals
 from checkpoints.actors import Actor
 from checkpoints.rows import run_sql, storable
 
@@ -39,8 +39,10 @@ class RunQuerySet(models.QuerySet["Run"]):
     """Questions about many runs."""
 
     def visible_to(self, user: Any) -> RunQuerySet:
-        """Runs of the teams in which this person may view runs."""
-        return self.filter(team__in=permissions.teams_where(user, "checkpoints.view_run"))
+        """Runs of the teams in which this person may view runs; by a token for one agent, that agent's."""
+        mine = self.filter(team__in=permissions.teams_where(user, "checkpoints.view_run"))
+        agent = bounds.of(user).agent
+        return mine.filter(plan__agent=agent) if agent else mine
 
     def live(self) -> RunQuerySet:
         """Runs that have not ended."""

@@ -19,7 +19,9 @@ from tests.factories import ann, bob, decide, edit_amount, eve, make_gate, make_
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "events.md"
 WRITERS = ("record", "entry", "say", "_say", "Entry")
-FAMILIES = "checkpoint run step gate decision effect policy hold plan seal worker retention audit text team user secret"
+FAMILIES = (
+    "checkpoint run step gate decision effect policy hold plan seal worker retention audit text team token user secret"
+)
 KIND = rf"(?:{FAMILIES.replace(' ', '|')})\.[a-z_]+"
 # What a name that is put together in the code can end in.
 ENDINGS = {

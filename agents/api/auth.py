@@ -1,0 +1,47 @@
+"""Who asks: a signed-in person by the session's cookie, or whoever owns the bearer token that is sent.
+
+Each operation names the scope that a token needs for it; a session needs none, because it can do what the pages can.
+A token opens nothing that its owner may not do: the same rules are asked, for a person who reaches no further than the
+token. Where a token is sent the cookie is not looked at.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest
+from ninja.errors import AuthenticationError
+from ninja.security import HttpBearer, django_auth
+
+from agents import tokens
+from agents.errors import TokenNotAllowed
+from agents.models import Scope, Token
+
+
+class Bearer(HttpBearer):
+    """Whoever owns the token, where it is for this."""
+
+    def __init__(self, scope: Scope) -> None:
+        super().__init__()
+        self.scope = scope
+
+    def authenticate(self, request: HttpRequest, token: str) -> Token:
+        """The token, and its owner as `request.user`. Raises AuthenticationError and TokenNotAllowed."""
+        found = tokens.of(token)
+        if found is None:
+            raise AuthenticationError
+        if not found.allows(self.scope):
+            raise TokenNotAllowed(self.scope, found.scopes)
+        request.user = found.user
+        return found
+
+
+def needs(scope: Scope) -> list[Any]:
+    """The ways in to an operation that a token of this scope opens."""
+    return [Bearer(scope), django_auth]
+
+
+def token_of(request: HttpRequest) -> Token | None:
+    """The token by which somebody came; None for one who signed in."""
+    found = getattr(request, "auth", None)
+    return found if isinstance(found, Token) else None

@@ -1,0 +1,75 @@
+"""`manage.py token USER|AGENT --scope …`: make a token and print it, once."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.auth.models import Group, User
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from agents import tokens
+from agents.errors import TokenRefused
+from agents.models.token import FOR_AGENTS, Scope
+from checkpoints import actors
+
+
+class Command(BaseCommand):
+    """A person's own token where the name is a username; else an agent's, which `--owner` answers for."""
+
+    help = "Makes a token for the API and prints it. It is shown this once; only its digest is kept."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Whose it is, what for, and how long; see --help."""
+        parser.add_argument("name", metavar="USER|AGENT", help="a username, or with --owner the name of an agent")
+        parser.add_argument(
+            "--scope",
+            action="append",
+            dest="scopes",
+            choices=Scope.values,
+            help="what it is for; may be given again. An agent's has all that an agent may have unless some are given",
+        )
+        parser.add_argument("--owner", default="", help="the username of whoever answers for an agent's token")
+        parser.add_argument("--team", default="", help="the one team that it reaches; an agent's needs one")
+        parser.add_argument("--days", type=int, default=90, help="how long it opens anything (90)")
+        parser.add_argument("--for", dest="purpose", default="", help="what it is for, in words")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Make it."""
+        agent = options["name"] if options["owner"] else ""
+        scopes = options["scopes"] or ([str(scope) for scope in FOR_AGENTS] if agent else [])
+        try:
+            made, sent = tokens.issue(
+                owner=_user(options["owner"] or options["name"], agent=agent),
+                name=options["purpose"] or options["name"],
+                scopes=scopes,
+                lasts=timedelta(days=options["days"]),
+                team=_team(options["team"]),
+                agent=agent,
+                by=actors.SYSTEM,
+            )
+        except TokenRefused as error:
+            raise CommandError(str(error)) from error
+        self.stderr.write(f"Until {made.expires_at:%Y-%m-%d}, for {', '.join(made.scopes)}. It is shown this once:")
+        self.stdout.write(sent)
+
+
+def _user(username: str, *, agent: str) -> User:
+    found = User.objects.filter(username=username).first()
+    if found is None and agent:
+        raise CommandError(f"There is no user named {username} to answer for the token.")
+    if found is None:
+        raise CommandError(
+            f"There is no user named {username}. If it is an agent, say who answers for its token: --owner USERNAME."
+        )
+    return found
+
+
+def _team(name: str) -> Group | None:
+    if not name:
+        return None
+    found = Group.objects.filter(name=name).first()
+    if found is None:
+        known = ", ".join(Group.objects.order_by("name").values_list("name", flat=True)) or "none"
+        raise CommandError(f"There is no team named {name}; known: {known}.")
+    return found

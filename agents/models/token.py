@@ -1,0 +1,94 @@
+"""A token: what a program sends in the place of a signed-in person. Only its digest is kept."""
+
+from __future__ import annotations
+
+import hashlib
+
+from django.conf import settings
+from django.contrib.auth.models import Group
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Now
+
+from checkpoints import actors
+from checkpoints.actors import Actor
+
+
+class Scope(models.TextChoices):
+    """What a token may be used for. It never opens what its owner may not do."""
+
+    READ = "runs:read", "Read runs, checkpoints, agents and events"
+    START = "runs:start", "Start runs, and register agents that live outside"
+    WORK = "runs:work", "Work on runs from outside: save checkpoints, open gates, report effects"
+    ORDER = "runs:order", "Rewind, edit, fork, settle and cancel runs"
+    SEE = "gates:read", "Read gates and what decisions would do"
+    DECIDE = "gates:decide", "Decide gates as the person whose token it is"
+    HOOKS = "webhooks:manage", "Manage webhooks and read their deliveries"
+
+
+# What an agent may be given: none of it decides, or moves a run as only people do.
+FOR_AGENTS = (Scope.READ, Scope.START, Scope.WORK, Scope.SEE)
+FOR_PEOPLE = (Scope.ORDER, Scope.DECIDE, Scope.HOOKS)
+
+
+class TokenQuerySet(models.QuerySet["Token"]):
+    """Questions about many tokens."""
+
+    def valid(self) -> TokenQuerySet:
+        """Those that still open something, by the database's clock."""
+        return self.filter(revoked_at__isnull=True, expires_at__gt=Now(), user__is_active=True)
+
+
+class Token(models.Model):
+    """A person's own, or one that an agent goes by; `user` answers for it either way."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="tokens")
+    agent = models.CharField(max_length=100, default="", blank=True)  # empty: the person's own
+    team = models.ForeignKey(Group, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    name = models.CharField(max_length=100)  # what it is for
+    scopes = ArrayField(models.CharField(max_length=20, choices=Scope.choices))
+    digest = models.BinaryField(unique=True)  # SHA-256 of the token, which is random enough to need no salt
+    hint = models.CharField(max_length=12)  # its first characters, to tell one from another
+    created_at = models.DateTimeField(db_default=Now())
+    expires_at = models.DateTimeField()
+    last_used_at = models.DateTimeField(null=True)
+    revoked_at = models.DateTimeField(null=True)
+    revoked_by = models.CharField(max_length=120, default="", blank=True)  # an actor
+
+    objects = TokenQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(agent="") | ~Q(scopes__overlap=[str(each) for each in FOR_PEOPLE]),
+                name="token_of_an_agent_never_decides",
+            ),
+            models.CheckConstraint(
+                condition=Q(agent="") | Q(team__isnull=False), name="token_of_an_agent_is_of_one_team"
+            ),
+            models.CheckConstraint(condition=Q(expires_at__gt=F("created_at")), name="token_expires_later"),
+        ]
+        indexes = [models.Index(fields=["user", "-id"], name="token_of_user")]
+
+    def __str__(self) -> str:
+        return f"{self.hint}… {self.name}"
+
+    @property
+    def subject(self) -> str:
+        """How events name it."""
+        return f"token:{self.pk}"
+
+    @property
+    def actor(self) -> Actor:
+        """Who acts by it."""
+        return actors.of_agent(self.agent) if self.agent else actors.of_user(self.user)
+
+    def allows(self, scope: str) -> bool:
+        """Whether it may be used for this."""
+        return scope in self.scopes
+
+
+def digest_of(token: str) -> bytes:
+    """What is kept of a token."""
+    return hashlib.sha256(token.encode(errors="surrogatepass")).digest()

@@ -1,0 +1,119 @@
+"""Tokens: making one, finding whose a sent one is, revoking one.
+
+A token is shown once, when it is made. What is kept is its digest, so that a copy of the database opens nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Collection
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.auth.models import Group, User
+from django.db import transaction
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from checkpoints import ledger
+from checkpoints.actors import Actor
+from checkpoints.bounds import Bounds
+from checkpoints.permissions import teams_where
+
+from .errors import TokenRefused
+from .models.token import FOR_AGENTS, Scope, Token, digest_of
+
+PREFIX = "hp_"
+LONGEST = timedelta(days=366)
+SEEN = timedelta(minutes=1)  # how exactly it is kept when a token was last used
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # of an agent
+START = "checkpoints.start_run"
+
+
+def issue(
+    *,
+    owner: User,
+    name: str,
+    scopes: Collection[str],
+    lasts: timedelta,
+    team: Group | None = None,
+    agent: str = "",
+    by: Actor,
+) -> tuple[Token, str]:
+    """Make a token, with its event; the row and the token itself, which nobody can read again.
+
+    With `agent` it is that agent's: of one team, in which its owner may start runs. Raises TokenRefused.
+    """
+    _check(owner, name, scopes, lasts, team, agent)
+    sent = PREFIX + secrets.token_urlsafe(32)
+    with transaction.atomic():
+        made = Token.objects.create(
+            user=owner, name=name.strip()[:100], scopes=sorted(scopes), team=team, agent=agent,
+            digest=digest_of(sent), hint=sent[:8], expires_at=timezone.now() + lasts,
+        )  # fmt: skip
+        data = {"scopes": made.scopes, "agent": agent, "owner": f"user:{owner.pk}"}
+        ledger.record("token.created", subject=made.subject, by=by, team_id=team.pk if team else None, data=data)
+    return made, sent
+
+
+def revoke(token: Token, *, by: Actor) -> bool:
+    """Let it open nothing any more, with its event; False where it was revoked before."""
+    with transaction.atomic():
+        left = Token.objects.filter(pk=token.pk, revoked_at__isnull=True)
+        if not left.update(revoked_at=Now(), revoked_by=by.id):
+            return False
+        ledger.record("token.revoked", subject=token.subject, by=by, team_id=token.team_id)
+    return True
+
+
+def of(sent: str) -> Token | None:
+    """The valid token that was sent, with its owner as one who reaches no further than it; None where there is none."""
+    if not sent.startswith(PREFIX) or len(sent) > 100:
+        return None
+    found = Token.objects.valid().select_related("user", "team").filter(digest=digest_of(sent)).first()
+    if found is None:
+        return None
+    _used(found)
+    owner: Any = found.user
+    owner.bounds = Bounds(found.team_id, found.agent)
+    return found
+
+
+def _used(token: Token) -> None:
+    """Keep that it was used, once a minute at most: a busy agent sends it hundreds of times a second."""
+    if token.last_used_at is None or timezone.now() - token.last_used_at > SEEN:
+        stale = Q(last_used_at__isnull=True) | Q(last_used_at__lt=Now() - SEEN)
+        Token.objects.filter(stale, pk=token.pk).update(last_used_at=Now())
+
+
+def _check(owner: User, name: str, scopes: Collection[str], lasts: timedelta, team: Group | None, agent: str) -> None:
+    known = [str(scope) for scope in Scope]
+    strange = sorted(set(scopes) - set(known))
+    if strange or not scopes:
+        raise TokenRefused(f"A token needs scopes out of {', '.join(known)}{_not(strange)}.")
+    if not name.strip():
+        raise TokenRefused("A token needs a name that says what it is for.")
+    if not timedelta(0) < lasts <= LONGEST:
+        raise TokenRefused(f"A token lasts between a minute and {LONGEST.days} days.")
+    if not owner.is_active:
+        raise TokenRefused(f"The account {owner.username} is switched off.")
+    if agent:
+        _check_agent(owner, scopes, team, agent)
+    elif team is not None and not owner.groups.filter(pk=team.pk).exists():
+        raise TokenRefused(f"{owner.username} is not in the team {team.name}.")
+
+
+def _check_agent(owner: User, scopes: Collection[str], team: Group | None, agent: str) -> None:
+    beyond = sorted(set(scopes) - {str(scope) for scope in FOR_AGENTS})
+    if beyond:
+        raise TokenRefused(f"An agent's token takes no {', '.join(beyond)}: what people decide, no agent does.")
+    if not NAME.fullmatch(agent):
+        raise TokenRefused("An agent's name is plain letters, digits, . _ - and at most 100 characters long.")
+    if team is None or not teams_where(owner, START).filter(pk=team.pk).exists():
+        raise TokenRefused(f"An agent's token belongs to a team in which {owner.username} may start runs.")
+
+
+def _not(strange: list[str]) -> str:
+    return f", not {', '.join(strange)}" if strange else ""

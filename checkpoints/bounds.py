@@ -1,0 +1,29 @@
+"""How far somebody reaches who did not sign in on the pages but came by a token: never further than its owner.
+
+The bounds go with the person (`user.bounds`), so that every question about who may see what heeds them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """`team` is a group's id, None for all of the person's teams; `agent` an agent's name, "" for all."""
+
+    team: int | None = None
+    agent: str = ""
+
+    def take_in(self, *, team: int, agent: str) -> bool:
+        """Whether what belongs to this team and agent lies within."""
+        return self.team in (None, team) and self.agent in ("", agent)
+
+
+EVERYTHING = Bounds()
+
+
+def of(user: Any) -> Bounds:
+    """The bounds of whoever asks."""
+    return getattr(user, "bounds", EVERYTHING)

@@ -1,0 +1,34 @@
+"""Tokens, and clients that send them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.contrib.auth.models import Group, User
+from django.test import Client
+
+from agents import tokens
+from agents.models import Scope, Token
+from agents.models.token import FOR_AGENTS
+from checkpoints import actors
+
+
+def make_token(
+    owner: User,
+    *scopes: str,
+    team: Group | None = None,
+    agent: str = "",
+    name: str = "nightly export",
+    lasts: timedelta = timedelta(days=1),
+) -> tuple[Token, str]:
+    """A token of this person, or of an agent that they answer for, with all that it may have unless scopes are given."""
+    default = FOR_AGENTS if agent else tuple(Scope)
+    return tokens.issue(
+        owner=owner, name=name, scopes=[str(each) for each in scopes or default], lasts=lasts, team=team, agent=agent,
+        by=actors.of_user(owner),
+    )  # fmt: skip
+
+
+def bearing(sent: str) -> Client:
+    """A client that sends this token and has no cookie."""
+    return Client(headers={"Authorization": f"Bearer {sent}"})
