@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import Any, NamedTuple
 
 from django.conf import settings
@@ -22,7 +21,7 @@ from checkpoints.models import Run
 from checkpoints.permissions import teams_of
 
 from .models import Gate, Policy
-from .sessions import is_key
+from .sessions import SessionStore, is_key
 
 SEES, DECIDES = "checkpoints.view_run", "approvals.decide_gate"
 
@@ -100,10 +99,11 @@ def _heard(user: User, teams: Mapping[tuple[int, str], frozenset[int]]) -> Acces
 def _signed_in(keys: Collection[str]) -> dict[str, User]:
     """Who is signed in by each of these sessions; the rule of django.contrib.auth.get_user for many at once."""
     found = Session.objects.filter(session_key__in=keys, expire_date__gt=timezone.now())
-    store = import_module(settings.SESSION_ENGINE).SessionStore()
+    store = SessionStore()
     said = {session.session_key: store.decode(session.session_data) for session in found}
     ids = {str(each.get(SESSION_KEY)) for each in said.values()}
-    users = {str(user.pk): user for user in User.objects.filter(pk__in=[id for id in ids if id.isdigit()])}
+    numbers = [id for id in ids if id.isascii() and id.isdigit()]
+    users = {str(user.pk): user for user in User.objects.filter(pk__in=numbers)}
     owners = {key: users.get(str(each.get(SESSION_KEY))) for key, each in said.items()}
     return {key: user for key, user in owners.items() if user and user.is_active and _verified(said[key], user)}
 

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, NotRequired, TypedDict
 
 from checkpoints.plans import PlanSpec, StepSpec
 
-from . import actions, holding, pointers, preconditions, veils
+from . import actions, charts, holding, preconditions, quotes, veils
 from .actions import Action as Action
 from .actions import editable as editable
+from .charts import Chart as Chart
 from .errors import CardRefused
 from .preconditions import Precondition
+from .quotes import Quote as Quote
 
 RISKS = ("low", "medium", "high", "critical")
-CHARTS = ("gantt",)
 # Identifiers are read and compared by people: plain ASCII leaves no room for look-alikes and bidi controls.
 IDENTIFIER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
 
@@ -42,36 +43,6 @@ class Question(TypedDict):
     choices: list[Choice]
     effect: NotRequired[str]  # the key of the effect that is asked about
     rejects: NotRequired[bool]  # none of them may be chosen: the run stops, or is sent back. `completed` says so
-
-
-@dataclass(frozen=True, kw_only=True)
-class Quote:
-    """Somebody's words in the saved state, shown as theirs. The checkpoint that the gate binds holds the words."""
-
-    label: str  # who said it, by name: "Ellery, Marit"
-    pointer: str  # where in the state the text is
-    role: str = ""  # what they are here and how it came: "customer, by mail"
-
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object with every field."""
-        return asdict(self)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Chart:
-    """A drawing of what is in the saved state. The checkpoint that the gate binds holds what is drawn."""
-
-    title: str
-    pointer: str  # where in the state its data is, in the shape that the kind has
-    kind: str = "gantt"  # approvals.presentation.gantt
-    figures: Sequence[tuple[str, str]] = ()  # (label, text): set side by side with the other charts'
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "figures", tuple((str(label), str(text)) for label, text in self.figures))
-
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object with every field."""
-        return {**asdict(self), "figures": [list(each) for each in self.figures]}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,7 +135,8 @@ def completed(card: Card, *, step: StepSpec, plan: PlanSpec, state: Mapping[str,
     faults = [*_identifier_faults(whole), *_allow_faults(whole, step), *_question_faults(whole)]
     faults += _schema_faults(whole, recovery=recovery)
     faults += actions.faults_of(whole.actions, step=step, plan=plan, recovery=recovery)
-    faults += [*_quote_faults(whole, state), *_chart_faults(whole, state), *_secret_faults(whole, veil)]
+    faults += [*quotes.faults_of(whole.quotes, state), *charts.faults_of(whole.charts, state)]
+    faults += _secret_faults(whole, veil)
     faults += _precondition_faults(whole, step, plan)
     known = {s.name for s in plan.steps}
     sent_to = {*whole.back_to, whole.on_reject, whole.on_expire} - {""}
@@ -190,16 +162,9 @@ def scrubbed(card: Card, secrets: Sequence[str]) -> Card:
         for name in ("title", "summary", "for_whom", "amount", "resource", "reasons", "question")
     }
     acts = [_scrubbed_action(each, secrets) for each in card.actions]
-    quotes = [
-        replace(each, label=veils.scrubbed(each.label, secrets), role=veils.scrubbed(each.role, secrets))
-        for each in card.quotes
-    ]
-    charts = [
-        replace(each, title=veils.scrubbed(each.title, secrets), figures=veils.scrubbed(each.figures, secrets))
-        for each in card.charts
-    ]
+    said, drawn = quotes.scrubbed(card.quotes, secrets), charts.scrubbed(card.charts, secrets)
     wanted = [replace(each, label=veils.scrubbed(each.label, secrets)) for each in card.preconditions]
-    return replace(card, **plain, actions=acts, quotes=quotes, charts=charts, preconditions=wanted)
+    return replace(card, **plain, actions=acts, quotes=said, charts=drawn, preconditions=wanted)
 
 
 def _scrubbed_action(action: Action, secrets: Sequence[str]) -> Action:
@@ -251,30 +216,6 @@ def _allow_faults(card: Card, step: StepSpec) -> list[str]:
     for action in card.actions:
         if action.effect and action.effect not in card.allows:
             faults.append(f"action {action.id!r} asks for {action.effect!r}, which the gate does not allow")
-    return faults
-
-
-def _quote_faults(card: Card, state: Mapping[str, Any]) -> list[str]:
-    faults = []
-    for quote in card.quotes:
-        if not quote.label.strip():
-            faults.append(f"the quote of {quote.pointer} needs a label that says whose words it quotes")
-        if not pointers.has(state, quote.pointer):
-            faults.append(f"there is nothing at {quote.pointer} in the state to quote")
-        elif not isinstance(pointers.get(state, quote.pointer), str):
-            faults.append(f"what is at {quote.pointer} in the state is no text to quote")
-    return faults
-
-
-def _chart_faults(card: Card, state: Mapping[str, Any]) -> list[str]:
-    faults = []
-    for chart in card.charts:
-        if not chart.title.strip():
-            faults.append(f"the chart of {chart.pointer} needs a title that says what it shows")
-        if chart.kind not in CHARTS:
-            faults.append(f"the chart of {chart.pointer} is of the kind {chart.kind!r}; there is {', '.join(CHARTS)}")
-        if not pointers.has(state, chart.pointer):
-            faults.append(f"there is nothing at {chart.pointer} in the state to draw")
     return faults
 
 

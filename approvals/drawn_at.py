@@ -6,14 +6,11 @@ that the page does not show, and nobody would ever tell it of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 
 from . import frames
-
-Respond = Callable[[HttpRequest], HttpResponseBase]
+from .middleware import Respond
 
 
 def middleware(get_response: Respond) -> Respond:

@@ -111,7 +111,8 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None, **kwargs: Any) -> None:
         """Take a frame of JSON; any other says nothing, and costs its sender nothing but the frame.
 
-        Whoever sends far more than a page does is closed: each frame that is taken costs a look at their access.
+        Whoever sends far more than a page does is closed: each frame that asks for something new costs a look at
+        their access, and each of the others the reading of it.
         """
         if not self.pace.allows():
             await self.close(code=TOO_MANY)

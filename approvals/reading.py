@@ -14,7 +14,7 @@ from django.db.models import Exists, F, OuterRef
 from django.db.models.functions import Now
 from psycopg.types.numeric import Int8
 
-from checkpoints import bounds, together
+from checkpoints import bounds, permissions, together
 
 from . import queues
 from .models import Decision, Draft, Gate, Grant, Policy, Proposal
@@ -68,7 +68,7 @@ WHERE outcome.gate_id = %s ORDER BY granted.id
 """
 
 # As permissions.members_where has them; no more than it takes for the quorum if one of them started the run.
-_MEMBERS = """
+_MEMBERS = f"""
 SELECT DISTINCT member.user_id
 FROM approvals_gate gate JOIN approvals_policy policy ON policy.id = gate.policy_id
 JOIN auth_user_groups member ON member.group_id IN (
@@ -76,15 +76,12 @@ JOIN auth_user_groups member ON member.group_id IN (
   UNION ALL SELECT policy.team_id
   WHERE NOT EXISTS (SELECT FROM approvals_policy_groups WHERE policy_id = policy.id))
 JOIN auth_user one ON one.id = member.user_id AND one.is_active
-JOIN auth_permission may ON may.codename = 'decide_gate'
-JOIN django_content_type kind ON kind.id = may.content_type_id AND kind.app_label = 'approvals'
-WHERE gate.id = %s AND gate.status = 'open' AND (
-  EXISTS (SELECT FROM auth_group_permissions of_team
-    WHERE of_team.group_id = member.group_id AND of_team.permission_id = may.id)
-  OR EXISTS (SELECT FROM auth_user_user_permissions own WHERE own.user_id = one.id AND own.permission_id = may.id))
+JOIN auth_permission granted ON granted.codename = 'decide_gate'
+JOIN django_content_type kind ON kind.id = granted.content_type_id AND kind.app_label = 'approvals'
+WHERE gate.id = %s AND gate.status = 'open' AND {permissions.HELD}
 LIMIT (SELECT quorum + 1 FROM approvals_policy policy JOIN approvals_gate gate ON gate.policy_id = policy.id
   WHERE gate.id = %s)
-"""
+"""  # noqa: S608 - constants
 
 
 @dataclass(frozen=True, kw_only=True)

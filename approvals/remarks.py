@@ -31,9 +31,10 @@ def remark(gate: Gate, *, by: User, text: str, key: str) -> bool:
     with transaction.atomic(durable=True):
         held = Gate.objects.select_for_update(of=["self"]).select_related("run", "policy", "team").get(pk=gate.pk)
         said = Event.objects.filter(run_id=held.run_id, kind=KIND, subject=held.subject, actor=actors.of_user(by).id)
-        if said.count() >= MOST_EACH:
-            raise Invalid([problem(f"You have said {MOST_EACH} things here already.", pointer="/text")])
-        if any(values.decode(bytes(each)).get("key") == key for each in said.values_list("data", flat=True)):
+        keys = [values.decode(bytes(each)).get("key") for each in said.values_list("data", flat=True)]
+        if key in keys:
             return False
+        if len(keys) >= MOST_EACH:
+            raise Invalid([problem(f"You have said {MOST_EACH} things here already.", pointer="/text")])
         held.say("gate.remarked", by=actors.of_user(by), data={"key": key}, text=words)
     return True

@@ -5,7 +5,6 @@ Without the cookie times are UTC and say so; a script puts the reader's own in t
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any
@@ -14,8 +13,9 @@ from zoneinfo import ZoneInfo, available_timezones
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 
+from .middleware import Respond
+
 COOKIE = "hp-zone"
-Respond = Callable[[HttpRequest], HttpResponseBase]
 
 
 def middleware(get_response: Respond) -> Respond:

@@ -5,30 +5,43 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group
 from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from . import bounds
 
-# Not put together anew for each page and decision, which takes longer than to answer it.
-_HOLDERS = """
-WITH granted AS (
-  SELECT permission.id FROM auth_permission permission
-  JOIN django_content_type kind ON kind.id = permission.content_type_id
-  WHERE permission.codename = %(name)s AND %(app)s IN ('', kind.app_label)
-)
-SELECT one.id, EXISTS (
-  SELECT FROM auth_user_groups member WHERE member.user_id = one.id AND member.group_id = ANY(%(teams)s) AND (
-    EXISTS (SELECT FROM auth_group_permissions of_team
-      WHERE of_team.group_id = member.group_id AND of_team.permission_id IN (TABLE granted))
-    OR EXISTS (SELECT FROM auth_user_user_permissions own
-      WHERE own.user_id = one.id AND own.permission_id IN (TABLE granted))
-  )
-) FROM auth_user one WHERE one.is_active AND one.id = ANY(%(people)s)
+# Statements are written out: putting one together for each page and decision takes longer than to answer it.
+
+# Whether the permission `granted` is held by whom a row `member` of auth_user_groups puts in a team, there.
+HELD = """(
+  EXISTS (SELECT FROM auth_group_permissions of_team
+    WHERE of_team.group_id = member.group_id AND of_team.permission_id = granted.id)
+  OR EXISTS (SELECT FROM auth_user_user_permissions own
+    WHERE own.user_id = member.user_id AND own.permission_id = granted.id)
+)"""
+_GRANTED = """
+SELECT permission.id FROM auth_permission permission
+JOIN django_content_type kind ON kind.id = permission.content_type_id
+WHERE permission.codename = %(name)s AND %(app)s IN ('', kind.app_label)
 """
 
-_TEAMS = """
+_HOLDERS = f"""
+WITH granted AS ({_GRANTED})
+SELECT one.id, EXISTS (
+  SELECT FROM auth_user_groups member CROSS JOIN granted
+  WHERE member.user_id = one.id AND member.group_id = ANY(%(teams)s) AND {HELD}
+) FROM auth_user one WHERE one.is_active AND one.id = ANY(%(people)s)
+"""  # noqa: S608 - constants
+
+_MEMBERS = f"""
+WITH granted AS ({_GRANTED})
+SELECT member.group_id, member.user_id
+FROM auth_user_groups member JOIN auth_user one ON one.id = member.user_id CROSS JOIN granted
+WHERE one.is_active AND member.group_id = ANY(%(teams)s) AND {HELD}
+"""  # noqa: S608 - constants
+
+_TEAMS = f"""
 WITH granted AS (
   SELECT asked.name, permission.id
   FROM unnest(%(names)s::text[]) asked(name)
@@ -38,18 +51,13 @@ WITH granted AS (
 )
 SELECT one.id, granted.name, member.group_id
 FROM auth_user one JOIN auth_user_groups member ON member.user_id = one.id CROSS JOIN granted
-WHERE one.is_active AND one.id = ANY(%(people)s) AND (
-  EXISTS (SELECT FROM auth_group_permissions of_team
-    WHERE of_team.group_id = member.group_id AND of_team.permission_id = granted.id)
-  OR EXISTS (SELECT FROM auth_user_user_permissions own
-    WHERE own.user_id = one.id AND own.permission_id = granted.id)
-)
+WHERE one.is_active AND one.id = ANY(%(people)s) AND {HELD}
 UNION
 SELECT one.id, asked.name, team.id
 FROM auth_user one CROSS JOIN unnest(%(names)s::text[]) asked(name) CROSS JOIN auth_group team
 WHERE one.is_active AND one.is_superuser AND one.id = ANY(%(people)s)
   AND starts_with(split_part(asked.name, '.', 2), 'view_')
-"""
+"""  # noqa: S608 - constants
 
 
 def teams_where(user: Any, codename: str) -> QuerySet[Group]:
@@ -81,21 +89,18 @@ def holders(codename: str, *, teams: Collection[int], among: Collection[int]) ->
     The rule of `teams_where` for many at once, but that a superuser sees nothing more by it. Who is missing in the
     answer has no account, or one that is switched off.
     """
-    app, _, name = codename.rpartition(".")
     with connection.cursor() as cursor:
-        cursor.execute(_HOLDERS, {"name": name, "app": app, "teams": list(teams), "people": list(among)})
+        cursor.execute(_HOLDERS, {**_asked(codename), "teams": list(teams), "people": list(among)})
         return dict(cursor.fetchall())
 
 
 def members_where(codename: str, *, teams: Collection[int]) -> dict[int, set[int]]:
     """The ids of the people who have a permission in each of these `teams` now, by the rule of `holders`."""
-    members = User.groups.through.objects.filter(group_id__in=teams, user__is_active=True)
-    of_team = Group.permissions.through.objects.filter(group_id=OuterRef("group_id"))
-    own = User.user_permissions.through.objects.filter(user_id=OuterRef("user_id"))
-    named = [Exists(table.filter(_named(codename, "permission__"))) for table in (of_team, own)]
     found: dict[int, set[int]] = {team: set() for team in teams}
-    for team, person in members.filter(named[0] | named[1]).values_list("group_id", "user_id"):
-        found[team].add(person)
+    with connection.cursor() as cursor:
+        cursor.execute(_MEMBERS, {**_asked(codename), "teams": list(teams)})
+        for team, person in cursor.fetchall():
+            found[team].add(person)
     return found
 
 
@@ -107,6 +112,11 @@ def teams_of(people: Collection[int], *codenames: str) -> dict[tuple[int, str], 
         for one, name, team in cursor.fetchall():
             found[one, name].add(team)
     return {key: frozenset(teams) for key, teams in found.items()}
+
+
+def _asked(codename: str) -> dict[str, str]:
+    app, _, name = codename.rpartition(".")
+    return {"app": app, "name": name}
 
 
 def _named(codename: str, path: str = "") -> Q:

@@ -6,12 +6,10 @@ comes there with a GET, and a 405 without a body is a browser's own error page, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
 
-Respond = Callable[[HttpRequest], HttpResponseBase]
+from approvals.middleware import Respond
 
 
 def middleware(get_response: Respond) -> Respond:

@@ -36,6 +36,11 @@ class Chosen:
         """Those that go with the verdict."""
         return {REJECT: self.reason, RESPOND: self.response}.get(self.verdict, "")
 
+    @property
+    def sends_fields(self) -> bool:
+        """Whether what stands in the action's fields is sent: not of one that is refused, or answered in its place."""
+        return self.verdict not in (REJECT, RESPOND)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:

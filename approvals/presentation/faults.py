@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from approvals.actions import REJECT, RESPOND
 from approvals.forms import Form, Node, Rows
 from approvals.rewriting import PART
 
@@ -26,7 +25,7 @@ def faults(sheets: Sequence[Sheet], answers: Sequence[Answer], typed: Typed) -> 
     found: list[Fault] = []
     parts: list[Sheet | Answer] = [*sheets, *answers]
     for each in parts:
-        if each.form is not None and not _refused(each):
+        if each.form is not None and _sent(each):
             found += of_form(each.form)
         if isinstance(each, Sheet):
             found += _of_sheet(each)
@@ -44,10 +43,8 @@ def faults(sheets: Sequence[Sheet], answers: Sequence[Answer], typed: Typed) -> 
     return found + [Fault(message=said) for said in loose]
 
 
-def _refused(part: Sheet | Answer) -> bool:
-    """Whether what stands in the fields of an action is not sent."""
-    ballot = part.ballot if isinstance(part, Sheet) else None
-    return ballot is not None and ballot.chosen.verdict in (REJECT, RESPOND)
+def _sent(part: Sheet | Answer) -> bool:
+    return not isinstance(part, Sheet) or part.ballot is None or part.ballot.chosen.sends_fields
 
 
 def _of_sheet(sheet: Sheet) -> Iterator[Fault]:

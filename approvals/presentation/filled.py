@@ -8,6 +8,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
+from approvals.actions import REJECT
 from approvals.cards import Card
 from approvals.errors import Problem
 from approvals.models import Draft, Proposal
@@ -15,6 +16,7 @@ from approvals.reading import Shown
 from approvals.veils import OPEN, Veil
 
 from . import posted, whole
+from .actions import Typed
 from .gate import GatePage
 from .posted import Posted
 
@@ -25,6 +27,14 @@ def fill(page: GatePage, sent: Posted, *, problems: Sequence[Problem] = ()) -> N
     page.verdict, page.each, page.only_if = sent.chosen, dict(sent.each), sent.only_if
     page.override = dict(sent.override)
     page.typed = replace(sent.typed, errors=problems)
+
+
+def blamed(page: GatePage, said: Typed) -> Typed:
+    """`said` with what does not hold in what would be sent."""
+    if page.verdict == REJECT:
+        return replace(said, errors=())
+    unsent = {name for name, one in page.each.items() if not one.sends_fields}
+    return replace(said, errors=[each for each in said.errors if each["action"] not in unsent])
 
 
 def drafted(read: Shown, user: User) -> GatePage:

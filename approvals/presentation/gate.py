@@ -9,7 +9,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from approvals import authority, pointers, rewriting, veils
+from approvals import authority, veils
 from approvals.cards import Card
 from approvals.forms import MISSING
 from approvals.models import Draft, Gate, Looking, Proposal
@@ -34,6 +34,7 @@ from . import (
 )
 from .actions import Typed
 from .ballots import Chosen
+from .changed import Changed
 from .choices import Choices
 from .saved import Saved
 
@@ -152,11 +153,6 @@ class GatePage:
         return permissions.may(self.user, self.gate.team_id, "checkpoints.view_run")
 
     @cached_property
-    def edits(self) -> Sequence[dict[str, Any]]:
-        """What people changed in the agent's proposal."""
-        return actions.changes_between(self.first, self.card) if self.proposal.number > 1 else []
-
-    @cached_property
     def standing_state(self) -> dict[str, Any] | None:
         """The saved state with any edit that stands; None where the whole of it is not to be edited."""
         allowed = whole.allowed(self.gate, self.card)
@@ -168,21 +164,6 @@ class GatePage:
         if not self.may_send or self.several or self.standing_state is None:
             return None
         return whole.drawn(self.standing_state, self.typed, self.veil)
-
-    @cached_property
-    def edits_beyond(self) -> Sequence[dict[str, Any]]:
-        """What people changed in the state that no action shows."""
-        if not rewriting.beyond(self.card, self.proposal.state_patch):
-            return []
-        after = patch.apply(self.proposal.state_patch, self.snapshot.state)
-        return self.veil.rows(rewriting.rows_beyond(self.card, self.snapshot.state, after))
-
-    @property
-    def read_beyond(self) -> list[tuple[str, list[str]]]:
-        """The effects that read what was changed there: (name, fields)."""
-        names = {pointers.tokens(row["pointer"])[0] for row in self.edits_beyond}
-        reads = {step.name: sorted(names.intersection(step.reads)) for step in self.plan.steps if step.kind == "effect"}
-        return [(name, fields) for name, fields in reads.items() if fields]
 
     @cached_property
     def sheets(self) -> list[actions.Sheet]:
@@ -197,16 +178,6 @@ class GatePage:
         outcome = None if self.open else getattr(self.gate, "outcome", None)
         counted = outcome.counted if outcome else ()
         return preconditions.shown(self.card, ticked=self.only_if, counted=counted)
-
-    @property
-    def world_changes(self) -> list[dict[str, Any]]:
-        """Where it is asked again: what changed in the world since it was approved."""
-        return preconditions.world_rows(self.card, of_world=True)
-
-    @property
-    def run_changes(self) -> list[dict[str, Any]]:
-        """Where it is asked again: what changed in the run since it was approved."""
-        return rewriting.hidden(preconditions.world_rows(self.card, of_world=False), self.card, self.veil)
 
     @cached_property
     def ballots(self) -> dict[str, ballots.Ballot]:
@@ -269,6 +240,11 @@ class GatePage:
     def saved(self) -> Saved:
         """What the page says of the state that was asked over."""
         return Saved(self)
+
+    @cached_property
+    def changed(self) -> Changed:
+        """What changed in what is asked."""
+        return Changed(self)
 
     @cached_property
     def choices(self) -> Choices:

@@ -45,7 +45,7 @@ def _so_far(action: Action, chosen: Chosen, typed: Typed) -> dict[str, Any]:
     if chosen.verdict == RESPOND and chosen.response:
         with suppress(ValueRefused):
             return {"verdict": RESPOND, "response": ballots.response_of(action, chosen.response)}
-    if chosen.verdict in (REJECT, RESPOND):
+    if not chosen.sends_fields:
         return {"verdict": REJECT, "reason": chosen.reason or "…"}
     settled = action.settled.verdict if action.settled and not chosen.verdict else APPROVE
     return {"verdict": settled}

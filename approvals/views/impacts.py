@@ -14,12 +14,11 @@ from django.shortcuts import render
 from django.views.decorators.http import require_POST
 
 from approvals import cards, editing, rewriting
-from approvals.actions import REJECT, RESPOND
 from approvals.errors import DecisionRefused, Rejected
 from approvals.models import Gate
 from approvals.presentation import ballots, posted
 from approvals.presentation.actions import Typed
-from approvals.presentation.filled import fill
+from approvals.presentation.filled import blamed, fill
 from approvals.presentation.gate import GatePage
 from checkpoints.plans import spec_of
 
@@ -54,14 +53,6 @@ def fill_in(page: GatePage, form: dict[str, str]) -> None:
     page.typed = blamed(page, typed(page, said))
     put = posted.read({**form, "verdict": "reject", "then": "override"}, page.card)
     page.instead = typed(page, replace(put.typed, arguments=put.decision.get("arguments", {})))
-
-
-def blamed(page: GatePage, said: Typed) -> Typed:
-    """`said` with what does not hold in what would be sent: whoever refuses an action sends none of its fields."""
-    if page.verdict == REJECT:
-        return replace(said, errors=())
-    refused = {name for name, one in page.each.items() if one.verdict in (REJECT, RESPOND)}
-    return replace(said, errors=[each for each in said.errors if each["action"] not in refused])
 
 
 def typed(page: GatePage, said: Typed) -> Typed:

@@ -116,3 +116,12 @@ def test_a_thousand_pages_take_as_many_statements_as_one() -> None:
     with CaptureQueriesContext(connection) as many:
         accesses([Asked(keys[n % len(keys)], every) for n in range(1000)])
     assert len(many) == len(one) == 6
+
+
+def test_a_session_of_what_is_no_number_is_nobodys_and_fails_no_other() -> None:
+    """`"²".isdigit()`: what PostgreSQL cannot read as a number failed all who asked in the same batch."""
+    person, odd = ann(make_team()), SessionStore()
+    odd.update({"_auth_user_id": "²", "_auth_user_backend": "django.contrib.auth.backends.ModelBackend"})
+    odd.save()
+    found = accesses([Asked(odd.session_key), Asked(session_of(person))])
+    assert [access and access.user for access in found] == [None, person]

@@ -37,21 +37,16 @@ from tests.factories import (
     mira,
     unique,
 )  # fmt: skip
+from tests.pages.clients import signed_in
 
 APPS = ("checkpoints", "approvals", "agents")
 ORDERED = (Policy, RetentionPolicy, Prune, Hold)  # written or ordered in the administration, each with tests of its own
 HISTORY = [model for model, page in admin.site._registry.items() if isinstance(page, ReadOnlyAdmin)]
 
 
-def signed_in() -> Client:
+def as_root() -> Client:
     """Return a client of an administrator."""
-    return client_of(make_user("Root", superuser=True))
-
-
-def client_of(user: User) -> Client:
-    client = Client()
-    client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
-    return client
+    return signed_in(make_user("Root", superuser=True))
 
 
 def form_of(policy: Policy, **changes: Any) -> dict[str, Any]:
@@ -65,7 +60,7 @@ def test_changing_a_policy_makes_a_version_and_leaves_the_one_that_gates_use() -
     policy = make_policy(team)
     gate = make_gate(policy=policy)
     address = reverse("admin:approvals_policy_change", args=[policy.pk])
-    answer = signed_in().post(address, form_of(policy, quorum=2, groups=[finance.pk]))
+    answer = as_root().post(address, form_of(policy, quorum=2, groups=[finance.pk]))
     assert answer.status_code == 302
     newest = Policy.objects.named("refunds", team=team)
     assert (newest.version, newest.quorum, list(newest.groups.all())) == (2, 2, [finance])
@@ -80,7 +75,7 @@ def test_a_new_policy_starts_at_version_one() -> None:
     ann(team)
     name = unique("spending")
     form = {"team": team.pk, "name": name, "quorum": 1, "deadline": "01:00:00", "on_expiry": "expire"}
-    assert signed_in().post(reverse("admin:approvals_policy_add"), form).status_code == 302
+    assert as_root().post(reverse("admin:approvals_policy_add"), form).status_code == 302
     assert Policy.objects.get(name=name).version == 1
 
 
@@ -91,7 +86,7 @@ def test_the_audit_holds_all_that_a_new_version_says() -> None:
     policy = make_policy(team)
     form = form_of(policy, groups=[finance.pk], deadline="04:00:00")
     del form["separation"]
-    assert signed_in().post(reverse("admin:approvals_policy_change", args=[policy.pk]), form).status_code == 302
+    assert as_root().post(reverse("admin:approvals_policy_change", args=[policy.pk]), form).status_code == 302
     data = json.loads(bytes(Event.objects.get(kind="policy.changed", team_id=team.pk).data))
     assert (data["groups"], data["separation"], data["deadline"]) == ([finance.name], False, 4 * 3600)
 
@@ -99,9 +94,7 @@ def test_the_audit_holds_all_that_a_new_version_says() -> None:
 def test_a_deadline_of_seconds_is_refused_and_told_how_to_write_hours() -> None:
     """`48` was taken as 48 seconds: every gate expired before anybody had read it."""
     policy = make_policy()
-    answer = signed_in().post(
-        reverse("admin:approvals_policy_change", args=[policy.pk]), form_of(policy, deadline="48")
-    )
+    answer = as_root().post(reverse("admin:approvals_policy_change", args=[policy.pk]), form_of(policy, deadline="48"))
     assert b"Write 04:00:00 for four hours" in answer.content
     assert Policy.objects.filter(team=policy.team).count() == 1
 
@@ -111,7 +104,7 @@ def test_of_several_who_change_a_policy_at_once_one_does_and_the_others_are_told
     policy = make_policy(make_team(may=REVIEWER))
     ann(policy.team), bob(policy.team)
     address = reverse("admin:approvals_policy_change", args=[policy.pk])
-    clients = [signed_in() for _ in range(6)]
+    clients = [as_root() for _ in range(6)]
     answers = race([partial(each.post, address, form_of(policy, quorum=2)) for each in clients])
     assert sorted(answer.status_code for answer in answers) == [200] * 5 + [302]
     versions = Policy.objects.filter(team=policy.team, name=policy.name).values_list("version", flat=True)
@@ -124,7 +117,7 @@ def test_several_who_write_a_policy_anew_at_once_make_as_many_versions() -> None
     ann(team)
     form = {"team": team.pk, "name": "spending", "quorum": 1, "on_expiry": "expire"}
     address = reverse("admin:approvals_policy_add")
-    answers = race([partial(each.post, address, form) for each in [signed_in() for _ in range(3)]])
+    answers = race([partial(each.post, address, form) for each in [as_root() for _ in range(3)]])
     assert [answer.status_code for answer in answers] == [302] * 3
     assert sorted(Policy.objects.filter(team=team).values_list("version", flat=True)) == [1, 2, 3]
 
@@ -135,7 +128,7 @@ def test_a_policy_that_nobody_could_meet_is_refused_and_says_how_many_may_decide
     ann(team), bob(other), make_user("Mira Sandoval", other, may=("approvals.decide_gate",))
     off = make_user("Eve", team)
     User.objects.filter(pk=off.pk).update(is_active=False)
-    policy, client = make_policy(team), signed_in()
+    policy, client = make_policy(team), as_root()
     address = reverse("admin:approvals_policy_change", args=[policy.pk])
     said = client.post(address, form_of(policy, quorum=3, groups=[team.pk, other.pk])).content.decode()
     assert "Now 2 people may decide in" in said
@@ -152,11 +145,11 @@ def test_a_policy_that_cannot_be_met_any_more_says_so_in_the_list_and_at_its_gat
     first, second = ann(team), bob(team)
     gate = make_gate(policy=make_policy(team, quorum=2))
     listing, page = reverse("admin:approvals_policy_changelist") + f"?team__id__exact={team.pk}", f"/gates/{gate.pk}/"
-    assert "too few" not in signed_in().get(listing).content.decode()
-    assert "nothing here can be approved" not in client_of(first).get(page).content.decode()
+    assert "too few" not in as_root().get(listing).content.decode()
+    assert "nothing here can be approved" not in signed_in(first).get(page).content.decode()
     User.objects.filter(pk=second.pk).update(is_active=False)
-    assert "1, too few" in signed_in().get(listing).content.decode()
-    assert "1 person may decide in" in client_of(first).get(page).content.decode()
+    assert "1, too few" in as_root().get(listing).content.decode()
+    assert "1 person may decide in" in signed_in(first).get(page).content.decode()
 
 
 def test_whoever_started_the_run_does_not_count_for_its_gates() -> None:
@@ -164,7 +157,7 @@ def test_whoever_started_the_run_does_not_count_for_its_gates() -> None:
     starter, second = ann(team), bob(team)
     run = make_run(team=team, started_by=starter)
     gate = make_gate(policy=make_policy(team, quorum=2), run=run)
-    said = client_of(second).get(f"/gates/{gate.pk}/").content.decode()
+    said = signed_in(second).get(f"/gates/{gate.pk}/").content.decode()
     assert "1 person may decide in" in said
     assert "besides whoever started the run" in said
 
@@ -173,7 +166,7 @@ def test_the_list_of_policies_says_in_a_word_when_a_gate_ends_and_how() -> None:
     """The last column was a sentence of eight lines, and pushed the one behind it out of the window."""
     policy = make_policy(deadline=dt.timedelta(days=2))
     listing = reverse("admin:approvals_policy_changelist") + f"?team__id__exact={policy.team_id}"
-    said = signed_in().get(listing).content.decode()
+    said = as_root().get(listing).content.decode()
     assert '<td class="field-within">2 days</td>' in said
     assert '<td class="field-then">expire</td>' in said
 
@@ -181,7 +174,7 @@ def test_the_list_of_policies_says_in_a_word_when_a_gate_ends_and_how() -> None:
 def test_the_list_of_policies_asks_once_who_may_decide(django_assert_max_num_queries: Any) -> None:
     for _ in range(10):
         make_policy(groups=(make_team("Finance"),))
-    client = signed_in()
+    client = as_root()
     with django_assert_max_num_queries(12):
         client.get(reverse("admin:approvals_policy_changelist"))
 
@@ -191,7 +184,7 @@ def test_an_older_version_of_a_policy_is_read_and_leads_to_the_newest() -> None:
     team = make_team(may=REVIEWER)
     ann(team), bob(team)
     old, newest = make_policy(team), make_policy(team, version=2, quorum=2)
-    client, addresses = signed_in(), {}
+    client, addresses = as_root(), {}
     for each in (old, newest):
         addresses[each] = reverse("admin:approvals_policy_change", args=[each.pk])
     said = client.get(addresses[old]).content.decode()
@@ -208,7 +201,7 @@ def test_times_are_said_with_24_hours_and_the_zone() -> None:
     """It was "3:04 p.m.", of no zone."""
     gate = make_gate()
     Gate.objects.filter(pk=gate.pk).update(opened_at=dt.datetime(2026, 3, 2, 15, 4, 5, tzinfo=dt.UTC))
-    client = signed_in()
+    client = as_root()
     pages = [reverse("admin:approvals_gate_change", args=[gate.pk]), reverse("admin:approvals_gate_changelist")]
     for page in pages:
         assert "2026-03-02 15:04:05 +0000" in client.get(page).content.decode()
@@ -220,7 +213,7 @@ def test_times_are_said_with_24_hours_and_the_zone() -> None:
 def test_a_policy_without_people_is_refused() -> None:
     policy = make_policy()
     address = reverse("admin:approvals_policy_change", args=[policy.pk])
-    answer = signed_in().post(address, form_of(policy, quorum=0))
+    answer = as_root().post(address, form_of(policy, quorum=0))
     assert answer.status_code == 200
     assert b"greater than or equal to 1" in answer.content
     assert Policy.objects.filter(team=policy.team).count() == 1
@@ -247,7 +240,7 @@ def some_of(model: Any) -> Any:
 def test_history_is_listed_searched_and_shown_and_takes_no_change(model: Any) -> None:
     row = some_of(model)
     assert row is not None
-    client = signed_in()
+    client = as_root()
     name = f"admin:{model._meta.app_label}_{model._meta.model_name}"
     listing = reverse(f"{name}_changelist")
     assert client.get(listing).status_code == 200
@@ -270,7 +263,7 @@ def test_the_links_of_a_run_and_a_gate_lead_to_lists_of_what_is_theirs() -> None
     team = make_team()
     gate, other = make_gate(team=team), make_gate(team=team)
     decide(gate, ann(team))
-    client = signed_in()
+    client = as_root()
     followed = 0
     for model, row in ((gate.run._meta, gate.run), (gate._meta, gate)):
         said = client.get(reverse(f"admin:{model.app_label}_{model.model_name}_change", args=[row.pk])).content.decode()
@@ -286,11 +279,11 @@ def test_staff_see_history_only_with_the_permission_to_see_every_teams() -> None
     """Whoever may view a team's runs as its member would see all teams' in the administration."""
     member = make_user("Sam Staff", make_team(), may=("approvals.view_gate", "checkpoints.view_run"))
     User.objects.filter(pk=member.pk).update(is_staff=True)
-    client = client_of(member)
+    client = signed_in(member)
     for name in ("checkpoints_run", "approvals_gate", "checkpoints_event", "agents_effect"):
         assert client.get(reverse(f"admin:{name}_changelist")).status_code == 403
     member.user_permissions.add(Permission.objects.get(codename="view_event"))
-    client = client_of(member)
+    client = signed_in(member)
     assert client.get(reverse("admin:checkpoints_run_changelist")).status_code == 200
 
 
@@ -300,14 +293,14 @@ def test_a_list_costs_the_same_number_of_statements_however_many_rows_it_shows(
     team = make_team()
     for _ in range(20):
         decide(make_gate(team=team), ann(team))
-    client = signed_in()
+    client = as_root()
     for model in HISTORY:
         with django_assert_max_num_queries(22):
             client.get(reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist"))
 
 
 def test_the_administration_says_whose_it_is_and_leads_back() -> None:
-    said = signed_in().get("/admin/").content.decode()
+    said = as_root().get("/admin/").content.decode()
     assert "Holdpoint" in said
     for address in ("/", "/runs/", "/audit/"):
         assert f'<a href="{address}">' in said
@@ -326,4 +319,4 @@ def test_every_table_of_the_store_is_read_only_in_the_administration() -> None:
 def test_a_policy_cannot_be_deleted() -> None:
     policy = make_policy()
     address = reverse("admin:approvals_policy_delete", args=[policy.pk])
-    assert signed_in().post(address, {"post": "yes"}).status_code == 403
+    assert as_root().post(address, {"post": "yes"}).status_code == 403

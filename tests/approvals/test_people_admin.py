@@ -8,18 +8,12 @@ from typing import Any
 
 from django.contrib.auth.models import Group, Permission, User
 from django.db import connection
-from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from checkpoints.models import Event
 from tests.factories import ann, bob, eve, make_team, make_user, unique
-
-
-def client_of(user: User) -> Client:
-    client = Client()
-    client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
-    return client
+from tests.pages.clients import signed_in
 
 
 def root() -> User:
@@ -58,17 +52,17 @@ def told(kind: str, subject: str) -> list[tuple[str, dict[str, Any]]]:
 def test_a_teams_page_says_in_words_what_its_members_may_and_who_they_are() -> None:
     team = make_team(may=("checkpoints.view_run",))
     one = bob(team)
-    said = client_of(root()).get(reverse("admin:auth_group_change", args=[team.pk])).content.decode()
+    said = signed_in(root()).get(reverse("admin:auth_group_change", args=[team.pk])).content.decode()
     assert "decide at the gates of policies that name the team" in said
     assert 'value="checkpoints.view_run" id="id_may_0" checked' in said
     assert one.username in said
-    listed = client_of(root()).get(reverse("admin:auth_group_changelist") + f"?q={team.name}").content.decode()
+    listed = signed_in(root()).get(reverse("admin:auth_group_changelist") + f"?q={team.name}").content.decode()
     assert "read the team&#x27;s runs, their states and events" in listed
 
 
 def test_the_list_of_teams_reads_what_members_may_at_once() -> None:
     """It was asked for each team and each thing that members may."""
-    client, word = client_of(root()), unique("crew")
+    client, word = signed_in(root()), unique("crew")
     address = reverse("admin:auth_group_changelist") + f"?q={word}"
 
     def statements() -> int:
@@ -90,7 +84,7 @@ def test_changing_a_team_changes_what_was_changed_alone_and_tells_who_did_what()
     stays, goes, comes = bob(team), ann(team), eve()
     may = ["checkpoints.view_run", "approvals.decide_gate"]
     address = reverse("admin:auth_group_change", args=[team.pk])
-    answer = client_of(admin).post(address, team_form(team, team.name, [stays, comes], may))
+    answer = signed_in(admin).post(address, team_form(team, team.name, [stays, comes], may))
     assert answer.status_code == 302, answer.content
     assert set(team.user_set.all()) == {stays, comes}
     assert set(team.permissions.values_list("codename", flat=True)) == {"view_run", "decide_gate", "view_session"}
@@ -98,7 +92,7 @@ def test_changing_a_team_changes_what_was_changed_alone_and_tells_who_did_what()
     assert actor == f"user:{admin.pk}"
     assert (data["joined"], data["left"]) == ([comes.pk], [goes.pk])
     assert (data["granted"], data["revoked"]) == (["approvals.decide_gate"], ["checkpoints.start_run"])
-    answer = client_of(admin).post(address, team_form(team, team.name, [stays, comes], may))
+    answer = signed_in(admin).post(address, team_form(team, team.name, [stays, comes], may))
     assert answer.status_code == 302
     assert len(told("team.changed", f"team:{team.pk}")) == 1
 
@@ -106,7 +100,7 @@ def test_changing_a_team_changes_what_was_changed_alone_and_tells_who_did_what()
 def test_a_new_team_is_told_of() -> None:
     name, member = unique("Billing"), bob()
     form = team_form(None, name, [member], ["checkpoints.view_run"])
-    answer = client_of(root()).post(reverse("admin:auth_group_add"), form)
+    answer = signed_in(root()).post(reverse("admin:auth_group_add"), form)
     assert answer.status_code == 302, answer.content
     team = Group.objects.get(name=name)
     ((_, data),) = told("team.changed", f"team:{team.pk}")
@@ -130,7 +124,7 @@ def test_changing_an_account_tells_which_columns_and_not_what_is_in_them() -> No
     address = reverse("admin:auth_user_change", args=[user.pk])
     form = account_form(user, last_name="Secretname", groups=[team.pk])
     del form["is_active"]
-    assert client_of(admin).post(address, form).status_code == 302
+    assert signed_in(admin).post(address, form).status_code == 302
     ((actor, data),) = told("user.changed", f"user:{user.pk}")
     assert actor == f"user:{admin.pk}"
     assert data == {"fields": ["is_active", "last_name"], "joined": [team.pk], "left": [], "granted": [], "revoked": []}
@@ -141,12 +135,12 @@ def test_a_new_account_and_a_new_password_are_told_of() -> None:
     admin, name = root(), unique("carol")
     password = "a long enough phrase"
     form = {"username": name, "usable_password": "true", "password1": password, "password2": password}
-    assert client_of(admin).post(reverse("admin:auth_user_add"), form).status_code == 302
+    assert signed_in(admin).post(reverse("admin:auth_user_add"), form).status_code == 302
     user = User.objects.get(username=name)
     assert told("user.changed", f"user:{user.pk}")[0][1]["fields"] == ["created"]
     change = {"usable_password": "true", "password1": password + "!", "password2": password + "!"}
     address = reverse("admin:auth_user_password_change", args=[user.pk])
-    assert client_of(admin).post(address, change).status_code == 302
+    assert signed_in(admin).post(address, change).status_code == 302
     assert told("user.changed", f"user:{user.pk}")[1][1]["fields"] == ["password"]
     user.refresh_from_db()
     assert user.check_password(password + "!")
@@ -154,7 +148,7 @@ def test_a_new_account_and_a_new_password_are_told_of() -> None:
 
 def test_staff_make_nobody_more_than_they_are() -> None:
     helper, boss, user = staff("auth.view_user", "auth.change_user"), root(), bob()
-    client = client_of(helper)
+    client = signed_in(helper)
     form = account_form(user, is_superuser="on", is_staff="on")
     assert client.post(reverse("admin:auth_user_change", args=[user.pk]), form).status_code == 302
     user.refresh_from_db()
@@ -167,7 +161,7 @@ def test_staff_make_nobody_more_than_they_are() -> None:
 def test_staff_put_nobody_into_a_team_and_give_no_team_more_rights() -> None:
     helper = staff("auth.view_user", "auth.change_user", "auth.add_group", "auth.change_group")
     team, user = make_team(), bob()
-    client = client_of(helper)
+    client = signed_in(helper)
     for each in (helper, user):
         was = each.email
         form = account_form(each, groups=[team.pk], email="mine@example.org", is_staff="on")
@@ -188,7 +182,7 @@ def test_staff_give_nobody_a_colleagues_name() -> None:
     for each in (helper, user):
         before = (each.username, each.first_name, each.last_name)
         form = account_form(each, username=unique("other"), first_name="Ann", last_name="Okafor")
-        assert client_of(helper).post(reverse("admin:auth_user_change", args=[each.pk]), form).status_code == 302
+        assert signed_in(helper).post(reverse("admin:auth_user_change", args=[each.pk]), form).status_code == 302
         each.refresh_from_db()
         assert (each.username, each.first_name, each.last_name) == before
 
@@ -200,10 +194,10 @@ def test_staff_switch_accounts_off_and_not_on_again() -> None:
     off = account_form(user)
     del off["is_active"]
     for form in (off, account_form(user)):
-        assert client_of(helper).post(address, form).status_code == 302
+        assert signed_in(helper).post(address, form).status_code == 302
         user.refresh_from_db()
         assert not user.is_active
-    assert client_of(root()).post(address, account_form(user)).status_code == 302
+    assert signed_in(root()).post(address, account_form(user)).status_code == 302
     user.refresh_from_db()
     assert user.is_active
 
@@ -213,19 +207,19 @@ def test_staff_change_no_other_staff() -> None:
     form = account_form(colleague)
     del form["is_active"]
     address = reverse("admin:auth_user_change", args=[colleague.pk])
-    assert client_of(helper).post(address, form).status_code == 403
+    assert signed_in(helper).post(address, form).status_code == 403
     colleague.refresh_from_db()
     assert colleague.is_active
 
 
 def test_addresses_are_changed_on_the_page_of_their_account_alone() -> None:
     """The sign-in's own table of addresses was a second place to change them, which told nobody."""
-    assert client_of(root()).get("/admin/account/emailaddress/").status_code == 404
+    assert signed_in(root()).get("/admin/account/emailaddress/").status_code == 404
 
 
 def test_groups_are_called_teams() -> None:
     """But in the names of Django's own permissions, which are rows."""
-    user, client = bob(make_team()), client_of(root())
+    user, client = bob(make_team()), signed_in(root())
     pages = [
         "/admin/", "/admin/auth/", reverse("admin:auth_group_changelist"), reverse("admin:auth_group_add"),
         reverse("admin:auth_user_changelist"), reverse("admin:auth_user_change", args=[user.pk]),
@@ -245,14 +239,14 @@ def test_staff_set_their_own_password_and_nobody_elses() -> None:
     for each, status in ((user, 403), (helper, 302)):
         was = each.password
         address = reverse("admin:auth_user_password_change", args=[each.pk])
-        assert client_of(helper).post(address, password).status_code == status
+        assert signed_in(helper).post(address, password).status_code == status
         each.refresh_from_db()
         assert (each.password == was) == (status == 403)
 
 
 def test_accounts_and_teams_are_not_deleted() -> None:
     user, team = bob(), make_team()
-    client = client_of(root())
+    client = signed_in(root())
     assert client.post(reverse("admin:auth_user_delete", args=[user.pk]), {"post": "yes"}).status_code == 403
     assert client.post(reverse("admin:auth_group_delete", args=[team.pk]), {"post": "yes"}).status_code == 403
     action = {"action": "delete_selected", "_selected_action": [user.pk], "post": "yes"}

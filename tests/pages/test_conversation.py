@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from channels.db import database_sync_to_async
 
-from approvals import presence
+from approvals import presence, remarks
 from approvals.models import Decision, Gate, Looking
 from checkpoints import claims, cursor, store
 from checkpoints.actors import SYSTEM
@@ -49,6 +50,15 @@ def test_the_same_form_twice_says_it_once_and_no_words_say_nothing() -> None:
     assert "Write at most 4,000 characters." in answer.content.decode()  # type: ignore[attr-defined]
     assert Event.objects.filter(subject=gate.subject, kind="gate.remarked").count() == 2
     assert say(eve(), gate, "Me too", key="k4").status_code == 404  # type: ignore[attr-defined]
+
+
+def test_the_last_thing_that_somebody_may_say_is_taken_when_it_comes_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sent again by a browser that had no answer, it was refused for what it was itself the last of."""
+    monkeypatch.setattr(remarks, "MOST_EACH", 2)
+    gate = make_gate(team=(team := make_team()))
+    reviewer = ann(team)
+    answers = [say(reviewer, gate, f"Word {key}", key=key).status_code for key in ("k1", "k2", "k2", "k3")]  # type: ignore[attr-defined]
+    assert answers == [303, 303, 303, 422]
 
 
 def test_markup_in_words_is_shown_as_words() -> None:

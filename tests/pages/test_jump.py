@@ -83,3 +83,4 @@ def test_without_script_it_is_a_page(new_page: NewPage) -> None:
     page.keyboard.press("Enter")
     page.locator(".places a").click()
     page.wait_for_url(f"**/gates/{gate.pk}/")
+    expect(page.locator("h1")).to_contain_text("Wire to Brightwater")

@@ -6,6 +6,7 @@ Two people look at it at once, and one of them is faster.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.core import mail as outbox
@@ -22,6 +23,15 @@ from .shelves import made, make_restock
 NewPage = Callable[..., Page]
 QUANTITY = "[name='args.order/lines/1/quantity']"
 REASON = "[name='reason.message']"
+
+
+def opened(new_page: NewPage, **context: Any) -> tuple[Gate, Page]:
+    """A gate of three actions, and its page before one who may decide it."""
+    team = make_team()
+    gate = open_gate(make_restock(team=team))
+    page = new_page(ann(team), **context)
+    page.goto(f"/gates/{gate.pk}/")
+    return gate, page
 
 
 def choose(page: Page, action: str, verdict: str) -> None:
@@ -104,10 +114,7 @@ def test_what_was_chosen_and_typed_for_each_outlives_a_sign_out(new_page: NewPag
 
 
 def test_it_is_decided_by_keyboard_alone(new_page: NewPage) -> None:
-    team = make_team()
-    gate = open_gate(make_restock(team=team))
-    page = new_page(ann(team))
-    page.goto(f"/gates/{gate.pk}/")
+    gate, page = opened(new_page)
     page.keyboard.press("1")
     page.keyboard.press("a")
     page.keyboard.press("2")
@@ -129,20 +136,14 @@ def test_it_is_decided_by_keyboard_alone(new_page: NewPage) -> None:
 
 def test_a_key_that_only_actions_have_is_the_first_ones_where_none_was_gone_to(new_page: NewPage) -> None:
     """Nothing happened: whoever pressed `e` at a gate that asks for several things saw a page that does not listen."""
-    team = make_team()
-    gate = open_gate(make_restock(team=team))
-    page = new_page(ann(team))
-    page.goto(f"/gates/{gate.pk}/")
+    _, page = opened(new_page)
     page.keyboard.press("e")
     expect(page.locator("[data-ballot][value=edit]").first).to_be_checked()
     expect(page.locator("[data-ballot]:checked")).to_have_count(1)
 
 
 def test_all_of_them_at_once_and_back_to_one_by_one(new_page: NewPage) -> None:
-    team = make_team()
-    gate = open_gate(make_restock(team=team))
-    page = new_page(ann(team))
-    page.goto(f"/gates/{gate.pk}/")
+    gate, page = opened(new_page)
     page.locator("#decide label[data-choice=approve]").click()
     expect(page.locator("[data-ballot][value=approve]:checked")).to_have_count(3)
     choose(page, "price", "reject")
@@ -155,10 +156,7 @@ def test_all_of_them_at_once_and_back_to_one_by_one(new_page: NewPage) -> None:
 
 
 def test_without_script_the_consequences_are_shown_and_a_mix_is_sent(new_page: NewPage) -> None:
-    team = make_team()
-    gate = open_gate(make_restock(team=team))
-    page = new_page(ann(team), java_script_enabled=False)
-    page.goto(f"/gates/{gate.pk}/")
+    _, page = opened(new_page, java_script_enabled=False)
     page.locator("#decide label[data-choice=each]").click()
     choose(page, "order", "approve")
     choose(page, "price", "reject")

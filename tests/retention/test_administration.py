@@ -11,7 +11,8 @@ from django.test import Client
 from checkpoints.models import Event, Hold, Prune, RetentionPolicy, Run
 from checkpoints.verify import verify_run
 from tests.factories import unique
-from tests.run_pages.test_run_page import signed_in, text_of
+from tests.pages.clients import signed_in
+from tests.run_pages.test_run_page import text_of
 
 from .pruning import ended, keep, looked, ordered, pruned, seqs
 

@@ -9,7 +9,8 @@ from checkpoints.actors import SYSTEM
 from checkpoints.models import Event, EventText, Hold, Run
 from checkpoints.retention import holds
 from tests.factories import READER, ann, eve, make_team, make_user
-from tests.run_pages.test_run_page import page_of, signed_in, text_of
+from tests.pages.clients import signed_in
+from tests.run_pages.test_run_page import page_of, text_of
 
 from .pruning import ended, keep, pruned, seqs
 

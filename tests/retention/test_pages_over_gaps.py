@@ -14,7 +14,8 @@ from approvals.models import Gate
 from checkpoints import store
 from checkpoints.models import Checkpoint, Hold, Run
 from tests.factories import ann, bob, make_team
-from tests.run_pages.test_run_page import page_of, signed_in, text_of
+from tests.pages.clients import signed_in
+from tests.run_pages.test_run_page import page_of, text_of
 from tests.run_pages.walks import sent_back
 
 from .pruning import at, ended, keep, pruned, seqs

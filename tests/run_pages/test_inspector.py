@@ -6,7 +6,8 @@ from django.test import Client
 
 from checkpoints.ops import Append
 from tests.factories import bob, make_team
-from tests.run_pages.test_run_page import page_of, signed_in, text_of
+from tests.pages.clients import signed_in
+from tests.run_pages.test_run_page import page_of, text_of
 from tests.run_pages.walks import ORDER, Walk, begin, sent_back
 
 

@@ -12,7 +12,8 @@ from checkpoints import actors, store
 from checkpoints.models import Checkpoint
 from tests.approvals.statements import sent
 from tests.factories import ann, bob, make_plan, make_run, make_spec, make_team, unique
-from tests.run_pages.test_run_page import signed_in, text_of
+from tests.pages.clients import signed_in
+from tests.run_pages.test_run_page import text_of
 from tests.run_pages.walks import begin, held
 
 

@@ -12,13 +12,8 @@ from django.test import Client
 from checkpoints import actors, store
 from checkpoints.models import Checkpoint, Run
 from tests.factories import READER, REVIEWER, bob, decide, eve, make_team, make_user, mira
+from tests.pages.clients import signed_in
 from tests.run_pages.walks import ORDER, begin, held, sent_back
-
-
-def signed_in(user: User) -> Client:
-    client = Client()
-    client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
-    return client
 
 
 def page_of(run: Run, user: User, query: str = "") -> str:
