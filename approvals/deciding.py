@@ -19,14 +19,15 @@ from checkpoints import actors, ledger
 from checkpoints.errors import NotVerified
 from checkpoints.values import canonical
 
-from . import authority, binding, closing, mixing, rewriting
+from . import authority, binding, closing, mixing, rewriting, step_up
 from .cards import Card
-from .errors import AlreadySaid, DecisionRefused, Invalid, NotVerifiable, StaleGate, problem
+from .errors import AlreadySaid, DecisionRefused, Invalid, NotConfirmed, NotVerifiable, StaleGate, problem
 from .following import Next, put
 from .models import Decision, Gate, Outcome, Proposal
 from .policy_rules import Tally, Vote, tally
 from .reading import read
 from .saying import Said, Verdict, added, back_to, check_key
+from .step_up import Confirmed
 from .verdicts import Word
 
 
@@ -37,11 +38,11 @@ class _SaidBefore(Exception):
         self.decision = decision
 
 
-def decide(gate: Gate, *, by: User, said: Said) -> Decision:
+def decide(gate: Gate, *, by: User, said: Said, confirmed: Confirmed | None) -> Decision:
     """Take one word; see Gate.decide."""
     try:
         with transaction.atomic(durable=True):
-            return _take(gate.pk, by, said)
+            return _take(gate.pk, by, said, confirmed)
     except _SaidBefore as before:
         return before.decision
     except DecisionRefused as refusal:
@@ -53,7 +54,7 @@ def decide(gate: Gate, *, by: User, said: Said) -> Decision:
         raise frozen from fault
 
 
-def _take(gate_id: int, by: User, said: Said) -> Decision:
+def _take(gate_id: int, by: User, said: Said, confirmed: Confirmed | None) -> Decision:
     check_key(said)
     request = said.digest()
     reading = read(gate_id, user_id=by.pk, key=said.key)
@@ -61,6 +62,8 @@ def _take(gate_id: int, by: User, said: Said) -> Decision:
     if reading.said_before:
         _hand_out_same(gate.decisions.filter(user=by), by, said, request)
     said, word, following = put(reading, by=by, said=said)
+    if not step_up.suffices(gate.policy, confirmed, by=by, now=reading.now):
+        raise NotConfirmed
     if not gate.move(proposal=standing.number):
         _hand_out_same(gate.decisions.filter(user=by), by, said, request)
         late = read(gate_id)
@@ -75,7 +78,7 @@ def _take(gate_id: int, by: User, said: Said) -> Decision:
     if word is not None:
         said = replace(said, verdict=mixing.named(word) if following else Verdict.APPROVE)
     decision = _write(gate, standing, by, said, request, following, word)
-    _close_when_due(gate, standing, [*others, decision], said)
+    _close_when_due(gate, standing, [*others, decision], said, confirmed)
     return decision
 
 
@@ -150,12 +153,15 @@ def _alike(card: Card, said: Said, changed: Sequence[str]) -> dict[str, str]:
     return plain | dict.fromkeys(changed, str(Verdict.EDIT))
 
 
-def _close_when_due(gate: Gate, standing: Proposal, voices: Sequence[Decision], said: Said) -> None:
+def _close_when_due(
+    gate: Gate, standing: Proposal, voices: Sequence[Decision], said: Said, confirmed: Confirmed | None
+) -> None:
     """Say that the last of these decided, and close the gate where its word was enough."""
     decision = voices[-1]
     by = actors.of_user(decision.user)
     mixed = {"verdicts": decision.by_action} if decision.verdict == Verdict.MIXED else {}
-    data = {"kind": decision.verdict, **mixed, "proposal": standing.number, "quorum": gate.policy.quorum}
+    again = {"confirmed": confirmed.at.isoformat()} if gate.policy.step_up and confirmed else {}
+    data = {"kind": decision.verdict, **mixed, "proposal": standing.number, "quorum": gate.policy.quorum, **again}
     told = [gate.entry("gate.decided", by=by, data=data, text=said.comment)]
     if decision.verdict == Verdict.REJECT:
         end = closing.End(

@@ -49,6 +49,12 @@ class NotAllowed(DecisionRefused):
         self.reason = str(self)
 
 
+class NotConfirmed(DecisionRefused):
+    """This gate's policy asks for your password again: open the gate's page and confirm it there as you decide."""
+
+    code = "not_confirmed"
+
+
 class QuotaReached(Exception):
     """The file was not kept: its person's files may take no more. Says how much there is, and what to do."""
 

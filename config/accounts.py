@@ -6,7 +6,8 @@ from typing import NoReturn
 
 from allauth.account import views
 from allauth.account.adapter import DefaultAccountAdapter
-from django.http import Http404, HttpRequest
+from django.forms import Form
+from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import path
 
 
@@ -18,6 +19,16 @@ class Adapter(DefaultAccountAdapter):
         return False
 
 
+class Reauthenticate(views.ReauthenticateView):
+    """Asks a signed-in person for their password again."""
+
+    def form_valid(self, form: Form) -> HttpResponse:
+        """Note it in the session, under a new key: whoever knew the old one has nothing of it."""
+        response: HttpResponse = super().form_valid(form)
+        self.request.session.cycle_key()
+        return response
+
+
 def closed(request: HttpRequest, **_: str) -> NoReturn:
     """Answer for allauth's other pages, whose names its own code looks up."""
     raise Http404
@@ -26,7 +37,7 @@ def closed(request: HttpRequest, **_: str) -> NoReturn:
 urlpatterns = [
     path("login/", views.login, name="account_login"),
     path("logout/", views.logout, name="account_logout"),
-    path("reauthenticate/", views.reauthenticate, name="account_reauthenticate"),
+    path("reauthenticate/", Reauthenticate.as_view(), name="account_reauthenticate"),
     path("password/change/", views.password_change, name="account_change_password"),
     path("inactive/", views.account_inactive, name="account_inactive"),
     path("signup/", closed, name="account_signup"),

@@ -164,6 +164,9 @@ ACCOUNT_LOGOUT_REDIRECT_URL = "/accounts/login/"
 SESSION_ENGINE = "approvals.sessions"
 SESSION_COOKIE_AGE = 12 * 60 * 60
 
+# How long a password that was given again counts for deciding, where a policy asks for it, in minutes.
+HOLDPOINT_STEP_UP_MINUTES = env.number("HOLDPOINT_STEP_UP_MINUTES", 15.0, least=0.01, most=24 * 60)
+
 # What browsers are told
 CONTENT_SECURITY_POLICY = csp.policy(https=HTTPS)
 SESSION_COOKIE_HTTPONLY = True

@@ -5,12 +5,14 @@ from __future__ import annotations
 import secrets
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from ninja import HeaderEx, P, Router, Schema
 from pydantic import Field
 
 from agents.models import Scope
 from agents.views.access import reader_of
+from approvals import step_up
 from approvals.models import Decision
 from approvals.views.access import gate_or_404
 from checkpoints import store
@@ -138,13 +140,18 @@ def decide(request: HttpRequest, gate_id: GateId, word: Decide, key: Key) -> Htt
     the next version of it, on which the others have to agree anew."""
     gate, reader = gate_or_404(request, gate_id), reader_of(request)
     store.load_checkpoint(gate.checkpoint)
-    made = gate.decide(by=reader, key=key or secrets.token_hex(16), **said_in(word))
+    made = gate.decide(by=reader, key=key or secrets.token_hex(16), confirmed=_confirmed(request), **said_in(word))
     now = gate_or_404(request, gate_id)
     response = answer(
         Decided(id=made.pk, verdict=made.verdict, actions=made.by_action, gate=head_of(now, reader=reader))
     )
     response.status_code = 201
     return response
+
+
+def _confirmed(request: HttpRequest) -> step_up.Confirmed | None:
+    """Who gave their password again. Only a session knows: of a token that comes with a cookie nothing counts."""
+    return step_up.of_session(request) if isinstance(getattr(request, "auth", None), User) else None
 
 
 def said_in(word: Decide) -> dict[str, Any]:

@@ -195,6 +195,11 @@ class GateHead(GateSummary):
     whole_state: bool = Field(
         description="Whether an edit may send the run's whole `state`: the gate's policy allows it.", examples=[False]
     )
+    step_up: bool = Field(
+        description="Whether a decision counts only in a session in which the password was given again lately: by the "
+        "gate's page, never by a token.",
+        examples=[False],
+    )
     agreement: Agreement = Field(description="Who must agree, and who has.")
 
 
@@ -242,6 +247,7 @@ def head_of(gate: Gate, *, reader: User) -> GateHead:
         digest=bytes(standing.digest).hex(),
         checkpoint=str(gate.checkpoint),
         whole_state=whole.allowed(gate, standing.card),
+        step_up=gate.policy.step_up,
         agreement=Agreement.of(gate, reader=reader),
     )
 

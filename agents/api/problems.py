@@ -160,7 +160,7 @@ def not_decided(request: HttpRequest, error: DecisionRefused) -> HttpResponse:
     if isinstance(error, Rejected):
         faults = [Fault(parameter=_place(each), detail=each["message"]) for each in error.errors]
     changes = error.changes if isinstance(error, StaleGate) else None
-    status = {"not_allowed": 403, "invalid": 422, "edit_refused": 422}.get(error.code, 409)
+    status = {"not_allowed": 403, "not_confirmed": 403, "invalid": 422, "edit_refused": 422}.get(error.code, 409)
     return problem(request, status, str(error), faults, changes=changes)
 
 

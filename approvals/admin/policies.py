@@ -33,7 +33,7 @@ class PolicyForm(PolicyModelForm):
 
     class Meta:
         model = Policy
-        fields = ("team", "name", "groups", "quorum", "separation", "deadline", "on_expiry", "whole_state")
+        fields = ("team", "name", "groups", "quorum", "separation", "step_up", "deadline", "on_expiry", "whole_state")
         labels = {
             "groups": "Decided by",
             "quorum": "People who must agree",
@@ -97,6 +97,7 @@ class PolicyAdmin(OfPolicy):
         "reviewing",
         "may_decide",
         "separation",
+        "step_up",
         "within",
         "then",
         "whole_state",
@@ -215,6 +216,7 @@ def said(policy: Policy, groups: models.QuerySet[Group]) -> dict[str, Any]:
         "groups": sorted(group.name for group in groups),
         "quorum": policy.quorum,
         "separation": policy.separation,
+        "step_up": policy.step_up,
         "deadline": None if policy.deadline is None else int(policy.deadline.total_seconds()),
         "on_expiry": policy.on_expiry,
         "whole_state": policy.whole_state,

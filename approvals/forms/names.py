@@ -35,6 +35,11 @@ def split(name: str) -> tuple[str, str, str]:
     return (found["prefix"], found["mark"] or "", found["path"]) if found else (name, "", "")
 
 
+def is_file(name: str) -> bool:
+    """Whether a file input of a typed form is called so."""
+    return split(name)[1] == FILE
+
+
 def within(path: str, other: str) -> bool:
     """Whether `other` is `path`, or lies in it."""
     return other == path or other.startswith(path + "/")

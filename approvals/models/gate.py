@@ -34,6 +34,7 @@ URGENT = ("deadline", "opened_at", "id")
 LATEST = (F("closed_at").desc(), F("id").desc())
 
 if TYPE_CHECKING:
+    from approvals.step_up import Confirmed
     from checkpoints.store import Snapshot
 
     from .decision import Decision
@@ -165,6 +166,7 @@ class Gate(models.Model):
         back_to: str = "",
         answer: Mapping[str, Any] | None = None,
         preconditions: Sequence[str] = (),
+        confirmed: Confirmed | None = None,
     ) -> Decision:
         """Record one reviewer's word, and close the gate where enough people agree on what stands.
 
@@ -172,10 +174,12 @@ class Gate(models.Model):
         approve, edit, reject or respond, and "arguments", "reason" or "response" as that takes one}.
         `seen` is the digest of the proposal that was on the screen; `arguments` holds an edit's new arguments by
         action id, or `state` the whole state, where the policy allows it; `answer` is {"choice", "value"};
-        `preconditions` are the ids of those that this person adds to the required ones.
+        `preconditions` are the ids of those that this person adds to the required ones; `confirmed` is their having
+        given their password again, None where they did not or decide by a token.
         The same person's same `key` gives the same decision again.
-        Opens a transaction of its own. Raises a DecisionRefused: NotAllowed, AlreadyDecided, StaleGate,
-        GateExpired, GateWithdrawn, AlreadySaid, CannotResume, EditRefused or Invalid; the refusal is an event by then.
+        Opens a transaction of its own. Raises a DecisionRefused: NotAllowed, NotConfirmed, AlreadyDecided,
+        StaleGate, GateExpired, GateWithdrawn, AlreadySaid, CannotResume, EditRefused or Invalid; the refusal is an
+        event by then.
         """
         from approvals import deciding, saying
 
@@ -183,7 +187,7 @@ class Gate(models.Model):
             verdict=verdict, verdicts=verdicts, seen=seen, key=key, arguments=arguments, state=state, comment=comment,
             then=then, back_to=back_to, answer=answer, preconditions=preconditions,
         )  # fmt: skip
-        return deciding.decide(self, by=by, said=said)
+        return deciding.decide(self, by=by, said=said, confirmed=confirmed)
 
     def expire(self, by: Actor = actors.SYSTEM) -> Outcome | None:
         """Close an open gate whose deadline has passed, as its policy says.

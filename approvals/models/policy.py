@@ -58,6 +58,13 @@ class Policy(models.Model):
         "gate asks about. The agent's own rules still check it, and others have to agree anew. Where each of several "
         "actions is decided by itself, only the API takes such an edit.",
     )
+    step_up = models.BooleanField(
+        "the password again",
+        default=False,
+        db_default=False,
+        help_text="Whoever decides must have given their password again lately, in the session in which they decide. A "
+        "token cannot decide then.",
+    )
     created_at = models.DateTimeField(db_default=Now())
 
     objects = PolicyQuerySet.as_manager()

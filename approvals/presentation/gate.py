@@ -16,6 +16,7 @@ from approvals.models import Draft, Gate, Looking, Proposal
 from approvals.preflight import sources as preflights
 from approvals.preflight.checks import Preflight
 from approvals.reading import Shown
+from approvals.step_up import Confirmed
 from checkpoints import patch, permissions, store
 from checkpoints.plans import PlanSpec, spec_of
 from checkpoints.snapshots import Snapshot
@@ -30,6 +31,7 @@ from . import (
     outcomes,
     overrides,
     preconditions,
+    step_up,
     whole,
 )
 from .actions import Typed
@@ -37,6 +39,7 @@ from .ballots import Chosen
 from .changed import Changed
 from .choices import Choices
 from .saved import Saved
+from .step_up import StepUp
 
 
 @dataclass
@@ -59,6 +62,7 @@ class GatePage:
     draft: Draft | None = None  # the reader's own, which the fields hold
     unsent: Sequence[dict[str, Any]] = ()  # what it would have changed, where it can no longer be sent
     unsaid: str = ""  # words for the conversation that were not taken
+    confirmed: Confirmed | None = None  # the reader's having given their password again
 
     @cached_property
     def proposal(self) -> Proposal:
@@ -114,6 +118,11 @@ class GatePage:
     def may_send(self) -> bool:
         """Whether a decision of the reader's would be taken now."""
         return self.may_decide and not (self.preflight and self.preflight.red)
+
+    @cached_property
+    def step_up(self) -> StepUp | None:
+        """What the policy asks of the reader's password; None where it asks nothing."""
+        return step_up.step_up(self.gate.policy, self.user, self.confirmed)
 
     @property
     def may_approve(self) -> bool:

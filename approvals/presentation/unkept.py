@@ -1,4 +1,7 @@
-"""What of a form no draft keeps: secrets that were typed. A placeholder stays, a text that is no JSON goes. Pure."""
+"""What of a posted form a draft keeps: all but secrets that were typed, files, and what is about the form. Pure.
+
+In a secret's place a placeholder stays; a text that is no JSON goes.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Mapping
 
 from approvals import pointers
 from approvals.cards import Card
+from approvals.forms import names
 from approvals.forms.texts import as_json
 from approvals.veils import Veil, placeholder
 from checkpoints import values
@@ -13,10 +17,12 @@ from checkpoints.errors import ValueRefused
 
 from . import actions, whole
 
+ABOUT_THE_FORM = frozenset({"csrfmiddlewaretoken", "seen", "proposal", "key", "discard", "draft_seen"})
+
 
 def kept(fields: Mapping[str, str], card: Card, veil: Veil) -> dict[str, str]:
-    """The fields of a posted form, without secrets; `veil` hides what is secret of the whole state."""
-    said = dict(fields)
+    """The fields of a posted form that a draft keeps; `veil` hides what is secret of the whole state."""
+    said = {name: text for name, text in fields.items() if name not in ABOUT_THE_FORM and not names.is_file(name)}
     _mask(said, whole.NAME, veil)
     for action in card.actions:
         hidden = actions.veil_of(action)

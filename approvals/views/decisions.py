@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-from approvals import errors
+from approvals import errors, step_up
 from approvals.models import Draft, Gate, Proposal
 from approvals.presentation import posted, whole
 from approvals.presentation.actions import changes_between
@@ -24,9 +24,11 @@ from checkpoints import store
 from .access import gate_or_404, private, reader_of, verified
 from .files import form_with_files
 from .gates import show
+from .step_up import lead
 
 TITLES = {
     "not_allowed": "You may not decide this.",
+    "not_confirmed": "Nothing was sent yet.",
     "already_decided": "Nothing of yours was sent.",
     "stale": "It changed, so nothing of yours was sent.",
     "expired": "Nothing of yours was sent.",
@@ -36,7 +38,7 @@ TITLES = {
     "invalid": "Nothing was sent yet.",
     "edit_refused": "Nothing was sent yet.",
 }
-STATUSES = {"not_allowed": 403, "invalid": 422, "edit_refused": 422}  # any other refusal: 409
+STATUSES = {"not_allowed": 403, "not_confirmed": 403, "invalid": 422, "edit_refused": 422}  # any other refusal: 409
 
 
 @require_POST
@@ -60,9 +62,10 @@ def decide(request: HttpRequest, gate_id: int) -> HttpResponse:
         return refused(request, gate, sent, looked_at, errors.Invalid(sent.problems))
     seen, key = digest_of(request), request.POST.get("key", "")
     try:
-        gate.decide(by=user, seen=seen, key=key, **sent.decision)
+        gate.decide(by=user, seen=seen, key=key, confirmed=step_up.of_session(request), **sent.decision)
     except errors.DecisionRefused as refusal:
-        return refused(request, gate_or_404(request, gate_id), sent, looked_at, refusal)
+        led = lead(request, gate, looked_at, form) if isinstance(refusal, errors.NotConfirmed) else None
+        return led or refused(request, gate_or_404(request, gate_id), sent, looked_at, refusal)
     Draft.objects.drop(gate, by=user)  # after the decision, which waits for nothing that it does not need
     return HttpResponseRedirect(reverse("gate", args=[gate_id]), status=303)
 

@@ -17,10 +17,9 @@ from checkpoints.rows import storable
 
 from .access import gate_or_404, private, reader_of
 from .decisions import proposal_of
-from .files import form_with_files, is_file_name
+from .files import form_with_files
 
 LONGEST_KEY = 80  # of a form that may be sent
-ABOUT_THE_FORM = frozenset({"csrfmiddlewaretoken", "seen", "proposal", "key", "discard", "draft_seen"})
 
 
 @require_POST
@@ -39,8 +38,7 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     if reason:
         return _told(request, gate_id, {"problem": reason}, status=403)
     form = form_with_files(request, gate, by=user)
-    fields = {name: text for name, text in form.items() if name not in ABOUT_THE_FORM and not is_file_name(name)}
-    fields = kept(fields, proposal_of(gate, request).card, whole.veil_of(gate))
+    fields = kept(form, proposal_of(gate, request).card, whole.veil_of(gate))
     if sum(map(len, fields.values())) > MOST_CHARACTERS:
         return _told(request, gate_id, {"problem": "This is too long to be kept as a draft."}, status=413)
     looked_at = proposal_of(gate, request)

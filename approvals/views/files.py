@@ -19,8 +19,8 @@ def form_with_files(request: HttpRequest, gate: Gate, *, by: User) -> dict[str, 
     Nothing is kept of somebody who may not decide this gate. A file that is too large, or one too many, leaves the
     field as it was, and says so under its own name, as no browser can.
     """
-    form = {name: text for name, text in request.POST.dict().items() if not is_file_name(name)}
-    sent = [(name, file) for name in request.FILES if is_file_name(name) and (file := request.FILES.get(name))]
+    form = {name: text for name, text in request.POST.dict().items() if not names.is_file(name)}
+    sent = [(name, file) for name in request.FILES if names.is_file(name) and (file := request.FILES.get(name))]
     if not sent or gate.status != Gate.Status.OPEN or authority.why_not(by, gate):
         return form
     for name, file in sent:
@@ -33,11 +33,6 @@ def form_with_files(request: HttpRequest, gate: Gate, *, by: User) -> dict[str, 
             except QuotaReached as reached:
                 form[name] = str(reached)
     return form
-
-
-def is_file_name(name: str) -> bool:
-    """Whether a file input of a typed form is called so."""
-    return names.split(name)[1] == names.FILE
 
 
 def too_large(size: int) -> str:

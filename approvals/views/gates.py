@@ -11,7 +11,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from approvals import frames, pointers
+from approvals import frames, pointers, step_up
 from approvals.presentation import files, tree, untrusted
 from approvals.presentation.filled import drafted
 from approvals.presentation.gate import GatePage
@@ -36,8 +36,11 @@ def show(
 ) -> HttpResponse:
     """A gate's page, also after a decision that did not count."""
     page.read_ahead()
+    page.confirmed = step_up.of_session(request)
     context = {
-        "page": page, "refusal": refusal, "key": request.POST.get("key") or uuid.uuid4().hex,
+        "page": page, "refusal": refusal,
+        # In the address it comes back from where the password was asked for: the same form, sent anew.
+        "key": request.POST.get("key") or request.GET.get("key") or uuid.uuid4().hex,
         "place": place(request, page.gate.pk),
     }  # fmt: skip
     return render(request, "approvals/gate.html", context, status=status)

@@ -50,6 +50,10 @@ class Live extends HTMLElement {
 
   lost(code) {
     clearTimeout(this.quiet);
+    if (code === REVOKED && !this.refused) {
+      this.refused = true; // where the password was given again the session has another key, and this browser knows it
+      return this.connect();
+    }
     if (code === REVOKED) {
       this.polling.stop();
       this.say("off", "Signed out", ": reload the page to go on");
@@ -99,6 +103,7 @@ class Live extends HTMLElement {
   }
 
   fact(fact) {
+    this.refused = false;
     this.hear();
     if (fact.cursor) this.cursor = fact.cursor;
     if (fact.kind === "heartbeat") return this.lookAround();

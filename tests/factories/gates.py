@@ -32,6 +32,7 @@ def make_policy(
     on_expiry: str = "expire",
     version: int = 1,
     whole_state: bool = False,
+    step_up: bool = False,
 ) -> Policy:
     """A policy of a team; whoever is in `groups` decides, else the team."""
     policy = Policy.objects.create(
@@ -43,6 +44,7 @@ def make_policy(
         deadline=deadline,
         on_expiry=on_expiry,
         whole_state=whole_state,
+        step_up=step_up,
     )
     policy.groups.set(groups)
     return policy
