@@ -22,6 +22,7 @@ from checkpoints import actors, claims, crash, ledger, store
 from checkpoints.claims import Claim
 from checkpoints.errors import NotVerified
 from checkpoints.models import Event, Run
+from checkpoints.ops import Append, Write
 from checkpoints.patch import Op
 from checkpoints.permissions import may
 from checkpoints.plans import PlanSpec, input_digest, spec_of
@@ -221,7 +222,9 @@ def _save(run: Run, move: Move, claim: Claim, by: User) -> None:
     actor, target = actors.of_user(by), move.target
     header = Header(kind=move.kind, step=target.next_step, next_step=target.next_step)
     notes = (move.words,) if move.words else ()
-    writes = move.writes | _feedback(run, spec_of(plan_row_of(run, target.seq)), move.words, by, claim.clock())
+    words = _feedback(run, spec_of(plan_row_of(run, target.seq)), move.words, by, claim.clock())
+    behind = {name: _behind(move.writes[name], said) for name, said in words.items() if name in move.writes}
+    writes = move.writes | words | behind
     saved = store.move_head(
         target, writes, claim=claim, header=header, status=Run.Status.QUEUED, notes=notes, actor=actor
     )
@@ -238,7 +241,7 @@ def _save(run: Run, move: Move, claim: Claim, by: User) -> None:
         ledger.record("run.edited", by=actor, **said)
 
 
-def _feedback(run: Run, plan: PlanSpec, words: str, by: User, at: datetime) -> dict[str, Any]:
+def _feedback(run: Run, plan: PlanSpec, words: str, by: User, at: datetime) -> dict[str, Append]:
     """The words in the list that the agent's gates or validators use, where it has one."""
     if not words:
         return {}
@@ -247,6 +250,11 @@ def _feedback(run: Run, plan: PlanSpec, words: str, by: User, at: datetime) -> d
     if known is None or not field:
         return {}
     return appended(known.agent, field, text=words, by=actors.of_user(by).name, at=at)
+
+
+def _behind(edited: Write, words: Append) -> list[Any]:
+    """The words behind what an edit put into their list: an append alone would go to the list as it was before."""
+    return [*(edited if isinstance(edited, list) else []), *words.items]
 
 
 def _head(claim: Claim) -> Any:

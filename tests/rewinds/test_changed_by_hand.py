@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from agents import impacts, registry
+from agents import impacts, registry, rewinds
 from approvals.impact import Impact
 from approvals.models import Gate
 from approvals.presentation.foretold import Foretold
 from checkpoints.models import Run
 from checkpoints.models.checkpoint import Note
-from tests.agents.driving import advance, advance_to_rest, decide, make_run, open_gate, trail
+from tests.agents.driving import advance, advance_to_rest, decide, make_run, open_gate, state, trail
+from tests.factories import ann
 
 from .moving import after, before, edit, lines, rewind
 
@@ -130,3 +131,13 @@ def changes(gate: Gate) -> list[dict[str, Any]]:
 def notes(run: Run) -> list[str]:
     """What the run's steps, and the runner, noted."""
     return [bytes(text).decode() for text in Note.objects.filter(run=run).values_list("text", flat=True)]
+
+
+def test_why_it_was_changed_stands_behind_what_was_changed_in_the_list_of_words(booked: Run) -> None:
+    """The words went to the list as it was before, and what the person had put into it was gone."""
+    typed = [{"text": "Two more.", "by": "Ann", "gate": 4}]
+    patch = [{"op": "add", "path": "/feedback", "value": typed}]
+    rewinds.edit(booked, at=1, patch=patch, by=ann(booked.team), feedback="They asked for it.")
+    *before_it, why = state(booked)["feedback"]
+    assert before_it == typed
+    assert (why["text"], why["by"]) == ("They asked for it.", "Ann Okafor")
