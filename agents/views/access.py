@@ -6,12 +6,12 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Concatenate, ParamSpec
 
-from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.views.decorators.cache import never_cache
 
-from approvals.views.access import reading_of
+from approvals.views.access import reading_of, signed_in
 from checkpoints.models import Run
 
 P = ParamSpec("P")
@@ -31,7 +31,7 @@ def reader_of(request: HttpRequest) -> User:
     return request.user
 
 
-def private(view: View[P]) -> View[P]:
+def private(view: View[P]) -> Callable[Concatenate[HttpRequest, P], HttpResponseBase]:
     """For signed-in people only, and kept by no cache: what a run holds is its team's."""
 
     @wraps(view)
@@ -39,7 +39,7 @@ def private(view: View[P]) -> View[P]:
         with reading_of(request):
             return view(request, *args, **kwargs)
 
-    return login_required(never_cache(read))
+    return signed_in(never_cache(read))
 
 
 def run_or_404(request: HttpRequest, run_id: int) -> Run:

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
 from typing import Concatenate, ParamSpec
+from urllib.parse import urlsplit, urlunsplit
 
-from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
+from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
@@ -36,7 +37,26 @@ def private(view: View[P]) -> View[P]:
         response["Cache-Control"] = "no-store"
         return response
 
-    return login_required(guarded)
+    return signed_in(guarded)
+
+
+def signed_in(view: View[P]) -> View[P]:
+    """Whoever is not comes back, signed in, to what they asked for, or to the page that they sent a form from."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+        if request.user.is_authenticated:
+            return view(request, *args, **kwargs)
+        return redirect_to_login(_page_of(request))
+
+    return guarded
+
+
+def _page_of(request: HttpRequest) -> str:
+    """What a form is sent to takes no GET: the way back is to where the browser says that the form stands."""
+    page = urlsplit(request.headers.get("Referer", ""))
+    sent = request.method not in ("GET", "HEAD") and page.netloc == request.get_host()
+    return urlunsplit(("", "", page.path, page.query, "")) if sent else request.get_full_path()
 
 
 def reading_of(request: HttpRequest) -> AbstractContextManager[None]:

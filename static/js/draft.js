@@ -1,11 +1,13 @@
 // <hp-draft>: what is entered in a gate's form is kept by the server as it is entered, so that a reload, another
 // machine and a sign-out cost nothing. The server renders it back; nothing is restored here but what never reached it:
 // that stays in this browser until the server has it.
+import { fields, forget, recall, remember } from "./keeping.js";
 import { clock } from "./times.js";
 
 const PAUSE = 700;
 const RETRY = 5000;
 const TOKEN = "csrfmiddlewaretoken";
+const BROWSER = () => localStorage;
 
 class Draft extends HTMLElement {
   connectedCallback() {
@@ -18,7 +20,7 @@ class Draft extends HTMLElement {
     document.addEventListener("input", entered);
     document.addEventListener("change", entered);
     this.form.addEventListener("submit", () => this.stop());
-    this.form.addEventListener("hp:sent", () => forget(this.store));
+    this.form.addEventListener("hp:sent", () => forget(BROWSER, this.store));
     this.form.addEventListener("hp:unsent", () => this.resume());
     addEventListener("pagehide", () => this.waiting && this.keep({ keepalive: true }));
     addEventListener("online", () => this.waiting && this.keep());
@@ -27,8 +29,8 @@ class Draft extends HTMLElement {
 
   // What an earlier visit could not send: keep it now, and show the page that the server makes of it.
   left() {
-    const left = recall(this.store);
-    if (!left || left.seen !== this.seen || document.querySelector("#refusal")) return forget(this.store);
+    const left = recall(BROWSER, this.store);
+    if (!left || left.seen !== this.seen || document.querySelector("#refusal")) return forget(BROWSER, this.store);
     this.send(new URLSearchParams(left.fields)).then((kept) => kept && location.reload());
   }
 
@@ -41,7 +43,7 @@ class Draft extends HTMLElement {
     clearTimeout(this.waiting);
     this.waiting = undefined;
     this.sent = true;
-    remember(this.store, { seen: this.seen, fields: fields(this.form) });
+    remember(BROWSER, this.store, { seen: this.seen, fields: fields(this.form) });
   }
 
   resume() {
@@ -57,7 +59,7 @@ class Draft extends HTMLElement {
   }
 
   async send(body, options = {}) {
-    remember(this.store, { seen: this.seen, fields: [...body] });
+    remember(BROWSER, this.store, { seen: this.seen, fields: [...body] });
     body.set("draft_seen", this.seen);
     let answer;
     try {
@@ -69,14 +71,14 @@ class Draft extends HTMLElement {
       return false;
     }
     if (answer.ok) {
-      forget(this.store);
+      forget(BROWSER, this.store);
       const { kept_at: at } = await answer.json();
       this.seen = at ?? "";
       this.say(at && `Draft kept, ${clock(new Date(at))}`);
       return true;
     }
     if ([403, 409, 413].includes(answer.status) && answer.headers.get("content-type") === "application/json") {
-      forget(this.store);
+      forget(BROWSER, this.store);
       this.say((await answer.json()).problem);
     } else this.say("Not kept by the server; it stays in this browser");
     return false;
@@ -85,36 +87,6 @@ class Draft extends HTMLElement {
   say(words) {
     this.note.textContent = words ?? "";
     this.note.hidden = !words;
-  }
-}
-
-// Files are no part of a draft: a browser does not let them be put back. Nor are secrets.
-function fields(form) {
-  const secret = new Set([...form.elements].filter((field) => field.type === "password").map((field) => field.name));
-  return [...new FormData(form)].filter(([name, value]) => typeof value === "string" && name !== TOKEN && !secret.has(name));
-}
-
-function recall(name) {
-  try {
-    return JSON.parse(localStorage.getItem(name));
-  } catch {
-    return null;
-  }
-}
-
-function remember(name, value) {
-  try {
-    localStorage.setItem(name, JSON.stringify(value));
-  } catch {
-    // Storage is off or full: the server is tried all the same.
-  }
-}
-
-function forget(name) {
-  try {
-    localStorage.removeItem(name);
-  } catch {
-    // Nothing was kept.
   }
 }
 

@@ -2,6 +2,8 @@
 // no answer comes the page stays, with all that was entered, says so beside the button and offers to try again, with
 // the same key. A form without a key goes as it always does, but not while nothing can be reached.
 import { newKey } from "./form-key.js";
+import { draw, parsed } from "./redrawn.js";
+import { keepEntered } from "./unsent.js";
 
 const PATIENCE = 60_000;
 const OFFLINE = ["Not sent: you are offline.", "All that you entered is still here."];
@@ -31,35 +33,27 @@ async function send(form, submitter) {
     return tell(form, submitter, ...(before ? OFFLINE : SILENT));
   }
   if (answer.redirected) return leave(form, answer.url);
-  const fresh = new DOMParser().parseFromString(html, "text/html");
-  if (answer.status < 500 && fresh.querySelector("#main") && fresh.body.dataset.page !== "error") return draw(form, fresh);
-  const said = ["h1", "h1 + p"].map((part) => fresh.querySelector(`#main ${part}`)?.textContent ?? "");
+  const fresh = answer.status < 500 && parsed(html);
+  if (fresh) return refused(form, fresh);
+  const page = new DOMParser().parseFromString(html, "text/html");
+  const said = ["h1", "h1 + p"].map((part) => page.querySelector(`#main ${part}`)?.textContent ?? "");
   return tell(form, submitter, said[0] ? `${said[0]}.` : `Not sent: the server answered ${answer.status}.`, said[1]);
 }
 
 // Taken. Whose session is over comes to the sign-in page, and what they entered is still this browser's to keep.
 function leave(form, url) {
-  if (!new URL(url).pathname.startsWith("/accounts/")) {
+  if (new URL(url).pathname.startsWith("/accounts/")) keepEntered(form);
+  else {
     form.dispatchEvent(new CustomEvent("hp:sent"));
     form.elements.key.value = newKey(); // whoever comes back to this page and sends again means it
   }
   location.assign(url);
 }
 
-// Refused with a page that says why and holds all that was entered: it takes the place of this one.
-function draw(form, fresh) {
+// Refused with a page that says why.
+function refused(form, fresh) {
   form.dispatchEvent(new CustomEvent("hp:sent"));
-  document.title = fresh.title;
-  document.querySelector(".decide-dock")?.remove();
-  const [main, dock] = [fresh.querySelector("#main"), fresh.querySelector(".decide-dock")];
-  document.querySelector("#main").replaceWith(main);
-  if (dock) main.after(dock);
-  htmx.process(main);
-  main.dispatchEvent(new CustomEvent("htmx:after:swap", { bubbles: true }));
-  const refusal = main.querySelector("[role=alert]") ?? main;
-  refusal.tabIndex = -1;
-  refusal.focus({ preventScroll: true });
-  scrollTo(0, 0);
+  draw(fresh);
 }
 
 function tell(form, submitter, lead, more) {
