@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from approvals.schemas import label_of
@@ -41,15 +42,32 @@ def build(builder: Builder, what: Shape, value: Any, place: Place, *, switched: 
         )  # fmt: skip
         if shown or builder.sent.speaks_of(spot.path):
             inner.append(builder.node(parts[name], held.get(name, MISSING), spot))
+    now = _value(value, inner, place, switched=switched)
+    error = windows.own_error(builder, place, [each.pointer for each in inner])
+    if error and now is MISSING and any(map(_lacked, inner)):
+        inner, error = [_told(each, error) for each in inner], ""
     return Group(
         **builder.common(what, value, place),
-        value=_value(value, inner, place, switched=switched),
+        value=now,
         members=[each for each in inner if each.place.shown],
         rest=(rest := [each for each in inner if not each.place.shown]),
         window=window,
         carried=[pair for each in rest for pair in each.touched()] if drawn else (),
-        error=windows.own_error(builder, place, [each.pointer for each in inner]),
+        error=error,
     )
+
+
+def _lacked(node: Node) -> bool:
+    return node.required and node.value is MISSING
+
+
+def _told(node: Node, error: str) -> Node:
+    """An object that is not there at all is begun by any of its fields: what it lacks is said beside those it needs."""
+    if not _lacked(node):
+        return node
+    if isinstance(node, Group) and any(map(_lacked, node.children)):
+        return replace(node, members=[_told(each, error) for each in node.members])
+    return replace(node, error=error)
 
 
 def _unit(held: dict[str, Any]) -> str:

@@ -334,3 +334,17 @@ def test_a_name_that_goes_too_deep_is_no_field_and_is_not_taken_apart() -> None:
     assert sent.texts == {"p/a": "2"}
     schema = {"type": "object", "properties": {"a": {"type": "string"}}}
     assert build(schema, {"a": "1"}, prefix="p", posted={deep: "1", "p/a": "2"}).value == {"a": "2"}
+
+
+def test_an_object_that_is_not_there_is_told_of_beside_the_fields_that_it_needs() -> None:
+    """The fault stood at the object, which is no field: it led nowhere."""
+    text = {"type": "string", "title": "Text"}
+    money = {"type": "object", "properties": {"amount": text, "note": text}, "required": ["amount"]}
+    proposal = {"type": "object", "properties": {"reply": text, "money": money}, "required": ["reply", "money"]}
+    schema = {"type": "object", "properties": {"proposal": proposal}, "required": ["proposal"]}
+    untouched = {"p/proposal/reply": "", "p/proposal/money/amount": "", "p/proposal/money/note": ""}
+    told = build(schema, {}, prefix="p", posted=untouched, errors={"/proposal": "This is needed."})
+    assert {node.pointer for node in told.nodes if node.error} == {"/proposal/reply", "/proposal/money/amount"}
+    begun = untouched | {"p/proposal/reply": "Dear Marit"}
+    told = build(schema, {}, prefix="p", posted=begun, errors={"/proposal": "They contradict each other."})
+    assert {node.pointer for node in told.nodes if node.error} == {"/proposal"}
