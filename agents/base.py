@@ -116,6 +116,11 @@ class Agent(metaclass=AgentType):
         return cls.name
 
     @classmethod
+    def lacks(cls) -> str:
+        """What has to be set up before a run of it can work, as a sentence that says how; empty where nothing has."""
+        return ""
+
+    @classmethod
     def inputs_from(cls, path: Path) -> list[dict[str, Any]]:
         """The inputs in a file or folder, one run each. AgentError where the agent reads none."""
         raise AgentError(f"The agent {cls.name} reads its input from JSON only.")

@@ -41,6 +41,7 @@ class Declaration:
     guarded: bool = True
     action: str = ""
     responds: str = ""
+    then: str = ""
     policy: str = ""
     allows: tuple[str, ...] = ()
     edits: tuple[str, ...] = ()
@@ -135,6 +136,7 @@ def effect(
     guarded: bool = True,
     action: str = "",
     responds: str = "",
+    then: Any = "",
     writes: Sequence[str] | None = None,
     uses: Sequence[Callable[..., Any]] = (),
     jumps: Sequence[str] | None = None,
@@ -150,7 +152,8 @@ def effect(
     would have returned, or None where it did not happen; `guarded=False`: it needs no gate's permission.
     `action`: where the effect performs several actions of one gate, one each time it runs, the field that it reads
     which one from, by its id. `responds`: the field that a reviewer's answer in the effect's place is written to; an
-    answer to one whose field is a list is an item of it.
+    answer to one whose field is a list is an item of it. `then`: the step that comes after it, whether it was
+    performed, passed by or answered for, where that is not the next in order.
     """
     said = Declaration(
         "effect",
@@ -168,6 +171,7 @@ def effect(
         guarded=guarded,
         action=action,
         responds=responds,
+        then=_name(then),
     )
     return _marked(said)
 

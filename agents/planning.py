@@ -130,6 +130,7 @@ def _spec(agent: type[Agent], name: str, method: Callable[..., Any], said: Decla
         tries=said.tries,
         action=said.action,
         responds=said.responds,
+        then=said.then,
     )
 
 
@@ -239,8 +240,9 @@ def _method(agent: type[Agent], where: str, name: str, kind: str) -> None:
 def _check_flow(agent: type[Agent], specs: tuple[StepSpec, ...]) -> None:
     by_name = {spec.name: spec for spec in specs}
     for spec in specs:
-        for word, targets in (("catches with", [spec.catch] if spec.catch else []), ("jumps to", list(spec.jumps))):
-            for target in targets:
+        after = {"catches with": [spec.catch], "goes on with": [spec.then], "jumps to": spec.jumps}
+        for word, targets in after.items():
+            for target in filter(None, targets):
                 if target not in by_name:
                     raise AgentError(f"{agent.name}.{spec.name} {word} {target}, which is no step of the agent.")
         where = f"The gate {agent.name}.{spec.name}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any, Self
 
@@ -61,6 +61,7 @@ class StepSpec:
     tries: int = 1  # in each ring
     action: str = ""  # an effect's: the field that holds the id of the action that it performs next
     responds: str = ""  # an effect's: the field that a person's answer in its place is written to
+    then: str = ""  # the step that comes after it, where that is not the next in order
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -88,7 +89,9 @@ class PlanSpec:
         raise KeyError(name)
 
     def next_after(self, name: str) -> str:
-        """The name of the step after `name` in the order of definition; empty after the last."""
+        """The name of the step after `name`: the one that it names, else the next in order; empty after the last."""
+        if then := self.step(name).then:
+            return then
         names = [step.name for step in self.steps]
         return (*names, "")[names.index(name) + 1]
 
@@ -156,8 +159,12 @@ class PlanSpec:
         return found
 
     def to_json(self) -> dict[str, Any]:
-        """The plan as plain data; tuples become lists when it is written."""
-        return asdict(self)
+        """The plan as plain data; tuples become lists when it is written.
+
+        `then` is left out where a step names none, so that a plan that was stored before there was any stays the same.
+        """
+        steps = [{name: each for name, each in asdict(step).items() if name != "then" or each} for step in self.steps]
+        return {**asdict(replace(self, steps=())), "steps": steps}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
+from ipaddress import ip_network
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -85,6 +86,17 @@ class Environment:
                 or value != f"{parts.scheme}://{parts.netloc}"
             ):
                 self.complaints.append(f"{name} holds {value!r}; write origins like https://holdpoint.example.")
+        return values
+
+    def networks(self, name: str) -> list[str]:
+        """Return a list of networks in CIDR notation."""
+        values = self.words(name)
+        for value in values:
+            try:
+                ip_network(value)
+            except ValueError:
+                self.complaints.append(f"{name} holds {value!r}; write networks like 10.0.0.0/8 or fd00::/8.")
+                return []
         return values
 
     def url(self, name: str, schemes: Sequence[str], default: str = "", *, required: str = "") -> str:

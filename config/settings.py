@@ -238,13 +238,23 @@ HOLDPOINT_UPLOAD_LIMIT = env.whole("HOLDPOINT_UPLOAD_LIMIT", 25 * 1024 * 1024, l
 HOLDPOINT_UPLOAD_QUOTA = env.whole("HOLDPOINT_UPLOAD_QUOTA", 500 * 1024 * 1024, least=1)
 # Dotted names of the modules in which agents are declared.
 HOLDPOINT_AGENTS = env.words(
-    "HOLDPOINT_AGENTS", ["agents.examples.refunds", "agents.examples.jobshop", "agents.examples.restock"]
+    "HOLDPOINT_AGENTS", [f"agents.examples.{name}" for name in ("refunds", "jobshop", "restock", "assistant")]
 )
 # A key for the audit's seals; without one they are plain SHA-256.
 HOLDPOINT_SEAL_KEY = env.text("HOLDPOINT_SEAL_KEY")
 # The example agent's outside world: the payment sandbox, and the orders that it looks up.
 SANDBOX_URL = env.url("SANDBOX_URL", ("http", "https"), "http://127.0.0.1:8001")
 HOLDPOINT_REFUNDS_ORDERS = env.text("HOLDPOINT_REFUNDS_ORDERS")
+# The assistant: the model's endpoint, the folder it works in, and how far it may go by itself.
+OPENAI_BASE_URL = env.url("OPENAI_BASE_URL", ("http", "https"), "https://api.openai.com/v1")
+OPENAI_API_KEY = env.text("OPENAI_API_KEY")
+HOLDPOINT_ASSISTANT_MODEL = env.text("HOLDPOINT_ASSISTANT_MODEL", "gpt-5-mini")
+HOLDPOINT_ASSISTANT_FOLDER = env.text("HOLDPOINT_ASSISTANT_FOLDER", str(HOME / "assistant"))
+HOLDPOINT_ASSISTANT_CONTEXT = env.whole("HOLDPOINT_ASSISTANT_CONTEXT", 64_000, least=1_000)
+HOLDPOINT_ASSISTANT_HOSTS = env.words("HOLDPOINT_ASSISTANT_HOSTS")
+HOLDPOINT_ASSISTANT_NETWORKS = env.networks("HOLDPOINT_ASSISTANT_NETWORKS")
+HOLDPOINT_ASSISTANT_PRICE_IN = env.number("HOLDPOINT_ASSISTANT_PRICE_IN", 0.0)
+HOLDPOINT_ASSISTANT_PRICE_OUT = env.number("HOLDPOINT_ASSISTANT_PRICE_OUT", 0.0)
 # Tests turn a named point of the runner into a crash; never set otherwise.
 HOLDPOINT_CRASH = env.text("HOLDPOINT_CRASH")
 # Read by `make run` and the migration, not by Django: the owner's role, and the password of the first accounts.

@@ -52,7 +52,7 @@ def ways(plan: PlanSpec) -> list[Way]:
     for number, step in enumerate(plan.steps):
         found += [Way(ALLOWS, number, at[name]) for name in step.allows if name in at]
         found += [Way(BACK, number, at[name]) for name in (step.on_reject,) if name in at]
-        others = (*step.jumps, step.on_expire, step.catch)
+        others = (*step.jumps, step.then, step.on_expire, step.catch)
         found += [Way(JUMP, number, at[name]) for name in dict.fromkeys(others) if name in at]
     return found
 
@@ -138,6 +138,8 @@ def _words(step: StepSpec) -> Iterator[str]:
         yield f"unanswered in time it goes on with {step.on_expire}"
     if step.jumps:
         yield f"may jump to {', '.join(step.jumps)}"
+    if step.then:
+        yield f"goes on with {step.then}"
     if step.catch:
         yield f"where it fails it goes on with {step.catch}"
     if step.ends:

@@ -31,6 +31,7 @@ TEAMS = {"Support": [VIEW], "Finance": [VIEW], "Planning": [VIEW]}
 POLICIES = {
     "refunds": ("Support", ["Support", "Finance"]),
     "restock": ("Support", ["Support", "Finance"]),
+    "assistant": ("Support", ["Support"]),
     "schedules": ("Planning", ["Planning"]),
 }
 PEOPLE: dict[str, tuple[str, str, list[str], list[str]]] = {

@@ -80,6 +80,11 @@ def undone_by_a_step(self: Any) -> None:
     """An undo that is in the flow."""
 
 
+@effect(guarded=False, irreversible=True, then="nowhere")
+def goes_on_with_nothing(self: Any) -> None:
+    """Go on with what is not there."""
+
+
 @effect(irreversible=True)
 def guarded_by_nobody(self: Any) -> None:
     """No gate allows it."""
@@ -135,6 +140,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"one": says_both, "undo_it": lambda self: None}, "say one of them"),
     ({"one": undone_by_nothing}, "undone by nowhere, which is no method"),
     ({"one": undone_by_a_step, "plain": plain}, "which is a step of the flow"),
+    ({"one": goes_on_with_nothing}, "goes on with nowhere, which is no step"),
     ({"one": guarded_by_nobody}, "No gate allows the effect made.one"),
     ({"one": allows_unknown}, "allows nowhere, which is no effect"),
     ({"one": allows_a_step, "plain": plain}, "allows plain, which is no effect"),

@@ -45,6 +45,15 @@ def test_steps_follow_each_other_by_name() -> None:
         spec.step("nope")
 
 
+def test_a_step_may_name_the_one_that_comes_after_it() -> None:
+    spec = make_spec()
+    round_trip = replace(spec, steps=(*spec.steps[:2], replace(spec.steps[2], then="propose")))
+    assert round_trip.next_after("pay") == "propose"
+    assert round_trip.reachable("pay") == {"propose", "review", "pay"}
+    assert plans.spec_of(plans.keep(round_trip)) == round_trip
+    assert all("then" not in step for step in spec.to_json()["steps"])  # a plan that is stored already stays the same
+
+
 def test_a_step_with_words_of_a_later_version_is_still_read() -> None:
     assert StepSpec.from_json({"name": "one", "reads": ["a"], "later": 1}) == StepSpec("one", reads=("a",))
 

@@ -1,0 +1,173 @@
+"""One turn of the model: the real `openai` client against any endpoint that speaks Chat Completions, streamed.
+
+What the endpoint's failures mean for the step: those that pass by themselves (429, 5xx, a line that was cut) are a
+Retry, after as long as the endpoint asks for, while no worker waits; those that somebody has to mend are a StepFailed
+whose sentence says what to do. A turn that was cut off counts for nothing: it is asked for again from its beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.utils import timezone
+
+from agents import Retry, StepFailed
+
+from .assistant_state import Asked, Message
+
+if TYPE_CHECKING:
+    from openai import OpenAI
+
+CONNECTING, SILENT = 10.0, 90.0  # seconds that the endpoint may take to be reached, and between two of its words
+LONGEST_PAUSE = 900.0  # seconds that an endpoint may ask for
+NO_KEY = (
+    "No model is set up: set OPENAI_API_KEY (and OPENAI_BASE_URL for another endpoint than OpenAI's, "
+    "HOLDPOINT_ASSISTANT_MODEL for another model), and start web and workers again."
+)
+
+
+@dataclass
+class Turn:
+    """What the model said: words, calls, or both."""
+
+    text: str = ""
+    calls: list[Asked] = field(default_factory=list)
+    finish: str = ""  # stop, tool_calls, length, content_filter
+    refusal: str = ""
+    read: int = 0  # tokens, as the endpoint counts them
+    wrote: int = 0
+
+
+def lacking() -> str:
+    """What has to be set before the model can be asked; empty where nothing has."""
+    return "" if settings.OPENAI_API_KEY else NO_KEY
+
+
+def turn(messages: Sequence[Message], tools: list[dict[str, Any]], hear: Callable[[str], None]) -> Turn:
+    """Ask for the next turn; `hear` gets the text so far whenever there is more. Raises Retry and StepFailed."""
+    if word := lacking():
+        raise StepFailed(word)
+    request: Any = {  # of what the state holds; the endpoint says where it does not like it
+        "model": settings.HOLDPOINT_ASSISTANT_MODEL,
+        "messages": [wire(each) for each in messages],
+        "tools": tools,
+        "stream_options": {"include_usage": True},
+    }
+    with _meaning():
+        client = _client(settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY)
+        with client.chat.completions.create(stream=True, **request) as stream:
+            return _read(stream, hear)
+
+
+def wire(message: Message) -> dict[str, Any]:
+    """A message as the endpoint takes it."""
+    made: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.answers:
+        made["tool_call_id"] = message.answers
+    if message.calls:
+        calls = [{"name": each.name, "arguments": each.arguments} for each in message.calls]
+        made["tool_calls"] = [
+            {"id": each.id, "type": "function", "function": call}
+            for each, call in zip(message.calls, calls, strict=True)
+        ]
+    return made
+
+
+def _read(stream: Any, hear: Callable[[str], None]) -> Turn:
+    """The turn, put together from its pieces. Raises Retry where the stream ends before the turn does."""
+    said = Turn()
+    calls: dict[int, Asked] = {}
+    for piece in stream:
+        if piece.usage is not None:
+            said.read, said.wrote = piece.usage.prompt_tokens or 0, piece.usage.completion_tokens or 0
+        for choice in piece.choices[:1]:
+            delta = choice.delta
+            said.text += delta.content or ""
+            said.refusal += getattr(delta, "refusal", None) or ""
+            for part in delta.tool_calls or []:
+                call = calls.setdefault(part.index or 0, Asked(id="", name="", arguments=""))
+                call.id = call.id or part.id or ""
+                if part.function is not None:
+                    call.name += part.function.name or ""
+                    call.arguments += part.function.arguments or ""
+            if delta.content:
+                hear(said.text)
+            said.finish = choice.finish_reason or said.finish
+    if not said.finish:
+        raise Retry("The model's endpoint ended in the middle of a turn.")
+    said.text, said.refusal = _plain(said.text), _plain(said.refusal)
+    said.calls = [
+        Asked(id=_plain(each.id), name=_plain(each.name), arguments=_plain(each.arguments))
+        for _, each in sorted(calls.items())
+    ]
+    return said
+
+
+@contextmanager
+def _meaning() -> Iterator[None]:
+    """Turn what the client raises into what it means for the step."""
+    import openai
+
+    try:
+        yield
+    except openai.APIConnectionError as error:  # a time-out is one
+        raise Retry(f"The model's endpoint cannot be reached, or went silent: {error.message}") from error
+    except openai.APIStatusError as error:
+        raise _of_status(error.status_code, error.code, _said(error), error.response.headers) from error
+    except openai.APIError as error:  # said within a stream that had begun well
+        raise Retry(f"The model's endpoint gave up: {_said(error)}") from error
+
+
+def _of_status(status: int, code: str | None, said: str, headers: Any) -> Retry | StepFailed:
+    if status == 429 and code == "insufficient_quota":
+        return StepFailed(f"The account at the model's endpoint has no quota left: {said}")
+    if status in (408, 409, 429) or status >= 500:
+        after = pause(headers.get("retry-after", "")) if status in (429, 503) else None
+        return Retry(f"The model's endpoint answered HTTP {status}: {said}", after)
+    if status in (401, 403):
+        return StepFailed(f"The model's endpoint refuses OPENAI_API_KEY (HTTP {status}): {said}")
+    if code == "context_length_exceeded":
+        return StepFailed(f"The conversation is too long for the model; lower HOLDPOINT_ASSISTANT_CONTEXT: {said}")
+    if status == 404:
+        known = f"HOLDPOINT_ASSISTANT_MODEL {settings.HOLDPOINT_ASSISTANT_MODEL!r}"
+        return StepFailed(f"There is no {known} at OPENAI_BASE_URL {settings.OPENAI_BASE_URL!r}: {said}")
+    return StepFailed(f"The model's endpoint refused the request (HTTP {status}): {said}")
+
+
+def pause(said: str) -> float | None:
+    """Seconds that a Retry-After asks for (RFC 9110 §10.2.3), within bounds; None where it says nothing."""
+    try:
+        seconds = float(said)
+    except ValueError:
+        try:
+            seconds = (parsedate_to_datetime(said) - timezone.now()).total_seconds()
+        except (ValueError, TypeError):
+            return None
+    return min(max(seconds, 0.0), LONGEST_PAUSE) if seconds == seconds else None
+
+
+def _said(error: Any) -> str:
+    return str(getattr(error, "message", "") or error)[:300]
+
+
+def _plain(text: str) -> str:
+    """Without lone surrogates, which no state holds."""
+    return text.encode(errors="replace").decode()
+
+
+@cache
+def _client(base_url: str, key: str) -> OpenAI:
+    """One client a process and endpoint: its connection is kept between turns, and the runtime does the retrying."""
+    from openai import DefaultHttpxClient, OpenAI
+    from openai import Timeout as Limits
+
+    limits = Limits(SILENT, connect=CONNECTING)
+    return OpenAI(
+        base_url=base_url, api_key=key, max_retries=0, timeout=limits, http_client=DefaultHttpxClient(trust_env=False)
+    )
