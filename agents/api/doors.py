@@ -8,7 +8,7 @@ from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 
-from . import problems
+from . import conditional, problems
 
 View = Callable[..., HttpResponse]
 
@@ -34,7 +34,7 @@ def guarded(view: View) -> View:
             allowed = set(response["Allow"].split(", "))
             response = problems.not_allowed(request, allowed | ({"HEAD"} if "GET" in allowed else set()))
         response["Cache-Control"] = "no-store"
-        return response
+        return conditional.named(request, response)
 
     through.csrf_exempt = True  # type: ignore[attr-defined]
     return through

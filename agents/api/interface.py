@@ -18,7 +18,20 @@ from agents.views.access import Gone
 from approvals.errors import DecisionRefused
 from checkpoints.errors import NotVerified
 
-from . import agents, checkpoints, choices, comparisons, decisions, events, gates, orders, preflights, problems, runs
+from . import (
+    agents,
+    checkpoints,
+    choices,
+    comparisons,
+    conditional,
+    decisions,
+    events,
+    gates,
+    orders,
+    preflights,
+    problems,
+    runs,
+)
 from .auth import Bearer
 from .parsing import ExactParser
 
@@ -63,6 +76,8 @@ class Interface(NinjaAPI):
                 operation["security"] = [*([{"token": [scope]}] if scope else []), {"session": []}]
                 told = problems.ANSWERED | (problems.ORDERED if method == "post" else {})
                 operation["responses"] |= {str(status): _refusal(words) for status, words in told.items()}
+                if method == "get":
+                    _named(operation)
                 for parameter in operation["parameters"]:
                     _exemplify(parameter)
         return document
@@ -80,6 +95,15 @@ class Interface(NinjaAPI):
 def _refusal(told: str) -> dict[str, Any]:
     schema = {"$ref": REF_TEMPLATE.format(model="Problem")}
     return {"description": told, "content": {problems.MEDIA_TYPE: {"schema": schema}}}
+
+
+def _named(operation: dict[str, Any]) -> None:
+    """What is read has an ETag; what streams has none."""
+    found = operation["responses"].get(200, {})
+    if any("json" in media for media in found.get("content", {})):
+        operation["parameters"].append(conditional.IF_NONE_MATCH)
+        found["headers"] = {"ETag": conditional.ETAG}
+        operation["responses"]["304"] = conditional.UNCHANGED
 
 
 def _exemplify(parameter: dict[str, Any]) -> None:

@@ -1,0 +1,41 @@
+"""Answers that have a name: whoever holds one asks whether it is the same still, and is told so without its body.
+
+For programs that keep an answer themselves. No cache on the way may, which is another matter (`no-store`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
+from django.utils.http import parse_etags
+
+IF_NONE_MATCH: dict[str, Any] = {
+    "in": "header",
+    "name": "If-None-Match",
+    "required": False,
+    "schema": {"type": "string", "title": "If-None-Match"},
+    "description": "The `ETag` of an answer that you have: where it would be the same again, 304 says so.",
+    "example": '"2c26b46b68ffc68ff99b453c1d304134"',
+}
+ETAG: dict[str, Any] = {"schema": {"type": "string"}, "description": "The name of this answer, by its bytes."}
+UNCHANGED: dict[str, Any] = {"description": "It is as you have it.", "headers": {"ETag": ETAG}}
+
+
+def named(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """The answer with a strong ETag of its bytes, or 304 for those who have it. What streams has no name."""
+    if request.method not in ("GET", "HEAD") or response.status_code != 200 or response.streaming:
+        return response
+    etag = f'"{hashlib.sha256(response.content).hexdigest()[:32]}"'
+    response["ETag"] = etag
+    # Compression on the way makes it a weak one, and that is what the client then has.
+    held = [each for each in parse_etags(request.headers.get("If-None-Match", "")) if each.removeprefix("W/") == etag]
+    if not held and request.headers.get("If-None-Match") != "*":
+        return response
+    unchanged = HttpResponseNotModified()
+    for name, value in response.items():
+        if not name.startswith("Content-"):
+            unchanged[name] = value
+    unchanged["ETag"] = held[0] if held else etag
+    return unchanged
