@@ -22,7 +22,7 @@ log = structlog.get_logger()
 
 def declared(slice: Slice, name: str) -> Method:
     """What the method's decorator was told, or the defaults."""
-    said = getattr(getattr(slice.agent, name), MARK, PLAIN)
+    said = getattr(getattr(slice.agent, name, None), MARK, PLAIN)
     return said if isinstance(said, Method) else PLAIN
 
 

@@ -10,7 +10,7 @@ from checkpoints import actors, claims, ledger
 from checkpoints.actors import Actor
 from checkpoints.models import Run
 
-from . import doorbell, registry, unsettled
+from . import deployed, doorbell, registry, unsettled
 from .history import Path
 from .text import one_line
 
@@ -52,7 +52,7 @@ def _cancelled(run: Run, *, by: Actor, reason: str) -> bool:
 def _end_later(run: Run, by: Actor, reason: str) -> bool:
     """Queue a live run to settle what it has left behind and to end as cancelled; False where it has nothing to."""
     run.refresh_from_db(from_queryset=Run.objects.select_for_update())
-    if registry.plans().get(run.plan_id) is None and registry.way_of(run.plan) is None:
+    if deployed.of(run.plan_id) is None and registry.way_of(run.plan) is None:
         return False  # nobody has the code that could undo anything: what is held stays held
     if run.status not in Run.LIVE or run.head is None or not unsettled.of_run(run.pk, Path.to(run.head)):
         return False

@@ -29,10 +29,13 @@ _quiet_until = 0.0
 
 
 def ring(run_id: int, queue: str) -> bool:
-    """Ask a worker to look at the run; says whether the broker took the message. Never raises for a dead broker."""
+    """Ask a worker to look at the run; says whether the broker took the message. Never raises for a dead broker.
+
+    Nobody is asked about a run of an agent that lives outside (no queue): whoever works on it hears of it as pages do.
+    """
     from .tasks import advance
 
-    return _send(advance, run_id, queue)
+    return not queue or _send(advance, run_id, queue)
 
 
 def ring_for_verification(verification: int) -> bool:

@@ -36,6 +36,7 @@ from . import (
 )
 from .errors import EffectFailed, EffectUnknown, NotGranted, UpcastFailed
 from .models import Effect
+from .outside.handing import HandOut
 from .planning import KEY
 from .readback import Found
 from .slices import Slice
@@ -79,6 +80,8 @@ def perform(slice: Slice, spec: StepSpec) -> bool:
         return False
     if slice.attempt > spec.retry + 1:  # the starts that an undo took are not this effect's
         return steps.died(slice, spec)
+    if slice.hands is not None:
+        slice.hands.before(spec)
     crash.point("before_step", spec.name)
     if row is not None and unsent:
         return _send(slice, spec, _again(slice, row))
@@ -185,6 +188,8 @@ def _resume(slice: Slice, spec: StepSpec, row: Effect) -> bool:
             slice.claim, steps.backoff(slice.attempt, spec.backoff), "asks the provider again", by=slice.by
         )
         return False
+    if slice.hands is not None:
+        slice.hands.before(spec)
     crash.point("before_step", spec.name)
     doubt = "" if denied else row.error or "An earlier attempt got no answer."
     return _send(slice, spec, _again(slice, row), doubt=doubt)
@@ -213,6 +218,8 @@ def _send(slice: Slice, spec: StepSpec, row: Effect, *, doubt: str = "") -> bool
 
     `doubt` is why nobody knows what an earlier attempt under this key did, where that is so.
     """
+    if slice.hands is not None:
+        raise HandOut(spec, effect=row)
     if slice.beat.stale() and not claims.renew(slice.claim):
         raise Fenced
     extra = {KEY: row.key} if _takes_key(slice, spec) else {}
@@ -220,7 +227,12 @@ def _send(slice: Slice, spec: StepSpec, row: Effect, *, doubt: str = "") -> bool
         returned = steps.call(slice, spec, **extra)
         crash.point("after_effect", spec.name, returned.value)
     except steps.RAISED as error:
-        return _not_done(slice, spec, row, meaning.of(error, doubt), error)
+        return not_done(slice, spec, row, meaning.of(error, doubt), error)
+    return done(slice, spec, row, returned)
+
+
+def done(slice: Slice, spec: StepSpec, row: Effect, returned: steps.Returned) -> bool:
+    """Record that it happened and what it gave; says whether the slice goes on. Raises Fenced."""
     try:
         output = outputs.checked(slice.agent, slice.plan, spec, returned.value)
         result = versions.packed(slice, row, output)
@@ -233,11 +245,11 @@ def _send(slice: Slice, spec: StepSpec, row: Effect, *, doubt: str = "") -> bool
         raise
     except steps.USELESS_TO_REPEAT as error:
         unusable = EffectUnknown(f"It ran, but what it returned cannot be saved: {error}")
-        return _not_done(slice, spec, row, unusable, error, again=False)
+        return not_done(slice, spec, row, unusable, error, again=False)
     return going
 
 
-def _not_done(
+def not_done(
     slice: Slice,
     spec: StepSpec,
     row: Effect,

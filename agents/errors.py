@@ -136,3 +136,90 @@ class TokenNotAllowed(AgentError):
 
 class TokenRefused(AgentError):
     """A token cannot be made as asked; the sentence says what it needs."""
+
+
+class PlanRefused(InputRefused):
+    """The plan of an agent that lives outside cannot work; `errors` names every culprit by JSON Pointer into it."""
+
+
+class WorkRefused(AgentError):
+    """What a program did to a run from outside does not count; the sentence says why, and what to do.
+
+    `code` names the reason for programs; `status` is the HTTP status that says as much.
+    """
+
+    code = "refused"
+    status = 409
+
+
+class StaleToken(WorkRefused):
+    """Somebody else has the run by now, or moved it: claim it again, and go on from where it stands then."""
+
+    code = "stale_token"
+
+
+class NotClaimable(WorkRefused):
+    """The run cannot be claimed now; the sentence says what it waits for, or who has it."""
+
+    code = "not_claimable"
+
+
+class RunEnded(WorkRefused):
+    """The run has ended: nothing more can be done in it."""
+
+    code = "run_ended"
+
+
+class OutOfTurn(WorkRefused):
+    """Another step comes next; the sentence says which."""
+
+    code = "out_of_turn"
+
+
+class NoGrant(WorkRefused):
+    """Nobody has allowed this effect, or the permission was used."""
+
+    code = "no_grant"
+
+
+class ReportedBefore(WorkRefused):
+    """The effect's result is known already, and it is another one."""
+
+    code = "reported_before"
+
+
+class NotExternal(WorkRefused):
+    """The run's agent lives on this server: its own workers work on it."""
+
+    code = "not_external"
+
+
+class WorkInvalid(WorkRefused):
+    """What was sent does not fit; `errors` names every culprit by JSON Pointer into it."""
+
+    code = "invalid"
+    status = 422
+
+    def __init__(self, errors: list[FieldError]) -> None:
+        super().__init__("; ".join(f"{e['pointer'] or '/'}: {e['message']}" for e in errors))
+        self.errors = errors
+
+
+class KeyReused(WorkRefused):
+    """This Idempotency-Key was sent before with another request; choose a new key for a new request."""
+
+    code = "key_reused"
+
+
+class KeyRefused(WorkRefused):
+    """An Idempotency-Key is between 1 and 200 printable ASCII characters."""
+
+    code = "invalid"
+    status = 422
+
+
+class WorkNotAllowed(WorkRefused):
+    """Whoever asks may not start or work on runs of this team."""
+
+    code = "not_allowed"
+    status = 403

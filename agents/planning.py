@@ -33,7 +33,6 @@ def plan_of(agent: type[Agent]) -> PlanSpec:
     if not steps:
         raise AgentError(f"{agent.__name__} has no steps; decorate a method with @step.")
     specs = tuple(_spec(agent, name, *each) for name, each in steps.items())
-    _check_flow(agent, specs)
     plan = PlanSpec(
         agent=agent.name,
         version=agent.version,
@@ -41,7 +40,7 @@ def plan_of(agent: type[Agent]) -> PlanSpec:
         state_schema=fields.schema_of(agent.State),
         steps=specs,
     )
-    _check_catches(plan)
+    check_flow(plan)
     return plan
 
 
@@ -237,15 +236,16 @@ def _method(agent: type[Agent], where: str, name: str, kind: str) -> None:
     _check_reads(agent, f"{agent.name}.{name}", method)
 
 
-def _check_flow(agent: type[Agent], specs: tuple[StepSpec, ...]) -> None:
-    by_name = {spec.name: spec for spec in specs}
+def check_flow(plan: PlanSpec) -> None:
+    """Refuse a plan whose steps name others that are not there, or that nothing allows. Raises AgentError."""
+    specs, by_name = plan.steps, {spec.name: spec for spec in plan.steps}
     for spec in specs:
         after = {"catches with": [spec.catch], "goes on with": [spec.then], "jumps to": spec.jumps}
         for word, targets in after.items():
             for target in filter(None, targets):
                 if target not in by_name:
-                    raise AgentError(f"{agent.name}.{spec.name} {word} {target}, which is no step of the agent.")
-        where = f"The gate {agent.name}.{spec.name}"
+                    raise AgentError(f"{plan.agent}.{spec.name} {word} {target}, which is no step of the agent.")
+        where = f"The gate {plan.agent}.{spec.name}"
         for allowed in spec.allows:
             if allowed not in by_name or by_name[allowed].kind != "effect":
                 raise AgentError(f"{where} allows {allowed}, which is no effect of the agent.")
@@ -260,14 +260,15 @@ def _check_flow(agent: type[Agent], specs: tuple[StepSpec, ...]) -> None:
     for spec in specs:
         if spec.guarded and DECISION in spec.reads:
             raise AgentError(
-                f"The effect {agent.name}.{spec.name} reads {DECISION}, which is written after its approval; "
+                f"The effect {plan.agent}.{spec.name} reads {DECISION}, which is written after its approval; "
                 "let a step before it read that."
             )
         if spec.guarded and spec.name not in allowed_ones:
             raise AgentError(
-                f"No gate allows the effect {agent.name}.{spec.name}; name it in a gate's `allows`, "
+                f"No gate allows the effect {plan.agent}.{spec.name}; name it in a gate's `allows`, "
                 "or declare it with guarded=False."
             )
+    _check_catches(plan)
 
 
 def _check_catches(plan: PlanSpec) -> None:

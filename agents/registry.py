@@ -37,8 +37,8 @@ class Registered:
 
     @property
     def queue(self) -> str:
-        """The Celery queue on which its doorbells ring."""
-        return queue_of(self.spec.agent, self.spec.version)
+        """The Celery queue on which its doorbells ring; "" for an agent that lives outside, which no worker serves."""
+        return "" if self.row is not None and self.row.external else queue_of(self.spec.agent, self.spec.version)
 
     @cached_property
     def body(self) -> bytes:
@@ -84,7 +84,12 @@ def way_of(plan: Versioned) -> Way | None:
 
 
 def queue_for(plan: Versioned) -> str:
-    """The queue on which to ring for a run of this plan: that of the version that takes its runs."""
+    """The queue on which to ring for a run of this plan: that of the version that takes its runs.
+
+    "" for an agent that lives outside.
+    """
+    if getattr(plan, "external", False):
+        return ""
     try:
         way = way_of(plan)
     except AgentError:  # a process whose declarations are wrong still rings for those that can work

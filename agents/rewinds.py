@@ -21,15 +21,15 @@ from approvals.models import Gate
 from checkpoints import actors, claims, crash, ledger, store
 from checkpoints.claims import Claim
 from checkpoints.errors import NotVerified
-from checkpoints.models import Event, Run
+from checkpoints.models import Event, Plan, Run
 from checkpoints.ops import Append, Write
 from checkpoints.patch import Op
 from checkpoints.permissions import may
-from checkpoints.plans import PlanSpec, input_digest, spec_of
+from checkpoints.plans import input_digest, spec_of
 from checkpoints.store import Header, Snapshot
 from checkpoints.values import decode
 
-from . import doorbell, environment, impacts, leaving, registry, unsettled
+from . import deployed, doorbell, environment, impacts, leaving, registry, unsettled
 from .errors import ImpactChanged, NeedsConfirmation, RewindNotAllowed, RewindRefused
 from .feedback import appended
 from .history import Path
@@ -222,7 +222,7 @@ def _save(run: Run, move: Move, claim: Claim, by: User) -> None:
     actor, target = actors.of_user(by), move.target
     header = Header(kind=move.kind, step=target.next_step, next_step=target.next_step)
     notes = (move.words,) if move.words else ()
-    words = _feedback(run, spec_of(plan_row_of(run, target.seq)), move.words, by, claim.clock())
+    words = _feedback(plan_row_of(run, target.seq), move.words, by, claim.clock())
     behind = {name: _behind(move.writes[name], said) for name, said in words.items() if name in move.writes}
     writes = move.writes | words | behind
     saved = store.move_head(
@@ -241,12 +241,12 @@ def _save(run: Run, move: Move, claim: Claim, by: User) -> None:
         ledger.record("run.edited", by=actor, **said)
 
 
-def _feedback(run: Run, plan: PlanSpec, words: str, by: User, at: datetime) -> dict[str, Append]:
+def _feedback(plan: Plan, words: str, by: User, at: datetime) -> dict[str, Append]:
     """The words in the list that the agent's gates or validators use, where it has one."""
     if not words:
         return {}
-    known = registry.agents().get((plan.agent, plan.version))
-    field = next((step.feedback for step in plan.steps if step.feedback), "")
+    known = deployed.of(plan.pk)
+    field = next((step.feedback for step in spec_of(plan).steps if step.feedback), "")
     if known is None or not field:
         return {}
     return appended(known.agent, field, text=words, by=actors.of_user(by).name, at=at)

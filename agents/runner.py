@@ -101,21 +101,29 @@ def _work(claim: Claim, beat: Beat) -> None:
         return
     if known.row is not None:
         run.plan = known.row
-    slice = Slice(claim, run, known, store.load(run), beat, run.attempts)
-    gate = gates.at_head(slice)
+    go_on(Slice(claim, run, known, store.load(run), beat, run.attempts))
+
+
+def go_on(slice: Slice) -> None:
+    """Take a claimed run from where it stands: what was decided first, then step after step."""
+    run, gate = slice.run, gates.at_head(slice)
     if run.ending and _settles_first(run, gate) and not settling.finish(slice):
         return
     if gate is not None and gate.status == gate.Status.OPEN:
         if gates.wait_for(slice, gate):
             return
         gate = gates.at_head(slice)
-    going = gate is None or outcomes.settle(slice, gate)
+    turns(slice, gate is None or outcomes.settle(slice, gate))
+
+
+def turns(slice: Slice, going: bool) -> None:
+    """Take the run step after step, as long as it is `going`."""
     while going:
         slice.check()
-        if beat.halt:
-            _halt(claim)
+        if slice.beat.halt:
+            _halt(slice.claim)
             return
-        if slice.snapshot.plan_id != run.plan_id:
+        if slice.snapshot.plan_id != slice.run.plan_id:
             _hand_over(slice)
             return
         going = turn(slice)

@@ -22,6 +22,7 @@ from . import leaving, meaning, outputs, readback, recovery, reports, steps, uns
 from .calling import call_about, declared
 from .errors import EffectFailed
 from .models import Effect
+from .outside.handing import HandOut
 from .readback import Found
 from .slices import Slice
 
@@ -102,6 +103,8 @@ def _undo(slice: Slice, spec: StepSpec, row: Effect) -> bool:
             return False
     if undo is not None and undo.status == Status.FAILED and undo.base != slice.snapshot.id:
         undo = None  # a person was asked since, and ordered it again: under a key of its own
+    if slice.hands is not None:
+        slice.hands.before_undo(spec, row)
     intended = _intended(slice, spec, row, undo)
     return _settled(slice, row) if intended is None else _send(slice, spec, row, intended)
 
@@ -143,14 +146,22 @@ def _row(slice: Slice, row: Effect) -> Effect:
 
 def _send(slice: Slice, spec: StepSpec, row: Effect, undo: Effect) -> bool:
     """Call the undo and record what came of it; False where the slice is over."""
+    if slice.hands is not None:
+        raise HandOut(spec, undoes=row, undo=undo)
     if slice.beat.stale() and not claims.renew(slice.claim):
         raise Fenced
     doubt = "An earlier attempt got no answer." if undo.attempts > 1 else ""
     try:
         call_about(slice, spec.undo, spec.name, versions.left_by(row, slice.run.plan), key=undo.key)
     except steps.RAISED as error:
-        return _not_undone(slice, spec, row, undo, meaning.of(error, doubt), error)
+        return not_undone(slice, spec, row, undo, meaning.of(error, doubt), error)
     crash.point("after_undo", spec.name)
+    taken_back(slice, row, undo)
+    return True
+
+
+def taken_back(slice: Slice, row: Effect, undo: Effect) -> None:
+    """Record that the effect was taken back. Raises Fenced."""
     try:
         with transaction.atomic():
             leaving.lock(slice.run)
@@ -160,7 +171,6 @@ def _send(slice: Slice, spec: StepSpec, row: Effect, undo: Effect) -> bool:
     except Fenced:
         reports.undone(row, undo)
         raise
-    return True
 
 
 def answered(slice: Slice, spec: StepSpec, key: str, choice: str, value: Any, *, by: Actor) -> None:
@@ -202,9 +212,7 @@ def _answered_undo(undo: Effect, row: Effect, choice: str, *, by: Actor) -> None
         row.kept(by=by)
 
 
-def _not_undone(
-    slice: Slice, spec: StepSpec, row: Effect, undo: Effect, end: meaning.End, error: BaseException
-) -> bool:
+def not_undone(slice: Slice, spec: StepSpec, row: Effect, undo: Effect, end: meaning.End, error: BaseException) -> bool:
     """Record that the undo failed or is unknown; try again where that is safe, else ask. The slice is over."""
     said = declared(slice, spec.undo)
     failed, words = isinstance(end, EffectFailed), slice.clean(meaning.said(end))

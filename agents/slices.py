@@ -31,6 +31,7 @@ from .errors import UpcastFailed
 from .heartbeat import Beat
 from .history import Path, Place
 from .models import Effect
+from .outside.handing import Hands
 from .registry import Registered
 from .text import one_line
 
@@ -48,6 +49,7 @@ class Slice:
     beat: Beat
     attempt: int
     ends: float = field(default_factory=lambda: time.monotonic() + settings.HOLDPOINT_TIME_SLICE)
+    hands: Hands | None = None  # where the agent lives outside
 
     @property
     def agent(self) -> type[Agent]:

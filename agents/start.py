@@ -19,11 +19,12 @@ from checkpoints.values import pointer
 from . import doorbell, environment, fields, registry
 from .base import Agent
 from .errors import FieldError, InputRefused
+from .registry import Registered
 from .text import one_line
 
 
 def start_run(
-    agent_name: str,
+    agent: str | Registered,
     input: Mapping[str, Any],
     *,
     by: Actor,
@@ -33,20 +34,22 @@ def start_run(
     key: str | None = None,
     config: Mapping[str, Any] | None = None,
 ) -> Run:
-    """Start a run of the agent's newest version and ring for it after commit; the same key gives the same run.
+    """Start a run and ring for it after commit; the same key gives the same run.
+
+    `agent` is a name, of which the newest version runs, or the version itself where it lives outside.
 
     `config` goes over the defaults of the agent's Config; what comes of it stays with the run, and so do the
     versions of the libraries that the agent declares. Raises UnknownAgent, PlanChanged, and InputRefused or
     ConfigRefused with every error at once.
     """
-    known = registry.named(agent_name)
+    known = registry.named(agent) if isinstance(agent, str) else agent
     state = checked(known.agent.State, input)
     recorded = environment.current(known.agent, config)
     name = titled(known.agent, state) if title is None else title
     try:
         with transaction.atomic():
             run = store.start(
-                plan=registry.register(known),
+                plan=known.row if known.row is not None else registry.register(known),
                 team=team,
                 title=one_line(name, 200) or known.spec.agent,
                 values=fields.whole(state),

@@ -87,7 +87,7 @@ class Sweeper:
         with transaction.atomic():
             quiet = self.bells.quiet(now)
             pairs = [[run for run, _ in quiet], [token for _, token in quiet]]
-            working = Run.objects.due().exclude(status=Run.Status.WAITING)
+            working = Run.objects.due().exclude(status=Run.Status.WAITING).filter(plan__external=False)
             due = working.extra(where=[NOT_QUIET], params=pairs)  # noqa: S610 - a constant; the pairs are parameters
             found = list(due.select_related("plan").select_for_update(skip_locked=True, of=("self",))[:AT_ONCE])
         for run in found:

@@ -11,7 +11,7 @@ from approvals.cards import Card
 from approvals.validators import Fault, State
 from checkpoints.models import Plan
 
-from . import fields, registry
+from . import deployed, fields
 from .base import RunInfo
 from .registry import Registered
 
@@ -51,9 +51,10 @@ def redraw(plan: Plan, step: str, state: State) -> Card | None:
     if spec.kind != "gate":
         return None
     values = {name: fields.read(known.agent.State, name, state) for name in spec.reads}
-    card: Any = getattr(known.agent(RunInfo(0, ""), 1), step)(**values)
+    draw = getattr(known.agent(RunInfo(0, ""), 1), step, None)
+    card: Any = None if draw is None else draw(**values)  # one that lives outside is not asked
     return card if isinstance(card, Card) else None
 
 
 def _known(plan_id: int) -> Registered | None:
-    return registry.plans().get(plan_id)
+    return deployed.of(plan_id)

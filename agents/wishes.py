@@ -21,7 +21,7 @@ from checkpoints.retention import gaps
 from checkpoints.retention.errors import Removed
 from checkpoints.store import Snapshot
 
-from . import environment, fields, leaving, preflights, registry, upcasting
+from . import deployed, environment, fields, leaving, preflights, registry, upcasting
 from .environment import Environment
 from .errors import FieldError, InputRefused, RewindRefused, UnknownAgent, UpcastFailed
 from .history import Path
@@ -92,8 +92,9 @@ def _patched(target: Snapshot, operations: Sequence[Op]) -> dict[str, Any]:
 
     The patch sees placeholders, so that it can neither copy a secret to where it would be shown nor guess at one.
     """
-    plan = Plan.objects.get(pk=target.plan_id) if target.plan_id not in registry.plans() else None
-    veil = veils.veil((spec_of(plan) if plan else registry.plans()[target.plan_id].spec).state_schema)
+    known = deployed.of(target.plan_id)
+    spec = known.spec if known else spec_of(Plan.objects.get(pk=target.plan_id))
+    veil = veils.veil(spec.state_schema)
     state: dict[str, Any] = veil.kept(
         patches.apply(list(operations), veil.masked(target.state, named=True)), target.state
     )
@@ -107,7 +108,7 @@ def edited(
 
     With a `way`, the patched state is brought up to that version. Raises RewindRefused with every error at once.
     """
-    known = registry.plans().get(plan_id or target.plan_id)
+    known = deployed.of(plan_id or target.plan_id)
     if known is None:
         raise RewindRefused("This server does not have the agent's version, so it cannot check an edit of its state.")
     try:
@@ -143,7 +144,8 @@ def wanted(
     check_stands(run, target)
     recorded = plan_row_of(run, at)
     plan = _version(recorded, version)
-    steps = registry.plans()[plan.pk].spec.steps if plan.pk in registry.plans() else ()
+    known = deployed.of(plan.pk)
+    steps = known.spec.steps if known else ()
     way = upcasting.way_to(plan.version, recorded, registry.agents()) if plan.pk != recorded.pk else None
     next_step = target.next_step if way is None else way.step(target.next_step)
     if plan.pk != recorded.pk and next_step not in {step.name for step in steps}:
@@ -163,7 +165,7 @@ def _version(recorded: Plan, version: str) -> Plan:
 
 def _environment(run: Run, plan: Plan, config: Mapping[str, Any] | None) -> Environment:
     """The run's own environment, with the fork's configuration over it."""
-    known = registry.plans().get(plan.pk)
+    known = deployed.of(plan.pk)
     recorded = environment.recorded(run)
     if config is None or known is None:
         if config:

@@ -198,11 +198,15 @@ def of_teams(teams: Collection[int]) -> QuerySet[Plan]:
     return Plan.objects.alias(some=Subquery(some)).filter(some__isnull=False)
 
 
-def keep(spec: PlanSpec) -> Plan:
-    """The plan's row, made where it is new."""
+def keep(spec: PlanSpec, *, external: bool = False) -> Plan:
+    """The plan's row, made where it is new. `external`: the agent's code is elsewhere."""
     body = canonical(spec.to_json())
     plan, _ = Plan.objects.get_or_create(
-        agent=spec.agent, version=spec.version, digest=hashlib.sha256(body).digest(), defaults={"body": body}
+        agent=spec.agent,
+        version=spec.version,
+        digest=hashlib.sha256(body).digest(),
+        external=external,
+        defaults={"body": body},
     )
     return plan
 

@@ -236,7 +236,7 @@ def one(request: HttpRequest, gate_id: GateId) -> HttpResponse:
     _verify(gate, proposal)
     head = head_of(gate, reader=reader_of(request))
     card, masked = card_of(gate, proposal)
-    return answer(head, masked=canonical(masked), card=card, outcome=_ended(gate))
+    return answer(head, masked=canonical(masked), card=card, outcome=ended(gate))
 
 
 def head_of(gate: Gate, *, reader: User) -> GateHead:
@@ -260,7 +260,7 @@ def _verify(gate: Gate, proposal: Proposal) -> None:
         raise NotVerified(f"gate {gate.pk}", "what it asks does not match its digest")
 
 
-def _ended(gate: Gate) -> bytes:
+def ended(gate: Gate) -> bytes:
     outcome: Outcome | None = getattr(gate, "outcome", None)
     if outcome is None:
         return b"null"

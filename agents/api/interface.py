@@ -13,10 +13,10 @@ from ninja.errors import AuthenticationError, HttpError, ValidationError
 from ninja.openapi.schema import REF_TEMPLATE, OpenAPISchema
 from ninja.security import django_auth
 
-from agents.errors import RewindRefused, TokenNotAllowed
+from agents.errors import InputRefused, RewindRefused, TokenNotAllowed, UnknownAgent, WorkRefused
 from agents.views.access import Gone
 from approvals.errors import DecisionRefused
-from checkpoints.errors import NotVerified
+from checkpoints.errors import NotVerified, PlanChanged
 
 from . import (
     agents,
@@ -28,9 +28,12 @@ from . import (
     events,
     gates,
     orders,
+    outcomes,
     preflights,
     problems,
     runs,
+    starting,
+    work,
 )
 from .auth import Bearer
 from .parsing import ExactParser
@@ -123,6 +126,9 @@ api = Interface(
     parser=ExactParser(),
 )
 api.add_router("/runs", runs.router)
+api.add_router("/runs", work.router)
+api.add_router("/agents", starting.agents)
+api.add_router("/gates", outcomes.router)
 api.add_router("/runs", checkpoints.router)
 api.add_router("/runs", comparisons.router)
 api.add_router("/runs", preflights.runs)
@@ -143,6 +149,26 @@ def not_signed_in(request: HttpRequest, error: AuthenticationError) -> HttpRespo
 @api.exception_handler(TokenNotAllowed)
 def not_for_this(request: HttpRequest, error: TokenNotAllowed) -> HttpResponse:
     return problems.not_for_this(request, error)
+
+
+@api.exception_handler(WorkRefused)
+def not_worked(request: HttpRequest, error: WorkRefused) -> HttpResponse:
+    return problems.not_worked(request, error)
+
+
+@api.exception_handler(InputRefused)
+def not_taken(request: HttpRequest, error: InputRefused) -> HttpResponse:
+    return problems.not_taken(request, error)
+
+
+@api.exception_handler(UnknownAgent)
+def unknown_agent(request: HttpRequest, error: UnknownAgent) -> HttpResponse:
+    return problems.problem(request, 422, str(error), [problems.Fault(parameter="/agent", detail="is not known")])
+
+
+@api.exception_handler(PlanChanged)
+def plan_changed(request: HttpRequest, error: PlanChanged) -> HttpResponse:
+    return problems.problem(request, 409, str(error))
 
 
 @api.exception_handler(Http404)

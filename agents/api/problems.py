@@ -11,7 +11,7 @@ from ninja import Schema
 from ninja.errors import HttpError
 from pydantic import Field
 
-from agents.errors import NeedsConfirmation, RewindRefused, TokenNotAllowed
+from agents.errors import InputRefused, NeedsConfirmation, RewindRefused, TokenNotAllowed, WorkRefused
 from agents.views.orders import status_of
 from approvals import pointers
 from approvals.errors import DecisionRefused, Rejected, StaleGate
@@ -42,6 +42,7 @@ LISTED = {
     "No such checkpoint": "/api/runs/{run_id}/checkpoints",
     "No such gate": "/api/gates",
     "No such agent": "/api/agents",
+    "No such effect": "/api/runs/{run_id}",
 }
 
 
@@ -63,6 +64,11 @@ class Problem(Schema):
     detail: str = Field(
         description="What went wrong here, and what to do.",
         examples=["No such run, or none that you may see. GET /api/runs lists those that you may see."],
+    )
+    code: str = Field(
+        default="",
+        description="The reason in a word, for programs; empty where the status says it.",
+        examples=["stale_token"],
     )
     instance: str = Field(description="The path that was asked for.", examples=["/api/runs/7"])
     errors: list[Fault] = Field(
@@ -88,12 +94,13 @@ def problem(
     *,
     impact: dict[str, Any] | None = None,
     changes: list[dict[str, Any]] | None = None,
+    code: str = "",
 ) -> HttpResponse:
     """The answer to a request that came to nothing."""
     title = HTTPStatus(status).phrase
     told = Problem(
         title=title, status=status, detail=detail, instance=request.path, errors=list(errors), impact=impact,
-        changes=changes,
+        changes=changes, code=code,
     )  # fmt: skip
     return HttpResponse(told.model_dump_json(), status=status, content_type=MEDIA_TYPE)
 
@@ -169,6 +176,20 @@ def _place(fault: Refused) -> str:
     if not fault["action"]:
         return (f"/{fault['part']}" if fault["part"] else "") + fault["pointer"] or fault["at"] or "/"
     return pointers.join("/actions", fault["action"], fault["part"] or "arguments") + fault["pointer"]
+
+
+def not_worked(request: HttpRequest, error: WorkRefused) -> HttpResponse:
+    """What a program did to a run from outside does not count."""
+    faults = [Fault(parameter=each["pointer"] or "/", detail=each["message"]) for each in getattr(error, "errors", ())]
+    return problem(
+        request, error.status, str(error) or " ".join((error.__doc__ or "").split()), faults, code=error.code
+    )
+
+
+def not_taken(request: HttpRequest, error: InputRefused) -> HttpResponse:
+    """422: what a run would start from, or a plan, does not fit."""
+    faults = [Fault(parameter=each["pointer"] or "/", detail=each["message"]) for each in error.errors]
+    return problem(request, 422, f"Nothing was done: {error}", faults, code="invalid")
 
 
 def not_done(request: HttpRequest, error: RewindRefused, impact: dict[str, Any] | None) -> HttpResponse:

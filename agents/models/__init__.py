@@ -1,7 +1,9 @@
+from .answer import Answer
+from .client import Client
 from .effect import Effect
 from .failure import Failure
 from .memo import Memo
 from .sweeper import SweeperPass
 from .token import Scope, Token
 
-__all__ = ["Effect", "Failure", "Memo", "Scope", "SweeperPass", "Token"]
+__all__ = ["Answer", "Client", "Effect", "Failure", "Memo", "Scope", "SweeperPass", "Token"]

@@ -12,11 +12,12 @@ class Plan(models.Model):
     version = models.CharField(max_length=40)
     digest = models.BinaryField()  # SHA-256 over `body`
     body = models.BinaryField()  # canonical JSON, see checkpoints.plans
+    external = models.BooleanField(default=False, db_default=False)  # its code is elsewhere: no worker here takes it
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["agent", "version", "digest"], name="plan_is_stored_once"),
+            models.UniqueConstraint(fields=["agent", "version", "digest", "external"], name="plan_is_stored_once"),
         ]
 
     def __str__(self) -> str:

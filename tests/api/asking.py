@@ -42,6 +42,34 @@ def looked_at() -> list[str]:
     return [path for path, method, _ in operations() if method == "get"]
 
 
+def takes_a_body(path: str) -> bool:
+    """Whether what is POSTed there is read."""
+    return "requestBody" in document()["paths"][path]["post"]
+
+
+def example(path: str) -> dict[str, Any]:
+    """The body that the description gives as an example, member by member."""
+    if not takes_a_body(path):
+        return {}
+    schema = document()["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    if path.endswith("/decisions"):
+        return {"seen": "0" * 64, "verdict": "approve"}
+    found: dict[str, Any] = example_of(schema)
+    return found
+
+
+def example_of(schema: dict[str, Any]) -> Any:
+    """The first example of a schema; of an object without one, all that its members say."""
+    while "$ref" in schema:
+        schema = document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    if "examples" in schema:
+        return schema["examples"][0]
+    if schema.get("type") == "array":
+        return [example_of(schema["items"])]
+    told = {name: example_of(part) for name, part in schema.get("properties", {}).items()}
+    return {name: value for name, value in told.items() if value not in (None, "", [], {}) or name in schema.get("required", ())}
+
+
 @cache
 def gate() -> Gate:
     """The one gate that the generated tests ask for; its run is that of the other addresses."""
@@ -51,7 +79,7 @@ def gate() -> Gate:
 def address(path: str, of: Gate | None = None) -> str:
     """The address of a described path, with the parameters that it needs."""
     asked = of or gate()
-    values = {"gate_id": asked.pk, "run_id": asked.run_id, "seq": 1, "agent": gate().run.plan.agent}
+    values = {"gate_id": asked.pk, "run_id": asked.run_id, "seq": 1, "agent": gate().run.plan.agent, "effect_id": 1}
     filled = re.sub(r"{(\w+)}", lambda match: str(values[match[1]]), path)
     query = {"/diff": "?to=1", "/comparisons": "?a=1&b=1"}
     return filled + next((asked for ending, asked in query.items() if path.endswith(ending)), "")

@@ -11,10 +11,11 @@ from django.test import Client
 from django.urls import URLResolver, get_resolver
 
 from agents.api.problems import ANSWERED
+from checkpoints.models import Run
 from tests.factories import MEMBER, REVIEWER, ann, eve, make_gate, make_team, make_user
 
 from ..pages.clients import signed_in
-from .asking import address, ask, document, gate, operations, paths
+from .asking import address, ask, document, example, gate, operations, paths, takes_a_body
 
 ADDRESSES = (
     "/api/runs",
@@ -28,6 +29,7 @@ ADDRESSES = (
     "/api/gates/{gate_id}",
     "/api/gates/{gate_id}/impacts",
     "/api/gates/{gate_id}/preflight",
+    "/api/gates/{gate_id}/outcome",
     "/api/agents",
     "/api/agents/{agent}",
     "/api/events",
@@ -40,7 +42,20 @@ ORDERS = (
     "/api/runs/{run_id}/settlements",
     "/api/gates/{gate_id}/decisions",
     "/api/gates/{gate_id}/impacts",
+    "/api/runs/{run_id}/claims",
+    "/api/runs/{run_id}/heartbeats",
+    "/api/runs/{run_id}/checkpoints",
+    "/api/runs/{run_id}/gates",
+    "/api/runs/{run_id}/effects",
+    "/api/runs/{run_id}/effects/{effect_id}/results",
+    "/api/runs/{run_id}/failures",
+    "/api/runs/{run_id}/releases",
+    "/api/runs/{run_id}/endings",
+    "/api/runs",
+    "/api/gates",
+    "/api/agents/{agent}/versions",
 )
+STARTS = ("/api/runs", "/api/gates", "/api/agents/{agent}/versions")  # of no team yet: there is nothing to be found
 BOTH = {*ADDRESSES} & {*ORDERS}  # what is read there, and what is asked with a body
 OF_A_TEAM = [path for path in ADDRESSES if "{" in path]
 LISTS = [path for path in ADDRESSES if "{" not in path]
@@ -172,24 +187,14 @@ def test_the_refusals_that_are_described_are_those_that_are_tested_here() -> Non
 class TestOrders:
     """What is POSTed: the trio, and the session's token."""
 
-    BODIES: dict[str, Any] = {
-        "impacts": {"kind": "rewind", "at": 1},
-        "rewinds": {"to": 1},
-        "edits": {"at": 1, "patch": [{"op": "replace", "path": "/mailed", "value": True}]},
-        "forks": {"at": 1},
-        "settlements": {},
-        "decisions": {"seen": "0" * 64, "verdict": "approve"},
-    }
-
     def post(self, client: Client, path: str) -> Any:
-        body = self.BODIES["decisions" if path in BOTH else path.rpartition("/")[2]]
-        return client.post(address(path), body, content_type="application/json")
+        return client.post(address(path), example(path), content_type="application/json")
 
     @pytest.mark.parametrize("path", ORDERS)
     def test_nobody_orders_without_signing_in(self, path: str) -> None:
         refusal(self.post(Client(), path), 401)
 
-    @pytest.mark.parametrize("path", ORDERS)
+    @pytest.mark.parametrize("path", [path for path in ORDERS if path not in STARTS])
     def test_an_outsider_is_told_that_nothing_is_there(self, path: str) -> None:
         assert "none that you may see" in refusal(self.post(signed_in(eve()), path), 404)["detail"]
 
@@ -198,6 +203,12 @@ class TestOrders:
         client = signed_in(make_user("Rita Reader", gate().team))
         told = refusal(self.post(client, path), 403)["detail"]
         assert "may not" in told or told.startswith("Only people in")
+
+    @pytest.mark.parametrize("path", STARTS)
+    def test_an_outsider_starts_nothing(self, path: str) -> None:
+        before = Run.objects.count()
+        assert "may not" in refusal(self.post(signed_in(eve()), path), 403)["detail"]
+        assert Run.objects.count() == before
 
     @pytest.mark.parametrize("path", ORDERS)
     def test_an_order_without_the_sessions_token_is_refused(self, path: str) -> None:
@@ -211,7 +222,7 @@ class TestOrders:
         answer = getattr(signed_in(ann(gate().team)), method)(address(path))
         assert (answer.status_code, answer["Allow"]) == (405, "POST")
 
-    @pytest.mark.parametrize("path", [path for path in ORDERS if not path.endswith("settlements")])
+    @pytest.mark.parametrize("path", [path for path in ORDERS if takes_a_body(path)])
     @pytest.mark.parametrize("body", ["", "{", "[]", '{"at": 1, "at": 2}', '{"to": NaN}', "\x00"])
     def test_a_body_that_is_no_json_object_or_ambiguous_is_refused(self, path: str, body: str) -> None:
         answer = signed_in(ann(gate().team)).post(address(path), body, content_type="application/json")

@@ -17,12 +17,12 @@ from agents.models import Scope, Token
 from agents.models.token import FOR_AGENTS, FOR_PEOPLE, digest_of
 from approvals.models import Decision
 from checkpoints import actors
-from checkpoints.models import Event
+from checkpoints.models import Event, Run
 from tests.factories import MEMBER, READER, ann, bob, make_gate, make_run, make_team, make_user
 from tests.factories.tokens import bearing, make_token
 
-from .asking import address, gate, operations
-from .test_doors import TestOrders, refusal
+from .asking import address, example, gate, operations
+from .test_doors import STARTS, refusal
 
 EACH = [(path, method, told["operationId"]) for path, method, told in operations()]
 
@@ -38,8 +38,7 @@ def send(sent: str, path: str, method: str, of: Any = None) -> Any:
     client = bearing(sent)
     if method == "get":
         return client.get(address(path, of))
-    body = TestOrders.BODIES.get("decisions" if path.startswith("/api/gates/{") else path.rpartition("/")[2], {})
-    return client.post(address(path, of), body, content_type="application/json")
+    return client.post(address(path, of), example(path), content_type="application/json")
 
 
 @pytest.mark.parametrize(("path", "method", "operation"), EACH)
@@ -80,7 +79,9 @@ def test_a_token_for_another_team_finds_nothing(path: str, method: str, operatio
     other = make_team(may=MEMBER)
     _, sent = make_token(ann(gate().team, other), team=other)
     answer = send(sent, path, method)
-    if "{" in path:
+    if method == "post" and path in STARTS:
+        assert not Run.objects.filter(team=gate().team, started_by__groups=other).exists()
+    elif "{" in path:
         refusal(answer, 404)
     elif method == "get":
         assert gate().run.plan.agent not in answer.content.decode()
@@ -92,7 +93,7 @@ def test_an_agents_token_finds_nothing_of_another_agent(path: str, method: str, 
     owner = make_user("Ann Okafor", gate().team, may=MEMBER)
     _, sent = make_token(owner, team=gate().team, agent="somebody-else")
     answer = send(sent, path, method)
-    if scope_of(operation) not in FOR_AGENTS:
+    if scope_of(operation) not in FOR_AGENTS or (method == "post" and path in STARTS):
         refusal(answer, 403)
     elif "{" in path:
         refusal(answer, 404)
@@ -182,7 +183,7 @@ class TestIssuing:
     )
     def test_what_makes_no_sense_is_refused(self, wrong: dict[str, Any], said: str) -> None:
         team = make_team(may=MEMBER)
-        asked: dict[str, Any] = {
+        right: dict[str, Any] = {
             "name": "x",
             "scopes": ("runs:read",),
             "lasts": timedelta(days=1),
@@ -190,7 +191,7 @@ class TestIssuing:
             **wrong,
         }
         with pytest.raises(TokenRefused, match=said):
-            tokens.issue(owner=ann(team), by=actors.SYSTEM, **asked)
+            tokens.issue(owner=ann(team), by=actors.SYSTEM, **{**right, **wrong})
         assert not Token.objects.filter(team=team).exists()
 
     def test_an_agents_token_wants_an_owner_who_may_start_runs_there(self) -> None:

@@ -21,7 +21,7 @@ def make_token(
     name: str = "nightly export",
     lasts: timedelta = timedelta(days=1),
 ) -> tuple[Token, str]:
-    """A token of this person, or of an agent that they answer for, with all that it may have unless scopes are given."""
+    """A token of this person, or of an agent that they answer for; for everything unless scopes are given."""
     default = FOR_AGENTS if agent else tuple(Scope)
     return tokens.issue(
         owner=owner, name=name, scopes=[str(each) for each in scopes or default], lasts=lasts, team=team, agent=agent,

@@ -1,0 +1,326 @@
+"""Starting runs: of an agent that lives here or outside, and of a gate that is posted without a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.models import Group, User
+from django.http import HttpRequest, HttpResponse
+from ninja import Router, Schema
+from pydantic import Field
+
+from agents import registry
+from agents.errors import FieldError, UnknownAgent, WorkInvalid, WorkNotAllowed
+from agents.models import Client, Scope
+from agents.outside import plans as outside
+from agents.outside import posting
+from agents.outside.posting import Performed, Posted
+from agents.outside.turns import not_allowed
+from agents.start import start_run
+from agents.views.access import reader_of
+from approvals.cards import Card
+from checkpoints import bounds
+from checkpoints.models import Plan, Run
+from checkpoints.permissions import teams_where
+from checkpoints.plans import PlanSpec, StepSpec
+
+from .addresses import AgentName
+from .auth import needs, token_of
+from .cards import SCHEMA, WIRE, AskedAction, Quoted, Words
+from .exact import answer as plain
+from .gates import router as gates
+from .keys import Key, once
+from .orders import Order
+from .runs import RunSummary, summed_up
+from .runs import router as runs
+from .turns import TurnAnswer, answer
+from .work import MAY, actor_of
+
+agents = Router(tags=["agents"], auth=needs(Scope.START))
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+VERSION = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$"
+FORMAT = 1  # of a plan as it is sent
+
+
+class Start(Order):
+    """Start a run."""
+
+    agent: str = Field(
+        "",
+        description="The agent's name; empty with a token for one agent.",
+        pattern=NAME[:-1] + "$|^$",
+        examples=["payouts"],
+    )
+    version: str = Field(
+        "",
+        description="Of an agent that lives outside: the version, as it was registered.",
+        pattern=VERSION[:-1] + "$|^$",
+        examples=["1"],
+    )
+    input: dict[str, Any] = Field({}, description="The state that it starts from.", examples=[{"invoice": 7}])
+    config: dict[str, Any] | None = Field(
+        None, description="Of an agent that lives here: what differs from its own configuration.", examples=[None]
+    )
+    team: str = Field(
+        "",
+        description="The team that the run belongs to; empty where there is only one.",
+        max_length=150,
+        examples=[""],
+    )
+    title: str = Field("", description="What people read of it in lists.", max_length=200, examples=["Invoice 7"])
+
+
+class StepBody(Order):
+    """One step of a plan."""
+
+    name: str = Field(description="Its name.", min_length=1, max_length=100, examples=["wire"])
+    kind: str = Field(
+        "step", description="What it is.", pattern="^(step|effect|gate)$", examples=["effect"],
+        json_schema_extra={"enum": ["step", "effect", "gate"]},
+    )  # fmt: skip
+    doc: str = Field("", description="What it does, for people.", max_length=2000, examples=["Wire the money."])
+    reads: list[str] = Field(
+        [], description="The fields of the state that it reads.", max_length=500, examples=[["payment"]]
+    )
+    writes: list[str] = Field([], description="Those that it writes.", max_length=500, examples=[["receipt"]])
+    code_hash: str = Field(
+        "",
+        description="A hash of its code, in hex. Where it and what the step reads are as before, what it gave "
+        "before is used again after a rewind; without one it always runs.",
+        pattern="^([0-9a-f]{2}){0,64}$",
+        examples=[""],
+    )
+    reads_world: bool = Field(False, description="Whether it looks outside the state.", examples=[False])
+    undo: str = Field("", description="An effect's: what takes it back.", max_length=100, examples=["cancel_wire"])
+    irreversible: bool = Field(False, description="An effect's: whether nothing takes it back.", examples=[False])
+    idempotent: bool = Field(
+        False, description="An effect's: whether it may be sent twice with the same key.", examples=[True]
+    )
+    guarded: bool = Field(True, description="An effect's: whether a gate has to allow it.", examples=[True])
+    action: str = Field(
+        "",
+        description="An effect's that performs several actions: the field that names the next.",
+        max_length=100,
+        examples=[""],
+    )
+    responds: str = Field(
+        "",
+        description="An effect's: the field that a person's answer in its place is put into.",
+        max_length=100,
+        examples=[""],
+    )
+    policy: str = Field(
+        "", description="A gate's: the policy by which people decide.", max_length=60, examples=["payouts"]
+    )
+    allows: list[str] = Field(
+        [], description="A gate's: the effects that a yes lets run.", max_length=200, examples=[["wire"]]
+    )
+    edits: list[str] = Field(
+        [], description="A gate's: the fields that people may edit.", max_length=500, examples=[["payment"]]
+    )
+    on_reject: str = Field(
+        "", description="A gate's: where a rejection goes back to.", max_length=100, examples=["draft"]
+    )
+    on_expire: str = Field(
+        "", description="A gate's: where the run goes on when nobody answers.", max_length=100, examples=[""]
+    )
+    feedback: str = Field(
+        "", description="A gate's: the list that people's words are put into.", max_length=100, examples=[""]
+    )
+    jumps: list[str] = Field([], description="Where else it may go than to the next.", max_length=200, examples=[[]])
+    ends: bool = Field(False, description="Whether it may end the run.", examples=[False])
+    retry: int = Field(3, description="Further attempts after one that failed.", ge=0, le=1000, examples=[3])
+    backoff: float = Field(
+        1.0, description="Seconds before the second attempt; doubles.", ge=0, le=86400, examples=[1.0]
+    )
+    loop_guard: int = Field(
+        0, description="Executions after which people are asked; 0: none.", ge=0, le=10**6, examples=[0]
+    )
+
+    def spec(self) -> StepSpec:
+        """As a plan holds it."""
+        said = self.model_dump()
+        guarded = said.pop("guarded") and self.kind == "effect"
+        lists = {name: tuple(value) for name, value in said.items() if isinstance(value, list)}
+        return StepSpec(**{**said, **lists, "guarded": guarded, "asks": self.kind == "gate"})
+
+
+STEPS: list[dict[str, Any]] = [
+    {"name": "draft", "kind": "step", "reads": ["invoice"], "writes": ["payment"]},
+    {"name": "review", "kind": "gate", "reads": ["invoice", "payment"], "allows": ["wire"], "edits": ["payment"],
+     "on_reject": "draft"},
+    {"name": "wire", "kind": "effect", "reads": ["payment"], "writes": ["receipt"], "undo": "cancel_wire"},
+]  # fmt: skip
+
+
+class Version(Order):
+    """A version of an agent that lives outside: its steps, and the schema of its state."""
+
+    format: int = Field(FORMAT, description="Of this description; 1.", ge=FORMAT, le=FORMAT, examples=[FORMAT])
+    version: str = Field(description="The version.", pattern=VERSION, examples=["1"])
+    doc: str = Field("", description="What the agent does, for people.", max_length=5000, examples=["Pay invoices."])
+    state_schema: dict[str, Any] = Field(
+        description="The JSON Schema of its state: an object with a property for each field.",
+        examples=[{"type": "object", "properties": {"invoice": {}, "payment": SCHEMA, "receipt": {"type": "object"}},
+                   "required": ["invoice"]}],
+    )  # fmt: skip
+    steps: list[StepBody] = Field(
+        description="Its steps, in the order in which they run.",
+        min_length=1,
+        max_length=outside.STEPS,
+        examples=[STEPS],
+    )
+
+
+class Registered(Schema):
+    """A version that was registered."""
+
+    agent: str = Field(description="The agent's name.", examples=["payouts"])
+    version: str = Field(description="The version.", examples=["1"])
+    digest: str = Field(description="SHA-256 over the plan, in hex.", examples=["ab" * 32])
+
+
+class PostedAction(AskedAction):
+    """One action of a posted gate, with its arguments."""
+
+    arguments: dict[str, Any] = Field(description="Its arguments. They can be edited.", examples=[WIRE])
+    undo: str = Field("", description="What takes it back; empty: nothing does.", max_length=100, examples=[""])
+    idempotent: bool = Field(False, description="Whether it may be sent twice with the same key.", examples=[False])
+
+
+class PostGate(Words):
+    """Ask people about actions, over whatever the program wants to show beside them."""
+
+    agent: str = Field(
+        "",
+        description="The agent's name; empty with a token for one agent.",
+        pattern=NAME[:-1] + "$|^$",
+        examples=["payouts"],
+    )
+    actions: list[PostedAction] = Field(description="What is asked about, one thing each.", max_length=50)
+    state: dict[str, Any] = Field({}, description="What is shown beside them.", examples=[{"invoice": 7}])
+    quotes: list[Quoted] = Field([], description="What people said, beside the agent's account of it.", max_length=50)
+    policy: str = Field(
+        "", description="The policy by which people decide; empty: the team's default.", max_length=60, examples=[""]
+    )
+    team: str = Field(
+        "",
+        description="The team that the run belongs to; empty where there is only one.",
+        max_length=150,
+        examples=[""],
+    )
+    worker: str = Field("", description="Who you are, for people: host, process.", max_length=120, examples=["box:81"])
+    deferred: bool = Field(
+        False, description="Whether you go away meanwhile and come back for the outcome.", examples=[False]
+    )
+
+    def posted(self, agent: str) -> Posted:
+        """As the runner takes it."""
+        of_card = {"agent", "state", "policy", "team", "worker", "deferred"}
+        return Posted(
+            agent=agent,
+            card=Card.from_json(self.model_dump(exclude=of_card, by_alias=True)),
+            state=self.state,
+            performed={each.id: Performed(each.undo, each.idempotent) for each in self.actions},
+            policy=self.policy,
+        )
+
+
+@runs.post("", auth=needs(Scope.START), response={201: RunSummary}, operation_id="start_run", summary="Start a run")
+def start(request: HttpRequest, order: Start, key: Key) -> HttpResponse:
+    """Start a run. One of an agent that lives outside waits until a program claims it."""
+    team, agent = team_of(request, order.team), agent_of(request, order.agent)
+
+    def do() -> HttpResponse:
+        run = _started(request, order, agent, team)
+        response = plain(summed_up(Run.objects.select_related("plan", "team", "started_by").get(pk=run.pk)))
+        response.status_code, response["Location"] = 201, f"/api/runs/{run.pk}"
+        return response
+
+    return once(request, key, do)
+
+
+@agents.post(
+    "/{agent}/versions", response={201: Registered}, operation_id="register_version", summary="Register a version"
+)
+def register(request: HttpRequest, agent: AgentName, order: Version, key: Key) -> HttpResponse:
+    """Say how an agent that lives outside works. The same version again with the same plan changes nothing."""
+    name = agent_of(request, agent)
+    if not teams_where(reader_of(request), MAY).exists():
+        raise WorkNotAllowed
+    spec = PlanSpec(name, order.version, order.doc, order.state_schema, tuple(each.spec() for each in order.steps))
+
+    def do() -> HttpResponse:
+        plan = outside.register(spec)
+        response = plain(Registered(agent=plan.agent, version=plan.version, digest=bytes(plan.digest).hex()))
+        response.status_code = 201
+        return response
+
+    return once(request, key, do)
+
+
+@gates.post("", auth=needs(Scope.START), response={201: TurnAnswer}, operation_id="post_gate", summary="Post a gate")
+def post_gate(request: HttpRequest, order: PostGate, key: Key) -> HttpResponse:
+    """Ask people before something is done: a run is started for it, which waits at the gate.
+
+    Read its outcome, claim the run, begin the effect that was allowed, do it, report it: the run is over then.
+    """
+    team, agent = team_of(request, order.team), agent_of(request, order.agent)
+
+    def do() -> HttpResponse:
+        turn = posting.post(
+            order.posted(agent), by=actor_of(request), team=team, owner=reader_of(request), token=token_of(request),
+            worker=order.worker or actor_of(request).name, deferred=order.deferred,
+        )  # fmt: skip
+        response = answer(turn, status=201)
+        response["Location"] = f"/api/gates/{turn.gate.pk}" if turn.gate else f"/api/runs/{turn.run.pk}"
+        return response
+
+    return once(request, key, do)
+
+
+def agent_of(request: HttpRequest, name: str) -> str:
+    """The agent that is meant: that of the token, or the one that is named. Raises WorkInvalid, WorkNotAllowed."""
+    bound = bounds.of(reader_of(request)).agent
+    if bound and name not in ("", bound):
+        raise WorkNotAllowed(f"This token is for the agent {bound}, not for {name}.")
+    if not (bound or name):
+        raise WorkInvalid([FieldError(pointer="/agent", message="name the agent")])
+    return bound or name
+
+
+def team_of(request: HttpRequest, name: str) -> Group:
+    """The team that is meant: one in which whoever asks may start runs. Raises WorkInvalid, WorkNotAllowed."""
+    reader: User = reader_of(request)
+    mine = list(teams_where(reader, MAY).order_by("name"))
+    chosen = [team for team in mine if name in ("", team.name)]
+    if len(chosen) == 1:
+        return chosen[0]
+    if not chosen:
+        raise not_allowed(name or "any team")
+    named = ", ".join(team.name for team in mine)
+    raise WorkInvalid([FieldError(pointer="/team", message=f"say which of these it is: {named}")])
+
+
+def _started(request: HttpRequest, order: Start, agent: str, team: Group) -> Run:
+    here = any(name == agent for name, _ in registry.agents())
+    known: dict[str, Any] = {"by": actor_of(request), "team": team, "started_by": reader_of(request)}
+    title = order.title or None
+    if here:
+        if order.version:
+            raise WorkInvalid([FieldError(pointer="/version", message=f"{agent} lives here: its newest version runs")])
+        return start_run(agent, order.input, title=title, config=order.config, **known)
+    if order.config is not None:
+        raise WorkInvalid(
+            [FieldError(pointer="/config", message="an agent that lives outside has no configuration here")]
+        )
+    plans = Plan.objects.filter(agent=agent, external=True, **({"version": order.version} if order.version else {}))
+    plan = plans.order_by("-pk").first()
+    if plan is None:
+        raise UnknownAgent(
+            f"There is no agent {agent}{f' in version {order.version}' if order.version else ''}. Register it by "
+            f"POST /api/agents/{agent}/versions, or post its gate to /api/gates, which needs no plan."
+        )
+    run = start_run(outside.declared(plan), order.input, title=title, **known)
+    Client.came(run, token=token_of(request))
+    return run

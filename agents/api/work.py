@@ -1,0 +1,378 @@
+"""Working on runs from outside: claim one, save what steps wrote, ask, do effects and report them, end it.
+
+Every call carries the fencing token of the claim. What does not fit is refused whole, with its place, and changes
+nothing; a call that is sent again with its Idempotency-Key is done once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+from django.http import Http404, HttpRequest, HttpResponse
+from ninja import P, PathEx, Router, Schema
+from pydantic import Field
+
+from agents.errors import FieldError, NoGrant, WorkInvalid
+from agents.models import Client, Effect, Scope
+from agents.outside import asking, desk, results, turns
+from agents.outside.results import Written
+from agents.outside.turns import Turn
+from agents.slices import Slice
+from agents.views.access import reader_of, run_or_404
+from checkpoints import actors
+from checkpoints.actors import Actor
+from checkpoints.models import Run
+from checkpoints.permissions import may
+
+from . import exact
+from .addresses import RunId
+from .auth import needs, token_of
+from .cards import AskedCard
+from .checkpoints import router as checkpoints
+from .keys import Key, once
+from .orders import Order
+from .turns import TurnAnswer, TurnWithState, answer
+
+router = Router(tags=["work"], auth=needs(Scope.WORK))
+MAY = "checkpoints.start_run"
+EffectId = PathEx[int, P(title="Effect", description="The effect's number.", example=12)]
+TOKEN = Field(description="The fencing token that the claim gave.", ge=1, le=2**62, examples=[3])
+STEP = Field(description="The step of the plan.", min_length=1, max_length=100, examples=["draft"])
+TOOK = Field(0.0, description="How long it took, in seconds.", ge=0, le=10**7, examples=[1.25])
+NOTES: Any = Field(
+    [],
+    description="Why it did what it did, in its own words; shown beside it.",
+    max_length=50,
+    examples=[["A look-up."]],
+)
+ERROR = Field(description="What went wrong, in a line.", min_length=1, max_length=2000, examples=["503 from the bank"])
+RETRY = Field(
+    False, description="Whether trying again by itself is safe: for an effect, that nothing was sent.", examples=[False]
+)
+
+
+class Claim(Order):
+    """Take a run that stands still."""
+
+    worker: str = Field(
+        "", description="Who you are, for people: host and process.", max_length=120, examples=["box:81"]
+    )
+    lease: float = Field(
+        60.0,
+        description="Seconds for which nobody else may claim it; everything that you send begins them anew.",
+        ge=1,
+        le=3600,
+        examples=[60],
+    )
+
+
+class Held(Order):
+    """Something that is done under a claim."""
+
+    token: int = TOKEN
+
+
+class Heartbeat(Held):
+    """Say that you are still there."""
+
+
+class HeartbeatAnswer(Schema):
+    """How it stands with the claim."""
+
+    halt: bool = Field(
+        description="Whether a person asks you to stop, to move the run: finish the step at hand, or let go.",
+        examples=[False],
+    )
+    lease: float = Field(description="Seconds from now for which nobody else may claim the run.", examples=[60])
+
+
+class SetField(Order):
+    """Give a field a new value."""
+
+    op: Literal["set"] = Field(description="What to do.", examples=["set"])
+    field: str = Field(description="The field.", max_length=100, examples=["draft"])
+    value: Any = Field(description="Its new value.", examples=["Dear Marit"])
+
+
+class AppendItems(Order):
+    """Add to the end of a list."""
+
+    op: Literal["append"] = Field(description="What to do.", examples=["append"])
+    field: str = Field(description="The field.", max_length=100, examples=["messages"])
+    items: list[Any] = Field(description="What is added.", examples=[[{"role": "user", "text": "Pay it."}]])
+
+
+class SpliceItems(Order):
+    """Put items in the place of others in a list."""
+
+    op: Literal["splice"] = Field(description="What to do.", examples=["splice"])
+    field: str = Field(description="The field.", max_length=100, examples=["messages"])
+    start: int = Field(description="Where the others begin.", ge=0, le=2**40, examples=[0])
+    delete: int = Field(description="How many they are.", ge=0, le=2**40, examples=[2])
+    items: list[Any] = Field([], description="What comes in their place.", examples=[[]])
+
+
+Op = Annotated[SetField | AppendItems | SpliceItems, Field(discriminator="op")]
+
+
+class Save(Held):
+    """What a step wrote: `ops` on the fields that changed, or the whole `state`."""
+
+    step: str = STEP
+    ops: list[Op] | None = Field(
+        None,
+        description="One for each field that changed. An append costs what it adds, however long the list is.",
+        max_length=500,
+        examples=[[{"op": "append", "field": "messages", "items": [{"role": "user", "text": "Pay it."}]}]],
+    )
+    state: dict[str, Any] | None = Field(
+        None, description="In the place of `ops`: the state as it is to be, every field of it.", examples=[None]
+    )
+    next_step: str | None = Field(
+        None,
+        description="Where the run goes on, where that is not the next step of the plan; empty: it is done. The plan "
+        "has to say that the step may go there.",
+        max_length=100,
+        examples=[None],
+    )
+    took: float = TOOK
+    notes: list[str] = NOTES
+
+
+class Ask(AskedCard):
+    """Open a gate of the plan and wait there: nobody holds the run then."""
+
+    token: int = TOKEN
+    step: str = Field(description="The gate's step of the plan.", min_length=1, max_length=100, examples=["review"])
+    took: float = TOOK
+    notes: list[str] = NOTES
+    deferred: bool = Field(
+        False,
+        description="Whether you go away meanwhile and come back for the outcome: then nobody misses you.",
+        examples=[False],
+    )
+
+
+class Begin(Held):
+    """Begin an effect, or taking one back: its intent is written, and the grant used."""
+
+    step: str = Field("", description="The effect's step of the plan.", max_length=100, examples=["wire"])
+    undoes: int | None = Field(
+        None,
+        description="In its place: the number of the effect that is to be taken back.",
+        ge=1,
+        le=2**62,
+        examples=[None],
+    )
+
+
+class Report(Held):
+    """What became of an effect that you began."""
+
+    status: Literal["done", "failed", "unknown"] = Field(
+        description="done: it happened. failed: it provably did not. unknown: nobody knows, as after a timeout.",
+        examples=["done"],
+    )
+    writes: dict[str, Any] = Field(
+        {}, description="Of one that is done: the fields that it writes.", examples=[{"wire_result": {"id": "tx_1"}}]
+    )
+    error: str = Field("", description="Of one that is not: what went wrong.", max_length=2000, examples=[""])
+    retry: bool = RETRY
+    next_step: str | None = Field(None, description="As for a checkpoint.", max_length=100, examples=[None])
+    took: float = TOOK
+    notes: list[str] = NOTES
+
+
+class Failure(Held):
+    """A step failed."""
+
+    step: str = STEP
+    error: str = ERROR
+    retry: bool = RETRY
+
+
+class RunEnding(Held):
+    """The run is done, or it failed for good."""
+
+    status: Literal["completed", "failed"] = Field(description="How it ends.", examples=["completed"])
+    reason: str = Field("", description="Why, in a line.", max_length=300, examples=[""])
+
+
+@router.post(
+    "/{int:run_id}/claims", response={201: TurnWithState}, operation_id="claim_run", summary="Claim a run",
+)  # fmt: skip
+def claim(request: HttpRequest, run_id: RunId, order: Claim, key: Key) -> HttpResponse:
+    """Take a run that stands still, and read what is to be done in it. What was decided at its gate is applied."""
+    run = run_to_work(request, run_id)
+    return once(
+        request,
+        key,
+        lambda: answer(
+            turns.claim(
+                run, worker=order.worker or actor_of(request).name, lease=order.lease, by=actor_of(request),
+                token=token_of(request),
+            ),
+            status=201,
+            state=True,
+        ),
+    )  # fmt: skip
+
+
+@router.post("/{int:run_id}/heartbeats", response=HeartbeatAnswer, operation_id="beat_run", summary="Stay with a run")
+def beat(request: HttpRequest, run_id: RunId, order: Heartbeat) -> HttpResponse:
+    """Say that you are still there, where a step takes longer than the lease."""
+    run = run_to_work(request, run_id)
+    lease = desk.renew(run, order.token)
+    return exact.answer(HeartbeatAnswer(halt=run.halt, lease=lease))
+
+
+@checkpoints.post(
+    "/{int:run_id}/checkpoints",
+    auth=needs(Scope.WORK),
+    response={201: TurnAnswer},
+    operation_id="save_checkpoint",
+    summary="Save a checkpoint",
+)
+def save(request: HttpRequest, run_id: RunId, order: Save, key: Key) -> HttpResponse:
+    """Save what a step wrote as the run's next checkpoint, and read what comes next."""
+    def do(slice: Slice) -> Turn:
+        if (order.ops is None) == (order.state is None):
+            raise WorkInvalid([FieldError(pointer="", message="send `ops` or `state`, one of them")])
+        if order.state is not None:
+            writes = results.whole(slice, turns.check_next(slice, order.step, "step"), order.state)
+        else:
+            writes = results.writes_of([each.model_dump() for each in order.ops or ()])
+        return results.step(slice, order.step, Written(writes, order.next_step, order.took, order.notes))
+
+    return worked(request, run_id, order.token, key, do, status=201)
+
+
+@router.post(
+    "/{int:run_id}/gates", response={201: TurnAnswer}, operation_id="open_gate", summary="Open a gate of a run"
+)
+def ask(request: HttpRequest, run_id: RunId, order: Ask, key: Key) -> HttpResponse:
+    """Ask people, and let go of the run until they have decided."""
+
+    def do(slice: Slice) -> Turn:
+        turn = asking.ask(slice, order.step, order.card(), took=order.took, notes=tuple(order.notes))
+        Client.objects.filter(run_id=run_id).update(deferred=order.deferred)
+        return turn
+
+    return worked(request, run_id, order.token, key, do, status=201)
+
+
+@router.post(
+    "/{int:run_id}/effects", response={201: TurnWithState}, operation_id="begin_effect", summary="Begin an effect"
+)
+def begin(request: HttpRequest, run_id: RunId, order: Begin, key: Key) -> HttpResponse:
+    """Write down that an effect is about to be done, before it is: the grant is used by it, once."""
+    def do(slice: Slice) -> Turn:
+        if bool(order.step) == (order.undoes is not None):
+            raise WorkInvalid([FieldError(pointer="", message="send `step` or `undoes`, one of them")])
+        return results.begin(slice, order.step) if order.undoes is None else results.begin_undo(slice, order.undoes)
+
+    return worked(request, run_id, order.token, key, do, status=201, state=True)
+
+
+@router.post(
+    "/{int:run_id}/effects/{int:effect_id}/results",
+    response={201: TurnAnswer},
+    operation_id="report_effect",
+    summary="Report an effect",
+)
+def report(request: HttpRequest, run_id: RunId, effect_id: EffectId, order: Report, key: Key) -> HttpResponse:
+    """Say what became of an effect. Said after the claim was lost, it is evidence: it answers who was asked."""
+    run = run_to_work(request, run_id)
+    row = Effect.objects.select_related("run", "undoes__run").filter(pk=effect_id, run=run).first()
+    if row is None:
+        raise Http404("No such effect")
+    if not order.error and order.status != results.DONE:
+        raise WorkInvalid([FieldError(pointer="/error", message="say what went wrong")])
+    written = Written(order.writes, order.next_step, order.took, order.notes)
+
+    def told() -> HttpResponse:
+        if row.token != order.token:
+            raise NoGrant("This effect was not begun under this token; begin it first, and report under its token.")
+        if run.token != order.token or run.status != Run.Status.RUNNING:
+            results.late(run, row, order.status, written, order.error)
+            return answer(turns.standing(run.pk, order.token), status=201)
+        with desk.at_work(run, order.token) as slice:
+            turn = _reported(slice, row, order, written)
+        return answer(turn, status=201)
+
+    return once(request, key, told)
+
+
+def _reported(slice: Slice, row: Effect, order: Report, written: Written) -> Turn:
+    if row.undoes is not None:
+        if order.status == results.DONE:
+            return results.taken_back(slice, row.undoes, row)
+        return results.not_taken_back(slice, row.undoes, row, order.status, order.error, retry=order.retry)
+    if order.status == results.DONE:
+        return results.done(slice, row, written)
+    return results.not_done(slice, row, order.status, order.error, retry=order.retry)
+
+
+@router.post(
+    "/{int:run_id}/failures", response={201: TurnAnswer}, operation_id="report_failure", summary="Report a failed step"
+)
+def fail(request: HttpRequest, run_id: RunId, order: Failure, key: Key) -> HttpResponse:
+    """Say that a step failed: it is due again later where its plan says so, else a person is asked how to go on."""
+    return worked(
+        request, run_id, order.token, key,
+        lambda slice: results.failed(slice, order.step, order.error, retry=order.retry), status=201,
+    )  # fmt: skip
+
+
+@router.post(
+    "/{int:run_id}/releases", response={201: TurnAnswer}, operation_id="release_run", summary="Let go of a run"
+)
+def release(request: HttpRequest, run_id: RunId, order: Held, key: Key) -> HttpResponse:
+    """Let go of the run as it stands, so that whoever comes next need not wait for the lease to end."""
+    return worked(request, run_id, order.token, key, results.released, status=201)
+
+
+@router.post("/{int:run_id}/endings", response={201: TurnAnswer}, operation_id="end_run", summary="End a run")
+def end(request: HttpRequest, run_id: RunId, order: RunEnding, key: Key) -> HttpResponse:
+    """End the run. What it left behind is settled before; until that is done it is not over."""
+    return worked(
+        request, run_id, order.token, key, lambda slice: results.ended(slice, order.status, order.reason), status=201
+    )
+
+
+def worked(
+    request: HttpRequest,
+    run_id: int,
+    token: int,
+    key: str,
+    do: Callable[[Slice], Turn],
+    *,
+    status: int = 200,
+    state: bool = False,
+) -> HttpResponse:
+    """Do something under a claim, once for a key, and answer with the turn that comes of it."""
+    run = run_to_work(request, run_id)
+
+    def told() -> HttpResponse:
+        with desk.at_work(run, token) as slice:
+            turn = do(slice)
+        return answer(turn, status=status, state=state)
+
+    return once(request, key, told)
+
+
+def run_to_work(request: HttpRequest, run_id: int) -> Run:
+    """The run, where whoever asks may work on it. Raises Http404 and NotAllowed."""
+    run = run_or_404(request, run_id)
+    if not may(reader_of(request), run.team_id, MAY):
+        raise turns.not_allowed(run.team.name)
+    turns.check_external(run)
+    desk.heard(run.pk)
+    return run
+
+
+def actor_of(request: HttpRequest) -> Actor:
+    """Who acts: the agent whose token it is, or the person."""
+    token = token_of(request)
+    return token.actor if token else actors.of_user(reader_of(request))

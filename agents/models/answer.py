@@ -1,0 +1,26 @@
+"""Answers that were given under an idempotency key: the same request again gets the same answer."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models.functions import Now
+
+
+class Answer(models.Model):
+    """One request of somebody who named it by a key; written in the transaction that did what it asked."""
+
+    who = models.CharField(max_length=40)  # "token:5", "user:7": nobody meets another's keys
+    key = models.CharField(max_length=200)
+    request = models.BinaryField()  # SHA-256 of the method, the address and the body
+    status = models.SmallIntegerField(default=0)
+    body = models.BinaryField(default=b"")
+    media_type = models.CharField(max_length=60, default="", blank=True)
+    location = models.CharField(max_length=200, default="", blank=True)
+    at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["who", "key"], name="key_is_used_once")]
+        indexes = [models.Index("at", name="answer_by_age")]
+
+    def __str__(self) -> str:
+        return f"{self.key} of {self.who}"

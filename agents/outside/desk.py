@@ -1,0 +1,144 @@
+"""The runs that programs elsewhere have in hand, as this process last saw them.
+
+To load a run for every call would cost more than the call. So what was loaded is kept for the next one, by the token
+under which it was: whoever writes checks the token and the head in the very statement, so that what is kept may be old
+without harm. It is then loaded anew, once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from django.db import transaction
+
+from checkpoints import claims, store
+from checkpoints.claims import Claim
+from checkpoints.errors import Fenced
+from checkpoints.models import Run
+from checkpoints.rows import run_sql
+
+from ..errors import RunEnded, StaleToken
+from ..heartbeat import Beat
+from ..models import Client
+from ..slices import ENDED, Slice
+from . import plans
+from .handing import Hands
+
+KEPT = 256  # runs
+_HELD = """
+SELECT r.head, r.seq, r.next_step, r.attempts, clock_timestamp(), coalesce(c.lease, $3::float8)
+FROM checkpoints_run r LEFT JOIN agents_client c ON c.run_id = r.id
+WHERE r.id = $1 AND r.token = $2 AND r.status = 'running'
+"""
+
+
+@dataclass
+class Desk:
+    """What is kept, the least recently used first. One call at a time works on a run."""
+
+    kept: OrderedDict[int, Slice] = field(default_factory=OrderedDict)
+    locks: dict[int, threading.Lock] = field(default_factory=dict)
+    guard: threading.Lock = field(default_factory=threading.Lock)
+
+    @contextmanager
+    def alone(self, run_id: int) -> Iterator[None]:
+        """Nobody else in this process works on the run meanwhile."""
+        with self.guard:
+            lock = self.locks.setdefault(run_id, threading.Lock())
+        with lock:
+            yield
+
+    def take(self, run_id: int) -> Slice | None:
+        """What is kept of a run, which is then in the caller's hands alone."""
+        with self.guard:
+            return self.kept.pop(run_id, None)
+
+    def put(self, slice: Slice) -> None:
+        """Keep it for the next call."""
+        with self.guard:
+            self.kept[slice.run.pk] = slice
+            while len(self.kept) > KEPT:
+                gone, _ = self.kept.popitem(last=False)
+                self.locks.pop(gone, None)
+
+
+DESK = Desk()
+
+
+@contextmanager
+def at_work(run: Run, token: int) -> Iterator[Slice]:
+    """The run as the program has it by its token, in one transaction: all that is done inside lands, or nothing.
+
+    Needs the run's plan. Raises StaleToken, RunEnded and NotVerified.
+    """
+    with DESK.alone(run.pk):
+        try:
+            slice = _kept(run, token) or slice_of(run, _held(run, token))
+            slice.hands = Hands()
+            with transaction.atomic():
+                yield slice
+        except Fenced as error:
+            raise stale(run.pk) from error
+        DESK.put(slice)
+
+
+def slice_of(run: Run, claim: Claim) -> Slice:
+    """The runner's turn with a run that a program has claimed. Raises NotVerified."""
+    known = plans.registered(run.plan_id)
+    if known is None:
+        raise LookupError(f"{run.plan} does not live outside")
+    beat = Beat(claim)
+    beat.halt = run.halt
+    return Slice(claim, run, known, store.load(run), beat, run.attempts, ends=float("inf"), hands=Hands())
+
+
+def _kept(run: Run, token: int) -> Slice | None:
+    """What is kept, where nothing has happened to the run since."""
+    slice = DESK.take(run.pk)
+    if slice is None or slice.claim.token != token or (run.head, run.token) != (slice.snapshot.id, token):
+        return None
+    slice.beat.halt = run.halt
+    return slice
+
+
+def _held(run: Run, token: int) -> Claim:
+    """The claim that a program holds by its token."""
+    found = run_sql(_HELD, [run.pk, token, claims.TAKE_OVER_LEASE])
+    if not found:
+        raise stale(run.pk)
+    head, seq, next_step, attempts, at, lease = found[0]
+    return Claim(run.pk, token, lease, head, seq, next_step, attempts, at)
+
+
+def stale(run_id: int) -> StaleToken | RunEnded:
+    """Why a token does not write the run any more, as what is raised."""
+    run = Run.objects.get(pk=run_id)
+    if run.status in ENDED:
+        return ended(run)
+    if run.status == Run.Status.WAITING:
+        return StaleToken("The run waits for people, and nobody holds it. Wait for the outcome, and claim it then.")
+    who = f"{run.worker} has it now" if run.worker else "somebody moved it meanwhile"
+    return StaleToken(f"This token is not the run's any more: {who}. Claim the run, and go on from where it stands.")
+
+
+def ended(run: Run) -> RunEnded:
+    """That a run has ended, and how."""
+    why = f": {run.reason}" if run.reason else ""
+    return RunEnded(f"The run is {run.status}{why}. Nothing more is done in it; start another, or fork this one.")
+
+
+def renew(run: Run, token: int) -> float:
+    """Begin the lease anew; its seconds. Raises StaleToken, RunEnded."""
+    claim = _held(run, token)
+    if not claims.renew(claim):
+        raise stale(run.pk)
+    return claim.lease
+
+
+def heard(run_id: int) -> None:
+    """Note that the run's program is there."""
+    Client.objects.heard(run_id)

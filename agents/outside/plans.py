@@ -1,0 +1,118 @@
+"""Versions of agents that live outside: a plan as it was sent, checked as a class's is, and what comes of it.
+
+A plan's row is found by its digest, so the same version registered twice is one row; another plan under the same
+version is refused while runs of the first are under way, as it is for agents whose code is here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any, cast
+
+from django.db import transaction
+
+from approvals import holding, pointers
+from checkpoints import plans as stored
+from checkpoints.models import Plan, Run
+from checkpoints.plans import PlanSpec, StepSpec, spec_of
+
+from .. import planning, registry
+from ..base import Agent, AgentType
+from ..errors import AgentError, FieldError, PlanRefused
+from ..registry import Registered
+from . import states
+
+FIELD = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}")
+STEP = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
+STEPS = 200  # of one plan
+TAKEN = "model_"  # pydantic's own names
+
+
+def register(spec: PlanSpec) -> Plan:
+    """Store the plan of a version that lives outside. Raises PlanRefused with every fault at once."""
+    whole = checked(spec)
+    with transaction.atomic():
+        plan = stored.keep(whole, external=True)
+        others = Run.objects.filter(plan__agent=plan.agent, plan__version=plan.version, status__in=Run.LIVE)
+        if others.exclude(plan=plan).exists():
+            raise PlanRefused(
+                [FieldError(pointer="/version", message="another plan of this version has runs under way; raise it")]
+            )
+    return plan
+
+
+def checked(spec: PlanSpec) -> PlanSpec:
+    """The plan with a schema that is sound. Raises PlanRefused."""
+    if any(name == spec.agent for name, _ in registry.agents()):
+        raise PlanRefused([FieldError(pointer="", message=f"{spec.agent} is an agent of this server")])
+    faults = [*_schema_faults(spec.state_schema), *_step_faults(spec)]
+    if faults:
+        raise PlanRefused(faults)
+    whole = PlanSpec(spec.agent, spec.version, spec.doc, states.completed(spec.state_schema), spec.steps)
+    try:
+        planning.check_flow(whole)
+    except AgentError as error:
+        raise PlanRefused([FieldError(pointer="/steps", message=str(error))]) from error
+    return whole
+
+
+@lru_cache(256)
+def registered(plan_id: int) -> Registered | None:
+    """What the runner goes by for a plan that lives outside; None for any other."""
+    plan = Plan.objects.filter(pk=plan_id, external=True).first()
+    return None if plan is None else declared(plan)
+
+
+def declared(plan: Plan) -> Registered:
+    """A class of the plan's agent: its state, and no methods, since its code is elsewhere."""
+    spec = spec_of(plan)
+    body = {"name": spec.agent, "version": spec.version, "State": states.state_of(spec.state_schema)}
+    agent = AgentType("Outside", (Agent,), body)
+    return Registered(cast(type[Agent], agent), spec, plan)
+
+
+def _schema_faults(schema: Mapping[str, Any]) -> Iterator[FieldError]:
+    if wrong := holding.unsound(schema):
+        yield FieldError(pointer="/state_schema", message=wrong)
+        return
+    properties = schema.get("properties", {})
+    if schema.get("type", "object") != "object" or not isinstance(properties, Mapping):
+        yield FieldError(pointer="/state_schema", message="a state is an object with properties")
+        return
+    for name, part in properties.items():
+        at = pointers.join("/state_schema/properties", name)
+        if not FIELD.fullmatch(name) or name.startswith(TAKEN):
+            yield FieldError(pointer=at, message=f"a field's name is {FIELD.pattern}, and does not begin with {TAKEN}")
+        if not isinstance(part, Mapping):
+            yield FieldError(pointer=at, message="a field's schema is an object")
+
+
+def _step_faults(spec: PlanSpec) -> Iterator[FieldError]:
+    if not spec.steps or len(spec.steps) > STEPS:
+        yield FieldError(pointer="/steps", message=f"a plan has between 1 and {STEPS} steps")
+    known = set(spec.state_schema.get("properties", {}))
+    names = [step.name for step in spec.steps]
+    for number, step in enumerate(spec.steps):
+        at = f"/steps/{number}"
+        if not STEP.fullmatch(step.name):
+            yield FieldError(pointer=f"{at}/name", message="is letters, digits and . _ : - and at most 100 long")
+        if names.index(step.name) != number:
+            yield FieldError(pointer=f"{at}/name", message=f"{step.name} is there twice")
+        for word in ("reads", "writes", "edits"):
+            for name in getattr(step, word):
+                if name not in known:
+                    yield FieldError(pointer=f"{at}/{word}", message=f"{name} is no property of the state's schema")
+        yield from _kind_faults(step, at, known)
+
+
+def _kind_faults(step: StepSpec, at: str, known: set[str]) -> Iterator[FieldError]:
+    if step.kind == "effect" and bool(step.undo) == step.irreversible:
+        yield FieldError(pointer=at, message="an effect names its undo, or says that it is irreversible: one of them")
+    if step.responds and step.responds not in known:
+        yield FieldError(pointer=f"{at}/responds", message=f"{step.responds} is no property of the state's schema")
+    if step.action and step.action not in step.reads:
+        yield FieldError(pointer=f"{at}/action", message=f"{step.name} has to read {step.action}")
+    if step.kind == "gate" and step.feedback and step.feedback not in known:
+        yield FieldError(pointer=f"{at}/feedback", message=f"{step.feedback} is no property of the state's schema")

@@ -1,0 +1,155 @@
+"""A gate posted without a run: the plan that it implies, and the run that is started for it.
+
+A program that only wants to ask before it does something needs no plan of its own. What it asks about says one: a gate,
+and after it an effect for each action, by the action's id. The state holds the arguments of each under its id, what
+each gave under `<id>_result`, and beside them whatever the program wants to show.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from django.contrib.auth.models import Group, User
+from django.db import transaction
+
+from approvals.cards import Action, Card
+from checkpoints import claims, store
+from checkpoints.actors import Actor
+from checkpoints.errors import ValueRefused
+from checkpoints.models import Run
+from checkpoints.plans import PlanSpec, StepSpec
+from checkpoints.values import canonical
+
+from .. import fields
+from ..errors import FieldError, InputRefused, WorkInvalid
+from ..models import Client, Token
+from ..start import checked
+from ..text import one_line
+from . import asking, plans
+from .desk import DESK, slice_of
+from .turns import Turn
+
+GATE, RESULT, FEEDBACK = "ask", "_result", "feedback"
+
+
+@dataclass(frozen=True)
+class Performed:
+    """How an action is performed outside: what undoes it, and whether it may be done twice with the same key."""
+
+    undo: str = ""
+    idempotent: bool = False
+
+
+@dataclass(frozen=True)
+class Posted:
+    """What is asked, and over what."""
+
+    agent: str
+    card: Card  # its actions with their arguments
+    state: Mapping[str, Any] = field(default_factory=dict)
+    performed: Mapping[str, Performed] = field(default_factory=dict)  # by action id
+    policy: str = ""
+    run_title: str = ""
+
+
+def implied(posted: Posted) -> PlanSpec:
+    """The plan of such a run; its version is a digest of it."""
+    ids = [action.id for action in posted.card.actions]
+    shown = tuple(posted.state)
+    gate = StepSpec(
+        GATE, kind="gate", reads=(*shown, *ids), allows=tuple(ids), edits=tuple(ids), policy=posted.policy,
+        feedback=FEEDBACK, asks=True, doc="Ask people.",
+    )  # fmt: skip
+    effects = [_effect(action, posted.performed.get(action.id, Performed())) for action in posted.card.actions]
+    properties: dict[str, Any] = {name: {} for name in shown}
+    properties |= {action.id: dict(action.schema) for action in posted.card.actions}
+    properties |= {action.id + RESULT: {} for action in posted.card.actions}
+    properties[FEEDBACK] = {"type": "array", "items": {}}
+    schema = {"type": "object", "properties": properties, "required": [*shown, *ids]}
+    spec = PlanSpec(posted.agent, "", "Asks before it acts.", schema, (gate, *effects))
+    digest = hashlib.sha256(canonical(spec.to_json())).hexdigest()
+    return replace(spec, version=f"posted-{digest[:12]}")
+
+
+def post(
+    posted: Posted, *, by: Actor, team: Group, owner: User, token: Token | None, worker: str, deferred: bool
+) -> Turn:
+    """Start the run and open its gate, in one transaction. Raises PlanRefused, InputRefused and WorkInvalid."""
+    _check_names(posted)
+    with transaction.atomic():
+        plan = plans.register(implied(posted))
+        known = plans.declared(plan)
+        values = {**posted.state, **{action.id: action.arguments for action in posted.card.actions}}
+        try:
+            state = fields.whole(checked(known.agent.State, values))
+            run = store.start(
+                plan=plan, team=team, title=one_line(posted.run_title or posted.card.title, 200), values=state,
+                first_step=GATE, by=by, started_by=owner,
+            )  # fmt: skip
+        except ValueRefused as error:
+            raise InputRefused([FieldError(pointer=error.pointer, message=error.reason)]) from error
+        claim = claims.claim(run.pk, plan_ids=[plan.pk], worker=worker, lease=claims.TAKE_OVER_LEASE, by=by)
+        if claim is None:
+            raise LookupError(f"{run} was claimed by somebody else in the transaction that made it")
+        Client.came(run, name=worker[:120], token=token, deferred=deferred)
+        run = Run.objects.select_related("plan", "team").get(pk=run.pk)
+        slice = slice_of(run, claim)
+        turn = asking.ask(slice, GATE, _placed(posted.card))
+    DESK.take(run.pk)
+    return turn
+
+
+def _effect(action: Action, how: Performed) -> StepSpec:
+    return StepSpec(
+        action.id,
+        kind="effect",
+        reads=(action.id,),
+        writes=(action.id + RESULT,),
+        undo=how.undo,
+        irreversible=not how.undo,
+        idempotent=how.idempotent,
+        guarded=True,
+        responds=action.id + RESULT,
+        doc=action.title,
+    )
+
+
+def _placed(card: Card) -> Card:
+    """The card with its actions' arguments where the state has them."""
+    actions: Sequence[Action] = [
+        replace(action, effect=action.id, pointer=f"/{action.id}", arguments=None) for action in card.actions
+    ]
+    return replace(card, actions=actions)
+
+
+def _check_names(posted: Posted) -> None:
+    """Raises WorkInvalid where two things would be at one place of the state."""
+    ids = [action.id for action in posted.card.actions]
+    taken = {FEEDBACK, GATE, *(name + RESULT for name in ids)}
+    faults = [
+        FieldError(pointer=f"/actions/{number}/id", message=f"{name} is there twice")
+        for number, name in enumerate(ids)
+        if name in ids[:number]
+    ]
+    faults += [
+        FieldError(pointer=f"/actions/{number}/id", message=f"{name} is a name of the run's own; take another")
+        for number, name in enumerate(ids)
+        if name in taken
+    ]
+    faults += [
+        FieldError(pointer=f"/state/{name}", message="is a name of an action or of the run's own; take another")
+        for name in posted.state
+        if name in taken or name in ids
+    ]
+    faults += [
+        FieldError(pointer=f"/actions/{number}/id", message="is letters, digits and _, and begins with a letter")
+        for number, name in enumerate(ids)
+        if not plans.FIELD.fullmatch(name)
+    ]
+    if not ids:
+        faults.append(FieldError(pointer="/actions", message="a gate asks about one action at least"))
+    if faults:
+        raise WorkInvalid(faults)

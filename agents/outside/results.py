@@ -1,0 +1,236 @@
+"""What a program elsewhere says of the turn that it was given: what a step wrote, what became of an effect.
+
+Everything is checked before anything is written: what does not fit is told with its place, and the run stays where it
+was. What the runner does with it then is what it does with what a method of its own returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from checkpoints import claims
+from checkpoints.errors import StateTooLarge, ValueRefused
+from checkpoints.models import Run
+from checkpoints.ops import Append, Splice
+from checkpoints.patch import same
+from checkpoints.plans import StepSpec
+from checkpoints.values import pointer
+
+from .. import effects, meaning, outputs, reports, settling, steps
+from ..base import Done, Jump
+from ..errors import (
+    EffectFailed,
+    EffectUnknown,
+    FieldError,
+    NoGrant,
+    OutputRefused,
+    ReportedBefore,
+    StepFailed,
+    WorkInvalid,
+)
+from ..models import Effect
+from ..registry import Registered
+from ..slices import Slice
+from ..steps import Returned
+from . import plans
+from .handing import HandOut, Hands
+from .turns import Turn, check_next, go_further, go_on, handed, rest
+
+Status = Effect.Status
+DONE, FAILED, UNKNOWN = "done", "failed", "unknown"
+AS_REPORTED = {DONE: Status.DONE, FAILED: Status.FAILED}
+
+
+class Reported(Exception):
+    """A program says that it failed; the sentence is its own."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a step or an effect wrote. `next_step`: None for the plan's own next, "" for the end of the run."""
+
+    writes: Mapping[str, Any]
+    next_step: str | None = None
+    took: float = 0.0  # seconds
+    notes: Sequence[str] = ()
+
+    def returned(self) -> Any:
+        """As a method would have returned it."""
+        if self.next_step is None:
+            return dict(self.writes)
+        return Jump(self.next_step, self.writes) if self.next_step else Done(self.writes)
+
+
+def step(slice: Slice, name: str, written: Written) -> Turn:
+    """Save what a step wrote. Raises OutOfTurn, WorkInvalid and Fenced."""
+    spec = check_next(slice, name, "step")
+    output = _checked(slice, spec, written)
+    notes = [slice.clean(note) for note in written.notes]
+    try:
+        going = slice.executed(spec, output.writes, output.goto, took=written.took, notes=notes)
+    except ValueRefused as error:
+        raise _invalid(error) from error
+    return go_further(slice, going)
+
+
+def whole(slice: Slice, spec: StepSpec, state: Mapping[str, Any]) -> dict[str, Any]:
+    """The writes that make the state at the head into this one. Raises WorkInvalid."""
+    before = slice.snapshot.state
+    missing = [name for name in before if name not in state]
+    if missing:
+        told = "is missing; a state is sent whole, or `ops` of some fields"
+        raise WorkInvalid([FieldError(pointer=pointer("state", name), message=told) for name in missing])
+    return {name: value for name, value in state.items() if name not in before or not same(before[name], value)}
+
+
+def begin(slice: Slice, name: str) -> Turn:
+    """Write the effect's intent, consuming its grant. Raises OutOfTurn, NoGrant and Fenced.
+
+    Said twice by whoever holds the run, it is the same intent.
+    """
+    spec = check_next(slice, name, "effect")
+    row = effects.newest(slice, spec)
+    if row is not None and row.status == Status.INTENDED and row.token == slice.claim.token:
+        return _handed(slice, spec, effect=row)
+    slice.hands = Hands(begins=spec.name)
+    turn = go_further(slice, going=True)
+    if turn.effect is None and turn.kind == "gate":
+        raise NoGrant(f"Nobody has allowed {name} as it would be done now; its gate has to be asked first.")
+    return turn
+
+
+def begin_undo(slice: Slice, effect: int) -> Turn:
+    """Write the intent of taking an effect back. Raises Fenced."""
+    slice.hands = Hands(takes_back=effect)
+    return go_on(slice)
+
+
+def done(slice: Slice, row: Effect, written: Written) -> Turn:
+    """An effect happened. Raises ReportedBefore, WorkInvalid and Fenced."""
+    _open(slice, row)
+    spec = slice.plan.step(row.step)
+    _checked(slice, spec, written)
+    returned = Returned(written.returned(), written.took, [slice.clean(note) for note in written.notes])
+    return go_further(slice, effects.done(slice, spec, row, returned))
+
+
+def not_done(slice: Slice, row: Effect, status: str, error: str, *, retry: bool) -> Turn:
+    """An effect provably did not happen, or nobody knows. Raises ReportedBefore and Fenced."""
+    _open(slice, row)
+    spec = slice.plan.step(row.step)
+    end: meaning.End = EffectFailed(error, retry=retry) if status == FAILED else EffectUnknown(error)
+    effects.not_done(slice, spec, row, end, Reported(error))
+    return rest(slice)
+
+
+def taken_back(slice: Slice, row: Effect, undo: Effect) -> Turn:
+    """An effect was taken back. Raises ReportedBefore and Fenced."""
+    _open(slice, undo)
+    settling.taken_back(slice, row, undo)
+    return go_on(slice)
+
+
+def not_taken_back(slice: Slice, row: Effect, undo: Effect, status: str, error: str, *, retry: bool) -> Turn:
+    """It was not taken back, or nobody knows. Raises ReportedBefore and Fenced."""
+    _open(slice, undo)
+    spec = slice.plan.step(undo.step)
+    end: meaning.End = EffectFailed(error, retry=retry) if status == FAILED else EffectUnknown(error)
+    settling.not_undone(slice, spec, row, undo, end, Reported(error))
+    return rest(slice)
+
+
+def failed(slice: Slice, name: str, error: str, *, retry: bool) -> Turn:
+    """A step failed: it is tried again later where its plan says so, else a person is asked. Raises OutOfTurn."""
+    spec = check_next(slice, name, "step", "gate", "effect")
+    steps.failed(slice, spec, Reported(error) if retry else StepFailed(error))
+    return rest(slice)
+
+
+def late(run: Run, row: Effect, status: str, written: Written, error: str) -> None:
+    """What a program says of an effect that it began under a claim which it lost since: evidence, and no checkpoint.
+
+    Raises ReportedBefore where it said so before, and WorkInvalid.
+    """
+    if row.status == AS_REPORTED.get(status):
+        raise _before(row)
+    known = plans.registered(run.plan_id)
+    if status == DONE and row.undoes is None and known is not None:
+        _fits(known, known.spec.step(row.step), written)
+    if row.undoes is not None:
+        if status == DONE:
+            reports.undone(row.undoes, row)
+    elif status == DONE:
+        reports.done(row, outputs.packed(outputs.Output(dict(written.writes), written.next_step)))
+    elif status == FAILED:
+        reports.failed(row, error)
+
+
+def released(slice: Slice) -> Turn:
+    """Let go of the run as it stands. Raises Fenced."""
+    claims.release(slice.claim, status="queued", reason="let go by its program", by=slice.by, attempts=0)
+    return rest(slice)
+
+
+def ended(slice: Slice, status: str, reason: str) -> Turn:
+    """End the run. Raises OutOfTurn where its plan goes on, WorkInvalid for no reason."""
+    name = slice.snapshot.next_step
+    spec = slice.plan.step(name)
+    if status == "failed":
+        slice.save("recovery", spec, {}, name, counts=False, end="failed", reason=slice.clean(reason))
+        return go_further(slice, going=bool(slice.run.ending))
+    if spec.kind != "step" or not spec.ends:
+        raise WorkInvalid([FieldError(pointer="/status", message=f"the plan goes on with {name}; nothing ends there")])
+    return step(slice, name, Written({}, next_step=""))
+
+
+def writes_of(ops: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The writes that ops say: {"op": set | append | splice, "field", "value" | "items", "start", "delete"}."""
+    found: dict[str, Any] = {}
+    for number, op in enumerate(ops):
+        name = op["field"]
+        if name in found:
+            raise WorkInvalid([FieldError(pointer=f"/ops/{number}", message=f"there is an op for {name} before it")])
+        if op["op"] == "set":
+            found[name] = op.get("value")
+        elif op["op"] == "append":
+            found[name] = Append(op["items"])
+        else:
+            found[name] = Splice(op["start"], op["delete"], op["items"])
+    return found
+
+
+def _open(slice: Slice, row: Effect) -> None:
+    """Raises ReportedBefore for an effect whose result is known, or that was not begun under this claim."""
+    if row.status != Status.INTENDED or row.token != slice.claim.token:
+        raise _before(row)
+
+
+def _before(row: Effect) -> ReportedBefore:
+    return ReportedBefore(
+        f"This effect is {row.status} already, so nothing was recorded. GET /api/runs/{row.run_id} says where the run "
+        "stands; if the outside world says otherwise, tell the people of its team."
+    )
+
+
+def _checked(slice: Slice, spec: StepSpec, written: Written) -> outputs.Output:
+    return _fits(slice.registered, spec, written)
+
+
+def _fits(known: Registered, spec: StepSpec, written: Written) -> outputs.Output:
+    try:
+        return outputs.checked(known.agent, known.spec, spec, written.returned())
+    except OutputRefused as error:
+        raise WorkInvalid([FieldError(pointer="", message=str(error))]) from error
+    except ValueRefused as error:
+        raise _invalid(error) from error
+
+
+def _invalid(error: ValueRefused) -> WorkInvalid:
+    hint = "; send less, or keep large files as artifacts" if isinstance(error, StateTooLarge) else ""
+    return WorkInvalid([FieldError(pointer=error.pointer, message=f"{error.reason}{hint}")])
+
+
+def _handed(slice: Slice, spec: StepSpec, *, effect: Effect) -> Turn:
+    return handed(slice, HandOut(spec, effect=effect))

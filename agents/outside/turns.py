@@ -1,0 +1,153 @@
+"""Turns: what a program elsewhere has to do next, and how the runner gets there.
+
+A program claims a run. The runner takes it as far as it goes without calling anything, and what it comes to then is
+the program's turn: to run a step, ask at a gate, do an effect, take one back. All of it is under the program's claim,
+whose fencing token it sends with everything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+
+from approvals.models import Gate
+from checkpoints import claims
+from checkpoints.actors import Actor
+from checkpoints.errors import Fenced
+from checkpoints.models import Run
+from checkpoints.plans import StepSpec
+
+from .. import runner
+from ..errors import NotClaimable, NotExternal, OutOfTurn, WorkNotAllowed, WorkRefused
+from ..models import Client, Effect, Token
+from ..slices import ENDED, Slice
+from .desk import DESK, ended, slice_of, stale
+from .handing import HandOut
+
+UNDO = "undo"
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Where the run stands, and what its program has to do. `kind` is empty where it has nothing to do now.
+
+    `effect` is the row of the effect, or of taking it back, once its intent is written: until then the program has
+    to say that it begins. `undoes` is the effect that is to be taken back.
+    """
+
+    run: Run
+    token: int
+    seq: int
+    kind: str = ""  # step, gate, effect or undo
+    step: StepSpec | None = None
+    effect: Effect | None = None
+    undoes: Effect | None = None
+    gate: Gate | None = None  # at which the run waits
+    state: dict[str, Any] | None = None
+    until: datetime | None = None  # the end of the lease
+
+
+def claim(run: Run, *, worker: str, lease: float, by: Actor, token: Token | None) -> Turn:
+    """Take a run that stands still, for `lease` seconds at a time, and say what is to be done.
+
+    Needs the run's plan. Raises NotExternal, NotClaimable, RunEnded and NotVerified.
+    """
+    check_external(run)
+    with DESK.alone(run.pk):
+        DESK.take(run.pk)
+        try:
+            with transaction.atomic():
+                made = claims.claim(run.pk, plan_ids=[run.plan_id], worker=worker, lease=lease, by=by)
+                if made is None:
+                    raise why_not(run.pk)
+                Client.came(run, name=worker[:120], token=token, lease=lease, deferred=False)
+                slice = slice_of(Run.objects.select_related("plan", "team").get(pk=run.pk), made)
+                turn = go_on(slice)
+        except Fenced as error:
+            raise stale(run.pk) from error
+        DESK.put(slice)
+    return turn
+
+
+def check_external(run: Run) -> None:
+    """Raises NotExternal for a run that this server's own workers work on."""
+    if not run.plan.external:
+        raise NotExternal(f"{run.plan.agent} lives on this server, whose own workers work on its runs.")
+
+
+def go_on(slice: Slice) -> Turn:
+    """Take the run as far as it goes by itself, from what was decided at its head."""
+    try:
+        runner.go_on(slice)
+    except HandOut as out:
+        return handed(slice, out)
+    return rest(slice)
+
+
+def go_further(slice: Slice, going: bool) -> Turn:
+    """The same from after a step that has just landed."""
+    try:
+        runner.turns(slice, going)
+    except HandOut as out:
+        return handed(slice, out)
+    return rest(slice)
+
+
+def handed(slice: Slice, out: HandOut) -> Turn:
+    """What is handed out."""
+    return Turn(
+        run=slice.run,
+        token=slice.claim.token,
+        seq=slice.snapshot.seq,
+        kind=UNDO if out.undoes else out.step.kind,
+        step=out.step,
+        effect=out.undo or out.effect,
+        undoes=out.undoes,
+        state=slice.snapshot.state,
+        until=slice.claim.clock() + timedelta(seconds=slice.claim.lease),
+    )
+
+
+def rest(slice: Slice) -> Turn:
+    """Where the run stands that its program has nothing to do in: it waits for people or a moment, or has ended."""
+    return standing(slice.run.pk, slice.claim.token)
+
+
+def standing(run_id: int, token: int) -> Turn:
+    """Where the run stands, for a program that has lost it."""
+    run = Run.objects.select_related("plan", "team").get(pk=run_id)
+    gate = Gate.objects.open().filter(run=run).order_by("-pk").first()
+    return Turn(run=run, token=token, seq=run.seq, gate=gate)
+
+
+def not_allowed(team: str) -> WorkNotAllowed:
+    """What is raised for somebody who may only look."""
+    return WorkNotAllowed(f"You may not start or work on runs of {team}; ask its people for the right to start runs.")
+
+
+def check_next(slice: Slice, step: str, *kinds: str) -> StepSpec:
+    """The step that comes next, where that is the one the program speaks of. Raises OutOfTurn."""
+    name = slice.snapshot.next_step
+    spec = slice.plan.step(name) if name else None
+    if spec is None or spec.name != step or spec.kind not in kinds:
+        comes = f"the {spec.kind} {spec.name}" if spec else "nothing"
+        raise OutOfTurn(f"{comes[0].upper()}{comes[1:]} comes next, not {step}: do that, or rewind the run.")
+    return spec
+
+
+def why_not(run_id: int) -> WorkRefused:
+    """Why a run cannot be claimed, as what is raised."""
+    run = Run.objects.select_related("plan").get(pk=run_id)
+    if run.status in ENDED:
+        return ended(run)
+    if run.status == Run.Status.WAITING:
+        gate = Gate.objects.open().filter(run=run).order_by("-pk").first()
+        asked = f" for gate {gate.pk}: GET /api/gates/{gate.pk}/outcome?wait=25, and claim the run then" if gate else ""
+        return NotClaimable(f"The run waits{asked}.")
+    if run.status == Run.Status.RUNNING:
+        until = f"{run.lease_until:%H:%M:%S} UTC" if run.lease_until else "its lease ends"
+        return NotClaimable(f"{run.worker or 'Somebody'} has the run, at least until {until}. Try again then.")
+    return NotClaimable("A person is about to move the run, or it pauses after a failure; try again in some seconds.")

@@ -1,0 +1,89 @@
+"""A program elsewhere takes a run from its start to its end, as an agent that lives here would."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agents.models import Effect
+from approvals.models import Gate, Grant
+from checkpoints.models import Checkpoint, Run
+from checkpoints.store import load
+
+from .programs import WIRE, Program, decide
+
+
+def kinds(run: int) -> list[tuple[str, str]]:
+    """(kind, step) of the run's checkpoints."""
+    return list(Checkpoint.objects.filter(run=run).order_by("seq").values_list("kind", "step"))
+
+
+def test_it_goes_from_start_to_end() -> None:
+    program = Program()
+    first = program.start()
+    assert (first["status"], first["next"]["kind"], first["next"]["step"]) == ("running", "step", "draft")
+    assert first["state"]["invoice"] == {"number": 7}
+    drafted = program.draft()
+    assert (drafted["seq"], drafted["next"]["kind"], drafted["next"]["step"]) == (2, "gate", "review")
+    asked = program.ask()
+    assert (asked["status"], asked["next"]["kind"]) == ("waiting", "")
+    gate = Gate.objects.get(pk=asked["gate"])
+    decide(gate, "edit", arguments={"wire": {**WIRE, "amount": "100.00"}})
+
+    told = program.ok(program.client.get(f"/api/gates/{gate.pk}/outcome"))
+    assert told["outcome"]["arguments"] == {"wire": {"to": "ACME", "amount": "100.00"}}
+    assert told["edits"] == {"wire": [{"op": "replace", "path": "/amount", "value": "100.00"}]}
+    assert [(each["effect"], each["used"]) for each in told["grants"]] == [("wire", False)]
+
+    turn = program.claim()
+    assert (turn["next"]["kind"], turn["next"]["step"], turn["next"]["effect"]) == ("effect", "wire", None)
+    assert turn["state"]["payment"] == {"to": "ACME", "amount": "100.00"}
+    effect = program.begin()
+    assert effect["grant"] == told["grants"][0]["id"]
+    reported = program.ok(program.report(effect["id"]))
+    assert (reported["next"]["kind"], reported["next"]["step"]) == ("step", "report")
+    ops = [{"op": "set", "field": "summary", "value": "Paid."}]
+    ended = program.ok(program.work("checkpoints", step="report", ops=ops, next_step=""))
+    assert (ended["status"], ended["next"]["kind"]) == ("completed", "")
+    assert load(program.row()).state["summary"] == "Paid."
+    assert [step for _, step in kinds(program.run)] == ["input", "draft", "review", "wire", "report"]
+    row = Effect.objects.get(run=program.run)
+    assert (row.status, row.key, row.grant) == ("done", effect["key"], Grant.objects.get(outcome__gate=gate))
+
+
+def test_a_posted_gate_needs_no_plan() -> None:
+    program = Program()
+    body: dict[str, Any] = {
+        "title": "Wire 120.00 to ACME", "state": {"why": "Invoice 7"},
+        "actions": [{"id": "wire", "tool": "bank.wire", "arguments": WIRE, "pinned": ["/amount"]}],
+    }  # fmt: skip
+    asked = program.ok(program.post("gates", body))
+    program.run = asked["run"]
+    gate = Gate.objects.get(pk=asked["gate"])
+    assert (gate.status, gate.asked.actions[0].arguments) == ("open", WIRE)
+    decide(gate, "edit", arguments={"wire": {**WIRE, "amount": "90.00"}})
+    turn = program.claim()
+    assert turn["state"]["wire"]["amount"] == "90.00"
+    effect = program.begin()
+    done = program.ok(program.report(effect["id"], writes={"wire_result": {"id": "tx_2"}}))
+    assert done["status"] == "completed"
+    assert load(program.row()).state["wire_result"] == {"id": "tx_2"}
+    assert Run.objects.get(pk=program.run).started_by == program.owner
+
+
+def test_a_rejection_sends_it_back_with_the_words() -> None:
+    program = Program()
+    gate = program.to_gate()
+    decide(gate, "reject", comment="Too much.", then="back", back_to="draft")
+    turn = program.claim()
+    assert (turn["next"]["kind"], turn["next"]["step"]) == ("step", "draft")
+    assert [each["text"] for each in turn["state"]["feedback"]] == ["Too much."]
+    program.draft(amount="80.00")
+    assert program.ask()["gate"] != gate.pk
+
+
+def test_a_rejection_that_stops_ends_the_run() -> None:
+    program = Program()
+    decide(program.to_gate(), "reject", comment="No.")
+    told = program.claim()
+    assert (told["status"], told["next"]["kind"], told["state"]) == ("cancelled", "", None)
+    assert "No." in told["reason"]
