@@ -236,6 +236,7 @@ def beat(request: HttpRequest, run_id: RunId, order: Heartbeat) -> HttpResponse:
 )
 def save(request: HttpRequest, run_id: RunId, order: Save, key: Key) -> HttpResponse:
     """Save what a step wrote as the run's next checkpoint, and read what comes next."""
+
     def do(slice: Slice) -> Turn:
         if (order.ops is None) == (order.state is None):
             raise WorkInvalid([FieldError(pointer="", message="send `ops` or `state`, one of them")])
@@ -267,6 +268,7 @@ def ask(request: HttpRequest, run_id: RunId, order: Ask, key: Key) -> HttpRespon
 )
 def begin(request: HttpRequest, run_id: RunId, order: Begin, key: Key) -> HttpResponse:
     """Write down that an effect is about to be done, before it is: the grant is used by it, once."""
+
     def do(slice: Slice) -> Turn:
         if bool(order.step) == (order.undoes is not None):
             raise WorkInvalid([FieldError(pointer="", message="send `step` or `undoes`, one of them")])

@@ -67,7 +67,11 @@ def example_of(schema: dict[str, Any]) -> Any:
     if schema.get("type") == "array":
         return [example_of(schema["items"])]
     told = {name: example_of(part) for name, part in schema.get("properties", {}).items()}
-    return {name: value for name, value in told.items() if value not in (None, "", [], {}) or name in schema.get("required", ())}
+    return {
+        name: value
+        for name, value in told.items()
+        if value not in (None, "", [], {}) or name in schema.get("required", ())
+    }
 
 
 @cache
