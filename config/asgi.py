@@ -18,8 +18,9 @@ django.setup(set_prefix=False)
 
 from django.conf import settings  # noqa: E402 - Django must be set up first
 
+from agents.api import problems, sizes  # noqa: E402
 from approvals import live  # noqa: E402
-from config.bodies import Bounded  # noqa: E402
+from config.bodies import Bounded, Told, Under  # noqa: E402
 from config.pages import Pages  # noqa: E402
 from config.static import Receive, Scope, Send, StaticFiles  # noqa: E402
 
@@ -34,11 +35,21 @@ async def lifespan(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "lifespan.shutdown.complete"})
 
 
+def in_a_problem(scope: Scope) -> Told:
+    """A body that is too large, as a program is told of it."""
+    return Told(problems.MEDIA_TYPE, sizes.too_large(scope["path"]))
+
+
 served = StaticFiles(Pages(), prefix=settings.STATIC_URL, root=settings.STATIC_ROOT, debug=settings.DEBUG)
 FILES = 4  # of the largest size that one form may bring
+FORMS = settings.DATA_UPLOAD_MAX_MEMORY_SIZE + FILES * settings.HOLDPOINT_UPLOAD_LIMIT
 application = ProtocolTypeRouter(
     {
-        "http": Bounded(served, most=settings.DATA_UPLOAD_MAX_MEMORY_SIZE + FILES * settings.HOLDPOINT_UPLOAD_LIMIT),
+        "http": Under(
+            "/api/",
+            Bounded(served, most=settings.HOLDPOINT_API_BODY_LIMIT, told=in_a_problem),
+            outside=Bounded(served, most=FORMS),
+        ),
         # Not channels' AuthMiddleware: whose session it is the socket itself asks, at its start and again and again.
         "websocket": OriginValidator(
             SessionMiddlewareStack(URLRouter(live.websocket_urlpatterns)), settings.HOLDPOINT_ORIGINS

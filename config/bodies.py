@@ -6,23 +6,35 @@ Django writes a body to the disk before it looks at who sent it, so a stranger c
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from config.static import Receive, Scope, Send
 
-TOO_LARGE = b"This request is too large.\n"
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class Told(NamedTuple):
+    """What whoever sends too much is answered."""
+
+    media_type: str
+    body: bytes
+
+
+def in_words(scope: Scope) -> Told:
+    """For people, whose browser shows it."""
+    return Told("text/plain; charset=utf-8", b"This request is too large.\n")
 
 
 class Bounded:
     """An ASGI application that takes bodies of at most `most` bytes; a longer one is answered with 413."""
 
-    def __init__(self, application: Callable[[Scope, Receive, Send], Awaitable[None]], *, most: int) -> None:
-        self.application, self.most = application, most
+    def __init__(self, application: Application, *, most: int, told: Callable[[Scope], Told] = in_words) -> None:
+        self.application, self.most, self.told = application, most, told
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand the request on, until more comes than is taken; the application then sees a client that went away."""
         if announced(scope) > self.most:
-            await refuse(send)
+            await refuse(send, self.told(scope))
             return
         taken, answered = 0, False
 
@@ -39,7 +51,18 @@ class Bounded:
 
         await self.application(scope, bounded, noting)
         if taken > self.most and not answered:
-            await refuse(send)
+            await refuse(send, self.told(scope))
+
+
+class Under:
+    """An ASGI application that hands what lies under `prefix` to one application, and all else to another."""
+
+    def __init__(self, prefix: str, inside: Application, *, outside: Application) -> None:
+        self.prefix, self.inside, self.outside = prefix, inside, outside
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand one request on."""
+        await (self.inside if scope["path"].startswith(self.prefix) else self.outside)(scope, receive, send)
 
 
 def announced(scope: Scope) -> int:
@@ -48,8 +71,12 @@ def announced(scope: Scope) -> int:
     return int(said) if said.isdigit() and len(said) < 20 else 0
 
 
-async def refuse(send: Send) -> None:
+async def refuse(send: Send, told: Told) -> None:
     """Answer 413 and close: what is still on its way is not read."""
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
+    headers = [
+        (b"content-type", told.media_type.encode()),
+        (b"cache-control", b"no-store"),
+        (b"connection", b"close"),
+    ]
     await send({"type": "http.response.start", "status": 413, "headers": headers})
-    await send({"type": "http.response.body", "body": TOO_LARGE})
+    await send({"type": "http.response.body", "body": told.body})

@@ -232,6 +232,10 @@ HOLDPOINT_LEASE = env.number("HOLDPOINT_LEASE", 10.0, least=0.1, most=3600)
 HOLDPOINT_TIME_SLICE = env.number("HOLDPOINT_TIME_SLICE", 10.0, least=0.0, most=3600)
 # The largest state, in bytes of canonical JSON.
 HOLDPOINT_STATE_LIMIT = env.whole("HOLDPOINT_STATE_LIMIT", 16 * 1024 * 1024, least=1024)
+# The largest body that the API takes, in bytes: the largest state fits in, with what is said of it.
+HOLDPOINT_API_BODY_LIMIT = env.whole(
+    "HOLDPOINT_API_BODY_LIMIT", HOLDPOINT_STATE_LIMIT + 1024 * 1024, least=1024, most=1024**3
+)
 # The largest file that a reviewer may put into an edit, in bytes.
 HOLDPOINT_UPLOAD_LIMIT = env.whole("HOLDPOINT_UPLOAD_LIMIT", 25 * 1024 * 1024, least=1)
 # How much the files may take, in bytes, that one person uploaded and that a gate or a run may still need.

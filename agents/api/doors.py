@@ -8,7 +8,7 @@ from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 
-from . import conditional, problems
+from . import conditional, problems, sizes
 
 View = Callable[..., HttpResponse]
 
@@ -25,7 +25,7 @@ def guarded(view: View) -> View:
         asked = request.method
         request.method = "GET" if asked == "HEAD" else asked
         try:
-            response = view(request, *args, **kwargs)
+            response = sizes.refused(request) or view(request, *args, **kwargs)
         except Http404:
             response = problems.not_found(request)
         finally:

@@ -32,11 +32,13 @@ from . import (
     preflights,
     problems,
     runs,
+    sizes,
     starting,
     work,
 )
 from .auth import Bearer
 from .parsing import ExactParser
+from .sizes import NotJson
 
 DESCRIPTION = """\
 What Holdpoint's pages show, as JSON: runs, their checkpoints, gates, agents, and what happened; and what may be ordered
@@ -190,7 +192,7 @@ def not_verified(request: HttpRequest, error: NotVerified) -> HttpResponse:
 
 @api.exception_handler(HttpError)
 def unread(request: HttpRequest, error: HttpError) -> HttpResponse:
-    return problems.unread(request, error)
+    return sizes.not_json(request) if isinstance(error.__cause__, NotJson) else problems.unread(request, error)
 
 
 @api.exception_handler(DecisionRefused)

@@ -9,10 +9,14 @@ from ninja.parser import Parser
 
 from checkpoints.values import parse
 
+from .sizes import JSON, NotJson
+
 
 class ExactParser(Parser):
     """JSON by the rules of saved values."""
 
     def parse_body(self, request: HttpRequest) -> Any:
-        """Raises ValueRefused."""
+        """Raises ValueRefused and NotJson."""
+        if request.content_type != JSON:
+            raise NotJson
         return parse(request.body or b"null")

@@ -33,6 +33,8 @@ ANSWERED = {
 ORDERED = {
     400: "The body is no JSON, or ambiguous.",
     403: "The CSRF token is missing or wrong, the token is not for this, or you may only look at this run.",
+    413: "The body is larger than is taken. Nothing was done.",
+    415: "The body is no JSON by its Content-Type. Nothing was done.",
     409: "The run is not as it was when you looked, or what is stored does not match its digest. Nothing was done.",
     422: "A member of the body is not what it has to be, or has to be confirmed. Nothing was done.",
 }

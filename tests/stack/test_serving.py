@@ -180,3 +180,18 @@ def test_a_stranger_cannot_fill_the_disk_with_a_request(
     content = iter([b"x" * most, b"x"]) if chunked else b"x" * (most + 1)
     answer = httpx.post(f"{base}/nowhere/", content=content)
     assert (answer.status_code, answer.text) == (413, "This request is too large.\n")
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_the_api_takes_a_body_up_to_its_own_limit_and_stops_reading_there(
+    start_web: Callable[..., tuple[Service, str]], chunked: bool
+) -> None:
+    _, base = start_web({"HOLDPOINT_API_BODY_LIMIT": "20000", "HOLDPOINT_UPLOAD_LIMIT": "1000"})
+    url, headers = f"{base}/api/runs/1/impacts", {"Content-Type": "application/json"}
+    assert httpx.post(url, content=b" " * 20_000, headers=headers).status_code in (401, 403)
+    content = iter([b" " * 20_000, b" "]) if chunked else b" " * 20_001
+    answer = httpx.post(url, content=content, headers=headers)
+    assert (answer.status_code, answer.headers["content-type"]) == (413, "application/problem+json")
+    assert answer.headers["cache-control"] == "no-store"
+    assert "at most 20,000 bytes" in answer.json()["detail"]
+    assert answer.json()["instance"] == "/api/runs/1/impacts"

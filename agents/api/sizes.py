@@ -1,0 +1,46 @@
+"""How large a body may be, and what it may be: one JSON document. Django's own bound is that of its forms.
+
+The web server refuses a longer one while it comes in (config/bodies.py); what no web server stands before is
+refused here.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+
+from .problems import MEDIA_TYPE, Problem, problem
+
+JSON = "application/json"
+
+
+class NotJson(Exception):
+    """A body that says to be of another media type."""
+
+
+def too_large(path: str) -> bytes:
+    """The problem document of a 413."""
+    most = settings.HOLDPOINT_API_BODY_LIMIT
+    told = f"A body has at most {most:,} bytes here. Send a smaller one, or have HOLDPOINT_API_BODY_LIMIT raised."
+    status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    return Problem(title=status.phrase, status=status, detail=told, instance=path).model_dump_json().encode()
+
+
+def refused(request: HttpRequest) -> HttpResponse | None:
+    """Read the body; 413 where it is longer than is taken."""
+    most = settings.HOLDPOINT_API_BODY_LIMIT
+    body = request.read(most + 1)
+    if len(body) > most:
+        return HttpResponse(too_large(request.path), status=413, content_type=MEDIA_TYPE)
+    request._body = body
+    return None
+
+
+def not_json(request: HttpRequest) -> HttpResponse:
+    """415."""
+    kind = (request.content_type or "of no media type")[:100]
+    response = problem(request, 415, f"The body is {kind}. Send it as `Content-Type: {JSON}`.")
+    response["Accept"] = JSON
+    return response

@@ -1,0 +1,74 @@
+"""Bodies: one JSON document, as large as the largest state and no larger, and not nested without an end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.test import Client
+
+from tests.factories import ann, make_gate, make_team
+
+from ..pages.clients import signed_in
+from .asking import address, document, gate, operations
+from .test_doors import ORDERS, refusal
+
+WITH_A_BODY = [path for path in ORDERS if "requestBody" in document()["paths"][path]["post"]]
+
+
+def post(path: str, body: bytes | str, kind: str = "application/json") -> Any:
+    return signed_in(ann(gate().team)).post(address(path), body, content_type=kind)
+
+
+@pytest.mark.parametrize("path", WITH_A_BODY)
+@pytest.mark.parametrize(
+    "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=b", "application/jsonx"]
+)
+def test_a_body_of_another_media_type_is_refused(path: str, kind: str) -> None:
+    answer = post(path, "{}", kind)
+    assert "Content-Type: application/json" in refusal(answer, 415)["detail"]
+    assert answer["Accept"] == "application/json"
+
+
+def test_json_with_its_charset_said_is_json() -> None:
+    answer = post("/api/runs/{run_id}/impacts", '{"kind": "rewind", "at": 1}', "Application/JSON; charset=utf-8")
+    assert answer.status_code != 415
+
+
+@pytest.mark.parametrize("path", ORDERS)
+def test_a_body_that_is_too_large_is_refused_by_the_limit_in_bytes(path: str, settings: Any) -> None:
+    settings.HOLDPOINT_API_BODY_LIMIT = 2_000
+    told = refusal(post(path, b" " * 2_001), 413)["detail"]
+    assert "at most 2,000 bytes" in told
+    assert "HOLDPOINT_API_BODY_LIMIT" in told
+    assert post(path, b" " * 1_999 + b"1").status_code != 413
+
+
+def test_what_is_larger_than_a_form_may_be_is_read() -> None:
+    """Django refused more than two and a half megabytes, with a page."""
+    asked = make_gate(team=make_team())
+    body = b'{"kind": "rewind", "at": 1, "feedback": "' + b"x" * 4_000_000 + b'"}'
+    answer = signed_in(ann(asked.team)).post(f"/api/runs/{asked.run_id}/impacts", body, content_type="application/json")
+    told = refusal(answer, 422)
+    assert [each["parameter"] for each in told["errors"]] == ["feedback"]
+
+
+def test_the_largest_state_fits() -> None:
+    assert settings.HOLDPOINT_API_BODY_LIMIT > settings.HOLDPOINT_STATE_LIMIT
+
+
+@pytest.mark.parametrize("depth", [140, 100_000, 1_000_000])
+@pytest.mark.parametrize(("opened", "closed"), [("[", "]"), ('{"a":', "}")])
+def test_what_is_nested_too_deep_is_refused(depth: int, opened: str, closed: str) -> None:
+    answer = post("/api/runs/{run_id}/impacts", opened * depth + "1" + closed * depth)
+    assert "nested deeper than 128 levels" in refusal(answer, 400)["detail"]
+
+
+def test_nobody_is_told_of_the_media_type_before_they_are_known() -> None:
+    refusal(Client().post(address("/api/runs/{run_id}/rewinds"), "x", content_type="text/plain"), 401)
+
+
+def test_the_description_tells_of_both() -> None:
+    for _, method, told in operations():
+        assert {"413", "415"} <= set(told["responses"]) or method != "post"
