@@ -49,6 +49,9 @@ class Memory(Protocol):
     def refusals(self) -> list[str]:
         """What validators said against the output that is being repaired."""
 
+    def progress(self, text: str) -> None:
+        """Show a text while the step runs."""
+
 
 class _Steps(dict[str, Any]):
     """A class body in which no step silently replaces another."""
@@ -101,6 +104,15 @@ class Agent(metaclass=AgentType):
         if self.memory is None:
             raise AgentError(f"once({name!r}) was called outside a running step, where nothing is kept.")
         return self.memory.once(name, fn, args, salt)
+
+    def progress(self, text: str) -> None:
+        """Show a text on the run's page while this step runs, in the place of the one before: words as a model makes
+        them, or how far it is. No checkpoint keeps it; it is gone when the step has ended, and starts over with it.
+
+        Say it as often as you like: it is written a few times a second at most, and whoever looks sees the newest.
+        """
+        if self.memory is not None:
+            self.memory.progress(text)
 
     @property
     def refusals(self) -> list[str]:

@@ -27,6 +27,7 @@ from .errors import AgentError, RunLost
 from .limits import unalarmed
 from .models import Memo
 from .slices import Slice
+from .speaking import Voice
 from .text import one_line
 
 log = structlog.get_logger()
@@ -39,6 +40,7 @@ class Memory:
         self.slice = slice
         self.spec = spec
         self.lost = False
+        self.voice = Voice(slice, spec)
         self._base: UUID | None = None
 
     def once(self, name: str, fn: Callable[..., Any], args: tuple[Any, ...], salt: Any) -> Any:
@@ -60,12 +62,17 @@ class Memory:
         """What validators said since the refused output was last accepted, oldest first."""
         return refusals.words_for(self.slice, self.spec)
 
+    def progress(self, text: str) -> None:
+        """Show a text while the step runs."""
+        self.voice.say(text)
+
     @contextmanager
     def watched(self) -> Iterator[None]:
         """Raise Fenced out of the block once the run is lost, whatever the step made of that."""
         try:
             yield
         finally:
+            self.voice.hush()
             if self.lost:
                 raise Fenced
 

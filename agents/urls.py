@@ -30,6 +30,7 @@ urlpatterns = [
     path("runs/", listing.page, name="runs"),
     path("runs/<int:run_id>/", runs.page, name="run"),
     path("runs/<int:run_id>/timeline/", runs.timeline, name="run-timeline"),
+    path("runs/<int:run_id>/spoken/", runs.spoken, name="run-spoken"),
     path("runs/<int:run_id>/events/", events.page, name="run-events"),
     path("runs/<int:run_id>/verification/", runs.verification, name="run-verification"),
     path("runs/<int:run_id>/comparisons/", comparisons.page, name="run-comparisons"),

@@ -7,6 +7,7 @@ the fact is about through the ordinary address, where permission is checked agai
 server -> {"cursor", "kind", "subject", "run", "version", "title"}; {"kind": "heartbeat", "cursor"};
           {"kind": "reset", "cursor"} where too much happened to say it singly
           {"kind": "gate.looking", "subject": "looking:42"} where somebody came to a gate's page or left it
+          {"kind": "run.spoke", "subject": "spoken:7"} where a running step says more (agents.speaking)
 client -> {"watch": ["run:7", "gate:42"], "looking": 42}; no "looking" while the page is out of sight
 """
 
@@ -28,7 +29,7 @@ from checkpoints.cursor import Cursor, newest
 from checkpoints.models import Event
 from checkpoints.tailer import Tailer, end
 
-from . import presence
+from . import presence, whispers
 from .access import Access, Asked, accesses
 from .batched import Batched
 from .layer import PageLayer
@@ -157,7 +158,11 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
 
     async def looked(self, message: dict[str, Any]) -> None:
         """Somebody came to a gate that this page shows, or left it."""
-        await self.send_json({"kind": "gate.looking", "subject": f"looking:{message['gate']}"})
+        await self.send_json({"kind": "gate.looking", "subject": f"looking:{message['number']}"})
+
+    async def spoke(self, message: dict[str, Any]) -> None:
+        """The step under way in a run that this page shows says more than before."""
+        await self.send_json({"kind": "run.spoke", "subject": f"spoken:{message['number']}"})
 
     async def check(self) -> Access | None:
         """Read what this person may hear now, and listen to that; None where the session has ended."""
@@ -250,8 +255,8 @@ class Running:
 
 
 async def start_tailer() -> Running:
-    """Start the one tailer of this process, and what tells of presence; called at the server's start."""
-    return Running([asyncio.create_task(Tailer(deliver).run()), asyncio.create_task(presence.tell())])
+    """Start the one tailer of this process, and what tells of the rest; called at the server's start."""
+    return Running([asyncio.create_task(Tailer(deliver).run()), asyncio.create_task(whispers.tell())])
 
 
 consumer: Any = LiveConsumer.as_asgi()  # path() is typed for views only

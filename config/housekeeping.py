@@ -8,6 +8,7 @@ from celery import shared_task
 from django.conf import settings
 from django.core.management import call_command
 
+from agents.models import Spoken
 from approvals.models import Draft, Looking
 from config import canary
 
@@ -28,6 +29,7 @@ def clear_sessions() -> None:
 
 @shared_task
 def clear_drafts() -> None:
-    """Delete the drafts of gates that closed long ago, and what is left of pages that never said goodbye."""
+    """Delete the drafts of gates that closed long ago, and what is left of pages and steps that just broke off."""
     Draft.objects.outlived(DRAFTS_STAY).delete()
     Looking.objects.gone().delete()
+    Spoken.objects.left().delete()

@@ -140,7 +140,7 @@ class Assistant(Agent):
         if assistant_trimming.cut(messages, settings.HOLDPOINT_ASSISTANT_CONTEXT):
             return Jump("trim")
         said = assistant_words.spoken(feedback[heard:])
-        turn = assistant_model.turn([*messages, *said], assistant_tools.offered(), lambda text: None)
+        turn = assistant_model.turn([*messages, *said], assistant_tools.offered(), self.progress)
         taken = assistant_turns.taken(turn, usage.turns + 1)
         if taken.useless and faults + 1 >= FAULTS:
             raise StepFailed(f"Nothing of the model's last {FAULTS} turns could be used: {taken.why}")

@@ -7,7 +7,7 @@ whose sentence says what to do. A turn that was cut off counts for nothing: it i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
@@ -96,9 +96,8 @@ def _read(stream: Any, hear: Callable[[str], None]) -> Turn:
                 if part.function is not None:
                     call.name += part.function.name or ""
                     call.arguments += part.function.arguments or ""
-            if delta.content:
-                hear(said.text)
             said.finish = choice.finish_reason or said.finish
+            hear(_so_far(said.text, calls.values()))
     if not said.finish:
         raise Retry("The model's endpoint ended in the middle of a turn.")
     said.text, said.refusal = _plain(said.text), _plain(said.refusal)
@@ -107,6 +106,12 @@ def _read(stream: Any, hear: Callable[[str], None]) -> Turn:
         for _, each in sorted(calls.items())
     ]
     return said
+
+
+def _so_far(text: str, calls: Iterable[Asked]) -> str:
+    """What is shown of a turn that is not whole yet."""
+    writing = [f"Writes a call of {each.name}: {len(each.arguments):,} characters so far." for each in calls]
+    return "\n\n".join(filter(None, [text, "\n".join(writing)]))
 
 
 @contextmanager

@@ -3,7 +3,8 @@ from .client import Client
 from .effect import Effect
 from .failure import Failure
 from .memo import Memo
+from .spoken import Spoken
 from .sweeper import SweeperPass
 from .token import Scope, Token
 
-__all__ = ["Answer", "Client", "Effect", "Failure", "Memo", "Scope", "SweeperPass", "Token"]
+__all__ = ["Answer", "Client", "Effect", "Failure", "Memo", "Scope", "Spoken", "SweeperPass", "Token"]

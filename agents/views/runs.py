@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from agents.models import Spoken
 from agents.runner import last_good
 from checkpoints.models import Run
 from checkpoints.verify import verify_run
@@ -44,6 +45,7 @@ def context_of(read: Read, reader: User, picked: Picked, *, inspect: bool = True
     elif looked := among(scene.known, run, picked.at):
         context = {"checkpoint": looked[0]} | notes_context(looked[0], reader, scene.events)
     context |= head_context(scene) | timeline_context(scene, picked)
+    context["spoken"] = Spoken.objects.of(run)
     context |= effects_context(scene, everything=bool(picked.all)) | events.newest_context(scene)
     if scene.story.run.frozen and (seq := last_good(run.pk)):
         context["last_good"] = checkpoint_or_404(run, seq)
@@ -66,6 +68,14 @@ def timeline(request: HttpRequest, run_id: int) -> HttpResponse:
     read = run_read_or_404(request, run_id)
     context = context_of(read, reader_of(request), picked_of(request), inspect=inspect)
     return render(request, "runs/_live.html", context | {"oob": True, "inspect": inspect})
+
+
+@require_safe
+@private
+def spoken(request: HttpRequest, run_id: int) -> HttpResponse:
+    """What the step that runs now says of itself, as long as it does."""
+    run = run_or_404(request, run_id)
+    return render(request, "runs/_spoken.html", {"run": run, "spoken": Spoken.objects.of(run)})
 
 
 @require_safe

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -39,6 +40,7 @@ class Reply:
     usage: tuple[int, int] | None = (100, 10)
     pieces: int = 4  # in which the text comes
     held: threading.Event | None = None  # waited for before the last piece
+    slow: float = 0.0  # seconds before each piece, as a model takes them
 
 
 Script = Reply | Callable[[Messages], Reply]
@@ -122,8 +124,11 @@ class Handler(BaseHTTPRequestHandler):
                 assert reply.held is not None
                 reply.held.wait(PATIENCE)
                 continue
+            time.sleep(reply.slow)
             data = f"data: {event if isinstance(event, str) else json.dumps(event)}\n\n".encode()
             self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
+            if reply.slow:
+                self.wfile.flush()
         self.wfile.flush()
         if reply.cut:
             self.close_connection = True

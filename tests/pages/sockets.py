@@ -42,7 +42,7 @@ class Socket:
     async def hear_all(self) -> list[dict[str, Any]]:
         """Everything that the server says of what has reached it: a mark behind that ends it."""
         mark = secrets.randbits(48)
-        await self.consumer.channel_layer.send(self.consumer.channel_name, {"type": "looked", "gate": mark})
+        await self.consumer.channel_layer.send(self.consumer.channel_name, {"type": "looked", "number": mark})
         found = []
         while (said := await self.hear()).get("subject") != f"looking:{mark}":
             found.append(said)

@@ -1,0 +1,67 @@
+"""What a running step says while it runs: shown live, kept until the step has ended, and no part of any checkpoint."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import UUID
+
+from django.db import models
+from django.db.models.functions import Now
+
+from checkpoints.models import Run
+from checkpoints.rows import run_sql
+
+STAYS = timedelta(hours=1)  # what a killed worker left behind
+
+# Only whoever holds the run may speak for it. A step's text takes the place of what was there, so it is one row a run.
+_SAY = """
+INSERT INTO agents_spoken AS spoken (run_id, token, base, step, attempt, text, at)
+SELECT id, token, $3, $4, $5, $6, statement_timestamp() FROM checkpoints_run
+WHERE id = $1 AND token = $2 AND status = 'running'
+ON CONFLICT (run_id) DO UPDATE SET token = excluded.token, base = excluded.base, step = excluded.step,
+  attempt = excluded.attempt, text = excluded.text, at = excluded.at
+WHERE spoken.token <= excluded.token
+RETURNING 1
+"""
+
+
+class SpokenQuerySet(models.QuerySet["Spoken"]):
+    """Saying, reading and forgetting."""
+
+    def say(self, run_id: int, *, token: int, base: UUID, step: str, attempt: int, text: str) -> bool:
+        """Put the text in the place of what was said before; False where another worker holds the run by now."""
+        return bool(run_sql(_SAY, (run_id, token, base, step, attempt, text)))
+
+    def forget(self, run_id: int, *, token: int) -> None:
+        """Take away what this worker said."""
+        run_sql("DELETE FROM agents_spoken WHERE run_id = $1 AND token = $2", (run_id, token))
+
+    def of(self, run: Run) -> Spoken | None:
+        """What the step says that runs now; None where none does, or it says nothing.
+
+        What was said on the way to another checkpoint, or by a worker that was fenced, is nobody's word any more.
+        """
+        if run.status != Run.Status.RUNNING or run.head is None:
+            return None
+        return self.filter(run=run, token=run.token, base=run.head).first()
+
+    def left(self) -> SpokenQuerySet:
+        """What workers left behind that were killed."""
+        return self.filter(at__lt=Now() - STAYS)
+
+
+class Spoken(models.Model):
+    """One run's. The table is not logged, and a commit of it waits for no disk: after a crash nothing was said."""
+
+    run = models.OneToOneField(Run, models.CASCADE, primary_key=True, related_name="+", db_constraint=False)
+    token = models.BigIntegerField()  # of the worker that says it
+    base = models.UUIDField()  # the checkpoint that the step runs from
+    step = models.CharField(max_length=100)
+    attempt = models.PositiveIntegerField()
+    text = models.TextField()
+    at = models.DateTimeField()
+
+    objects = SpokenQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return f"{self.step} of run {self.run_id}"
