@@ -60,6 +60,12 @@ class PageLayer(BaseChannelLayer):
         for channel in self.groups.get(group, ()):
             self._put(channel, message)
 
+    def drain(self, channel: str) -> None:
+        """Drop what was left for a channel that has heard enough to look for itself."""
+        queue = self._left.get(channel)
+        while queue is not None and not queue.empty():
+            queue.get_nowait()
+
     def forget(self, channel: str) -> None:
         """Drop what was left for a channel that is gone and has left its groups."""
         self._left.pop(channel, None)

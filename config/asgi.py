@@ -19,6 +19,7 @@ django.setup(set_prefix=False)
 from django.conf import settings  # noqa: E402 - Django must be set up first
 
 from agents.api import problems, sizes  # noqa: E402
+from agents.api.waiting import Waiting  # noqa: E402
 from approvals import live  # noqa: E402
 from config.bodies import Bounded, Told, Under  # noqa: E402
 from config.pages import Pages  # noqa: E402
@@ -40,7 +41,7 @@ def in_a_problem(scope: Scope) -> Told:
     return Told(problems.MEDIA_TYPE, sizes.too_large(scope["path"]))
 
 
-served = StaticFiles(Pages(), prefix=settings.STATIC_URL, root=settings.STATIC_ROOT, debug=settings.DEBUG)
+served = StaticFiles(Waiting(Pages()), prefix=settings.STATIC_URL, root=settings.STATIC_ROOT, debug=settings.DEBUG)
 FILES = 4  # of the largest size that one form may bring
 FORMS = settings.DATA_UPLOAD_MAX_MEMORY_SIZE + FILES * settings.HOLDPOINT_UPLOAD_LIMIT
 application = ProtocolTypeRouter(

@@ -11,9 +11,11 @@ from ninja.errors import AuthenticationError
 from pydantic import Field, field_validator
 
 from agents.models import Scope
+from agents.views.access import run_or_404
 from approvals.access import Access, access_as, access_of
 from approvals.listeners import hears, titles_of
 from approvals.presentation.facts import Fact, audience, fact_of
+from approvals.views.access import gate_or_404
 from checkpoints import bounds, cursor
 from checkpoints.cursor import Cursor
 from checkpoints.models import Event, Run
@@ -21,6 +23,7 @@ from checkpoints.models import Event, Run
 from .auth import needs, token_of
 from .exact import answer
 from .paging import MOST
+from .waiting import AWAITS, LONGEST
 
 router = Router(tags=["events"], auth=needs(Scope.READ))
 SCANNED = 1000  # events that one request looks at: most of another team's gates are nobody's here
@@ -56,6 +59,13 @@ class Since(Schema):
         "first event on.",
         examples=["9120.345"],
     )
+    subject: str = Field(
+        "",
+        title="Subject",
+        description="Only what happens to this, or in this run: `gate:42`, `run:7`.",
+        pattern="^((gate|run):[0-9]{1,18})?$",
+        examples=["gate:42"],
+    )
     limit: int = Field(100, title="Limit", description="How many at most.", ge=1, le=MOST, examples=[100])
 
     @field_validator("after")
@@ -74,18 +84,64 @@ class Heard(NamedTuple):
     more: bool
 
 
+class Patient(Since):
+    """Where to go on, and how long to wait for it."""
+
+    wait: float = Field(
+        0,
+        title="Wait",
+        description="Seconds to wait where there is nothing new, before the answer says so.",
+        ge=0,
+        le=LONGEST,
+        examples=[25],
+    )
+
+
 @router.get("", response=FactPage, operation_id="list_events", summary="Read what happened")
-def listing(request: HttpRequest, asked: Query[Since]) -> HttpResponse:
+def listing(request: HttpRequest, asked: Query[Patient]) -> HttpResponse:
     """What you may hear of, oldest first. A page may be empty while `more` is true."""
+    return _told(request, asked)
+
+
+@router.get(
+    "/stream",
+    response={200: None},
+    operation_id="stream_events",
+    summary="Hear what happens",
+    openapi_extra={"responses": {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}},
+)
+def stream(request: HttpRequest, asked: Query[Since]) -> HttpResponse:
+    """The same as Server-Sent Events (text/event-stream), for as long as you listen. `id` is the cursor: whoever was
+    cut off sends it as Last-Event-ID. `event` is the kind, `data` what `items` holds."""
+    return _told(request, asked)
+
+
+def _told(request: HttpRequest, asked: Since) -> HttpResponse:
     access = access_by(request)
     if access is None:
         raise AuthenticationError  # the session ended while this was asked
+    groups = [asked.subject.replace(":", ".")] if asked.subject else sorted(access.groups)
+    if asked.subject:
+        _check_seen(request, asked.subject)
     if asked.after == NOW:
         heard = Heard([], cursor.newest(), False)
     else:
-        heard = heard_after(Cursor.parse(asked.after) if asked.after else Cursor(), access, asked.limit)
+        since = Cursor.parse(asked.after) if asked.after else Cursor()
+        heard = heard_after(since, access, asked.limit, subject=asked.subject)
     items = [FactOut(**fact) for fact in heard.facts]
-    return answer(FactPage(items=items, next=str(heard.at), more=heard.more))
+    response = answer(FactPage(items=items, next=str(heard.at), more=heard.more))
+    if not (items or heard.more):
+        response[AWAITS] = " ".join(groups)
+    return response
+
+
+def _check_seen(request: HttpRequest, subject: str) -> None:
+    """Raises Http404 where whoever asks may not see what they want to hear of."""
+    kind, _, number = subject.partition(":")
+    if kind == "gate":
+        gate_or_404(request, int(number))
+    else:
+        run_or_404(request, int(number))
 
 
 def access_by(request: HttpRequest) -> Access | None:
@@ -94,13 +150,15 @@ def access_by(request: HttpRequest) -> Access | None:
     return access_of(request.session.session_key) if token is None else access_as(token.user)
 
 
-def heard_after(since: Cursor, access: Access, limit: int) -> Heard:
-    """The facts after a cursor that this person may hear, as the socket would tell them."""
+def heard_after(since: Cursor, access: Access, limit: int, *, subject: str = "") -> Heard:
+    """The facts after a cursor that this person may hear, as the socket would tell them; of a subject, all of it."""
     # Read first: what is settled by now is all read below, so that a quiet feed goes on from here.
     newest = cursor.newest()
     candidates = cursor.beyond(cursor.settled(), since).filter(
         Q(team_id__in=access.teams) | Q(kind__startswith="gate.")
     )
+    if subject:
+        candidates = cursor.beyond(cursor.settled(), since).filter(_about(subject))
     within = bounds.of(access.user)
     if within.team is not None:
         candidates = candidates.filter(team_id=within.team)
@@ -111,9 +169,15 @@ def heard_after(since: Cursor, access: Access, limit: int) -> Heard:
     found = list(candidates[: SCANNED + 1])
     for event in found[:SCANNED]:
         at = Cursor.of(event)
-        heard += [event] if hears(access, event, audience(event)) else []
+        heard += [event] if subject or hears(access, event, audience(event)) else []
         if len(heard) == limit:
             break
     more = bool(found) and at != Cursor.of(found[-1])
     titles = titles_of(heard)
     return Heard([fact_of(event, titles) for event in heard], at if more else max(at, newest), more)
+
+
+def _about(subject: str) -> Q:
+    """The events of a gate, or of a run and all that is in it."""
+    kind, _, number = subject.partition(":")
+    return Q(run_id=int(number)) if kind == "run" else Q(subject=subject)

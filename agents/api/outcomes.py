@@ -9,6 +9,7 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 
 from agents.models import Effect, Scope
+from agents.outside import desk
 from approvals import veils
 from approvals.models import Gate, Outcome
 from approvals.views.access import gate_or_404
@@ -17,11 +18,11 @@ from checkpoints.values import canonical
 
 from . import exact
 from .addresses import GateId
-from .auth import needs
+from .auth import needs, token_of
 from .gates import Ending, ended
+from .waiting import AWAITS, LONGEST
 
 router = Router(tags=["gates"], auth=needs(Scope.SEE))
-LONGEST = 60  # seconds
 
 
 class Granted(Schema):
@@ -74,11 +75,14 @@ class Waiting(Schema):
 def one(request: HttpRequest, gate_id: GateId, asked: Query[Waiting]) -> HttpResponse:
     """How the gate ended, with the final arguments. Where it still asks, after the seconds of `wait` at the latest."""
     gate = gate_or_404(request, gate_id)
+    token = token_of(request)
+    if token is not None and token.agent:
+        desk.heard(gate.run_id)
     outcome: Outcome | None = getattr(gate, "outcome", None)
     head = OutcomeHead(gate=gate.pk, run=gate.run_id, status=gate.status, version=gate.version, grants=_grants(outcome))
     answer = exact.answer(head, outcome=ended(gate), edits=canonical(_edits(gate, outcome)))
     if gate.status == Gate.Status.OPEN:
-        answer["Holdpoint-Awaits"] = gate.subject
+        answer[AWAITS] = f"gate.{gate.pk}"
     return answer
 
 

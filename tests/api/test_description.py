@@ -83,7 +83,7 @@ def test_every_member_of_every_shape_has_a_description_and_an_example_that_fits(
         jsonschema.validate(example, schema(told))
 
 
-@pytest.mark.parametrize("path", looked_at())
+@pytest.mark.parametrize("path", [path for path in looked_at() if not path.endswith("/stream")])  # see test_waiting.py
 def test_every_answer_is_of_the_shape_that_is_described(path: str) -> None:
     member = ann(gate().team)
     content = document()["paths"][path]["get"]["responses"]["200"]["content"]

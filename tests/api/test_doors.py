@@ -33,6 +33,7 @@ ADDRESSES = (
     "/api/agents",
     "/api/agents/{agent}",
     "/api/events",
+    "/api/events/stream",
 )
 ORDERS = (
     "/api/runs/{run_id}/impacts",
