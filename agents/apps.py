@@ -10,6 +10,7 @@ class AgentsConfig(AppConfig):
     def ready(self) -> None:
         """Listen for the doorbell, and offer the agents' own code as the truth about an edit and about resuming."""
         from approvals.impact import sources
+        from approvals.webhooks import ringing
         from checkpoints.retention import batch, strays
         from checkpoints.signals import run_needs_attention
 
@@ -19,5 +20,6 @@ class AgentsConfig(AppConfig):
         validation.register()
         preflights.register()
         sources.register(impacts.history_of)
+        ringing.register(doorbell.ring_for_delivery)
         batch.along(forgetting.memos)
         strays.look_in(forgetting.named_in)

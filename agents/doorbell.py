@@ -45,6 +45,13 @@ def ring_for_verification(verification: int) -> bool:
     return _send(verify, verification, current_app.conf.task_default_queue)
 
 
+def ring_for_delivery(delivery: int) -> bool:
+    """Ask any worker to send a message to a webhook; as `ring`."""
+    from approvals.tasks import deliver
+
+    return _send(deliver, delivery, current_app.conf.task_default_queue)
+
+
 def _send(task: Any, number: int, queue: str) -> bool:
     global _quiet_until
     if time.monotonic() < _quiet_until:

@@ -1,10 +1,10 @@
 """The sweeper: a small process of its own that finds what a crash, a flush or a clock left lying.
 
-Every second it wakes runs whose timer is due, rings for those that are due and for those whose worker is gone,
-closes gates past their deadline, seals the audit and rings for a verification of it. A ring carries nothing, so that
-two sweepers, or one too many rings, do no harm. How often it rang for a run is its own affair and dies with it: were
-that kept in `wake_at`, a queued run would not be due while its bell rings. A mark in Redis shows a flush, which makes
-it ring for all again.
+Every second it wakes runs whose timer is due, rings for those that are due and for those whose worker is gone, closes
+gates past their deadline, seals the audit and rings for a verification of it, and for messages to webhooks. A ring
+carries nothing, so that two sweepers, or one too many rings, do no harm. How often it rang for a run is its own affair
+and dies with it: were that kept in `wake_at`, a queued run would not be due while its bell rings. A mark in Redis shows
+a flush, which makes it ring for all again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import structlog
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, transaction
 
-from approvals.models import Gate
+from approvals.models import Delivery, Gate
 from checkpoints import sealer
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Run, Verification
@@ -68,6 +68,7 @@ class Sweeper:
 
     bells: Bells = field(default_factory=Bells)
     tried: Bells = field(default_factory=Bells)  # the runs that were tried out in another version
+    sent: Bells = field(default_factory=Bells)  # deliveries, by their attempts
 
     def __post_init__(self) -> None:
         self.redis = redis.Redis.from_url(settings.REDIS_URL, socket_timeout=0.5, socket_connect_timeout=0.5)
@@ -78,6 +79,7 @@ class Sweeper:
         done = {"woken": wake_timers(), "expired": expire_gates(), "upgraded": self.upgrade(), "rung": self.ring_due()}
         done["sealed"] = int(sealer.seal_once() is not None)
         done["verifying"] = ring_for_verifications()
+        done["sending"] = self.ring_for_deliveries()
         SweeperPass.beat()
         return done
 
@@ -96,6 +98,17 @@ class Sweeper:
             self.bells.rang(run.pk, run.token, now)
         return len(found)
 
+    def ring_for_deliveries(self) -> int:
+        """Ring for messages to webhooks that are due and that no worker was just asked to send."""
+        now = time.monotonic()
+        quiet = set(self.sent.quiet(now))
+        due = [each for each in Delivery.objects.first_due() if each not in quiet][:AT_ONCE]
+        for delivery, attempts in due:
+            if not doorbell.ring_for_delivery(delivery):
+                break  # the broker is down: nothing is lost, the next pass tries again
+            self.sent.rang(delivery, attempts, now)
+        return len(due)
+
     def upgrade(self) -> int:
         """Wake runs whose version is gone, where a newer one takes them; how many. What cannot go over is left alone.
 
@@ -113,6 +126,7 @@ class Sweeper:
         try:
             if self.redis.set(MARK, 1, nx=True):
                 self.bells.forget()
+                self.sent.forget()
         except redis.RedisError as error:
             log.warning("redis.silent", error=str(error))
             self.bells.forget()

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Sequence
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 Address = IPv4Address | IPv6Address
 Networks = Sequence[str]  # in CIDR notation
 # These carry an IPv4 address that some router takes out again: NAT64 (RFC 6052, RFC 8215), 6to4, Teredo, and what is
 # compatible with IPv4 or translated from it (RFC 4291, RFC 2765).
-_EMBEDDING = [
-    IPv6Network(each)
-    for each in ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "::/96", "::ffff:0:0:0/96")
-]
+_EMBEDDING = ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "::/96", "::ffff:0:0:0/96")
+# Public by their numbers alone: kept for protocols and for documentation (IANA's special-purpose registries), and the
+# address by which a large cloud's machines reach their own host.
+_SPECIAL = ("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "3fff::/20", "fec0::/10", "168.63.129.16/32")
+_NEVER = [ip_network(each) for each in (*_EMBEDDING, *_SPECIAL)]
 
 
 class AddressRefused(Exception):
@@ -30,7 +31,12 @@ class AddressRefused(Exception):
 
 
 def checked(host: str, port: int, *, inside: Networks = ()) -> str:
-    """The address of `host` to connect to. `inside`: networks that are not public and allowed all the same.
+    """The address of `host` to connect to: the first of `every`."""
+    return every(host, port, inside=inside)[0]
+
+
+def every(host: str, port: int, *, inside: Networks = ()) -> list[str]:
+    """The addresses of `host`. `inside`: networks that are not public and allowed all the same.
 
     Raises AddressRefused where there is none, or where any of them is not allowed.
     """
@@ -38,19 +44,24 @@ def checked(host: str, port: int, *, inside: Networks = ()) -> str:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise AddressRefused("dns_failed", f"{host} has no address that can be looked up") from error
-    addresses = [str(each[4][0]).partition("%")[0] for each in found]
+    addresses = list(dict.fromkeys(str(each[4][0]).partition("%")[0] for each in found))
     for address in addresses:
         if not permitted(ip_address(address), inside):
             raise AddressRefused("private_address", f"{host} is {address}, which is not a public address")
-    return addresses[0]
+    return addresses
 
 
 def permitted(address: Address, inside: Networks = ()) -> bool:
     """Whether it is public, or in one of the networks `inside`."""
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         return permitted(address.ipv4_mapped, inside)
-    if any(address.version == net.version and address in net for net in map(ip_network, inside)):
+    if within(address, inside):
         return True
-    if isinstance(address, IPv6Address) and any(address in net for net in _EMBEDDING):
-        return False
-    return address.is_global and not address.is_multicast
+    return address.is_global and not address.is_multicast and not any(address in net for net in _NEVER)
+
+
+def within(address: Address, networks: Networks) -> bool:
+    """Whether it is in one of these networks."""
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        return within(address.ipv4_mapped, networks)
+    return any(address in net for net in map(ip_network, networks))

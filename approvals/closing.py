@@ -17,6 +17,7 @@ from checkpoints.values import canonical
 from . import answering, binding, preconditions
 from .models import Decision, Gate, Grant, Outcome, Policy, Proposal
 from .reading import read
+from .webhooks import outbox
 
 Kind = Outcome.Kind
 
@@ -57,6 +58,7 @@ def close(
     outcome = _outcome(gate, standing, end)
     Hold.objects.free(run=gate.run_id, subject=gate.subject, by=end.by)
     ledger.append([*told, gate.entry(f"gate.{_EVENT[status]}", by=end.by, data=_facts(outcome, end))])
+    outbox.tell(gate, f"gate.{_EVENT[status]}", at=gate.closed_at or outcome.created_at, ended=end.kind)
     gate.run.wake(end.by)
     return outcome
 

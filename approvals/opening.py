@@ -17,6 +17,7 @@ from checkpoints.values import canonical
 from . import binding
 from .cards import Card, completed
 from .models import Gate, Policy, Proposal
+from .webhooks import outbox
 
 _TITLE = 200
 
@@ -62,6 +63,7 @@ def open_gate(
             run=run, checkpoint=snapshot.id, kind=Hold.Kind.GATE, subject=gate.subject, reason=gate.title, by=by.id
         )
         gate.say("gate.opened", by=by, data={"kind": gate.kind})
+        outbox.tell(gate, "gate.opened", at=gate.opened_at)
         claims.release(claim, status="waiting", reason=f"asks: {gate.title}", by=by)
         return gate
 

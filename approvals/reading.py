@@ -17,7 +17,7 @@ from psycopg.types.numeric import Int8
 from checkpoints import bounds, permissions, together
 
 from . import queues
-from .models import Decision, Draft, Gate, Grant, Policy, Proposal
+from .models import Decision, Draft, Gate, Grant, Policy, Proposal, Webhook
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,13 +34,16 @@ def read(gate_id: int, *, user_id: int | None = None, key: str = "") -> Reading:
     """Read a gate, and whether this person said something under this key already. One statement."""
     reviewers = Policy.groups.through.objects.filter(policy_id=OuterRef("gate__policy_id")).order_by("group__name")
     said = Decision.objects.filter(gate=OuterRef("gate_id"), user=user_id, key=key)
+    hooks = Webhook.objects.enabled().filter(team=OuterRef("gate__team_id"))
     standing = (
         Proposal.objects.select_related("by", "gate__run__plan", "gate__policy__team")
-        .annotate(now=Now(), said_before=Exists(said), reviewers=ArraySubquery(reviewers.values("group_id")))
+        .annotate(now=Now(), said_before=Exists(said), hooked=Exists(hooks))
+        .annotate(reviewers=ArraySubquery(reviewers.values("group_id")))
         .get(gate=gate_id, number=F("gate__proposal"))
     )
     gate = standing.gate
     gate.policy.reviewer_ids = standing.reviewers or [gate.policy.team_id]
+    gate.hooked = standing.hooked
     return Reading(gate=gate, standing=standing, now=standing.now, said_before=standing.said_before)
 
 

@@ -1,13 +1,20 @@
-"""Celery's side of a verification: a message says "go on with this one", PostgreSQL says whether there is anything."""
+"""Celery's side of verifications and webhooks: a message says "look at this one", PostgreSQL what there is to do."""
 
 from __future__ import annotations
 
 from celery import shared_task
 
 from .audit import verifying
+from .webhooks import delivering
 
 
 @shared_task(name="approvals.verify", ignore_result=True, acks_late=True)
 def verify(verification: int) -> None:
     """Take a verification one slice further."""
     verifying.go_on(verification)
+
+
+@shared_task(name="approvals.deliver", ignore_result=True, acks_late=True)
+def deliver(delivery: int) -> None:
+    """Send a message to a webhook, where it is due."""
+    delivering.deliver(delivery)

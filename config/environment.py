@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_network
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -66,6 +67,28 @@ class Environment:
     def words(self, name: str, default: Sequence[str] = ()) -> list[str]:
         """Return a list written with commas."""
         return [word.strip() for word in self.text(name).split(",") if word.strip()] or list(default)
+
+    def numbers(self, name: str, default: Sequence[float], *, most: float = 1e6) -> list[float]:
+        """Return a list of numbers written with commas, each above 0."""
+        values = []
+        for word in self.words(name, [str(each) for each in default]):
+            try:
+                value = float(word)
+            except ValueError:
+                value = float("nan")
+            if not 0 < value <= most:
+                self.complaints.append(f"{name} holds {word!r}; write numbers above 0, with commas.")
+                return list(default)
+            values.append(value)
+        return values
+
+    def file(self, name: str) -> str:
+        """Return the path of a file that is there, or nothing."""
+        value = self.text(name)
+        if value and not Path(value).is_file():
+            self.complaints.append(f"{name} is {value!r}; write the path of a file that is there.")
+            return ""
+        return value
 
     def choice(self, name: str, default: str, choices: Sequence[str]) -> str:
         """Return one of `choices`."""

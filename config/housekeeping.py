@@ -10,6 +10,7 @@ from django.core.management import call_command
 
 from agents.models import Spoken
 from approvals.models import Draft, Looking
+from approvals.webhooks import keeping
 from config import canary
 
 DRAFTS_STAY = timedelta(days=30)  # after their gate has closed
@@ -33,3 +34,9 @@ def clear_drafts() -> None:
     Draft.objects.outlived(DRAFTS_STAY).delete()
     Looking.objects.gone().delete()
     Spoken.objects.left().delete()
+
+
+@shared_task
+def clear_deliveries() -> None:
+    """Delete the messages to webhooks that are old, with their attempts."""
+    keeping.clear()

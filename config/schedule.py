@@ -16,6 +16,7 @@ SCHEDULE = {
         "options": {"expires": 2 * CANARY_EVERY},
     },
     "clear drafts": {"task": "config.housekeeping.clear_drafts", "schedule": crontab(hour="3", minute="37")},
+    "clear deliveries": {"task": "config.housekeeping.clear_deliveries", "schedule": crontab(hour="3", minute="47")},
     "clear sessions": {"task": "config.housekeeping.clear_sessions", "schedule": crontab(hour="3", minute="17")},
 }
 

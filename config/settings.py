@@ -246,6 +246,16 @@ HOLDPOINT_AGENTS = env.words(
 )
 # A key for the audit's seals; without one they are plain SHA-256.
 HOLDPOINT_SEAL_KEY = env.text("HOLDPOINT_SEAL_KEY")
+# Webhooks: seconds that one message may take, seconds between its tries, how long they are kept and may all fail.
+HOLDPOINT_WEBHOOKS_TIMEOUT = env.number("HOLDPOINT_WEBHOOKS_TIMEOUT", 15.0, least=0.1, most=120)
+HOLDPOINT_WEBHOOKS_RETRIES = env.numbers(
+    "HOLDPOINT_WEBHOOKS_RETRIES", [5, 30, 300, 1800, 3600, 7200, 14400, 21600, 36000]
+)
+HOLDPOINT_WEBHOOKS_KEEP_DAYS = env.number("HOLDPOINT_WEBHOOKS_KEEP_DAYS", 30.0, least=1, most=3660)
+HOLDPOINT_WEBHOOKS_FAILING_DAYS = env.number("HOLDPOINT_WEBHOOKS_FAILING_DAYS", 5.0, least=0.1, most=3660)
+# Networks beside the public internet that they may go to, there without https too; more certificates to trust.
+HOLDPOINT_WEBHOOKS_PRIVATE = env.networks("HOLDPOINT_WEBHOOKS_PRIVATE")
+HOLDPOINT_WEBHOOKS_CA = env.file("HOLDPOINT_WEBHOOKS_CA")
 # The example agent's outside world: the payment sandbox, and the orders that it looks up.
 SANDBOX_URL = env.url("SANDBOX_URL", ("http", "https"), "http://127.0.0.1:8001")
 HOLDPOINT_REFUNDS_ORDERS = env.text("HOLDPOINT_REFUNDS_ORDERS")

@@ -29,6 +29,7 @@ MAY = {
     "checkpoints.rewind_run": "rewind, edit, fork and cancel runs, and undo what they left behind",
     "approvals.reveal_secret": "see secrets of the team's runs, one at a time",
     "approvals.decide_gate": "decide at the gates of policies that name the team",
+    "approvals.manage_webhooks": "have the outside told of the team's gates: make, change and remove webhooks",
     "checkpoints.view_audit": "see the team's audit, have the seals verified, and export",
     "checkpoints.erase_text": "erase what people wrote from the audit",
 }

@@ -1,4 +1,5 @@
 from .decision import Decision
+from .delivery import Attempt, Delivery
 from .draft import Draft
 from .gate import Gate
 from .looking import Looking
@@ -6,5 +7,19 @@ from .outcome import Grant, Outcome
 from .policy import Policy
 from .proposal import Proposal
 from .upload import Upload
+from .webhook import Webhook
 
-__all__ = ["Decision", "Draft", "Gate", "Grant", "Looking", "Outcome", "Policy", "Proposal", "Upload"]
+__all__ = [
+    "Attempt",
+    "Decision",
+    "Delivery",
+    "Draft",
+    "Gate",
+    "Grant",
+    "Looking",
+    "Outcome",
+    "Policy",
+    "Proposal",
+    "Upload",
+    "Webhook",
+]

@@ -115,6 +115,7 @@ class Gate(models.Model):
     closed_at = models.DateTimeField(null=True)
 
     objects = GateQuerySet.as_manager()
+    hooked = True  # whether a webhook may want to hear of it; who reads the gate with that puts False here
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "checkpoint"], name="one_gate_per_checkpoint")]

@@ -20,7 +20,8 @@ ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "events.md"
 WRITERS = ("record", "entry", "say", "_say", "Entry")
 FAMILIES = (
-    "checkpoint run step gate decision effect policy hold plan seal worker retention audit text team token user secret"
+    "checkpoint run step gate decision effect policy hold plan seal worker retention audit text team token user secret "
+    "webhook"
 )
 KIND = rf"(?:{FAMILIES.replace(' ', '|')})\.[a-z_]+"
 # What a name that is put together in the code can end in.

@@ -1,0 +1,162 @@
+"""A webhook: an address outside that is told of a team's gates, signed by Standard Webhooks."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Self
+
+from django.contrib.auth.models import Group, User
+from django.db import models, transaction
+from django.db.models import F, Q
+from django.db.models.functions import Now
+
+from approvals.webhooks import signing, targets
+from checkpoints import actors, ledger
+from checkpoints.actors import Actor
+from checkpoints.permissions import teams_where
+
+OVERLAP = timedelta(days=1)  # for which what is sent is signed with the secret before the last rotation too
+PERMISSION = "approvals.manage_webhooks"
+
+
+class WebhookRefused(Exception):
+    """The webhook cannot be as it is asked for; the sentence says what to change."""
+
+
+class WebhookQuerySet(models.QuerySet["Webhook"]):
+    """Questions about many webhooks."""
+
+    def enabled(self) -> Self:
+        """Those that are told."""
+        return self.filter(status=Webhook.Status.ENABLED)
+
+    def listening(self, *, team_id: int, agent: str) -> Self:
+        """Those that are told of the gates of a team's agent."""
+        return self.enabled().filter(Q(agent="") | Q(agent=agent), team=team_id)
+
+    def managed_by(self, user: User) -> Self:
+        """Those of the teams in which this person manages webhooks, but the removed ones."""
+        return self.filter(team__in=teams_where(user, PERMISSION)).exclude(status=Webhook.Status.REMOVED)
+
+    def make(self, *, team: Group, url: str, agent: str = "", purpose: str = "", by: Actor) -> tuple[Webhook, str]:
+        """A webhook and its secret, with its event. Raises WebhookRefused."""
+        fault = targets.fault(url)
+        if fault:
+            raise WebhookRefused(fault)
+        key, salt, secret = signing.make()
+        with transaction.atomic():
+            made = self.create(
+                team=team, url=url, agent=agent, purpose=purpose, key=key, salt=salt, by=by.id, by_name=by.name
+            )
+            made.say("webhook.created", by=by, data={"host": made.host, "agent": agent})
+        return made, secret
+
+
+class Webhook(models.Model):
+    """One address. Its secret is in no column: see approvals.webhooks.signing."""
+
+    class Status(models.TextChoices):
+        # enabled <-> disabled; enabled | disabled -> removed
+        ENABLED = "enabled", "Enabled"
+        DISABLED = "disabled", "Disabled"
+        REMOVED = "removed", "Removed"
+
+    class Reason(models.TextChoices):
+        """Why it is disabled."""
+
+        BY_HAND = "by_hand", "Somebody disabled it"
+        GONE = "gone", "The receiver answered 410: it wants no more"
+        FAILING = "failing", "Nothing could be delivered for days"
+        SECRET_LOST = "secret_lost", "The key that its secret was made with is gone: rotate the secret"
+
+    team = models.ForeignKey(Group, on_delete=models.PROTECT, related_name="+")
+    agent = models.CharField(max_length=100, blank=True, default="")  # empty: all of the team's
+    url = models.CharField(max_length=targets.LONGEST)
+    purpose = models.CharField(max_length=100, blank=True, default="")  # what it is for, for people
+    status = models.CharField(max_length=8, choices=Status.choices, default=Status.ENABLED)
+    reason = models.CharField(max_length=12, choices=Reason.choices, default="", blank=True)
+    key = models.CharField(max_length=16)  # which of the secret keys its secret is made with
+    salt = models.BinaryField()
+    former_key = models.CharField(max_length=16, default="", blank=True)
+    former_salt = models.BinaryField(default=b"")
+    former_until = models.DateTimeField(null=True, blank=True)  # until then the former secret signs too
+    failing_since = models.DateTimeField(null=True, blank=True)  # the first failure since something was delivered
+    by = models.CharField(max_length=120)  # an actor, and what people call them
+    by_name = models.CharField(max_length=150, default="")
+    created_at = models.DateTimeField(db_default=Now())
+
+    objects = WebhookQuerySet.as_manager()
+
+    class Meta:
+        indexes = [models.Index(fields=["team"], name="webhook_of_team", condition=Q(status="enabled"))]
+        permissions = [("manage_webhooks", "May manage webhooks")]
+
+    def __str__(self) -> str:
+        return f"webhook {self.pk}, {self.host}"
+
+    @property
+    def host(self) -> str:
+        """Where it goes, without what may be secret in the rest of the address."""
+        return targets.host_of(self.url)
+
+    @property
+    def subject(self) -> str:
+        """How events name it."""
+        return f"webhook:{self.pk}"
+
+    def secrets(self) -> list[str]:
+        """The secrets that sign what is sent now, the newest first; [] where its key is gone."""
+        newest = signing.secret_of(self.key, bytes(self.salt))
+        if newest is None:
+            return []
+        overlaps = Webhook.objects.filter(pk=self.pk, former_until__gt=Now()).exists()
+        former = signing.secret_of(self.former_key, bytes(self.former_salt)) if overlaps else None
+        return [newest] if former is None else [newest, former]
+
+    def rotate(self, *, by: Actor) -> str:
+        """Give it another secret, which is returned; for a day what is sent is signed with the one before too."""
+        key, salt, secret = signing.make()
+        kept = {"former_key": F("key"), "former_salt": F("salt"), "former_until": Now() + OVERLAP}
+        with transaction.atomic():
+            self._move(Q(), **kept, key=key, salt=salt)
+            self.say("webhook.rotated", by=by)
+        return secret
+
+    def disable(self, reason: Webhook.Reason, *, by: Actor = actors.SYSTEM) -> bool:
+        """Tell it of nothing more; what waits for it waits on. False where it is not enabled."""
+        with transaction.atomic():
+            if not self._move(Q(status=Webhook.Status.ENABLED), status=Webhook.Status.DISABLED, reason=reason):
+                return False
+            self.say("webhook.disabled", by=by, data={"reason": str(reason)})
+        return True
+
+    def enable(self, *, by: Actor) -> bool:
+        """Tell it again, of what waits for it too; False where it is not disabled."""
+        with transaction.atomic():
+            left = Q(status=Webhook.Status.DISABLED)
+            if not self._move(left, status=Webhook.Status.ENABLED, reason="", failing_since=None):
+                return False
+            self.say("webhook.enabled", by=by)
+        return True
+
+    def remove(self, *, by: Actor) -> bool:
+        """Tell it of nothing ever again; what waits for it fails. False where it was removed before."""
+        from .delivery import Delivery
+
+        with transaction.atomic():
+            Delivery.objects.filter(webhook=self.pk).give_up("removed")  # first: as who records an attempt locks them
+            if not self._move(Q(), status=Webhook.Status.REMOVED, reason=""):
+                return False
+            self.say("webhook.removed", by=by)
+        return True
+
+    def say(self, kind: str, *, by: Actor, data: dict[str, object] | None = None) -> None:
+        """Append its event. In the caller's transaction."""
+        ledger.record(kind, subject=self.subject, by=by, team_id=self.team_id, data=data)
+
+    def _move(self, only: Q, **columns: object) -> bool:
+        """Change the row where it is not removed; what is in hand is as the row is afterwards."""
+        known = Webhook.objects.filter(only, pk=self.pk).exclude(status=Webhook.Status.REMOVED)
+        moved = known.update(**columns)
+        self.refresh_from_db()
+        return bool(moved)

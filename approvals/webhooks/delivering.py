@@ -1,0 +1,47 @@
+"""One attempt at one delivery: taken, sent outside of any transaction, recorded; then the next one is rung for."""
+
+from __future__ import annotations
+
+import random
+import time
+from datetime import UTC, datetime, timedelta
+
+import structlog
+from django.conf import settings
+
+from approvals.models import Delivery
+from checkpoints import crash
+
+from . import ringing, schedule, sending, signing
+from .sending import Sent
+
+log = structlog.get_logger()
+
+
+def deliver(number: int) -> Sent | None:
+    """Send a delivery where it is due; what came of it, None where there was nothing to do."""
+    taken = Delivery.objects.take(number)
+    if taken is None:
+        return None
+    delivery, attempt = taken
+    crash.point("webhook_taken")
+    began = time.monotonic()
+    sent = _send(delivery)
+    crash.point("webhook_sent")
+    spread = random.uniform(-1, 1)  # noqa: S311 - no secret
+    pause = schedule.pause(delivery.tries, settings.HOLDPOINT_WEBHOOKS_RETRIES, spread=spread, asked=sent.retry_after)
+    delivery.end(attempt, sent, duration=timedelta(seconds=time.monotonic() - began), pause=pause)
+    log.info(
+        "webhook.sent", webhook=delivery.webhook_id, delivery=delivery.pk, attempt=attempt.number, result=sent.word
+    )
+    ringing.ring(number for number, _ in Delivery.objects.first_due(delivery.webhook_id))
+    return sent
+
+
+def _send(delivery: Delivery) -> Sent:
+    secrets = delivery.webhook.secrets()
+    if not secrets:
+        return Sent("secret_lost")
+    body = bytes(delivery.body)
+    signed = signing.headers(delivery.message, body, at=datetime.now(UTC), by=secrets)
+    return sending.send(delivery.webhook.url, body, signed)

@@ -1,0 +1,64 @@
+"""What webhooks are told: written in the transaction of what it tells of, rung for after it.
+
+A message holds numbers and the names that agents and teams have, and nothing that is asked, decided or said: where an
+address is wrong, what was meant for a reviewer must not be there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+
+from approvals.models import Delivery, Gate, Webhook
+from checkpoints.actors import Actor
+from checkpoints.models import Checkpoint
+from checkpoints.rows import new_id
+from checkpoints.values import canonical
+
+from . import ringing
+
+TEST = "webhook.test"
+
+
+def tell(gate: Gate, kind: str, *, at: datetime, ended: str = "") -> None:
+    """Write what `kind`, the gate's event, says to each webhook that listens. In the caller's transaction.
+
+    `ended`: how the outcome says that the gate ended. What a webhook hears of a gate it hears once.
+    """
+    if not gate.hooked:
+        return
+    run = gate.run
+    hooks = list(Webhook.objects.listening(team_id=gate.team_id, agent=run.plan.agent))
+    if not hooks:
+        return
+    seq = Checkpoint.objects.values_list("seq", flat=True).get(pk=gate.checkpoint)
+    said = {
+        "gate": gate.pk, "run": gate.run_id, "agent": run.plan.agent, "team": gate.team_id, "step": gate.step,
+        "seq": seq, "kind": gate.kind, "status": gate.status, "outcome": ended or None,
+    }  # fmt: skip
+    _write(hooks, kind, said, at=at, gate=gate)
+
+
+def test(webhook: Webhook, *, by: Actor) -> Delivery | None:
+    """Send a message that tells of nothing; None where the webhook is not enabled."""
+    with transaction.atomic():
+        if not Webhook.objects.enabled().filter(pk=webhook.pk).exists():
+            return None
+        webhook.say("webhook.tested", by=by)
+        [made] = _write([webhook], TEST, {"webhook": webhook.pk}, at=datetime.now(UTC), gate=None)
+    return made
+
+
+def _write(
+    hooks: Sequence[Webhook], kind: str, said: Mapping[str, Any], *, at: datetime, gate: Gate | None
+) -> list[Delivery]:
+    body = canonical({"type": kind, "timestamp": at.astimezone(UTC).isoformat(), "data": dict(said)})
+    made = Delivery.objects.bulk_create(
+        Delivery(webhook=hook, gate=gate, kind=kind, body=body, message=f"msg_{new_id().hex}") for hook in hooks
+    )
+    transaction.on_commit(partial(ringing.ring, [each.pk for each in made]))
+    return made

@@ -1,0 +1,56 @@
+"""Secrets of webhooks, and signatures by them (Standard Webhooks, symmetric: HMAC-SHA256).
+
+A secret has to be there whenever something is signed, so no digest of it would do. None is stored: it is made from the
+installation's secret key and a random salt in the webhook's row, whenever it is needed. A copy of the database signs
+nothing. The row also names the key, so that one with another secret key is noticed and not signed wrongly; while the
+earlier key is among HOLDPOINT_OLD_SECRET_KEYS, it goes on.
+"""
+
+from __future__ import annotations
+
+import secrets
+from base64 import b64encode
+from collections.abc import Sequence
+from datetime import datetime
+
+from django.conf import settings
+from django.utils.crypto import salted_hmac
+from standardwebhooks.webhooks import Webhook as Signer
+
+PREFIX = "whsec_"
+SALT = 32  # bytes
+
+
+def make() -> tuple[str, bytes, str]:
+    """(name of the key, salt, secret) of a new secret."""
+    salt = secrets.token_bytes(SALT)
+    return _name(settings.SECRET_KEY), salt, _derived(settings.SECRET_KEY, salt)
+
+
+def secret_of(key: str, salt: bytes) -> str | None:
+    """The secret that was made with the key of this name; None where no such key is known any more."""
+    for known in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
+        if _name(known) == key:
+            return _derived(known, salt)
+    return None
+
+
+def headers(message: str, body: bytes, *, at: datetime, by: Sequence[str]) -> dict[str, str]:
+    """The headers that go with a message, signed with each of these secrets."""
+    signed = " ".join(Signer(secret).sign(message, at, body.decode()) for secret in by)
+    return {
+        "webhook-id": message,
+        "webhook-timestamp": str(int(at.timestamp())),
+        "webhook-signature": signed,
+    }
+
+
+def _derived(key: str, salt: bytes) -> str:
+    return (
+        PREFIX
+        + b64encode(salted_hmac("holdpoint.webhook.secret", salt, secret=key, algorithm="sha256").digest()).decode()
+    )
+
+
+def _name(key: str) -> str:
+    return salted_hmac("holdpoint.webhook.key", b"", secret=key, algorithm="sha256").hexdigest()[:16]
