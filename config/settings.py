@@ -236,6 +236,9 @@ HOLDPOINT_STATE_LIMIT = env.whole("HOLDPOINT_STATE_LIMIT", 16 * 1024 * 1024, lea
 HOLDPOINT_API_BODY_LIMIT = env.whole(
     "HOLDPOINT_API_BODY_LIMIT", HOLDPOINT_STATE_LIMIT + 1024 * 1024, least=1024, most=1024**3
 )
+# How many requests a minute the API takes of one person or token, and how many tokens that open nothing of one address.
+HOLDPOINT_API_RATE = env.whole("HOLDPOINT_API_RATE", 30_000, least=1)
+HOLDPOINT_API_FAILURES = env.whole("HOLDPOINT_API_FAILURES", 60, least=1)
 # The largest file that a reviewer may put into an edit, in bytes.
 HOLDPOINT_UPLOAD_LIMIT = env.whole("HOLDPOINT_UPLOAD_LIMIT", 25 * 1024 * 1024, least=1)
 # How much the files may take, in bytes, that one person uploaded and that a gate or a run may still need.

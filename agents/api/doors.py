@@ -8,7 +8,7 @@ from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 
-from . import conditional, problems, sizes
+from . import conditional, problems, sizes, throttling
 
 View = Callable[..., HttpResponse]
 
@@ -25,7 +25,7 @@ def guarded(view: View) -> View:
         asked = request.method
         request.method = "GET" if asked == "HEAD" else asked
         try:
-            response = sizes.refused(request) or view(request, *args, **kwargs)
+            response = throttling.refused(request) or sizes.refused(request) or view(request, *args, **kwargs)
         except Http404:
             response = problems.not_found(request)
         finally:
@@ -33,6 +33,7 @@ def guarded(view: View) -> View:
         if isinstance(response, HttpResponseNotAllowed):
             allowed = set(response["Allow"].split(", "))
             response = problems.not_allowed(request, allowed | ({"HEAD"} if "GET" in allowed else set()))
+        response = throttling.noted(request, response)
         response["Cache-Control"] = "no-store"
         return conditional.named(request, response)
 

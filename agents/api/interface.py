@@ -9,7 +9,7 @@ from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 from ninja import NinjaAPI
-from ninja.errors import AuthenticationError, HttpError, ValidationError
+from ninja.errors import AuthenticationError, HttpError, Throttled, ValidationError
 from ninja.openapi.schema import REF_TEMPLATE, OpenAPISchema
 from ninja.security import django_auth
 
@@ -34,11 +34,13 @@ from . import (
     runs,
     sizes,
     starting,
+    throttling,
     work,
 )
 from .auth import Bearer
 from .parsing import ExactParser
 from .sizes import NotJson
+from .throttling import Throttle
 
 DESCRIPTION = """\
 What Holdpoint's pages show, as JSON: runs, their checkpoints, gates, agents, and what happened; and what may be ordered
@@ -81,6 +83,7 @@ class Interface(NinjaAPI):
                 operation["security"] = [*([{"token": [scope]}] if scope else []), {"session": []}]
                 told = problems.ANSWERED | (problems.ORDERED if method == "post" else {})
                 operation["responses"] |= {str(status): _refusal(words) for status, words in told.items()}
+                operation["responses"]["429"]["headers"] = throttling.HEADERS
                 if method == "get":
                     _named(operation)
                 for parameter in operation["parameters"]:
@@ -126,6 +129,7 @@ api = Interface(
     docs_decorator=require_safe,
     auth=django_auth,
     parser=ExactParser(),
+    throttle=Throttle(),
 )
 api.add_router("/runs", runs.router)
 api.add_router("/runs", work.router)
@@ -193,6 +197,11 @@ def not_verified(request: HttpRequest, error: NotVerified) -> HttpResponse:
 @api.exception_handler(HttpError)
 def unread(request: HttpRequest, error: HttpError) -> HttpResponse:
     return sizes.not_json(request) if isinstance(error.__cause__, NotJson) else problems.unread(request, error)
+
+
+@api.exception_handler(Throttled)
+def too_many(request: HttpRequest, error: Throttled) -> HttpResponse:
+    return throttling.too_many(request)
 
 
 @api.exception_handler(DecisionRefused)

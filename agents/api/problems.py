@@ -28,6 +28,7 @@ ANSWERED = {
     409: "What is stored does not match its digest, and is not shown.",
     410: "The checkpoint was removed by a retention policy.",
     422: "A parameter is not what it has to be.",
+    429: "Too many requests a minute, or too many tokens that open nothing. `Retry-After` says when to come again.",
 }
 # The same where something is ordered.
 ORDERED = {

@@ -1,0 +1,120 @@
+"""Who comes too often: a person or a token that was let in, and an address from which tokens come that open nothing.
+
+Such an address is shut for a while to tokens that this process has not seen open anything: looking one up costs a
+read of the database. A token that works goes on working, whatever its neighbours send.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from contextlib import suppress
+from hashlib import blake2b
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from ninja.throttling import BaseThrottle
+
+from . import problems, rates
+from .auth import token_of
+from .rates import Rate
+
+HEADERS: dict[str, Any] = {
+    "Retry-After": {"schema": {"type": "integer"}, "description": "Seconds until it is worth to come again."},
+    "RateLimit": {"schema": {"type": "string"}, "description": "How many are left (`r`), and for how long (`t`)."},
+    "RateLimit-Policy": {"schema": {"type": "string"}, "description": "How many there are (`q`) in `w` seconds."},
+}  # fmt: skip
+REMEMBERED = 10_000  # addresses, and tokens
+LATELY = 3600.0  # seconds for which a token that opened something is known
+_shut: dict[str, float] = {}  # by address, until when
+_known: dict[bytes, float] = {}  # by the digest of what was sent, when
+
+
+class Throttle(BaseThrottle):
+    """So many requests a minute of one who was let in."""
+
+    def allow_request(self, request: HttpRequest) -> bool:
+        """Count it, and keep on the request where its sender stands."""
+        token = token_of(request)
+        who = f"token:{token.pk}" if token else f"user:{request.user.pk}"
+        rate = rates.count("requests", who, most=settings.HOLDPOINT_API_RATE)
+        request.rate = rate  # type: ignore[attr-defined]
+        return rate.within
+
+
+def refused(request: HttpRequest) -> HttpResponse | None:
+    """429 for an unknown token from an address that is shut; nothing is looked up for it."""
+    sent = request.headers.get("Authorization")
+    until = _shut.get(address_of(request), 0.0) if sent else 0.0
+    left = until - time.monotonic()
+    if not sent or left <= 0 or time.monotonic() - _known.get(_digest(sent), -LATELY) < LATELY:
+        return None
+    return _shut_out(request, Rate("failures", False, settings.HOLDPOINT_API_FAILURES, 0, int(left) + 1))
+
+
+def noted(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """The answer with where its sender stands; 429 in its place for one token too many that opened nothing."""
+    if sent := request.headers.get("Authorization"):
+        if token_of(request):
+            _keep(_known, _digest(sent), time.monotonic())
+        elif response.status_code == 401:
+            return _failed(request, sent) or response
+    rate: Rate | None = getattr(request, "rate", None)
+    for name, value in rate.headers.items() if rate else ():
+        response[name] = value
+    return response
+
+
+def too_many(request: HttpRequest) -> HttpResponse:
+    """429 for one who was let in."""
+    rate: Rate = request.rate  # type: ignore[attr-defined]
+    whose = "this token" if token_of(request) else "this account"
+    told = f"More than {rate.most:,} requests a minute with {whose}. Wait {rate.seconds} s before the next."
+    return _told(request, rate, told)
+
+
+def address_of(request: HttpRequest) -> str:
+    """Whom failures are counted for: an IPv6 network of the size that one household gets is one address."""
+    said = str(request.META.get("REMOTE_ADDR", ""))
+    with suppress(ValueError):
+        found = ipaddress.ip_address(said)
+        if isinstance(found, ipaddress.IPv6Address):
+            return str(found.ipv4_mapped or ipaddress.ip_network((found, 64), strict=False))
+    return said
+
+
+def _failed(request: HttpRequest, sent: str) -> HttpResponse | None:
+    _known.pop(_digest(sent), None)
+    address = address_of(request)
+    rate = rates.count("failures", address, most=settings.HOLDPOINT_API_FAILURES)
+    if rate.within:
+        return None
+    _keep(_shut, address, time.monotonic() + rate.seconds)
+    return _shut_out(request, rate)
+
+
+def _shut_out(request: HttpRequest, rate: Rate) -> HttpResponse:
+    told = (
+        f"More than {rate.most:,} tokens a minute came from your address that open nothing, so no unknown one is "
+        f"looked at for {rate.seconds} s. Then send one that is good: yours are listed at /tokens/."
+    )
+    return _told(request, rate, told)
+
+
+def _told(request: HttpRequest, rate: Rate, told: str) -> HttpResponse:
+    response = problems.problem(request, 429, told)
+    response["Retry-After"] = str(rate.seconds)
+    for name, value in rate.headers.items():
+        response[name] = value
+    return response
+
+
+def _digest(sent: str) -> bytes:
+    return blake2b(sent.encode(errors="surrogatepass"), digest_size=16).digest()
+
+
+def _keep(kept: dict[Any, float], key: Any, value: float) -> None:
+    if len(kept) >= REMEMBERED:
+        kept.clear()
+    kept[key] = value
