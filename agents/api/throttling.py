@@ -19,6 +19,7 @@ from ninja.throttling import BaseThrottle
 from . import problems, rates
 from .auth import token_of
 from .rates import Rate
+from .waiting import AGAIN
 
 HEADERS: dict[str, Any] = {
     "Retry-After": {"schema": {"type": "integer"}, "description": "Seconds until it is worth to come again."},
@@ -35,7 +36,9 @@ class Throttle(BaseThrottle):
     """So many requests a minute of one who was let in."""
 
     def allow_request(self, request: HttpRequest) -> bool:
-        """Count it, and keep on the request where its sender stands."""
+        """Count it, and keep on the request where its sender stands. What waits asks again, and counts once."""
+        if getattr(request, "scope", {}).get(AGAIN):
+            return True
         token = token_of(request)
         who = f"token:{token.pk}" if token else f"user:{request.user.pk}"
         rate = rates.count("requests", who, most=settings.HOLDPOINT_API_RATE)

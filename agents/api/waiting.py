@@ -26,6 +26,7 @@ Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 AWAITS = "holdpoint-awaits"  # groups, separated by spaces; one that waits for nothing sends none
+AGAIN = "holdpoint.again"  # in the scope of what one request asks for a second time
 LONGEST = 60.0  # seconds that a request may wait
 CHECKED = 15.0  # seconds after which a stream is asked for anew, and so whether it may still be heard
 PATIENT = re.compile(r"/api/(?:gates/(?P<gate>[0-9]{1,18})/outcome|events)")
@@ -84,7 +85,7 @@ class Waiting:
                     # What was not listened to before may have happened meanwhile.
                     if not await ear.join(answer.awaits) and not await ear.hears(gone, until):
                         break
-                    answer = await self.ask(scope)
+                    answer = await self.ask({**scope, AGAIN: True})
             if not gone.done():
                 await answer.sent(send)
         finally:
@@ -146,7 +147,9 @@ class Stream:
 
     async def read(self) -> Answer:
         """The events after the cursor."""
-        return await self.waiting.ask(self.scope, **({"after": self.cursor} if self.cursor else {}))
+        answer = await self.waiting.ask(self.scope, **({"after": self.cursor} if self.cursor else {}))
+        self.scope[AGAIN] = True
+        return answer
 
     async def tell_all(self) -> bool:
         """Tell what has come since; False where this reader may hear no more, which they are told."""

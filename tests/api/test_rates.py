@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import httpx
 import pytest
 import redis
 from django.conf import settings as configured
@@ -16,12 +17,15 @@ from django.test import Client, RequestFactory
 
 from agents.api import rates, throttling
 from agents.api.throttling import address_of
-from tests.factories import ann, bob, make_team, make_user
+from tests.factories import MEMBER, ann, bob, decide, make_gate, make_team, make_user
 from tests.factories.tokens import bearing, make_token
+from tests.harness.services import Service
+from tests.harness.waiting import PATIENCE
 
 from ..pages.clients import signed_in
 from .asking import address, document, gate
 from .test_doors import refusal
+from .test_waiting import Answered
 
 TIMEOUT = rates.TIMEOUT
 
@@ -185,3 +189,17 @@ def test_what_is_remembered_of_strangers_has_an_end(monkeypatch: pytest.MonkeyPa
 def test_the_description_tells_of_it_everywhere() -> None:
     for of in document()["paths"].values():
         assert all("Retry-After" in told["responses"]["429"]["headers"] for told in of.values())
+
+
+def test_a_request_that_waits_counts_once_however_often_it_looks(
+    start_web: Callable[..., tuple[Service, str]],
+) -> None:
+    _, base = start_web({"HOLDPOINT_API_RATE": "1"})
+    asked = make_gate(team=make_team(may=MEMBER))
+    sent = make_token(ann(asked.team), team=asked.team, agent=asked.run.plan.agent)[1]
+    with httpx.Client(base_url=base, headers={"Authorization": f"Bearer {sent}"}, timeout=PATIENCE) as client:
+        waiting = Answered(client, f"/api/gates/{asked.pk}/outcome", wait=60)
+        waiting.join(0.5)
+        decide(asked, bob(asked.team))
+        assert waiting.told()["status"] == "decided"
+        assert client.get("/api/runs").status_code == 429
