@@ -30,6 +30,7 @@ class Bearer(HttpBearer):
         found = tokens.of(token)
         if found is None:
             raise AuthenticationError
+        request.auth = found  # type: ignore[attr-defined] # counted as its request, whatever comes of it
         if not found.allows(self.scope):
             raise TokenNotAllowed(self.scope, found.scopes)
         request.user = found.user

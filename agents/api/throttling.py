@@ -39,11 +39,7 @@ class Throttle(BaseThrottle):
         """Count it, and keep on the request where its sender stands. What waits asks again, and counts once."""
         if getattr(request, "scope", {}).get(AGAIN):
             return True
-        token = token_of(request)
-        who = f"token:{token.pk}" if token else f"user:{request.user.pk}"
-        rate = rates.count("requests", who, most=settings.HOLDPOINT_API_RATE)
-        request.rate = rate  # type: ignore[attr-defined]
-        return rate.within
+        return _count(request).within
 
 
 def refused(request: HttpRequest) -> HttpResponse | None:
@@ -61,6 +57,8 @@ def noted(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     if sent := request.headers.get("Authorization"):
         if token_of(request):
             _keep(_known, _digest(sent), time.monotonic())
+            if response.status_code == 403 and not hasattr(request, "rate") and not _count(request).within:
+                return too_many(request)  # it has not the scope, which is found out before it is counted
         elif response.status_code == 401:
             return _failed(request, sent) or response
     rate: Rate | None = getattr(request, "rate", None)
@@ -85,6 +83,14 @@ def address_of(request: HttpRequest) -> str:
         if isinstance(found, ipaddress.IPv6Address):
             return str(found.ipv4_mapped or ipaddress.ip_network((found, 64), strict=False))
     return said
+
+
+def _count(request: HttpRequest) -> Rate:
+    token = token_of(request)
+    who = f"token:{token.pk}" if token else f"user:{request.user.pk}"
+    rate = rates.count("requests", who, most=settings.HOLDPOINT_API_RATE)
+    request.rate = rate  # type: ignore[attr-defined]
+    return rate
 
 
 def _failed(request: HttpRequest, sent: str) -> HttpResponse | None:

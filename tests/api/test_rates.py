@@ -65,6 +65,13 @@ def test_each_person_and_each_token_is_counted_by_itself(settings: Any) -> None:
     assert ["this token" in each for each in told] == [False, True, True, False]
 
 
+def test_a_token_without_the_scope_is_counted_too(settings: Any) -> None:
+    client = bearing(make_token(of_a_test(most=2, settings=settings), "gates:read")[1])
+    answers = [client.get("/api/runs") for _ in range(3)]
+    assert [each.status_code for each in answers] == [403, 403, 429]
+    assert answers[0]["RateLimit"].startswith('"requests";r=1;')
+
+
 def test_all_processes_count_together(settings: Any) -> None:
     client = signed_in(of_a_test(most=2, settings=settings))
     assert client.get("/api/runs").status_code == 200
