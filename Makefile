@@ -25,6 +25,7 @@ check: ## style, types, import layers, migrations in step
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(CHECK_ENV) $(PY) -m mypy .
+	@$(PY) -m mypy --config-file clients/python/pyproject.toml clients/python/src clients/python/examples
 	@$(VENV)/bin/lint-imports
 	@$(CHECK_ENV) $(PY) -W ignore manage.py makemigrations --check --dry-run
 

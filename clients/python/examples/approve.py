@@ -1,0 +1,14 @@
+"""Wires money once people have allowed it. Started with a gate's number it goes on from there."""
+
+import sys
+
+from holdpoint import Holdpoint
+
+hp = Holdpoint()  # HOLDPOINT_URL and HOLDPOINT_TOKEN
+payment = {"to": "ACME Ltd", "amount": "120.00"}
+gate = int(sys.argv[1]) if len(sys.argv) > 1 else hp.approve.defer("wire", payment, title="Pay invoice 7").id
+print("gate", gate, flush=True)
+with hp.resume(gate) as call:
+    print("wiring", call.arguments["amount"], "under", call.key[:8])  # bank.wire(**call.arguments, key=call.key)
+    call.done({"id": "tx_1"})
+print("done;", *call.changes or ["as asked"])

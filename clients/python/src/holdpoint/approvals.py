@@ -1,0 +1,104 @@
+"""`hp.approve`: ask before one thing is done, and do it in a `with` block once people have allowed it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Generic, ParamSpec
+
+from .calls import Allowed, AsyncCall, Call
+from .drivers import Awaiting, Blocking, Tasks, Threads
+from .exchange import Op
+from .posting import Posting, allowed, post
+from .sending import Api
+
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A gate that asks. `id` is all that another process needs: `hp.resume(id)`."""
+
+    id: int
+    run: int
+
+
+class Approval(Blocking):
+    """`with` it: waits for people, and gives the call that they allowed.
+
+    Raises Rejected, Expired, Withdrawn, Stopped, Answered and AlreadyDone (all of them Refused), StillOpen and Unknown.
+    What was not reported when the block is left is unknown, except for NotDone: it failed.
+    """
+
+    def __init__(self, io: Threads, begin: Callable[[], Op[Allowed]]) -> None:
+        self._io = io
+        self._begin = begin
+        self._allowed: Allowed | None = None
+
+    def __enter__(self) -> Call:
+        self._allowed = self._io.run(self._begin())
+        return Call(self._io, self._allowed)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._allowed is not None:
+            self._io.run(self._allowed.left(error))
+
+
+class AsyncApproval(Awaiting):
+    """`async with` it: as Approval."""
+
+    def __init__(self, io: Tasks, begin: Callable[[], Op[Allowed]]) -> None:
+        self._io = io
+        self._begin = begin
+        self._allowed: Allowed | None = None
+
+    async def __aenter__(self) -> AsyncCall:
+        self._allowed = await self._io.run(self._begin())
+        return AsyncCall(self._io, self._allowed)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._allowed is not None:
+            await self._io.run(self._allowed.left(error))
+
+
+class Approve(Generic[P]):
+    """Call it for a `with` block that waits; `defer` to come back for the outcome later."""
+
+    def __init__(self, io: Threads, api: Api, asked: Callable[P, Posting]) -> None:
+        self._io, self._api, self._asked = io, api, asked
+        self.__doc__ = asked.__doc__
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Approval:
+        posting = self._asked(*args, **kwargs)
+        return Approval(self._io, lambda: allowed(self._api, posting))
+
+    def defer(self, *args: P.args, **kwargs: P.kwargs) -> Pending:
+        """Ask, and return at once: `hp.resume(pending.id)` goes on, in this process or another."""
+        return self._io.run(deferred(self._api, self._asked(*args, **kwargs)))
+
+
+class AsyncApprove(Generic[P]):
+    """The same, awaited."""
+
+    def __init__(self, io: Tasks, api: Api, asked: Callable[P, Posting]) -> None:
+        self._io, self._api, self._asked = io, api, asked
+        self.__doc__ = asked.__doc__
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> AsyncApproval:
+        posting = self._asked(*args, **kwargs)
+        return AsyncApproval(self._io, lambda: allowed(self._api, posting))
+
+    async def defer(self, *args: P.args, **kwargs: P.kwargs) -> Pending:
+        """Ask, and return at once: `hp.resume(pending.id)` goes on, in this process or another."""
+        return await self._io.run(deferred(self._api, self._asked(*args, **kwargs)))
+
+
+def deferred(api: Api, posting: Posting) -> Op[Pending]:
+    """Post the gate, and go away."""
+    turn = yield from post(api, posting, deferred=True)
+    return Pending(turn.gate or 0, turn.run)

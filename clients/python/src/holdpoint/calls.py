@@ -1,0 +1,218 @@
+"""What people allowed, begun: its final arguments, its key, what they changed, and saying what became of it."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter
+
+from .answers import Begun, Turn, Undone
+from .drivers import Awaiting, Blocking, Tasks, Threads, operation
+from .errors import HoldpointError, NotDone, ReportedBefore, Unreachable
+from .exchange import Op
+from .holding import Held
+from .sending import Api, plain
+
+T = TypeVar("T")
+LOG = logging.getLogger("holdpoint")
+RESULT = "_result"  # behind an action's id: the field of the state that its result is in
+LONGEST = 2000  # characters of an error
+FORGOTTEN = "The program went on without saying whether it was done."
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What people said: `verdict` approve or edit, `by` whom, and their `comment`."""
+
+    verdict: str
+    by: str
+    at: datetime | None
+    comment: str
+
+
+@dataclass
+class Allowed:
+    """An effect that is begun under a claim. `undoes`: it is the taking back of that one."""
+
+    api: Api
+    held: Held
+    gate: int
+    action: str
+    arguments: dict[str, Any]
+    effect: Begun
+    edits: list[dict[str, Any]]
+    decision: Decision
+    undoes: Undone | None = None
+    reported: bool = False
+
+    def report(
+        self, status: str, *, writes: dict[str, Any] | None = None, error: str = "", retry: bool = False
+    ) -> Op[Turn]:
+        """Say what became of it."""
+        body = {"token": self.held.token, "status": status, "writes": writes or {}, "error": error, "retry": retry}
+        address = f"runs/{self.held.run}/effects/{self.effect.id}/results"
+        turn = yield from self.api.post(address, body, Turn)
+        self.reported = True
+        self.held.let_go()
+        return turn
+
+    def left(self, error: BaseException | None) -> Op[None]:
+        """The work is over: where nothing was said of it, nobody knows whether it happened, and people are asked."""
+        try:
+            if not self.reported and not isinstance(error, Unreachable):
+                yield from self._left(error)
+        except ReportedBefore:
+            return
+        except HoldpointError as own:
+            if error is None:
+                raise
+            LOG.warning("Effect %s of run %s could not be reported: %s", self.effect.id, self.held.run, own)
+        finally:
+            self.held.let_go()
+
+    def _left(self, error: BaseException | None) -> Op[None]:
+        if isinstance(error, NotDone):
+            yield from self.report("failed", error=one_line(error), retry=error.retry)
+            return
+        yield from self.report("unknown", error=one_line(error) if error else FORGOTTEN)
+        if error is None:
+            warnings.warn(
+                f"{self.action} was left without done() or failed(), so people are asked whether it happened. Call "
+                "call.done(result) once it has.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+
+class _Call:
+    """One action that people allowed."""
+
+    def __init__(self, allowed: Allowed) -> None:
+        self._allowed = allowed
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The final arguments, as people left them."""
+        return self._allowed.arguments
+
+    @property
+    def key(self) -> str:
+        """The idempotency key: hand it on to whoever is called."""
+        return self._allowed.effect.key
+
+    @property
+    def attempts(self) -> int:
+        """How often it was begun under this key, this time included."""
+        return self._allowed.effect.attempts
+
+    @property
+    def edits(self) -> list[dict[str, Any]]:
+        """What people changed in the arguments: a JSON Patch (RFC 6902)."""
+        return self._allowed.edits
+
+    @property
+    def changes(self) -> list[str]:
+        """The same in words, for a model; empty where nothing was changed."""
+        return [_in_words(each) for each in self.edits]
+
+    @property
+    def decision(self) -> Decision:
+        """Who allowed it, and what they said."""
+        return self._allowed.decision
+
+    @property
+    def gate(self) -> int:
+        """The gate's number."""
+        return self._allowed.gate
+
+    @property
+    def run(self) -> int:
+        """The run's number."""
+        return self._allowed.held.run
+
+    @property
+    def undoes(self) -> Undone | None:
+        """What is to be taken back, where that is what is to be done."""
+        return self._allowed.undoes
+
+    def read(self, kind: type[T]) -> T:
+        """The final arguments as a model, or whatever pydantic reads. Raises NotDone where they do not fit."""
+        return read(TypeAdapter(kind), self.arguments)
+
+    def check(self) -> None:
+        """Raises StaleToken where somebody else has taken the run over meanwhile: stop before the outside world."""
+        self._allowed.held.check()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._allowed.action} of gate {self.gate}>"
+
+    @operation
+    def done(self, result: Any = None) -> Op[None]:
+        """It happened, and gave this. A result that is no JSON is kept as text."""
+        writes = {} if self._allowed.undoes else {self._allowed.action + RESULT: kept(result)}
+        yield from self._allowed.report("done", writes=writes)
+
+    @operation
+    def failed(self, error: str, *, retry: bool = False) -> Op[None]:
+        """It provably did not happen. `retry`: nothing was sent, so that trying again is safe."""
+        yield from self._allowed.report("failed", error=error[:LONGEST], retry=retry)
+
+    @operation
+    def unknown(self, error: str) -> Op[None]:
+        """Nobody knows whether it happened, as after a timeout: people are asked."""
+        yield from self._allowed.report("unknown", error=error[:LONGEST])
+
+
+class Call(_Call, Blocking):
+    """One action that people allowed; its methods wait for the server."""
+
+    def __init__(self, io: Threads, allowed: Allowed) -> None:
+        super().__init__(allowed)
+        self._io = io
+
+
+class AsyncCall(_Call, Awaiting):
+    """One action that people allowed; its methods are awaited."""
+
+    def __init__(self, io: Tasks, allowed: Allowed) -> None:
+        super().__init__(allowed)
+        self._io = io
+
+
+def read(adapter: TypeAdapter[T], arguments: Any) -> T:
+    """The arguments as the type has them. Raises NotDone: nothing was done with what does not fit."""
+    try:
+        return adapter.validate_python(arguments)
+    except ValueError as error:
+        raise NotDone(f"The arguments that were allowed do not fit: {one_line(error)}") from error
+
+
+def kept(result: Any) -> Any:
+    """The result as JSON; as text where it is none, because it happened either way."""
+    try:
+        return plain(result)
+    except ValueError:
+        return repr(result)
+
+
+def one_line(error: BaseException) -> str:
+    """The exception in a line."""
+    said = " ".join(str(error).split())
+    return (said if isinstance(error, NotDone) else f"{type(error).__name__}: {said}")[:LONGEST]
+
+
+def _in_words(op: dict[str, Any]) -> str:
+    place = _place(str(op["path"]).split("/")[1:]) or "all of it"
+    if op["op"] == "remove":
+        return f"{place} was taken out"
+    verb = "was added:" if op["op"] == "add" else "is now"
+    return f"{place} {verb} {op.get('value')!r}"
+
+
+def _place(tokens: Sequence[str]) -> str:
+    return ".".join(token.replace("~1", "/").replace("~0", "~") for token in tokens)

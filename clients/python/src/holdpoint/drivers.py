@@ -1,0 +1,169 @@
+"""The two drivers: one takes an operation's steps in the calling thread, one in an event loop.
+
+`operation` makes a method of a generator, which is called or awaited by the driver that its object has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+
+import httpx
+
+from .errors import NotConfigured
+from .exchange import Keep, Lost, Op, Pause, Reply, Request, Send, Step, Stop
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Threads:
+    """Takes steps in the calling thread; what is kept beside goes on in a thread of its own."""
+
+    def __init__(self, base: str, token: str, transport: httpx.BaseTransport | None = None) -> None:
+        self.client = httpx.Client(base_url=base, headers=_headers(token), transport=transport)
+
+    def run(self, op: Op[T], sleep: Callable[[float], object] = time.sleep) -> T:
+        """Take an operation to its end."""
+        told: Any = None
+        while True:
+            try:
+                step = op.send(told)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            told = self._take(step, sleep)
+
+    def close(self) -> None:
+        """Close its connections."""
+        self.client.close()
+
+    def _take(self, step: Step, sleep: Callable[[float], object]) -> Any:
+        if isinstance(step, Send):
+            try:
+                return _reply(self.client.send(_request(self.client, step.request)))
+            except httpx.RequestError as error:
+                return _lost(error)
+        if isinstance(step, Keep):
+            return self._keep(step)
+        return sleep(step.seconds)
+
+    def _keep(self, step: Keep) -> Stop:
+        stopped = threading.Event()
+
+        def sleep(seconds: float) -> None:
+            if stopped.wait(seconds):
+                raise _Stopped
+
+        def beside() -> None:
+            try:
+                self.run(step.beside, sleep)
+            except _Stopped:
+                return
+
+        threading.Thread(target=beside, name="holdpoint", daemon=True).start()
+        return stopped.set
+
+
+class Tasks:
+    """Takes steps in the running event loop; what is kept beside is a task of it."""
+
+    def __init__(self, base: str, token: str, transport: httpx.AsyncBaseTransport | None = None) -> None:
+        self.client = httpx.AsyncClient(base_url=base, headers=_headers(token), transport=transport)
+        self.beside: set[asyncio.Task[None]] = set()  # the loop itself keeps no task alive
+
+    async def run(self, op: Op[T]) -> T:
+        """Take an operation to its end."""
+        told: Any = None
+        while True:
+            try:
+                step = op.send(told)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            told = await self._take(step)
+
+    async def close(self) -> None:
+        """Close its connections."""
+        await self.client.aclose()
+
+    async def _take(self, step: Step) -> Any:
+        if isinstance(step, Send):
+            try:
+                return _reply(await self.client.send(_request(self.client, step.request)))
+            except httpx.RequestError as error:
+                return _lost(error)
+        if isinstance(step, Pause):
+            return await asyncio.sleep(step.seconds)
+        task = asyncio.get_running_loop().create_task(self.run(step.beside))
+        self.beside.add(task)
+        task.add_done_callback(self.beside.discard)
+        return task.cancel
+
+
+class Blocking:
+    """What is called, and waits."""
+
+    _io: Threads
+
+
+class Awaiting:
+    """What is awaited."""
+
+    _io: Tasks
+
+
+class operation(Generic[P, T]):
+    """A method written as a generator of steps: called on what is Blocking, awaited on what is Awaiting."""
+
+    def __init__(self, write: Callable[Concatenate[Any, P], Op[T]]) -> None:
+        self.write = write
+        self.__doc__ = write.__doc__
+
+    @overload
+    def __get__(self, obj: Blocking, owner: object) -> Callable[P, T]: ...
+    @overload
+    def __get__(self, obj: Awaiting, owner: object) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    @overload
+    def __get__(self, obj: None, owner: object) -> operation[P, T]: ...
+
+    def __get__(self, obj: Any, owner: object) -> Any:
+        """The method of this object."""
+        if obj is None:
+            return self
+
+        @functools.wraps(self.write)
+        def ordered(*args: P.args, **kwargs: P.kwargs) -> Any:
+            return obj._io.run(self.write(obj, *args, **kwargs))
+
+        return ordered
+
+
+class _Stopped(Exception):
+    """What is kept beside is not needed any more."""
+
+
+def _headers(token: str) -> dict[str, str]:
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise NotConfigured("The token has characters that none has; copy it again, without spaces around it.")
+    return {"Authorization": f"Bearer {token}", "Accept": "application/json", "User-Agent": "holdpoint-python"}
+
+
+def _request(client: httpx.Client | httpx.AsyncClient, asked: Request) -> httpx.Request:
+    return client.build_request(
+        asked.method, f"/api/{asked.path}", params=asked.query, content=asked.body or None, headers=asked.headers,
+        timeout=httpx.Timeout(asked.timeout, connect=10.0),
+    )  # fmt: skip
+
+
+def _reply(found: httpx.Response) -> Reply:
+    return Reply(found.status_code, {name.lower(): value for name, value in found.headers.items()}, found.content)
+
+
+def _lost(error: httpx.RequestError) -> Lost:
+    """Said by kind, since what a library says of a request may hold more than it should."""
+    return Lost(f"{type(error).__name__}: {error}" if isinstance(error, httpx.ConnectError) else type(error).__name__)

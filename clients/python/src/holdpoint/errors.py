@@ -1,0 +1,176 @@
+"""What can go wrong, as one small tree. Each message says what to do; none holds the token."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class HoldpointError(Exception):
+    """Everything that this package raises."""
+
+
+class NotDone(HoldpointError):
+    """Raise it where what was allowed provably did not happen. `retry`: nothing was sent, trying again is safe."""
+
+    def __init__(self, reason: str, *, retry: bool = False) -> None:
+        super().__init__(reason)
+        self.retry = retry
+
+
+class NotConfigured(HoldpointError):
+    """The address or the token is missing, or cannot be one."""
+
+
+class Unreachable(HoldpointError):
+    """No usable answer came for as long as was to be waited. The request may have been done: its key tells it again."""
+
+
+class BadAnswer(HoldpointError):
+    """What answers at the address is not a Holdpoint that this package knows."""
+
+
+class Problem(HoldpointError):
+    """The server refused: its problem document (RFC 9457)."""
+
+    def __init__(self, status: int, document: Mapping[str, Any]) -> None:
+        self.status = status
+        self.code = str(document.get("code") or "")
+        self.title = str(document.get("title") or "")
+        self.detail = str(document.get("detail") or self.title or f"The server answered {status}.")
+        errors = document.get("errors") or []
+        self.errors: list[dict[str, Any]] = [dict(each) for each in errors if isinstance(each, Mapping)]
+        told = [f"{each.get('parameter')}: {each.get('detail')}" for each in self.errors]
+        super().__init__("\n  ".join([f"{self.detail} ({status}{f' {self.code}' if self.code else ''})", *told]))
+
+
+class BadToken(Problem):
+    """The token opens nothing: it is none, it expired or was revoked. Make another at /tokens/."""
+
+
+class NotAllowed(Problem):
+    """The token, or its owner, may not do this."""
+
+
+class NotFound(Problem):
+    """There is no such thing, or none that the token's owner may see."""
+
+
+class Invalid(Problem):
+    """What was sent does not fit; `errors` names each place by its JSON Pointer."""
+
+
+class TooMany(Problem):
+    """The server asked for fewer requests, for longer than was to be waited."""
+
+
+class StaleToken(Problem):
+    """Somebody else has the run by now, or moved it: claim it again, and go on from where it stands then."""
+
+
+class NotClaimable(Problem):
+    """The run cannot be claimed now: it waits for people, or somebody has it."""
+
+
+class RunEnded(Problem):
+    """The run has ended: nothing more is done in it."""
+
+
+class OutOfTurn(Problem):
+    """Another step comes next."""
+
+
+class NoGrant(Problem):
+    """Nobody has allowed this effect, or the permission was used."""
+
+
+class ReportedBefore(Problem):
+    """The effect's result is known already."""
+
+
+class KeyReused(Problem):
+    """The key was sent before with another request: choose another one for another request."""
+
+
+class Refused(HoldpointError):
+    """What was asked is not to be done. `gate` and `run` are their numbers."""
+
+    def __init__(self, message: str, *, gate: int, run: int, by: str = "", reason: str = "") -> None:
+        super().__init__(message)
+        self.gate, self.run, self.by, self.reason = gate, run, by, reason
+
+
+class Rejected(Refused):
+    """People said no: `by` whom, and the `reason` in their words."""
+
+
+class Expired(Refused):
+    """Nobody answered in time. That is no no: ask again if it still matters."""
+
+
+class Withdrawn(Refused):
+    """The gate was closed without an answer; `reason` says why."""
+
+
+class Stopped(Refused):
+    """The run ended otherwise: people stopped or cancelled it; `reason` says why."""
+
+
+class Answered(Refused):
+    """A person answered in its place: take `answer` for the result."""
+
+    def __init__(self, message: str, *, gate: int, run: int, by: str, answer: Any) -> None:
+        super().__init__(message, gate=gate, run=run, by=by)
+        self.answer = answer
+
+
+class AlreadyDone(Refused):
+    """It was done before, once; take `result` for the result."""
+
+    def __init__(self, message: str, *, gate: int, run: int, result: Any) -> None:
+        super().__init__(message, gate=gate, run=run)
+        self.result = result
+
+
+class StillOpen(HoldpointError):
+    """Nobody has decided yet, for as long as was to be waited: resume by `gate` later."""
+
+    def __init__(self, message: str, *, gate: int, run: int) -> None:
+        super().__init__(message)
+        self.gate, self.run = gate, run
+
+
+class Unknown(StillOpen):
+    """Nobody knows whether it happened, and people are asked at `gate`: resume later, and do not do it again."""
+
+
+class ToTakeBack(HoldpointError):
+    """What was done is to be taken back first, since people sent the run back to before it."""
+
+    def __init__(self, message: str, *, run: int, effect: int, key: str) -> None:
+        super().__init__(message)
+        self.run, self.effect, self.key = run, effect, key
+
+
+BY_CODE: Mapping[str, type[Problem]] = {
+    "stale_token": StaleToken,
+    "not_claimable": NotClaimable,
+    "run_ended": RunEnded,
+    "out_of_turn": OutOfTurn,
+    "no_grant": NoGrant,
+    "reported_before": ReportedBefore,
+    "key_reused": KeyReused,
+}
+BY_STATUS: Mapping[int, type[Problem]] = {
+    401: BadToken,
+    403: NotAllowed,
+    404: NotFound,
+    422: Invalid,
+    429: TooMany,
+}
+
+
+def problem(status: int, document: Mapping[str, Any]) -> Problem:
+    """The exception for a problem document."""
+    found = BY_CODE.get(str(document.get("code"))) or BY_STATUS.get(status) or Problem
+    return found(status, document)

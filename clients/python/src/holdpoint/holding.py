@@ -1,0 +1,69 @@
+"""A claim on a run, and staying with it: heartbeats beside the work, until it is let go of or lost."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from .answers import Beat, Turn
+from .errors import HoldpointError, Problem, RunEnded, StaleToken
+from .exchange import Keep, Op, Pause, Stop, worker
+from .sending import Api
+
+LOG = logging.getLogger("holdpoint")
+OnLost = Callable[[HoldpointError], object]
+
+
+@dataclass
+class Held:
+    """A claim: who has it sends its token with everything. `lost`: why it is not held any more, once that is told."""
+
+    run: int
+    token: int
+    lease: float
+    halt: bool = False  # a person asks to stop after the step at hand
+    lost: Problem | None = None
+    on_lost: OnLost | None = None
+    stops: list[Stop] = field(default_factory=list)
+
+    def check(self) -> None:
+        """Raises StaleToken or RunEnded where the claim is known to be lost: what was begun must not go on."""
+        if self.lost is not None:
+            raise self.lost
+
+    def let_go(self) -> None:
+        """Send no more heartbeats."""
+        while self.stops:
+            self.stops.pop()()
+
+
+def claim(
+    api: Api, run: int, *, name: str = "", lease: float = 0.0, on_lost: OnLost | None = None
+) -> Op[tuple[Held, Turn]]:
+    """Claim a run and stay with it. Raises NotClaimable, RunEnded."""
+    lease = lease or api.habits.lease
+    turn = yield from api.post(f"runs/{run}/claims", {"worker": name or worker(), "lease": lease}, Turn)
+    held = Held(run, turn.token, lease, on_lost=on_lost)
+    if turn.next.kind:
+        held.stops.append((yield Keep(beating(api, held))))
+    return held, turn
+
+
+def beating(api: Api, held: Held) -> Op[None]:
+    """Say again and again that the program is there, until it is told that the run is not its any more."""
+    while True:
+        yield Pause(held.lease / 3)
+        try:
+            beat = yield from api.post(
+                f"runs/{held.run}/heartbeats", {"token": held.token}, Beat, patience=held.lease / 3
+            )
+            held.halt = beat.halt
+        except (StaleToken, RunEnded) as error:
+            held.lost = error
+            LOG.warning("Run %s is lost: %s", held.run, error)
+            if held.on_lost is not None:
+                held.on_lost(error)
+            return
+        except HoldpointError as error:
+            LOG.warning("No heartbeat for run %s: %s", held.run, error)

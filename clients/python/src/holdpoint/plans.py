@@ -1,0 +1,81 @@
+"""What an agent with a plan of its own says of itself: its steps, and what its gates ask."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Kind = Literal["step", "effect", "gate"]
+Verdict = Literal["approve", "edit", "reject", "respond"]
+
+
+class Sent(BaseModel):
+    """Something that is sent: only what was set is."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    def body(self) -> dict[str, Any]:
+        """As the server takes it."""
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
+class Step(Sent):
+    """One step of a plan; docs/api.md and the server's OpenAPI say what each member means."""
+
+    name: str
+    kind: Kind = "step"
+    doc: str = ""
+    reads: Sequence[str] = ()
+    writes: Sequence[str] = ()
+    code_hash: str = ""
+    reads_world: bool = False
+    undo: str = ""
+    irreversible: bool = False
+    idempotent: bool = False
+    guarded: bool = True
+    action: str = ""
+    responds: str = ""
+    policy: str = ""
+    allows: Sequence[str] = ()
+    edits: Sequence[str] = ()
+    on_reject: str = ""
+    on_expire: str = ""
+    feedback: str = ""
+    jumps: Sequence[str] = ()
+    ends: bool = False
+    retry: int = 3
+    backoff: float = 1.0
+    loop_guard: int = 0
+
+
+class Action(Sent):
+    """One action of a gate: its arguments are in the state, at `pointer`; `effect` performs it."""
+
+    id: str
+    title: str = ""
+    tool: str = ""
+    effect: str = ""
+    pointer: str = ""
+    arguments: Any = None
+    edits: bool = True
+    pinned: Sequence[str] = ()
+    verdicts: Sequence[Verdict] = ()
+    arguments_schema: Mapping[str, Any] = Field({}, alias="schema")
+    response: Mapping[str, Any] = {}
+
+
+class Card(Sent):
+    """What a gate asks."""
+
+    title: str
+    actions: Sequence[Action]
+    summary: str = ""
+    for_whom: str = ""
+    amount: str = ""
+    resource: str = ""
+    risk: Literal["low", "medium", "high", "critical"] = "medium"
+    reasons: Sequence[str] = ()
+    quotes: Sequence[Mapping[str, str]] = ()
+    on_reject: str = ""

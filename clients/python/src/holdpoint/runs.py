@@ -1,0 +1,217 @@
+"""Working on a run: claim it, do what comes next, say what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .answers import Begun, Checkpoints, Gate, Outcome, Patch, Saved, Turn
+from .answers import Run as RunRead
+from .awaiting import awaited
+from .drivers import Awaiting, Blocking, Tasks, Threads, operation
+from .errors import HoldpointError, NotClaimable
+from .exchange import Op, Pause
+from .holding import Held, OnLost, claim
+from .plans import Card
+from .sending import Api
+
+AGAIN = 1.0  # seconds between two attempts to claim a run that somebody has
+
+
+class _Run:
+    """A run. `turn` is what the server said last: what comes next in it; `state` what it is done on."""
+
+    def __init__(self, api: Api, id: int) -> None:
+        self._api = api
+        self._held: Held | None = None
+        self.id = id
+        self.turn: Turn | None = None
+        self.state: dict[str, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.id}>"
+
+    @property
+    def lost(self) -> HoldpointError | None:
+        """Why the claim is not held any more, once a heartbeat was told so."""
+        return self._held.lost if self._held else None
+
+    @property
+    def halt(self) -> bool:
+        """Whether a person asks to stop after the step at hand, to move the run."""
+        return bool(self._held and self._held.halt)
+
+    def check(self) -> None:
+        """Raises StaleToken or RunEnded where the claim is known to be lost."""
+        if self._held is not None:
+            self._held.check()
+
+    @operation
+    def claim(
+        self, *, worker: str = "", lease: float = 0.0, timeout: float = 0.0, on_lost: OnLost | None = None
+    ) -> Op[Turn]:
+        """Take the run, and stay with it by heartbeats. `timeout`: seconds to wait while somebody else has it.
+
+        `on_lost` is called, in the thread or task of the heartbeats, where the run was taken over. Raises NotClaimable,
+        RunEnded.
+        """
+        clock = self._api.habits.clock
+        until = clock() + timeout
+        while True:
+            try:
+                self._held, turn = yield from claim(self._api, self.id, name=worker, lease=lease, on_lost=on_lost)
+            except NotClaimable:
+                if clock() + AGAIN > until:
+                    raise
+                yield Pause(AGAIN)
+            else:
+                return self._came(turn)
+
+    @operation
+    def save(
+        self,
+        step: str,
+        *,
+        set: Mapping[str, Any] | None = None,
+        append: Mapping[str, Sequence[Any]] | None = None,
+        splice: Mapping[str, tuple[int, int, Sequence[Any]]] | None = None,
+        next_step: str | None = None,
+        took: float = 0.0,
+        notes: Sequence[str] = (),
+    ) -> Op[Turn]:
+        """Save what a step wrote, by field: a value, items for the end of a list, or (start, delete, items) in one."""
+        ops: list[dict[str, Any]] = [{"op": "set", "field": name, "value": each} for name, each in (set or {}).items()]
+        ops += [{"op": "append", "field": name, "items": list(each)} for name, each in (append or {}).items()]
+        for name, (start, delete, items) in (splice or {}).items():
+            ops.append({"op": "splice", "field": name, "start": start, "delete": delete, "items": list(items)})
+        more = {"next_step": next_step, "took": took, "notes": list(notes)}
+        return (yield from self._work("checkpoints", {"step": step, "ops": ops, **more}))
+
+    @operation
+    def save_state(self, step: str, state: Mapping[str, Any], *, next_step: str | None = None) -> Op[Turn]:
+        """Save the state as it is to be, every field of it."""
+        return (yield from self._work("checkpoints", {"step": step, "state": dict(state), "next_step": next_step}))
+
+    @operation
+    def ask(self, step: str, card: Card, *, deferred: bool = False) -> Op[Turn]:
+        """Open the plan's gate, and let go of the run until people have decided."""
+        return (yield from self._work("gates", {"step": step, "deferred": deferred, **card.body()}))
+
+    @operation
+    def wait(self, *, timeout: float | None = None) -> Op[Outcome]:
+        """How the gate ended at which the run waits. Raises StillOpen after `timeout` seconds."""
+        gate = self.turn.gate if self.turn is not None else None
+        if gate is None:
+            run = yield from self._api.get(f"runs/{self.id}", RunRead)
+            if not run.gates:
+                raise HoldpointError(f"Run {self.id} waits at no gate: it is {run.status}. Claim it.")
+            gate = run.gates[-1]
+        until = float("inf") if timeout is None else self._api.habits.clock() + timeout
+        return (yield from awaited(self._api, gate, until))
+
+    @operation
+    def begin(self, step: str) -> Op[Begun]:
+        """Begin an effect: its grant is used, and its key told. Raises NoGrant, OutOfTurn."""
+        return self._begun((yield from self._work("effects", {"step": step})))
+
+    @operation
+    def begin_undo(self, effect: int) -> Op[Begun]:
+        """Begin to take an effect back; `state` is then the one that it left."""
+        return self._begun((yield from self._work("effects", {"undoes": effect})))
+
+    @operation
+    def done(
+        self, effect: Begun, writes: Mapping[str, Any] | None = None, *, next_step: str | None = None, took: float = 0.0
+    ) -> Op[Turn]:
+        """The effect happened, and wrote these fields."""
+        body = {"status": "done", "writes": dict(writes or {}), "next_step": next_step, "took": took}
+        return (yield from self._work(f"effects/{effect.id}/results", body))
+
+    @operation
+    def failed(self, effect: Begun, error: str, *, retry: bool = False) -> Op[Turn]:
+        """The effect provably did not happen. `retry`: nothing was sent."""
+        body = {"status": "failed", "error": error, "retry": retry}
+        return (yield from self._work(f"effects/{effect.id}/results", body))
+
+    @operation
+    def unknown(self, effect: Begun, error: str) -> Op[Turn]:
+        """Nobody knows whether the effect happened: people are asked."""
+        return (yield from self._work(f"effects/{effect.id}/results", {"status": "unknown", "error": error}))
+
+    @operation
+    def fail(self, step: str, error: str, *, retry: bool = False) -> Op[Turn]:
+        """A step failed: it is due again later where the plan says so, else a person is asked."""
+        return (yield from self._work("failures", {"step": step, "error": error, "retry": retry}))
+
+    @operation
+    def release(self) -> Op[Turn]:
+        """Let go of the run as it stands."""
+        return (yield from self._work("releases", {}))
+
+    @operation
+    def end(self, *, failed: str = "") -> Op[Turn]:
+        """End the run: done, or `failed` for this reason."""
+        body = {"status": "failed" if failed else "completed", "reason": failed}
+        return (yield from self._work("endings", body))
+
+    @operation
+    def read(self) -> Op[RunRead]:
+        """The run as it stands."""
+        return (yield from self._api.get(f"runs/{self.id}", RunRead))
+
+    @operation
+    def checkpoints(self, *, cursor: str = "", limit: int = 50) -> Op[Checkpoints]:
+        """Its checkpoints on all branches, newest first."""
+        return (yield from self._api.get(f"runs/{self.id}/checkpoints", Checkpoints, cursor=cursor, limit=limit))
+
+    @operation
+    def checkpoint(self, seq: int) -> Op[Saved]:
+        """One checkpoint with its state."""
+        return (yield from self._api.get(f"runs/{self.id}/checkpoints/{seq}", Saved))
+
+    @operation
+    def diff(self, seq: int, to: int) -> Op[list[dict[str, Any]]]:
+        """The JSON Patch from the state of one checkpoint to that of another."""
+        found = yield from self._api.get(f"runs/{self.id}/checkpoints/{seq}/diff", Patch, to=to)
+        return found.root
+
+    @operation
+    def gate(self) -> Op[Gate | None]:
+        """The gate at which it waits."""
+        run = yield from self._api.get(f"runs/{self.id}", RunRead)
+        return (yield from self._api.get(f"gates/{run.gates[-1]}", Gate)) if run.gates else None
+
+    def _work(self, address: str, body: dict[str, Any]) -> Op[Turn]:
+        if self._held is None:
+            raise HoldpointError(f"Claim run {self.id} first: run.claim().")
+        turn = yield from self._api.post(f"runs/{self.id}/{address}", {"token": self._held.token, **body}, Turn)
+        return self._came(turn)
+
+    def _came(self, turn: Turn) -> Turn:
+        self.turn = turn
+        if turn.state is not None:
+            self.state = turn.state
+        if self._held is not None and not turn.next.kind:
+            self._held.let_go()  # it waits, or has ended: nobody holds it
+        return turn
+
+    def _begun(self, turn: Turn) -> Begun:
+        if turn.next.effect is None:
+            raise HoldpointError(f"Nothing was begun: run {self.id} is {turn.status}. Look at run.turn.")
+        return turn.next.effect
+
+
+class Run(_Run, Blocking):
+    """A run; its methods wait for the server."""
+
+    def __init__(self, io: Threads, api: Api, id: int) -> None:
+        super().__init__(api, id)
+        self._io = io
+
+
+class AsyncRun(_Run, Awaiting):
+    """A run; its methods are awaited."""
+
+    def __init__(self, io: Tasks, api: Api, id: int) -> None:
+        super().__init__(api, id)
+        self._io = io

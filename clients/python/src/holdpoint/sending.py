@@ -1,0 +1,113 @@
+"""Sending a request until it is answered: the same request under the same key, so that it is done once.
+
+What may pass by itself is tried again: no answer, 429, and every 5xx. Every other refusal is final.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import uuid
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from .errors import BadAnswer, HoldpointError, Problem, Unreachable, problem
+from .exchange import Habits, Lost, Op, Pause, Reply, Request, Send
+
+M = TypeVar("M", bound=BaseModel)
+FIRST, MOST = 0.2, 8.0  # seconds between attempts: the first pause, and what doubling comes to
+ANY: TypeAdapter[Any] = TypeAdapter(Any)
+
+
+class Api:
+    """Asks the server, and reads what it answers."""
+
+    def __init__(self, habits: Habits) -> None:
+        self.habits = habits
+
+    def get(self, path: str, answer: type[M], *, longer: float = 0.0, **query: object) -> Op[M]:
+        """Read something. `longer`: seconds for which the server may hold the request."""
+        asked = {name: str(value) for name, value in query.items() if value not in (None, "")}
+        told = yield from self.sent(Request("GET", path, asked, timeout=30.0 + longer))
+        return _read(answer, told)
+
+    def post(self, path: str, body: dict[str, Any], answer: type[M], *, key: str = "", patience: float = 0.0) -> Op[M]:
+        """Do something, once for a key; one of its own where none is given."""
+        told = yield from self.sent(Request("POST", path, body=encoded(body), key=key or uuid.uuid4().hex), patience)
+        return _read(answer, told)
+
+    def sent(self, request: Request, patience: float = 0.0) -> Op[Any]:
+        """The JSON that a request is answered with. Raises Problem, Unreachable."""
+        patience = patience or self.habits.patience
+        until = self.habits.clock() + patience
+        pause = FIRST
+        while True:
+            told: Reply | Lost = yield Send(request)
+            if isinstance(told, Reply) and not _passing(told):
+                return _answer(told)
+            wait = _asked_to_wait(told) or pause * random.uniform(0.5, 1.0)  # noqa: S311 - spreads, guards nothing
+            if self.habits.clock() + wait > until:
+                raise _given_up(told, patience)
+            yield Pause(wait)
+            pause = min(2 * pause, MOST)
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON has it: a Decimal and a date as text, a model as an object. Raises ValueError."""
+    return ANY.dump_python(value, mode="json")
+
+
+def encoded(body: dict[str, Any]) -> bytes:
+    """The body of a request. Raises ValueError for what JSON cannot say: NaN, and objects that nothing describes."""
+    return json.dumps(plain(body), allow_nan=False).encode()
+
+
+def _passing(told: Reply) -> bool:
+    return told.status == 429 or told.status >= 500
+
+
+def _answer(told: Reply) -> Any:
+    found = told.json()
+    if told.status in (200, 201) and found is not None:
+        return found
+    if told.status >= 400 and isinstance(found, dict):
+        raise problem(told.status, found)
+    raise BadAnswer(
+        f"The answer ({told.status}) is none of Holdpoint's. Check the address: it is the server's, without /api."
+    )
+
+
+def _read(answer: type[M], told: Any) -> M:
+    try:
+        return answer.model_validate(told)
+    except ValidationError as error:
+        said = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()[:3])
+        raise BadAnswer(
+            f"The server's answer is not what this version knows ({said}). Update one of the two."
+        ) from None
+
+
+def _asked_to_wait(told: Reply | Lost) -> float:
+    """Seconds that the server asks for: Retry-After, in seconds or as a date; 0 where it says nothing."""
+    said = told.headers.get("retry-after", "") if isinstance(told, Reply) else ""
+    if said.isdigit():
+        return float(said)
+    try:
+        return max(0.0, (parsedate_to_datetime(said) - datetime.now(timezone.utc)).total_seconds()) if said else 0.0
+    except (TypeError, ValueError):
+        return 0.0
+
+
+def _given_up(told: Reply | Lost, patience: float) -> HoldpointError:
+    if isinstance(told, Lost):
+        return Unreachable(
+            f"No answer within {patience:g} s: {told.reason}. Whether the last request was done is not known here, and "
+            "nothing is lost by that: look at the run, or resume by the gate's number once the server is back."
+        )
+    found = told.json()
+    if isinstance(found, dict):
+        return problem(told.status, found)
+    return Problem(told.status, {"detail": f"The server answered {told.status} for {patience:g} s. Try again later."})

@@ -1,0 +1,86 @@
+"""A function's arguments as a gate asks about them: their JSON Schema, and themselves as JSON and back."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, create_model
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+
+from .calls import read
+
+KEY = "key"  # the parameter that gets the idempotency key, where a function has one
+DECIMAL = r"^[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?$"
+VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+class Schemas(GenerateJsonSchema):
+    """As pydantic describes what it writes, without patterns that look around: those backtrack."""
+
+    def decimal_schema(self, schema: Any) -> JsonSchemaValue:
+        """A Decimal is a text."""
+        return {"type": "string", "pattern": DECIMAL}
+
+
+class Signature:
+    """What a function takes and gives."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.name = function.__name__
+        self.signature = inspect.signature(function)
+        hints = get_type_hints(function, include_extras=True)
+        taken = {name: each for name, each in self.signature.parameters.items() if name != KEY}
+        if odd := [name for name, each in taken.items() if each.kind in VARIADIC]:
+            raise TypeError(
+                f"{self.name} takes {', '.join(odd)} in any number; name its arguments, so people see them."
+            )
+        # By alias, since a model has names of its own.
+        fields: dict[str, Any] = {
+            f"a{number}": (hints.get(name, Any), Field(alias=name)) for number, name in enumerate(taken)
+        }
+        self.names = dict(zip(fields, taken, strict=True))
+        self.model = create_model(self.name, __config__=ConfigDict(extra="forbid"), **fields)
+        self.returns: TypeAdapter[Any] = TypeAdapter(_awaited(hints.get("return", Any)))
+
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of the arguments, as JSON has them."""
+        found: dict[str, Any] = self.model.model_json_schema(mode="serialization", schema_generator=Schemas)
+        return found
+
+    def response(self) -> dict[str, Any]:
+        """The JSON Schema of what it returns."""
+        found: dict[str, Any] = self.returns.json_schema(mode="serialization", schema_generator=Schemas)
+        return found
+
+    def bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments of a call by name, defaults included. Raises TypeError, ValueError."""
+        found = self.signature.bind_partial(*args, **kwargs)
+        found.apply_defaults()
+        given = {name: value for name, value in found.arguments.items() if name != KEY}
+        model = self.model.model_validate(given)
+        return {name: getattr(model, field) for field, name in self.names.items()}
+
+    def sent(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The same as JSON."""
+        found: dict[str, Any] = self.model.model_validate(values).model_dump(mode="json", by_alias=True)
+        return found
+
+    def call(self, arguments: Mapping[str, Any], key: str) -> Any:
+        """Call the function with what people left. Raises NotDone where that does not fit, and what it raises."""
+        values = {**self.values(arguments), KEY: key}
+        bound = self.signature.bind_partial()
+        bound.arguments.update({name: values[name] for name in self.signature.parameters})
+        return self.function(*bound.args, **bound.kwargs)
+
+    def values(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments by name, as the function has them. Raises NotDone where they do not fit."""
+        model: BaseModel = read(TypeAdapter(self.model), arguments)
+        return {name: getattr(model, field) for field, name in self.names.items()}
+
+
+def _awaited(hint: Any) -> Any:
+    """A function without a return annotation gives anything, and so does one that gives nothing."""
+    return Any if hint is None or hint is type(None) else hint

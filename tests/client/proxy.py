@@ -1,0 +1,99 @@
+"""A proxy on the way to the server that loses answers, refuses, and writes down what it was sent."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import NamedTuple
+
+import httpx
+
+from tests.harness.waiting import PATIENCE
+
+PASSED = ("authorization", "content-type", "idempotency-key", "accept")
+
+
+class Sent(NamedTuple):
+    """One request that came."""
+
+    method: str
+    path: str
+    key: str
+    body: bytes
+
+
+# What becomes of a request: "" lets it pass, "lose" loses its answer, a status with seconds refuses it.
+Fate = Callable[[Sent], str | tuple[int, str]]
+
+
+class Proxy:
+    """Listens until it is closed; `fate` is asked about each request."""
+
+    def __init__(self, server: str, fate: Fate, port: int = 0) -> None:
+        self.seen: list[Sent] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                self.pass_on()
+
+            def do_POST(self) -> None:
+                self.pass_on()
+
+            def pass_on(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                sent = Sent(self.command, self.path, self.headers.get("Idempotency-Key", ""), body)
+                outer.seen.append(sent)
+                fate = fate_of(sent)
+                if isinstance(fate, tuple):
+                    self.answer(fate[0], b'{"detail": "Later."}', {"Retry-After": fate[1]})
+                    return
+                headers = {name: self.headers[name] for name in PASSED if name in self.headers}
+                told = httpx.request(self.command, server + self.path, headers=headers, content=body, timeout=PATIENCE)
+                if fate == "lose":
+                    self.close_connection = True
+                    self.connection.shutdown(socket.SHUT_RDWR)
+                    return
+                self.answer(told.status_code, told.content, {"Content-Type": told.headers["content-type"]})
+
+            def answer(self, status: int, body: bytes, headers: dict[str, str]) -> None:
+                self.send_response(status)
+                for name, value in {**headers, "Content-Length": str(len(body))}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: object) -> None:
+                return
+
+        fate_of = fate
+        self.listening = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        self.listening.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.listening.server_port}"
+        threading.Thread(target=self.listening.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        """Stop listening."""
+        self.listening.shutdown()
+        self.listening.server_close()
+
+    def posts(self, what: str) -> list[Sent]:
+        """The POSTs to addresses that end with this."""
+        return [each for each in self.seen if each.method == "POST" and each.path.endswith(what)]
+
+
+def first(what: str, becomes: str | tuple[int, str], times: int = 1) -> Fate:
+    """The first POSTs to addresses that end with `what` have this fate; all else passes."""
+    left = [times]
+
+    def fate(sent: Sent) -> str | tuple[int, str]:
+        if sent.method == "POST" and sent.path.endswith(what) and left[0]:
+            left[0] -= 1
+            return becomes
+        return ""
+
+    return fate
