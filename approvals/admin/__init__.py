@@ -2,6 +2,6 @@
 
 from checkpoints.admin import ReadOnlyAdmin
 
-from . import accounts, history, policies, teams
+from . import accounts, deliveries, history, policies, teams, webhooks
 
-__all__ = ["ReadOnlyAdmin", "accounts", "history", "policies", "teams"]
+__all__ = ["ReadOnlyAdmin", "accounts", "deliveries", "history", "policies", "teams", "webhooks"]

@@ -196,6 +196,11 @@ class Attempt(models.Model):
         return f"attempt {self.number} of delivery {self.delivery_id}"
 
     @property
+    def took(self) -> str:
+        """How long it took, in words."""
+        return "" if self.duration is None else f"{self.duration.total_seconds():.2f} s"
+
+    @property
     def why(self) -> str:
         """What came of it, in words."""
         return words(self.result) if self.result else "On its way."

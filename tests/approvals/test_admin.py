@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from agents.models import Effect, Failure
 from approvals.admin import ReadOnlyAdmin
-from approvals.models import Gate, Policy
+from approvals.models import Delivery, Gate, Policy, Webhook
 from checkpoints.models import Event, Hold, Prune, RetentionPolicy, Verification
 from checkpoints.sealer import seal_once
 from tests.approvals.racing import race
@@ -38,9 +38,16 @@ from tests.factories import (
     unique,
 )  # fmt: skip
 from tests.pages.clients import signed_in
+from tests.webhooks.making import make_delivery
 
 APPS = ("checkpoints", "approvals", "agents")
-ORDERED = (Policy, RetentionPolicy, Prune, Hold)  # written or ordered in the administration, each with tests of its own
+ORDERED = (
+    Policy,
+    RetentionPolicy,
+    Prune,
+    Hold,
+    Webhook,
+)  # written or ordered in the administration, each with tests of its own
 HISTORY = [model for model, page in admin.site._registry.items() if isinstance(page, ReadOnlyAdmin)]
 
 
@@ -231,6 +238,7 @@ def some_of(model: Any) -> Any:
         Effect: lambda: Effect.objects.create(
             run=run, step="pay", key=unique("key"), base=gate.checkpoint, token=1, input_digest=b""
         ),
+        Delivery: lambda: make_delivery()[0],
         Failure: lambda: Failure.objects.create(run=run, base=gate.checkpoint, step="pay", attempt=1, error="no"),
     }
     return own[model]() if model in own else model._default_manager.order_by("-pk").first()

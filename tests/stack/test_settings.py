@@ -69,6 +69,8 @@ def test_without_any_settings_each_missing_one_is_named() -> None:
         ("DATABASE_URL", "postgres://db", "DATABASE_URL names no database; write postgres://user@host/database."),
         ("HOLDPOINT_ORIGINS", "holdpoint.example", "write origins like https://holdpoint.example."),
         ("HOLDPOINT_ORIGINS", "https://holdpoint.example/", "write origins like https://holdpoint.example."),
+        ("HOLDPOINT_WEBHOOKS_RETRIES", "5,soon", "HOLDPOINT_WEBHOOKS_RETRIES holds 'soon'; write numbers above 0"),
+        ("HOLDPOINT_WEBHOOKS_CA", "/nowhere.pem", "write the path of a file that is there."),
         ("HOLDPOINT_LOG_FORMAT", "xml", "HOLDPOINT_LOG_FORMAT is 'xml'; write one of json, text."),
         ("HOLDPOINT_LOG_LEVL", "INFO", "HOLDPOINT_LOG_LEVL is no setting; is HOLDPOINT_LOG_LEVEL meant?"),
     ],

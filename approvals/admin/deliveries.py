@@ -1,0 +1,108 @@
+"""The delivery log: each message to a webhook, and each attempt to send it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db import models
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import URLPattern, path
+
+from approvals.models import Delivery, Webhook
+from checkpoints import actors
+from checkpoints.admin.base import ReadOnlyAdmin, number_of, shown, since
+
+from .webhooks import OfOwnTeams, teams_of
+
+
+class OfWebhook(admin.SimpleListFilter):
+    """Those of one webhook."""
+
+    title = "webhook"
+    parameter_name = "webhook"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """The webhooks of one's teams, removed ones too."""
+        known = Webhook.objects.filter(team__in=teams_of(request)).order_by("pk")
+        return [(str(each.pk), f"{each.pk}, {each.host}") for each in known]
+
+    def queryset(self, request: HttpRequest, queryset: models.QuerySet[Delivery]) -> models.QuerySet[Delivery]:
+        """Those of the one that was chosen."""
+        wanted = number_of(self.value() or "")
+        return queryset if wanted is None else queryset.filter(webhook=wanted)
+
+
+@admin.register(Delivery)
+class DeliveryAdmin(OfOwnTeams, ReadOnlyAdmin):
+    """What was sent, and what came of it."""
+
+    list_display = ("id", "kind", "to", "status", "result", "attempts", "created_at", "next_attempt_at")
+    list_filter = (OfWebhook, "status", since("created_at"))
+    list_select_related = ("webhook",)
+    search_fields = ("message",)
+    search_help_text = "A message's id, or gate:42"
+    readonly_fields = ("page", "last", "said")
+    change_form_template = "admin/approvals/delivery/change_form.html"
+    page = shown("gate", "gate", "gate_id")
+
+    @admin.display(description="To")
+    def to(self, delivery: Delivery) -> str:
+        """The webhook's host."""
+        return delivery.webhook.host
+
+    @admin.display(description="Result")
+    def last(self, delivery: Delivery) -> str:
+        """In words."""
+        return delivery.why or "-"
+
+    @admin.display(description="The message")
+    def said(self, delivery: Delivery) -> str:
+        """Its body; it is sent without the spaces."""
+        return json.dumps(json.loads(bytes(delivery.body)), indent=2)
+
+    def get_queryset(self, request: HttpRequest) -> models.QuerySet[Delivery]:
+        """Those of one's teams."""
+        found: models.QuerySet[Delivery] = super().get_queryset(request)
+        return found.filter(webhook__team__in=teams_of(request))
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: models.QuerySet[Delivery], term: str
+    ) -> tuple[models.QuerySet[Delivery], bool]:
+        """By the message's id, or the gate."""
+        if not term:
+            return queryset, False
+        gate = number_of(term, "gate:")
+        return queryset.filter(**({"gate": gate} if gate else {"message": term})), False
+
+    def get_fields(self, request: HttpRequest, obj: models.Model | None = None) -> list[Any]:
+        """What there is to know of one."""
+        told = ["kind", "message", "webhook", "page", "status", "last", "attempts", "next_attempt_at"]
+        return [*told, "created_at", "finished_at", "said"]
+
+    def get_urls(self) -> list[URLPattern]:
+        """With the address to which the order to send again is sent."""
+        again = self.admin_site.admin_view(self.send_again)
+        return [
+            path("<int:delivery>/sendings/", again, name="approvals_delivery_sendings"),
+            *super().get_urls(),
+        ]
+
+    def send_again(self, request: HttpRequest, delivery: int) -> HttpResponse:
+        """Have a message sent once more, under its id."""
+        if request.method != "POST":
+            return HttpResponse(status=405, headers={"Allow": "POST"})
+        found = get_object_or_404(self.get_queryset(request).select_related("webhook"), pk=delivery)
+        if found.send_again(by=actors.of_user(request.user)):
+            messages.success(request, "It is sent again, under the same id.")
+        else:
+            messages.warning(request, "It is being sent as it is, or its webhook is not enabled.")
+        return redirect("admin:approvals_delivery_change", found.pk)
+
+    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
+        """With its attempts."""
+        found = self.get_object(request, object_id)
+        attempts = found.log.order_by("-number") if found else ()
+        return super().change_view(request, object_id, form_url, {**(extra_context or {}), "attempts": attempts})

@@ -1,0 +1,265 @@
+"""Webhooks: made here, and given orders by buttons; what was sent is in the delivery log.
+
+Whoever manages webhooks in a team sees and orders that team's; to anybody else they are not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.auth.models import Group
+from django.db import models
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+
+from approvals.models import Webhook
+from approvals.models.webhook import PERMISSION
+from approvals.webhooks import outbox, targets
+from checkpoints import actors
+from checkpoints.actors import Actor
+from checkpoints.admin.base import Mixed, listed
+from checkpoints.permissions import teams_where
+
+if TYPE_CHECKING:
+    OfWebhook = admin.ModelAdmin[Webhook]
+    WebhookModelForm = forms.ModelForm[Webhook]
+else:
+    OfWebhook, WebhookModelForm = admin.ModelAdmin, forms.ModelForm
+Order = Callable[[Webhook, Actor], str]
+
+
+def teams_of(request: HttpRequest) -> models.QuerySet[Group]:
+    """The teams whose webhooks somebody manages here; of a superuser all."""
+    user = request.user
+    return Group.objects.all() if user.is_active and user.is_superuser else teams_where(user, PERMISSION)
+
+
+def manages(request: HttpRequest) -> bool:
+    """Whether somebody manages webhooks somewhere. Every page of the administration asks it several times."""
+    known = getattr(request, "manages_webhooks", None)
+    if known is None:
+        known = bool(request.user.is_active and request.user.is_superuser) or teams_of(request).exists()
+        request.manages_webhooks = known  # type: ignore[attr-defined]
+    return known
+
+
+class OfOwnTeams(Mixed):
+    """Rows of the teams in which somebody manages webhooks. To others they are not there."""
+
+    def has_view_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
+        """Whoever manages webhooks somewhere."""
+        return manages(request)
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        """The same."""
+        return manages(request)
+
+    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
+        """404 for what is not there, or is another team's."""
+        found = self.get_object(request, object_id)
+        if found is None:
+            raise Http404
+        return super().change_view(request, object_id, form_url, {**(extra_context or {}), "row": found})
+
+
+class WebhookForm(WebhookModelForm):
+    """A webhook to be made."""
+
+    class Meta:
+        model = Webhook
+        fields = ("team", "agent", "url", "purpose")
+        labels = {"url": "Address", "agent": "Agent"}
+        help_texts = {
+            "agent": "An agent's name, to hear of its gates alone. Empty: all of the team's.",
+            "url": "Where messages are sent, by POST: https://hooks.example.com/holdpoint.",
+            "purpose": "What it is for, in your words.",
+        }
+        widgets = {"url": forms.TextInput(attrs={"size": 60, "type": "url", "autocomplete": "off"})}
+
+    def clean_url(self) -> str:
+        """Refuse what nothing may be sent to."""
+        url = str(self.cleaned_data["url"])
+        fault = targets.fault(url)
+        if fault:
+            raise forms.ValidationError(fault)
+        return url
+
+
+class Standing(admin.SimpleListFilter):
+    """Those that are told, or are not."""
+
+    title = "status"
+    parameter_name = "status"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """The two; removed ones are not listed."""
+        return [(str(each.value), str(each.label)) for each in (Webhook.Status.ENABLED, Webhook.Status.DISABLED)]
+
+    def queryset(self, request: HttpRequest, queryset: models.QuerySet[Webhook]) -> models.QuerySet[Webhook]:
+        """Those of the one that was chosen."""
+        return queryset.filter(status=self.value()) if self.value() else queryset
+
+
+@admin.register(Webhook)
+class WebhookAdmin(OfOwnTeams, OfWebhook):
+    """Addresses outside that are told of a team's gates."""
+
+    form = WebhookForm
+    actions = None
+    list_display = ("host_of", "purpose", "team", "about", "in_short", "failing_since", "deliveries")
+    list_filter = (Standing,)
+    show_facets = admin.ShowFacets.NEVER
+    list_select_related = ("team",)
+    list_per_page = 50
+    show_full_result_count = False
+    search_fields = ("url", "purpose")
+    ordering = ("team__name", "pk")
+    change_form_template = "admin/approvals/webhook/change_form.html"
+    deliveries = listed("approvals_delivery", "delivery log", webhook="pk")
+
+    @admin.display(description="Host")
+    def host_of(self, webhook: Webhook) -> str:
+        """Without what may be secret in the rest of the address."""
+        return webhook.host
+
+    @admin.display(description="Agent")
+    def about(self, webhook: Webhook) -> str:
+        """Whose gates it hears of."""
+        return webhook.agent or "all"
+
+    @admin.display(description="Status")
+    def in_short(self, webhook: Webhook) -> str:
+        """With the reason in a word, where it is disabled."""
+        return f"{webhook.status}, {webhook.reason.replace('_', ' ')}" if webhook.reason else webhook.status
+
+    @admin.display(description="Status")
+    def state(self, webhook: Webhook) -> str:
+        """With the reason, where it is disabled."""
+        why = f": {webhook.get_reason_display()}" if webhook.reason else ""
+        return f"{webhook.get_status_display()}{why}"
+
+    @admin.display(description="Made by")
+    def made_by(self, webhook: Webhook) -> str:
+        """Whoever made it."""
+        return webhook.by_name or webhook.by
+
+    @admin.display(description="Also signed with the secret before, until")
+    def overlap(self, webhook: Webhook) -> Any:
+        """After a rotation."""
+        return webhook.former_until or "-"
+
+    def get_queryset(self, request: HttpRequest) -> models.QuerySet[Webhook]:
+        """Those of one's teams, but the removed ones."""
+        found: models.QuerySet[Webhook] = super().get_queryset(request)
+        return found.filter(team__in=teams_of(request)).exclude(status=Webhook.Status.REMOVED)
+
+    def get_fields(self, request: HttpRequest, obj: Webhook | None = None) -> tuple[str, ...]:
+        """Four to fill in; what there is to know of one that is there."""
+        if obj is None:
+            return ("team", "agent", "url", "purpose")
+        told = ("url", "team", "about", "purpose", "state", "failing_since", "overlap", "made_by", "created_at")
+        return (*told, "deliveries")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Webhook | None = None) -> tuple[str, ...]:
+        """All of one that is there."""
+        return () if obj is None else self.get_fields(request, obj)
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """One's own teams to choose from."""
+        if db_field.name == "team":
+            kwargs["queryset"] = teams_of(request).order_by("name")
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Whoever manages webhooks somewhere; in which teams the form says."""
+        return manages(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
+        """It is made and removed, and not changed: what was sent went where the log says."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
+        """A removed one stays, for its log."""
+        return False
+
+    def save_model(self, request: HttpRequest, obj: Webhook, form: Any, change: bool) -> None:
+        """Make it, with its event."""
+        said = {name: form.cleaned_data[name] for name in ("team", "agent", "url", "purpose")}
+        made, request.webhook_secret = Webhook.objects.make(**said, by=actors.of_user(request.user))  # type: ignore[attr-defined]
+        obj.__dict__.update({key: value for key, value in made.__dict__.items() if key != "_state"})
+        obj._state.adding = False
+
+    def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> Any:
+        """With one button: what comes next is the secret."""
+        alone = {"show_save_and_add_another": False, "show_save_and_continue": False}
+        return super().add_view(request, form_url, {**(extra_context or {}), **alone})
+
+    def response_add(self, request: HttpRequest, obj: Webhook, post_url_continue: str | None = None) -> HttpResponse:
+        """The secret, this once."""
+        return self._secret(request, obj, request.webhook_secret)  # type: ignore[attr-defined]
+
+    def get_urls(self) -> list[URLPattern]:
+        """With the addresses to which orders are sent."""
+        orders = {"disablings": _disable, "enablings": _enable, "removals": _remove, "tests": _test}
+        own = [
+            path(
+                f"<int:webhook>/{name}/", self.admin_site.admin_view(self._ordered(order)),
+                name=f"approvals_webhook_{name}",
+            )
+            for name, order in orders.items()
+        ]  # fmt: skip
+        rotate = self.admin_site.admin_view(self.rotate)
+        return [
+            *own,
+            path("<int:webhook>/rotations/", rotate, name="approvals_webhook_rotations"),
+            *super().get_urls(),
+        ]
+
+    def rotate(self, request: HttpRequest, webhook: int) -> HttpResponse:
+        """Give it another secret, and show that."""
+        if request.method != "POST":
+            return HttpResponse(status=405, headers={"Allow": "POST"})
+        found = get_object_or_404(self.get_queryset(request), pk=webhook)
+        return self._secret(request, found, found.rotate(by=actors.of_user(request.user)))
+
+    def _ordered(self, order: Order) -> Callable[[HttpRequest, int], HttpResponse]:
+        def view(request: HttpRequest, webhook: int) -> HttpResponse:
+            if request.method != "POST":
+                return HttpResponse(status=405, headers={"Allow": "POST"})
+            found = get_object_or_404(self.get_queryset(request), pk=webhook)
+            messages.info(request, order(found, actors.of_user(request.user)))
+            if order is _remove:
+                return redirect("admin:approvals_webhook_changelist")
+            return redirect("admin:approvals_webhook_change", found.pk)
+
+        return view
+
+    def _secret(self, request: HttpRequest, webhook: Webhook, secret: str) -> HttpResponse:
+        context = {
+            **self.admin_site.each_context(request), "opts": self.opts, "title": "The webhook's secret",
+            "webhook": webhook, "secret": secret,
+        }  # fmt: skip
+        return TemplateResponse(request, "admin/approvals/webhook/secret.html", context)
+
+
+def _disable(webhook: Webhook, by: Actor) -> str:
+    done = webhook.disable(Webhook.Reason.BY_HAND, by=by)
+    return "It is told of nothing more; what waits for it waits on." if done else "It was not enabled."
+
+
+def _enable(webhook: Webhook, by: Actor) -> str:
+    return "It is told again, of what waits for it too." if webhook.enable(by=by) else "It was not disabled."
+
+
+def _remove(webhook: Webhook, by: Actor) -> str:
+    return f"The webhook to {webhook.host} is removed." if webhook.remove(by=by) else "It was removed before."
+
+
+def _test(webhook: Webhook, by: Actor) -> str:
+    made = outbox.test(webhook, by=by)
+    return f"Test message {made.message} is on its way: see the delivery log." if made else "It is not enabled."
