@@ -102,6 +102,7 @@ def inspector_context(
         "digest": brief(bytes(checkpoint.digest)),
         "choices": list(_choices(run, checkpoint, parent, picked)),
         "picked": picked,
+        "view": picked.view,  # the first checkpoint has none to be compared with, whatever the page has picked
         "against": against,
         "whole": reverse("checkpoint-value", args=[run.pk, checkpoint.seq]),
         "page": address(run, picked),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from django.test import Client
 
 from checkpoints.ops import Append
 from tests.factories import bob, make_team
 from tests.pages.clients import signed_in
 from tests.run_pages.test_run_page import page_of, text_of
-from tests.run_pages.walks import ORDER, Walk, begin, sent_back
+from tests.run_pages.walks import ORDER, Walk, begin, held, sent_back
 
 
 def walk_and_client() -> tuple[Walk, Client]:
@@ -118,3 +119,12 @@ def test_markup_in_a_value_is_text_in_the_difference_and_in_the_tree() -> None:
         assert "&lt;script&gt;alert(1)" in html
         assert "<script>alert" not in html
         assert "<b>key" not in html
+
+
+@pytest.mark.parametrize("query", ["?at=1", "?at=1&view=changes", "checkpoints/1/"])
+def test_the_first_checkpoint_is_shown_whole_for_it_follows_none(query: str) -> None:
+    """It said "Nothing changed.  field  the same.": the page took the view that was asked for, which there is not."""
+    run = held(make_team()).run
+    html = page_of(run, bob(run.team), query)
+    assert "Nothing changed" not in html
+    assert '<div class="tree' in html
