@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from django.utils import timezone
 from pydantic import ValidationError
 
 from approvals.preflight import sources
-from approvals.preflight.checks import Code, Environment, Library, Takeover, Unknown
+from approvals.preflight.checks import Code, Environment, Library, Program, Takeover, Unknown
+from approvals.presentation.times import lasting
 from checkpoints.errors import ValueRefused
 from checkpoints.models import Plan, Run
 from checkpoints.plans import spec_of
 from checkpoints.store import Snapshot
 
-from . import environment, fields, registry, upcasting, upgrades
+from . import deployed, environment, fields, registry, upcasting, upgrades
 from .base import Agent
 from .errors import AgentError, ConfigRefused
+from .models import Client
+from .outside.presence import MISSED
 from .registry import Registered
 from .upcasting import Way, natural
 
@@ -31,6 +35,8 @@ def register() -> None:
 def code_of(run: Run, plan: Plan, snapshot: Snapshot | None, steps: Iterable[str]) -> Code | Unknown:
     """What this process knows of the code with which the run would go on at one of these steps of the plan."""
     name, version = plan.agent, plan.version
+    if plan.external:
+        return _outside(run, plan, snapshot)
     try:
         known = registry.agents()
     except (AgentError, ImportError) as error:
@@ -46,6 +52,20 @@ def code_of(run: Run, plan: Plan, snapshot: Snapshot | None, steps: Iterable[str
     if mine is not None:
         return Code(agent=name, version=version, changed=True)
     return _gone(run, plan, snapshot, max(versions, key=lambda each: natural(each.spec.version)), steps)
+
+
+def _outside(run: Run, plan: Plan, snapshot: Snapshot | None) -> Code | Unknown:
+    """What is known of an agent that lives outside: its state, and whether its program is heard of."""
+    known = deployed.of(plan.pk)
+    if known is None:
+        return Unknown(f"{plan} was registered by a program elsewhere, and its plan is not there any more.")
+    faults, doubts = _fits(known.agent, snapshot)
+    client = Client.objects.filter(run=run).first()
+    program = Program(missed=True, heard="as long as the run is there")
+    if client is not None:
+        silent = timezone.now() - client.heard_at
+        program = Program(name=client.name, heard=lasting(silent), missed=silent > MISSED, deferred=client.deferred)
+    return Code(agent=plan.agent, version=plan.version, deployed=True, faults=faults, doubts=doubts, program=program)
 
 
 def _gone(run: Run, plan: Plan, snapshot: Snapshot | None, newest: Registered, steps: Iterable[str]) -> Code:

@@ -9,7 +9,7 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 
 from agents.models import Effect, Scope
-from agents.outside import desk
+from agents.outside import presence
 from approvals import veils
 from approvals.models import Gate, Outcome
 from approvals.views.access import gate_or_404
@@ -77,7 +77,7 @@ def one(request: HttpRequest, gate_id: GateId, asked: Query[Waiting]) -> HttpRes
     gate = gate_or_404(request, gate_id)
     token = token_of(request)
     if token is not None and token.agent:
-        desk.heard(gate.run_id)
+        presence.heard(gate.run)
     outcome: Outcome | None = getattr(gate, "outcome", None)
     head = OutcomeHead(gate=gate.pk, run=gate.run_id, status=gate.status, version=gate.version, grants=_grants(outcome))
     answer = exact.answer(head, outcome=ended(gate), edits=canonical(_edits(gate, outcome)))

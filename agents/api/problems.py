@@ -184,15 +184,15 @@ def _place(fault: Refused) -> str:
 def not_worked(request: HttpRequest, error: WorkRefused) -> HttpResponse:
     """What a program did to a run from outside does not count."""
     faults = [Fault(parameter=each["pointer"] or "/", detail=each["message"]) for each in getattr(error, "errors", ())]
-    return problem(
-        request, error.status, str(error) or " ".join((error.__doc__ or "").split()), faults, code=error.code
-    )
+    said = str(error) or " ".join((error.__doc__ or "").split())
+    told = f"Nothing was done. Correct what errors names: {said}" if faults else said
+    return problem(request, error.status, told, faults, code=error.code)
 
 
 def not_taken(request: HttpRequest, error: InputRefused) -> HttpResponse:
     """422: what a run would start from, or a plan, does not fit."""
     faults = [Fault(parameter=each["pointer"] or "/", detail=each["message"]) for each in error.errors]
-    return problem(request, 422, f"Nothing was done: {error}", faults, code="invalid")
+    return problem(request, 422, f"Nothing was done. Correct what errors names: {error}", faults, code="invalid")
 
 
 def not_done(request: HttpRequest, error: RewindRefused, impact: dict[str, Any] | None) -> HttpResponse:

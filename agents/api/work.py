@@ -15,7 +15,7 @@ from pydantic import Field
 
 from agents.errors import FieldError, NoGrant, WorkInvalid
 from agents.models import Client, Effect, Scope
-from agents.outside import asking, desk, results, turns
+from agents.outside import asking, desk, presence, results, turns
 from agents.outside.results import Written
 from agents.outside.turns import Turn
 from agents.slices import Slice
@@ -370,7 +370,7 @@ def run_to_work(request: HttpRequest, run_id: int) -> Run:
     if not may(reader_of(request), run.team_id, MAY):
         raise turns.not_allowed(run.team.name)
     turns.check_external(run)
-    desk.heard(run.pk)
+    presence.heard(run)
     return run
 
 

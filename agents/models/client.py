@@ -30,12 +30,13 @@ class Client(models.Model):
     name = models.CharField(max_length=120, default="", blank=True)  # what it calls itself: host and process
     lease = models.FloatField(default=60.0)  # seconds that it asked for
     heard_at = models.DateTimeField(db_default=Now())
+    missed_at = models.DateTimeField(null=True)  # since when it is known that nothing is heard of it
     deferred = models.BooleanField(default=False, db_default=False)  # it said that it comes back
 
     objects = ClientQuerySet.as_manager()
 
     class Meta:
-        indexes = [models.Index("heard_at", name="client_heard", condition=Q(deferred=False))]
+        indexes = [models.Index("heard_at", name="client_heard", condition=Q(deferred=False, missed_at=None))]
 
     def __str__(self) -> str:
         return f"client of run {self.run_id}"
@@ -43,5 +44,5 @@ class Client(models.Model):
     @classmethod
     def came(cls, run: Run, **columns: object) -> Self:
         """Note who works on the run from now on."""
-        made, _ = cls.objects.update_or_create(run=run, defaults={"heard_at": Now(), **columns})
+        made, _ = cls.objects.update_or_create(run=run, defaults={"heard_at": Now(), "missed_at": None, **columns})
         return made

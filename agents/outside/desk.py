@@ -23,7 +23,6 @@ from checkpoints.rows import run_sql
 
 from ..errors import RunEnded, StaleToken
 from ..heartbeat import Beat
-from ..models import Client
 from ..slices import ENDED, Slice
 from . import plans
 from .handing import Hands
@@ -137,8 +136,3 @@ def renew(run: Run, token: int) -> float:
     if not claims.renew(claim):
         raise stale(run.pk)
     return claim.lease
-
-
-def heard(run_id: int) -> None:
-    """Note that the run's program is there."""
-    Client.objects.heard(run_id)

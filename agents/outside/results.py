@@ -18,7 +18,7 @@ from checkpoints.patch import same
 from checkpoints.plans import StepSpec
 from checkpoints.values import pointer
 
-from .. import effects, meaning, outputs, reports, settling, steps
+from .. import effects, fields, meaning, outputs, reports, settling, steps
 from ..base import Done, Jump
 from ..errors import (
     EffectFailed,
@@ -219,12 +219,22 @@ def _checked(slice: Slice, spec: StepSpec, written: Written) -> outputs.Output:
 
 
 def _fits(known: Registered, spec: StepSpec, written: Written) -> outputs.Output:
+    _check_lists(known, written.writes)
     try:
         return outputs.checked(known.agent, known.spec, spec, written.returned())
     except OutputRefused as error:
         raise WorkInvalid([FieldError(pointer="", message=str(error))]) from error
     except ValueRefused as error:
         raise _invalid(error) from error
+
+
+def _check_lists(known: Registered, writes: Mapping[str, Any]) -> None:
+    """Only a list grows: what is appended is checked item by item, and would make one of a field that may be none."""
+    properties = known.spec.state_schema.get("properties", {})
+    for name, write in writes.items():
+        grows = isinstance(write, (Append, Splice)) and name in properties
+        if grows and properties[name] and not fields.is_list(known.agent.State, name):
+            raise WorkInvalid([FieldError(pointer=pointer(name), message="is no list, so nothing is appended to it")])
 
 
 def _invalid(error: ValueRefused) -> WorkInvalid:

@@ -6,6 +6,7 @@ reference out of it and runs no pattern that backtracks.
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Mapping
 from functools import partial
@@ -20,10 +21,10 @@ NULL = {"type": "null"}
 
 
 class Held:
-    """The annotation of a value that holds under a schema."""
+    """The annotation of a value that holds under a schema; `optional`: or is null."""
 
-    def __init__(self, schema: Mapping[str, Any]) -> None:
-        self.schema = schema
+    def __init__(self, schema: Mapping[str, Any], *, optional: bool = False) -> None:
+        self.schema, self.optional = schema, optional
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
         """Checked as the schema says, and written as it is."""
@@ -31,11 +32,15 @@ class Held:
 
     def checked(self, value: Any) -> Any:
         """Raises what pydantic makes an error of."""
-        if not self.schema:
-            return value
-        for place, message in holding.faults_of(self.schema, value):
+        for place, message in self.faults(value):
             raise _error(f"{place}: {message}" if place else message)
         return value
+
+    def faults(self, value: Any) -> list[tuple[str, str]]:
+        """(JSON Pointer, message) of what does not hold."""
+        if not self.schema or (self.optional and value is None):
+            return []
+        return holding.faults_of(self.schema, value)
 
 
 def state_of(schema: Mapping[str, Any]) -> type[BaseModel]:
@@ -44,28 +49,29 @@ def state_of(schema: Mapping[str, Any]) -> type[BaseModel]:
     A property that is not required may be null, and is null, or empty for a list, where nobody wrote it.
     """
     required = set(schema.get("required", ()))
-    definitions = {"$defs": schema["$defs"]} if "$defs" in schema else {}
+    beside = {"$defs": schema["$defs"]} if "$defs" in schema else {}
     members: dict[str, Any] = {}
+    held: dict[str, Held] = {}
     for name, part in schema.get("properties", {}).items():
-        whole = {**part, **definitions}
-        if name in required:
-            members[name] = (_annotated(whole), ...)
-        elif _lists(part):
-            members[name] = (_annotated(whole), Field(default_factory=partial(list, part.get("default", []))))
-        else:
-            members[name] = (_annotated(_or_null(part, definitions)), part.get("default"))
+        optional = name not in required
+        listed = _lists(part)
+        held[name] = Held({**_bare(part), **beside} if part else {}, optional=optional and not listed)
+        kind = _annotated(held[name], part, beside) if listed else Annotated[Any, held[name]]
+        start = part.get("default", [] if listed else None)
+        members[name] = (kind, Field(default_factory=partial(_copied, start)) if optional else ...)
     with warnings.catch_warnings():  # a field may have the name of something that pydantic has besides
         warnings.simplefilter("ignore", UserWarning)
         made = create_model("State", __base__=_State, **members)
-    made.described = dict(schema)
+    made.described, made.held = dict(schema), held
     return made
 
 
 def completed(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The schema as it is kept with the plan: what may be missing may be null."""
-    required = set(schema.get("required", ()))
-    kept = {name: part if name in required or _lists(part) else _or_null(part, {}) for name, part in
-            schema.get("properties", {}).items()}  # fmt: skip
+    required, kept = set(schema.get("required", ())), {}
+    for name, part in schema.get("properties", {}).items():
+        fixed = name in required or _lists(part)
+        kept[name] = part if fixed else _or_null(part, {"$defs": schema.get("$defs", {})})
     return {"type": "object", "additionalProperties": False, **schema, "properties": kept}
 
 
@@ -74,6 +80,7 @@ class _State(BaseModel):
 
     model_config = ConfigDict(extra="forbid", protected_namespaces=())
     described: ClassVar[dict[str, Any]] = {}
+    held: ClassVar[dict[str, Held]] = {}
 
     @classmethod
     def model_json_schema(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:
@@ -83,28 +90,20 @@ class _State(BaseModel):
     @classmethod
     def model_validate(cls, obj: Any, **kwargs: Any) -> Self:
         """As pydantic does, with every fault at its own place."""
-        found = holding.faults_of(cls.described, {**_defaults(cls), **obj}) if isinstance(obj, Mapping) else []
-        if found:
-            lines: list[InitErrorDetails] = [
-                {"type": _error(said), "loc": tuple(pointers.tokens(place)), "input": obj} for place, said in found
-            ]
+        lines: list[InitErrorDetails] = []
+        for name, value in obj.items() if isinstance(obj, Mapping) else ():
+            for place, message in cls.held[name].faults(value) if name in cls.held else ():
+                lines.append({"type": _error(message), "loc": (name, *pointers.tokens(place)), "input": value})
+        if lines:
             raise ValidationError.from_exception_data("State", lines)
         return super().model_validate(obj, **kwargs)
 
 
-def _defaults(state: type[BaseModel]) -> dict[str, Any]:
-    return {
-        name: field.get_default(call_default_factory=True, validated_data={})
-        for name, field in state.model_fields.items()
-        if not field.is_required()
-    }
-
-
-def _annotated(schema: Mapping[str, Any]) -> Any:
-    if not _lists(schema):
-        return Annotated[Any, Held(schema)]
-    items = {**schema.get("items", {}), **({"$defs": schema["$defs"]} if "$defs" in schema else {})}
-    return Annotated[list[Annotated[Any, Held(items)]], Held(schema)]
+def _annotated(held: Held, part: Mapping[str, Any], beside: Mapping[str, Any]) -> Any:
+    """A list, whose items hold by themselves: one that is appended is checked alone."""
+    items = part.get("items", {})
+    one = Held({**items, **beside} if items else {})
+    return Annotated[list[Annotated[Any, one]], held]
 
 
 def _lists(schema: Mapping[str, Any]) -> bool:
@@ -113,10 +112,20 @@ def _lists(schema: Mapping[str, Any]) -> bool:
 
 def _or_null(schema: Mapping[str, Any], beside: Mapping[str, Any]) -> dict[str, Any]:
     if not schema or not holding.faults_of({**schema, **beside}, None):
-        return {**schema, **beside}
-    kept = {name: value for name, value in schema.items() if name in ("title", "description", "default")}
-    bare = {name: value for name, value in schema.items() if name not in kept}
-    return {**kept, "anyOf": [bare, dict(NULL)], "default": schema.get("default"), **beside}
+        return dict(schema)
+    kept = {name: value for name, value in schema.items() if name in ("title", "description")}
+    bare = {name: value for name, value in schema.items() if name not in (*kept, "default")}
+    return {**kept, "anyOf": [bare, dict(NULL)], "default": schema.get("default")}
+
+
+def _bare(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The reverse: what holds of a value that is not null, so that its faults are told at their own places."""
+    either = schema.get("anyOf", [])
+    return either[0] if len(either) == 2 and either[1] == NULL else schema
+
+
+def _copied(value: Any) -> Any:
+    return copy.deepcopy(value)
 
 
 def _error(message: str) -> PydanticCustomError:

@@ -26,6 +26,7 @@ else:  # at run time Django's classes take no parameter
     OfPolicy = admin.ModelAdmin
     PolicyModelForm = forms.ModelForm
 SHORTEST = timedelta(minutes=1)
+PATIENCE = timedelta(minutes=2)  # with a program that has gone silent
 
 
 class PolicyForm(PolicyModelForm):
@@ -33,7 +34,18 @@ class PolicyForm(PolicyModelForm):
 
     class Meta:
         model = Policy
-        fields = ("team", "name", "groups", "quorum", "separation", "step_up", "deadline", "on_expiry", "whole_state")
+        fields = (
+            "team",
+            "name",
+            "groups",
+            "quorum",
+            "separation",
+            "step_up",
+            "deadline",
+            "on_expiry",
+            "withdraw_after",
+            "whole_state",
+        )
         labels = {
             "groups": "Decided by",
             "quorum": "People who must agree",
@@ -58,6 +70,13 @@ class PolicyForm(PolicyModelForm):
                 "That is less than a minute: a bare number counts seconds. Write 04:00:00 for four hours."
             )
         return deadline
+
+    def clean_withdraw_after(self) -> timedelta | None:
+        """A program that waits asks again within a minute: a shorter time would withdraw gates that are waited for."""
+        after: timedelta | None = self.cleaned_data["withdraw_after"]
+        if after is not None and after < PATIENCE:
+            raise forms.ValidationError("A program is heard of once a minute: write two minutes, 00:02:00, or more.")
+        return after
 
     def clean(self) -> dict[str, Any]:
         """Refuse what would overwrite a version that was not read, and a quorum that nobody could make."""
@@ -219,5 +238,6 @@ def said(policy: Policy, groups: models.QuerySet[Group]) -> dict[str, Any]:
         "step_up": policy.step_up,
         "deadline": None if policy.deadline is None else int(policy.deadline.total_seconds()),
         "on_expiry": policy.on_expiry,
+        "withdraw_after": None if policy.withdraw_after is None else int(policy.withdraw_after.total_seconds()),
         "whole_state": policy.whole_state,
     }

@@ -65,6 +65,13 @@ class Policy(models.Model):
         help_text="Whoever decides must have given their password again lately, in the session in which they decide. A "
         "token cannot decide then.",
     )
+    withdraw_after = models.DurationField(
+        "withdraw when unheard of for",
+        null=True,
+        blank=True,
+        help_text="Of an agent that lives outside: the gate is withdrawn when its program is not heard of for so long, "
+        "unless it said that it goes away meanwhile. “00:10:00” is ten minutes. Empty: the gate stays.",
+    )
     created_at = models.DateTimeField(db_default=Now())
 
     objects = PolicyQuerySet.as_manager()

@@ -113,6 +113,16 @@ class Environment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """The program elsewhere that has the code of an agent which lives outside."""
+
+    name: str = ""  # what it calls itself
+    heard: str = ""  # how long ago, in words
+    missed: bool = False
+    deferred: bool = False  # it said that it goes away meanwhile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Code:
     """What this process knows of the agent's code.
 
@@ -130,6 +140,7 @@ class Code:
     faults: tuple[str, ...] = ()  # fields of the state that no step could read
     doubts: tuple[str, ...] = ()  # what only the state as a whole does not fit: an edit would be refused for it
     environment: Environment | None = None
+    program: Program | None = None  # of an agent that lives outside
 
     @property
     def goes_on_in(self) -> str:
@@ -157,7 +168,8 @@ def judge(saved: Saved, code: Code | Unknown) -> Preflight:
     else:
         found.append(version(code))
         if code.goes_on_in and not saved.fault:
-            found += [state(code), *environment(code, code.environment or Environment())]
+            found.append(state(code))
+            found += [] if code.program else environment(code, code.environment or Environment())
     if not saved.fault:
         found.append(artifacts(saved))
     return Preflight(tuple(found), checked=isinstance(code, Code))
@@ -175,6 +187,8 @@ def checkpoint(saved: Saved) -> Finding:
 
 def version(code: Code) -> Finding:
     """Whether the run's version and its steps are there, or which upcasters bring it to one that is."""
+    if code.program:
+        return _program(code, code.program)
     if code.deployed:
         return Finding(
             "version", GREEN, f"Version {code.version} of {code.agent} is deployed, with the run's own steps."
@@ -192,6 +206,19 @@ def version(code: Code) -> Finding:
         upcaster = f"Write an upcaster from {code.version} to {code.newest}"
         return Finding("version", RED, f"{gone}; version {code.newest} is{lacks}. {upcaster}, {again}.")
     return _taken(code.takeover, gone, again)
+
+
+def _program(code: Code, program: Program) -> Finding:
+    """Whether somebody is there who will act on what is decided."""
+    lives = f"{code.agent} {code.version} lives outside"
+    named = f" ({program.name})" if program.name else ""
+    if program.deferred:
+        words = f"{lives}: its program{named} went away and comes back for the outcome."
+        return Finding("program", GREEN, words)
+    if program.missed:
+        words = f"{lives}, and its program{named} was not heard of for {program.heard}."
+        return Finding("program", AMBER, f"{words} What is decided is kept, and done when it comes back.")
+    return Finding("program", GREEN, f"{lives}: its program{named} was heard of {program.heard} ago.")
 
 
 def _taken(by: Takeover, gone: str, again: str) -> Finding:

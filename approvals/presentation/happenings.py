@@ -15,6 +15,8 @@ WORDS = {
     "run.started": "started the run",
     "run.queued": "woke the run",
     "run.running": "took the run up",
+    "run.missed": "heard nothing of the run's program any more",
+    "run.heard": "heard of the run's program again",
     "run.halting": "asked its worker to stop after the step at hand",
     "run.taken": "took the run over from its worker",
     "run.waiting": "stopped to wait",

@@ -1,0 +1,65 @@
+"""Whether programs elsewhere are still there: told where one was not heard of, and what its gate's policy does then.
+
+It is nobody's authority over anything. A program that waits for an outcome asks again within a minute, one that works
+renews its lease; one that said that it goes away meanwhile is not missed.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import structlog
+from django.db import transaction
+from django.db.models import F, Q
+from django.db.models.functions import Now
+
+from approvals.models import Gate
+from approvals.presentation.times import lasting
+from checkpoints import ledger
+from checkpoints.actors import SYSTEM
+from checkpoints.models import Run
+
+from ..models import Client
+
+MISSED = timedelta(seconds=90)  # longer than any request waits
+AT_ONCE = 200
+log = structlog.get_logger()
+
+
+def heard(run: Run) -> None:
+    """Note that the run's program is there; with an event where it was missed."""
+    Client.objects.heard(run.pk)
+    with transaction.atomic():
+        if Client.objects.filter(run=run, missed_at__isnull=False).update(missed_at=None, heard_at=Now()):
+            ledger.record("run.heard", subject=f"run:{run.pk}", run=run, by=SYSTEM)
+
+
+def miss() -> int:
+    """Say of each program that was not heard of lately that it is missed; how many of them there were."""
+    with transaction.atomic():
+        silent = Client.objects.filter(deferred=False, missed_at__isnull=True, heard_at__lt=Now() - MISSED)
+        found = list(silent.select_related("run").select_for_update(skip_locked=True, of=("self",))[:AT_ONCE])
+        Client.objects.filter(pk__in=[each.pk for each in found]).update(missed_at=Now())
+        live = [each.run for each in found if each.run.status in Run.LIVE]
+        ledger.append([ledger.Entry(kind="run.missed", subject=f"run:{run.pk}", run=run, by=SYSTEM) for run in live])
+    return len(live)
+
+
+def withdraw() -> int:
+    """Withdraw the gates of programs that were not heard of for as long as the gates' policies allow; how many."""
+    silent = Q(run__client__deferred=False, run__client__heard_at__lt=Now() - F("policy__withdraw_after"))
+    gates = Gate.objects.open().filter(silent, run__plan__external=True, policy__withdraw_after__isnull=False)
+    return sum(_withdrawn(gate) for gate in gates.select_related("run", "policy")[:AT_ONCE])
+
+
+def _withdrawn(gate: Gate) -> bool:
+    """Under the client's row: one that is heard of in this moment keeps its gate."""
+    after = gate.policy.withdraw_after
+    if after is None:
+        return False
+    with transaction.atomic():
+        silent = Client.objects.select_for_update().filter(run=gate.run_id, deferred=False, heard_at__lt=Now() - after)
+        if not silent.exists():
+            return False
+        reason = f"The program that asks was not heard of for {lasting(after)}."
+        return gate.withdraw(by=SYSTEM, reason=reason) is not None

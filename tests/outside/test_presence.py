@@ -1,0 +1,98 @@
+"""A program that is not heard of any more: told on pages and in the feed, and its gate withdrawn where that is said."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db.models import F
+
+from agents.models import Client
+from agents.outside import presence
+from approvals.models import Gate, Policy
+from approvals.preflight import sources
+from checkpoints.models import Event, Run
+from tests.factories import make_policy
+
+from .programs import Program
+
+
+def silent(program: Program, **since: float) -> None:
+    """Age the last word of the program."""
+    Client.objects.filter(run=program.run).update(heard_at=F("heard_at") - timedelta(**since))
+
+
+def said(program: Program, kind: str) -> int:
+    return Event.objects.filter(run_id=program.run, kind=kind).count()
+
+
+def words(program: Program) -> tuple[str, str]:
+    """(colour, words) of what the preflight says of the program."""
+    run = Run.objects.select_related("plan").get(pk=program.run)
+    return next((each.colour, each.words) for each in sources.of_run(run).findings if each.check == "program")
+
+
+def test_one_that_is_there_is_not_missed() -> None:
+    program = Program()
+    program.to_gate()
+    presence.miss()
+    assert said(program, "run.missed") == 0
+    colour, told = words(program)
+    assert (colour, "(box:81) was heard of" in told) == ("green", True)
+
+
+def test_one_that_went_silent_is_missed_once_and_heard_again() -> None:
+    program = Program()
+    gate = program.to_gate()
+    silent(program, minutes=12)
+    presence.miss()
+    presence.miss()
+    assert said(program, "run.missed") == 1
+    colour, told = words(program)
+    assert (colour, "not heard of for 12 min" in told) == ("amber", True)
+    assert program.client.get(f"/api/gates/{gate.pk}/outcome").status_code == 200
+    assert (said(program, "run.heard"), words(program)[0]) == (1, "green")
+
+
+def test_one_that_said_that_it_goes_away_is_not_missed() -> None:
+    program = Program()
+    program.start()
+    program.draft()
+    program.ask(deferred=True)
+    silent(program, days=2)
+    presence.miss()
+    assert said(program, "run.missed") == 0
+    assert "comes back for the outcome" in words(program)[1]
+
+
+def gate_of(program: Program, after: timedelta | None) -> Gate:
+    """Its gate under a policy that withdraws it `after` so long."""
+    Policy.objects.filter(pk=make_policy(program.team, name="default").pk).update(withdraw_after=after)
+    return program.to_gate()
+
+
+def test_its_gate_is_withdrawn_where_its_policy_says_so() -> None:
+    program = Program()
+    gate = gate_of(program, timedelta(minutes=10))
+    silent(program, minutes=9)
+    presence.withdraw()
+    assert Gate.objects.get(pk=gate.pk).status == "open"
+    silent(program, minutes=2)
+    presence.withdraw()
+    ended = Gate.objects.get(pk=gate.pk)
+    assert (ended.status, ended.outcome.words) == ("withdrawn", "The program that asks was not heard of for 10 min.")
+    told = program.claim()
+    assert told["status"] == "cancelled"
+
+
+@pytest.mark.parametrize("spared", ["no policy", "deferred", "heard in that moment"])
+def test_its_gate_stays_where_nothing_says_so(spared: str) -> None:
+    program = Program()
+    gate = gate_of(program, None if spared == "no policy" else timedelta(minutes=10))
+    silent(program, hours=3)
+    if spared == "deferred":
+        Client.objects.filter(run=program.run).update(deferred=True)
+    if spared == "heard in that moment":
+        presence.heard(program.row())
+    presence.withdraw()
+    assert Gate.objects.get(pk=gate.pk).status == "open"
