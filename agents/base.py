@@ -6,7 +6,7 @@ order of definition. What kind of step a method is the decorators of agents.decl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -126,6 +126,16 @@ class Agent(metaclass=AgentType):
     def title(cls, state: Any) -> str:
         """The run's title, from its input (an instance of State)."""
         return cls.name
+
+    @classmethod
+    def meters(cls, state: Any) -> Sequence[tuple[str, str, str]]:
+        """Figures for the run's page: (label, figure, a line below it), from the state at the head (a State)."""
+        return ()
+
+    @classmethod
+    def result(cls, state: Any) -> str:
+        """What the run came to, in words; its page shows it once the run has ended. From the state at the head."""
+        return ""
 
     @classmethod
     def lacks(cls) -> str:

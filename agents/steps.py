@@ -124,8 +124,9 @@ def queue_again(claim: Claim, wait: float, reason: str, *, by: Actor) -> None:
 
 
 def keep(slice: Slice, spec: StepSpec, error: BaseException) -> None:
-    """Store the failure with its traceback, in the caller's transaction."""
-    trace = slice.clean("".join(traceback.format_exception(error)))
+    """Store the failure with its traceback, in the caller's transaction; none of a step that words its own failure."""
+    worded = isinstance(error, StepFailed) and error.__cause__ is None
+    trace = "" if worded else slice.clean("".join(traceback.format_exception(error)))
     Failure.objects.create(
         run=slice.run,
         base=slice.snapshot.id,

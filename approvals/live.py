@@ -136,6 +136,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         said = set(asked[:WATCHED]), looking
         if said == (self.watching, self.looking) and self.drawn_at is None:
             return  # nothing new is asked, and access is looked at by every heartbeat
+        new = said[0] - self.watching
         self.watching, self.looking = said
         heard = self.groups_joined
         access = await self.check()
@@ -143,6 +144,11 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         since, self.drawn_at = self.drawn_at or self.cursor, None
         if access is not None and since is not None and self.groups_joined - heard:
             await self.replay(access, since)
+        # What a step said between the drawing and now was whispered to nobody here, and it may say no more for long.
+        runs = access.watched if access is not None else frozenset()
+        for kind, _, run in (subject.partition(":") for subject in new):
+            if kind == whispers.SPOKEN and f"run.{run}" in runs:
+                await self.spoke({"number": run})
 
     async def facts(self, message: Message) -> None:
         """Facts from the tailer; one that came through two groups is told once."""

@@ -105,6 +105,16 @@ class Assistant(Agent):
         return assistant_words.title_of(state.task)
 
     @classmethod
+    def meters(cls, state: State) -> list[tuple[str, str, str]]:
+        """Tokens, and what they cost where prices are set."""
+        return assistant_words.figures(state.usage) if state.usage.turns else []
+
+    @classmethod
+    def result(cls, state: State) -> str:
+        """The model's last answer."""
+        return state.answer
+
+    @classmethod
     def lacks(cls) -> str:
         """A key for the model's endpoint."""
         return assistant_model.lacking()

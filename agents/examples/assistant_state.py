@@ -37,19 +37,19 @@ class Message(Noun):
 class ListFiles(Noun):
     """List what is in a folder."""
 
-    path: str = Field(default=".", title="Folder", description="Within your folder; . is the folder itself.")
+    path: str = Field(default=".", title="Folder", description="Within the folder; . is the folder itself.")
 
 
 class ReadFile(Noun):
     """Read a text file."""
 
-    path: str = Field(title="File", description="Within your folder, such as notes/today.md.")
+    path: str = Field(title="File", description="Within the folder, such as notes/today.md.")
 
 
 class WriteFile(Noun):
     """Write a text file, over what was there. Its folders are made."""
 
-    path: str = Field(title="File", description="Within your folder, such as notes/today.md.", max_length=500)
+    path: str = Field(title="File", description="Within the folder, such as notes/today.md.", max_length=500)
     content: str = Field(
         title="Content",
         description="All of the file's new text.",
@@ -59,7 +59,7 @@ class WriteFile(Noun):
 
 
 class RunCommand(Noun):
-    """Run a command in your folder, without a shell."""
+    """Run a command in the folder, without a shell."""
 
     argv: list[str] = Field(
         title="Command",
@@ -82,7 +82,8 @@ class HttpGet(Noun):
 class Call(Noun):
     """One call of a tool, with the arguments that are to be used."""
 
-    id: str
+    id: str  # as people read it: "run_command.2", the second call of its turn
+    ref: str  # as the conversation has it
     asks: bool = True  # a gate asks for it
     asked: dict[str, Any] = Field(default_factory=dict)  # the arguments as the model gave them
 

@@ -6,7 +6,6 @@ place of its answer; nobody is asked about it and nothing of it runs.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -39,7 +38,6 @@ from .assistant_state import (
 
 Arguments = TypeVar("Arguments", bound=BaseModel)
 MOST = 10  # calls of one turn
-IDENTIFIER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
 TOLD = 24_000  # characters of an answer that the model is told
 
 
@@ -101,7 +99,7 @@ def read(asked: Sequence[Asked]) -> tuple[list[AnyCall], list[Message]]:
         try:
             if number >= MOST:
                 raise ValueError(f"One turn has at most {MOST} calls; make the others afterwards.")
-            call = _call(each)
+            call = _call(each, number)
             if isinstance(call, Writing) and call.arguments.path in written:
                 raise ValueError(f"This turn writes {call.arguments.path} already; write it once, or again afterwards.")
             written |= {call.arguments.path} if isinstance(call, Writing) else set()
@@ -111,7 +109,7 @@ def read(asked: Sequence[Asked]) -> tuple[list[AnyCall], list[Message]]:
     return calls, told
 
 
-def _call(asked: Asked) -> AnyCall:
+def _call(asked: Asked, number: int) -> AnyCall:
     """Raises ValueError, whose sentence the model is told."""
     tool = TOOLS.get(asked.name)
     if tool is None:
@@ -125,17 +123,21 @@ def _call(asked: Asked) -> AnyCall:
         wrong = "; ".join(f"{each['pointer'] or '/'}: {each['message']}" for each in errors_of(error)[:10])
         raise ValueError(f"The arguments do not fit {asked.name}: {wrong}. Write them again.") from error
     made: AnyCall = tool.call(
-        id=asked.id, arguments=arguments, asks=tool.asks(arguments), asked=arguments.model_dump(mode="json")
+        id=f"{asked.name}.{number + 1}",
+        ref=asked.id,
+        arguments=arguments,
+        asks=tool.asks(arguments),
+        asked=arguments.model_dump(mode="json"),
     )
     return made
 
 
 def named(ids: Sequence[str], turn: int) -> list[str]:
-    """Ids for the calls of a turn: the endpoint's own where each can name an action of a gate, else plain ones.
+    """What the conversation calls the calls of a turn: the endpoint's own ids where they tell them apart.
 
-    Of nine letters and digits, which every endpoint takes back.
+    Else nine letters and digits, which every endpoint takes back.
     """
-    if all(IDENTIFIER.fullmatch(each) for each in ids) and len(set(ids)) == len(ids):
+    if all(ids) and len(set(ids)) == len(ids):
         return list(ids)
     return [f"call{turn % 1000:03}{number % 100:02}" for number, _ in enumerate(ids)]
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from checkpoints.patch import changes
 
-from .assistant_state import AnyCall, Decision, Feedback, Getting, Message, Running, There, Usage, Writing
+from .assistant_state import AnyCall, Decision, Feedback, Getting, Listing, Message, Running, There, Usage, Writing
 from .refunds_text import invisible, one_line
 
 LEVELS = ("low", "medium", "high", "critical")
@@ -60,12 +60,12 @@ def title_of(task: str) -> str:
 def said_of(call: AnyCall) -> str:
     """A call in one line, for people."""
     if isinstance(call, Writing):
-        return f"write {call.arguments.path}"
+        return f"write {one_line(call.arguments.path, 120)}"
     if isinstance(call, Running):
         return one_line(" ".join(call.arguments.argv), 120)
     if isinstance(call, Getting):
         return f"fetch {one_line(call.arguments.url, 120)}"
-    return f"{call.tool} {call.arguments.path}"
+    return f"{'list' if isinstance(call, Listing) else 'read'} {one_line(call.arguments.path, 120)}"
 
 
 def heading(calls: Sequence[AnyCall]) -> str:
@@ -143,18 +143,18 @@ def answered(call: AnyCall, result: str, decision: Decision | None, feedback: Se
     else:
         edits = _edits(call)
         words = "\n".join([*([f"{by} changed this call before it was made:"] if edits else []), *edits, result])
-    return Message(role="tool", answers=call.id, content=words)
+    return Message(role="tool", answers=call.ref, content=words)
 
 
 def gave(call: AnyCall, result: str) -> Message:
     """The answer to a call that nobody had to be asked about."""
-    return Message(role="tool", answers=call.id, content=result)
+    return Message(role="tool", answers=call.ref, content=result)
 
 
 def refused(call: AnyCall, said: Feedback) -> Message:
     """What the model is told of a call where all of the turn's were refused."""
     words = f"{said.by} refused this call, so it was not made. {_why(said.text)} {AGAIN}"
-    return Message(role="tool", answers=call.id, content=words)
+    return Message(role="tool", answers=call.ref, content=words)
 
 
 def spoken(said: Sequence[Feedback]) -> list[Message]:

@@ -77,6 +77,11 @@ class Restock(Agent):
         return f"{state.shelf.shop}: {low} of {len(state.shelf.items)} run low"
 
     @classmethod
+    def result(cls, state: State) -> str:
+        """What was done, and what was not and why."""
+        return state.summary
+
+    @classmethod
     def inputs_from(cls, path: Path) -> list[dict[str, Any]]:
         """One input for each .json file of a folder, by name."""
         files = sorted(path.glob("*.json")) if path.is_dir() else []

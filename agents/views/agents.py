@@ -51,6 +51,11 @@ class Known:
         return self.here.spec if self.here else spec_of(self.plans[0])
 
     @property
+    def lacks(self) -> str:
+        """What has to be set up before a run of it can work; empty where nothing has."""
+        return self.here.agent.lacks() if self.here else ""
+
+    @property
     def doc(self) -> str:
         """The first paragraph of what its author says of it."""
         return (self.here.agent.__doc__ or "").strip().partition("\n\n")[0] if self.here else ""

@@ -14,7 +14,7 @@ from agents.runner import last_good
 from checkpoints.models import Run
 from checkpoints.verify import verify_run
 
-from . import events
+from . import events, own_words
 from .access import is_fragment, private, reader_of, run_or_404
 from .inspector import among, checkpoint_or_404, inspector_context, notes_context
 from .posted import number
@@ -44,8 +44,9 @@ def context_of(read: Read, reader: User, picked: Picked, *, inspect: bool = True
         context = inspector_context(run, picked, reader=reader, known=scene.known, events=scene.events, **how)
     elif looked := among(scene.known, run, picked.at):
         context = {"checkpoint": looked[0]} | notes_context(looked[0], reader, scene.events)
-    context |= head_context(scene) | timeline_context(scene, picked)
-    context["spoken"] = Spoken.objects.of(run)
+    told = own_words.of(run)
+    context |= head_context(scene, told.cells) | timeline_context(scene, picked)
+    context |= {"spoken": Spoken.objects.of(run), "result": told.result}
     context |= effects_context(scene, everything=bool(picked.all)) | events.newest_context(scene)
     if scene.story.run.frozen and (seq := last_good(run.pk)):
         context["last_good"] = checkpoint_or_404(run, seq)
@@ -75,7 +76,8 @@ def timeline(request: HttpRequest, run_id: int) -> HttpResponse:
 def spoken(request: HttpRequest, run_id: int) -> HttpResponse:
     """What the step that runs now says of itself, as long as it does."""
     run = run_or_404(request, run_id)
-    return render(request, "runs/_spoken.html", {"run": run, "spoken": Spoken.objects.of(run)})
+    told = own_words.of(run)
+    return render(request, "runs/_spoken.html", {"run": run, "spoken": Spoken.objects.of(run), "result": told.result})
 
 
 @require_safe

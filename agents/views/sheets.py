@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -37,8 +38,8 @@ class Picked:
         return f"?{said}" if said else ""
 
 
-def head_context(scene: Scene) -> dict[str, Any]:
-    """For runs/_head.html."""
+def head_context(scene: Scene, figures: Sequence[head.Cell] = ()) -> dict[str, Any]:
+    """For runs/_head.html. `figures` are the agent's own."""
     run, story, gate = scene.run, scene.story, scene.gate
     return {
         "run": run,
@@ -52,6 +53,7 @@ def head_context(scene: Scene) -> dict[str, Any]:
         "cells": [
             head.worked(scene.read.took, scene.read.held, run.seq, scene.read.reused),
             head.outside(story.effects),
+            *figures,
         ],
         "gate": gate if gate and gate.visible else None,
         "frozen": story.run.frozen,

@@ -92,7 +92,7 @@ def test_it_reads_nothing(folder: Path) -> None:
 def test_the_risk_is_by_rule(argv: list[str], level: str, reason: str) -> None:
     from agents.examples.assistant_state import Running
 
-    found, reasons = assess([Running(id="a", arguments=RunCommand(argv=argv))], [])
+    found, reasons = assess([Running(id="a", ref="a", arguments=RunCommand(argv=argv))], [])
     assert found == level
     assert any(reason in each for each in reasons)
 

@@ -27,7 +27,7 @@ Worker = Callable[..., services.Service]
 
 
 @pytest.fixture
-def held() -> Iterator[threading.Event]:
+def unsaid() -> Iterator[threading.Event]:
     """The model stops before its last words until this is set."""
     event = threading.Event()
     yield event
@@ -43,12 +43,12 @@ def worker(celery_worker: Worker, endpoint: Endpoint, folder: Path) -> services.
 
 @pytest.mark.usefixtures("worker")
 def test_words_appear_while_the_model_speaks_and_are_gone_when_they_are_saved(
-    new_page: Callable[..., Page], endpoint: Endpoint, held: threading.Event
+    new_page: Callable[..., Page], endpoint: Endpoint, unsaid: threading.Event
 ) -> None:
     team = make_team()
     page = new_page(bob(team), viewport={"width": 390, "height": 800})
     said = watched(page)
-    run = start(endpoint, Reply(WORDS, held=held, slow=0.2), team=team)
+    run = start(endpoint, Reply(WORDS, held=unsaid, slow=0.2), team=team)
     page.goto(f"/runs/{run.pk}/")
     is_live(page)
     spoken = page.locator("#spoken")
@@ -59,20 +59,21 @@ def test_words_appear_while_the_model_speaks_and_are_gone_when_they_are_saved(
     without = new_page(bob(team), java_script_enabled=False)
     without.goto(f"/runs/{run.pk}/")
     expect(without.locator("#spoken")).to_contain_text("Then I write <b>everything</b> down.")
-    held.set()
-    expect(spoken).to_be_hidden()
+    unsaid.set()
+    expect(spoken).to_contain_text("What it came to")
+    expect(spoken).not_to_contain_text("not saved yet")
     expect(page.locator("#run-head")).to_contain_text("Completed")
     run.refresh_from_db()
     assert state(run)["answer"] == WORDS
     assert not Spoken.objects.filter(run=run).exists()
     without.reload()
-    expect(without.locator("#spoken")).to_be_hidden()
+    expect(without.locator("#spoken")).to_contain_text("And this comes last.")
 
 
 @pytest.mark.usefixtures("worker")
-def test_whoever_may_not_see_the_run_does_not_hear_it_either(endpoint: Endpoint, held: threading.Event) -> None:
+def test_whoever_may_not_see_the_run_does_not_hear_it_either(endpoint: Endpoint, unsaid: threading.Event) -> None:
     team = make_team()
-    run = start(endpoint, Reply(WORDS, held=held), team=team)
+    run = start(endpoint, Reply(WORDS, held=unsaid), team=team)
     until(lambda: Spoken.objects.filter(run=run).exists(), what="it speaks")
     address = f"/runs/{run.pk}/spoken/"
     assert signed_in(eve()).get(address).status_code == 404

@@ -83,7 +83,8 @@ def test_what_was_answered_in_its_place_is_what_the_next_turn_sees_under_its_cal
     say(run, each={first: respond("Sunday."), second: reject("Later.")})
     advance_to_rest(run)
     asked = next(each for each in endpoint.conversation if each.get("tool_calls"))
-    assert [call["id"] for call in asked["tool_calls"]] == [first, second]
+    assert (first, second) == ("run_command.1", "write_file.2")
+    [mine, theirs] = [call["id"] for call in asked["tool_calls"]]
     answers = {each["tool_call_id"]: each["content"] for each in endpoint.conversation if each["role"] == "tool"}
-    assert "Sunday." in answers[first]
-    assert "Later." in answers[second]
+    assert "Sunday." in answers[mine]
+    assert "Later." in answers[theirs]

@@ -9,14 +9,15 @@ from __future__ import annotations
 from channels.db import database_sync_to_async
 from django.contrib.sessions.backends.db import SessionStore
 
-from approvals import live
+from approvals import live, whispers
 from approvals.live import LiveConsumer
 from checkpoints import cursor
 from checkpoints.models import Event, Run
 from tests.conftest import session_of
-from tests.factories import bob, make_team
+from tests.factories import bob, eve, make_team
 from tests.harness.waiting import until
 from tests.pages.sockets import Socket
+from tests.pages.test_live import socket
 from tests.run_pages.walks import ORDER, begin
 
 
@@ -49,3 +50,23 @@ async def test_a_checkpoint_saved_before_the_page_said_what_it_watches_is_told_t
     await page.close()
     assert [fact["run"] for fact in told if fact["kind"] == "checkpoint.saved"] == [f"run:{walk.run.pk}"]
     assert again == []
+
+
+async def test_a_page_that_comes_to_watch_a_running_step_is_told_to_look_at_once() -> None:
+    """What was said between the drawing of the page and its watching was told to nobody, and stayed unseen for long."""
+    team = await database_sync_to_async(make_team)()
+    member, outsider = await database_sync_to_async(bob)(team), await database_sync_to_async(eve)()
+    run = await database_sync_to_async(lambda: begin(team).run)()
+    watch = {"watch": [f"run:{run.pk}", f"spoken:{run.pk}", "spoken:x", "spoken:0"]}
+    async with socket(member) as mine, socket(outsider) as theirs:
+        await mine.say(watch)
+        await theirs.say(watch)
+        told = {"kind": "run.spoke", "subject": f"spoken:{run.pk}"}
+        assert await mine.hear() == told
+        await mine.say(watch)
+        assert await mine.hear_all() == []
+        await whispers.hand_on(
+            {"type": "message", "channel": whispers.channel(whispers.SPOKEN).encode(), "data": str(run.pk).encode()}
+        )
+        assert await mine.hear() == told
+        assert await theirs.hear_all() == []

@@ -41,6 +41,8 @@ class Command(BaseCommand):
         """Check every input first, so that nothing is started where one of them is wrong."""
         try:
             known = registry.named(options["name"])
+            if word := known.agent.lacks():
+                self.stderr.write(self.style.WARNING(word))
             inputs = self.inputs(known.agent, options["input"])
             for each in inputs:
                 checked(known.agent.State, each)
