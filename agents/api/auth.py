@@ -11,7 +11,7 @@ from typing import Any
 
 from django.http import HttpRequest
 from ninja.errors import AuthenticationError
-from ninja.security import HttpBearer, django_auth
+from ninja.security import HttpBearer, SessionAuth
 
 from agents import tokens
 from agents.errors import TokenNotAllowed
@@ -37,9 +37,19 @@ class Bearer(HttpBearer):
         return found
 
 
+class Session(SessionAuth):
+    """Whoever signed in. Who did not is told that first, and not that the token against forged forms is missing."""
+
+    def _get_key(self, request: HttpRequest) -> str | None:
+        return super()._get_key(request) if request.user.is_authenticated else None
+
+
+session = Session()
+
+
 def needs(scope: Scope) -> list[Any]:
     """The ways in to an operation that a token of this scope opens."""
-    return [Bearer(scope), django_auth]
+    return [Bearer(scope), session]
 
 
 def token_of(request: HttpRequest) -> Token | None:

@@ -11,7 +11,6 @@ from django.views.decorators.http import require_safe
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, Throttled, ValidationError
 from ninja.openapi.schema import REF_TEMPLATE, OpenAPISchema
-from ninja.security import django_auth
 
 from agents.errors import InputRefused, RewindRefused, TokenNotAllowed, UnknownAgent, WorkRefused
 from agents.views.access import Gone
@@ -37,7 +36,7 @@ from . import (
     throttling,
     work,
 )
-from .auth import Bearer
+from .auth import Bearer, session
 from .parsing import ExactParser
 from .sizes import NotJson
 from .throttling import Throttle
@@ -127,7 +126,7 @@ api = Interface(
     urls_namespace="api",
     docs_url=None,  # ninja's page would load its scripts from elsewhere
     docs_decorator=require_safe,
-    auth=django_auth,
+    auth=session,
     parser=ExactParser(),
     throttle=Throttle(),
 )

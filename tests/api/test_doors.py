@@ -194,7 +194,9 @@ class TestOrders:
 
     @pytest.mark.parametrize("path", ORDERS)
     def test_nobody_orders_without_signing_in(self, path: str) -> None:
-        refusal(self.post(Client(), path), 401)
+        """A program without a token was told to send the one against forged forms, which no session would take."""
+        for client in (Client(), Client(enforce_csrf_checks=True)):
+            refusal(self.post(client, path), 401)
 
     @pytest.mark.parametrize("path", [path for path in ORDERS if path not in STARTS])
     def test_an_outsider_is_told_that_nothing_is_there(self, path: str) -> None:
