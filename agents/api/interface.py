@@ -24,6 +24,7 @@ from . import (
     comparisons,
     conditional,
     decisions,
+    deliveries,
     events,
     gates,
     orders,
@@ -34,6 +35,7 @@ from . import (
     sizes,
     starting,
     throttling,
+    webhooks,
     work,
 )
 from .auth import Bearer, session
@@ -43,7 +45,8 @@ from .throttling import Throttle
 
 DESCRIPTION = """\
 What Holdpoint's pages show, as JSON: runs, their checkpoints, gates, agents, and what happened; and what may be ordered
-of a run: to rewind it, to edit its state, to fork it, to undo what it left behind; and to decide what a gate asks.
+of a run: to rewind it, to edit its state, to fork it, to undo what it left behind; to decide what a gate asks; and to
+have an address of yours told how gates go.
 
 Send a token as `Authorization: Bearer hp_…`; each operation names the scope that it needs. Or sign in on the pages and
 send the session's cookie, and with what writes the session's CSRF token as X-CSRFToken. You see what its owner sees
@@ -144,6 +147,8 @@ api.add_router("/gates", choices.router)
 api.add_router("/gates", decisions.router)
 api.add_router("/agents", agents.router)
 api.add_router("/events", events.router)
+api.add_router("/webhooks", webhooks.router)
+api.add_router("/webhooks", deliveries.router)
 
 
 @api.exception_handler(AuthenticationError)

@@ -46,6 +46,8 @@ LISTED = {
     "No such gate": "/api/gates",
     "No such agent": "/api/agents",
     "No such effect": "/api/runs/{run_id}",
+    "No such webhook": "/api/webhooks",
+    "No such delivery": "/api/webhooks/{webhook_id}/deliveries",
 }
 
 

@@ -37,7 +37,7 @@ def fault(url: str) -> str:
     except ValueError:
         return "This is no address; write one like https://hooks.example.com/holdpoint."
     if parts.scheme not in ("https", "http") or not parts.hostname or port == 0:
-        return "Write an address like https://hooks.example.com/holdpoint."
+        return "Write a whole address, like https://hooks.example.com/holdpoint."
     if "@" in parts.netloc:
         return "Leave the name and password out of the address: what is sent is signed, check that."
     if "#" in url:

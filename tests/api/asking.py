@@ -10,12 +10,15 @@ from typing import Any
 from django.contrib.auth.models import User
 
 from agents.api.interface import api
-from approvals.models import Gate
+from approvals.models import Delivery, Gate
+from approvals.webhooks import outbox
 from checkpoints import claims, store
+from checkpoints.actors import SYSTEM
 from checkpoints.models import Run
 from checkpoints.snapshots import Header
-from tests.factories import make_gate, make_run, make_team
+from tests.factories import make_gate, make_run, make_team, make_user
 from tests.pages.clients import signed_in
+from tests.webhooks.making import make_webhook
 
 EXACT = {"count": 1, "share": 1.0, "huge": 2**64 + 1, "tiny": -0.0, "vast": 1e300, "text": "\x00é"}
 
@@ -80,10 +83,26 @@ def gate() -> Gate:
     return make_gate(team=make_team(may=("checkpoints.view_run",)))
 
 
+@cache
+def delivery() -> Delivery:
+    """The one message to the one webhook of the gate's team."""
+    webhook, _ = make_webhook(team=gate().team)
+    made = outbox.test(webhook, by=SYSTEM)
+    assert made is not None
+    return made
+
+
+def reader_of(path: str) -> User:
+    """Somebody who gets what is there: a member of the gate's team, who manages its webhooks where it is about them."""
+    return make_user("Ann Okafor", gate().team, may=("approvals.manage_webhooks",) if "/webhooks" in path else ())
+
+
 def address(path: str, of: Gate | None = None) -> str:
     """The address of a described path, with the parameters that it needs."""
     asked = of or gate()
     values = {"gate_id": asked.pk, "run_id": asked.run_id, "seq": 1, "agent": gate().run.plan.agent, "effect_id": 1}
+    if "/webhooks" in path:
+        values |= {"webhook_id": delivery().webhook_id, "delivery_id": delivery().pk}
     filled = re.sub(r"{(\w+)}", lambda match: str(values[match[1]]), path)
     query = {"/diff": "?to=1", "/comparisons": "?a=1&b=1"}
     return filled + next((asked for ending, asked in query.items() if path.endswith(ending)), "")

@@ -10,7 +10,7 @@ from django.test import Client
 from tests.factories import ann, decide, make_gate, make_team
 
 from ..pages.clients import signed_in
-from .asking import address, document, gate, looked_at
+from .asking import address, document, gate, looked_at, reader_of
 from .test_doors import refusal
 
 STRONG = re.compile(r'"[0-9a-f]{32}"')
@@ -18,7 +18,7 @@ STRONG = re.compile(r'"[0-9a-f]{32}"')
 
 @pytest.mark.parametrize("path", looked_at())
 def test_whoever_has_the_answer_is_told_that_it_is_the_same(path: str) -> None:
-    reader = signed_in(ann(gate().team))
+    reader = signed_in(reader_of(path))
     first = reader.get(address(path))
     assert STRONG.fullmatch(first["ETag"])
     again = reader.get(address(path), headers={"If-None-Match": f'"other", {first["ETag"]}'})

@@ -15,7 +15,7 @@ from django.test import Client
 from agents.api.interface import api
 from tests.factories import ann, decide, make_gate, make_team
 
-from .asking import address, ask, document, gate, looked_at, operations, paths
+from .asking import address, ask, document, looked_at, operations, paths, reader_of
 
 
 def schema(reference: dict[str, Any]) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def test_every_member_of_every_shape_has_a_description_and_an_example_that_fits(
 
 @pytest.mark.parametrize("path", [path for path in looked_at() if not path.endswith("/stream")])  # see test_waiting.py
 def test_every_answer_is_of_the_shape_that_is_described(path: str) -> None:
-    member = ann(gate().team)
+    member = reader_of(path)
     content = document()["paths"][path]["get"]["responses"]["200"]["content"]
     told = next(iter(content.values()))["schema"]
     found = ask(member, address(path))

@@ -1,0 +1,208 @@
+"""The delivery log over the API: each message to a webhook with its attempts, sent again by order."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Self
+
+from django.http import Http404, HttpRequest, HttpResponse
+from ninja import P, PathEx, Query, Router, Schema
+from pydantic import Field, field_validator
+
+from agents.models import Scope
+from agents.views.access import reader_of
+from approvals.models import Attempt, Delivery
+from approvals.webhooks import outbox
+from checkpoints import actors
+
+from .auth import needs
+from .exact import answer
+from .keys import Key, once
+from .paging import NEXT, Paging, next_of
+from .problems import problem
+from .webhooks import WebhookId, webhook_or_404
+
+router = Router(tags=["webhooks"], auth=needs(Scope.HOOKS))
+DeliveryId = PathEx[int, P(title="Delivery", description="The delivery's number.", example=12)]
+
+
+class DeliverySummary(Schema):
+    """One message to a webhook."""
+
+    id: int = Field(description="The delivery's number.", examples=[12])
+    message: str = Field(
+        description="The message's id, `webhook-id`: the same at each attempt.",
+        examples=["msg_0190b2c46f3e7c1a9d2b5e8f7a6c4d10"],
+    )
+    kind: str = Field(
+        description="What it tells of: gate.opened, gate.closed, gate.expired, gate.withdrawn, webhook.test.",
+        examples=["gate.closed"],
+    )
+    gate: int | None = Field(description="The gate; null for a test.", examples=[42])
+    status: str = Field(
+        description="Whether it arrived.",
+        examples=["delivered"],
+        json_schema_extra={"enum": list(Delivery.Status.values)},
+    )
+    result: str = Field(
+        description="What came of the last attempt: delivered, gone, http_503, timeout and the like; empty: none yet.",
+        examples=["delivered"],
+    )
+    attempts: int = Field(description="How often it was sent.", examples=[1])
+    next_attempt_at: datetime | None = Field(
+        description="When it is sent next; null where it is done.", examples=[None]
+    )
+    created_at: datetime = Field(
+        description="When what it tells of happened.", examples=["2026-03-02T09:15:04.120931Z"]
+    )
+    finished_at: datetime | None = Field(
+        description="When it arrived, or was given up.", examples=["2026-03-02T09:15:05.004211Z"]
+    )
+
+    @classmethod
+    def of(cls, delivery: Delivery, **more: Any) -> Self:
+        same = ("message", "kind", "status", "result", "attempts", "next_attempt_at", "created_at", "finished_at")
+        told = {name: getattr(delivery, name) for name in same}
+        return cls(id=delivery.pk, gate=delivery.gate_id, **told, **more)
+
+
+class AttemptAnswer(Schema):
+    """One time that a message was sent."""
+
+    number: int = Field(description="Its number, from 1.", examples=[1])
+    at: datetime = Field(description="When it was begun.", examples=["2026-03-02T09:15:04.880210Z"])
+    result: str = Field(
+        description="What came of it; lost: the worker died, and nobody knows whether it arrived. Empty: on its way.",
+        examples=["http_503"],
+    )
+    status: int | None = Field(description="The answer's status; null: there was none.", examples=[503])
+    seconds: float | None = Field(description="How long it took.", examples=[0.21])
+
+    @classmethod
+    def of(cls, attempt: Attempt) -> Self:
+        took = attempt.duration.total_seconds() if attempt.duration is not None else None
+        return cls(number=attempt.number, at=attempt.at, result=attempt.result, status=attempt.status, seconds=took)
+
+
+class DeliveryHead(DeliverySummary):
+    """One message to a webhook, with each attempt."""
+
+    log: list[AttemptAnswer] = Field(description="Each attempt, the newest first.")
+
+
+class DeliveryAnswer(DeliveryHead):
+    """One message to a webhook, with each attempt and what it says."""
+
+    body: dict[str, Any] = Field(
+        description="The message itself, byte for byte as it is sent.",
+        examples=[{"type": "webhook.test", "timestamp": "2026-03-02T09:15:04.120931+00:00", "data": {"webhook": 3}}],
+    )
+
+
+class DeliveryPage(Schema):
+    """Some deliveries, newest first."""
+
+    items: list[DeliverySummary] = Field(description="The deliveries.")
+    next: str | None = NEXT
+
+
+class DeliveryFilter(Paging):
+    """Which deliveries."""
+
+    status: str = Field(
+        "",
+        title="Status",
+        description="Only those of this status.",
+        examples=["failed"],
+        json_schema_extra={"enum": ["", *Delivery.Status.values]},
+    )
+
+    @field_validator("status")
+    @classmethod
+    def known(cls, status: str) -> str:
+        if status and status not in Delivery.Status.values:
+            raise ValueError(f"is none of {', '.join(Delivery.Status.values)}")
+        return status
+
+
+@router.get(
+    "/{int:webhook_id}/deliveries", response=DeliveryPage, operation_id="list_deliveries", summary="List deliveries"
+)
+def listing(request: HttpRequest, webhook_id: WebhookId, asked: Query[DeliveryFilter]) -> HttpResponse:
+    """What a webhook was sent, and is to be sent, newest first."""
+    found = Delivery.objects.filter(webhook=webhook_or_404(request, webhook_id)).order_by("-pk")
+    if asked.status:
+        found = found.filter(status=asked.status)
+    if asked.cursor:
+        found = found.filter(pk__lt=asked.place)
+    rows = list(found[: asked.limit + 1])
+    items = [DeliverySummary.of(each) for each in rows[: asked.limit]]
+    return answer(DeliveryPage(items=items, next=next_of([each.pk for each in rows], asked.limit)))
+
+
+@router.get(
+    "/{int:webhook_id}/deliveries/{int:delivery_id}",
+    response=DeliveryAnswer,
+    operation_id="get_delivery",
+    summary="Read a delivery",
+)
+def one(request: HttpRequest, webhook_id: WebhookId, delivery_id: DeliveryId) -> HttpResponse:
+    """One message, with each attempt to send it."""
+    return _told(_delivery_or_404(request, webhook_id, delivery_id))
+
+
+@router.post(
+    "/{int:webhook_id}/deliveries/{int:delivery_id}/sendings",
+    response=DeliveryAnswer,
+    operation_id="send_delivery_again",
+    summary="Send a message again",
+)
+def send_again(request: HttpRequest, webhook_id: WebhookId, delivery_id: DeliveryId, key: Key) -> HttpResponse:
+    """Have a message that arrived or failed sent once more, under its id, and tried as often as a new one."""
+    delivery = _delivery_or_404(request, webhook_id, delivery_id)
+
+    def do() -> HttpResponse:
+        delivery.send_again(by=actors.of_user(reader_of(request)))
+        delivery.refresh_from_db()
+        return _told(delivery)
+
+    if delivery.webhook.status != delivery.webhook.Status.ENABLED:
+        return problem(request, 409, "The webhook is not enabled: POST to its enablings first, then send this again.")
+    return once(request, key, do)
+
+
+@router.post(
+    "/{int:webhook_id}/tests",
+    response={201: DeliveryAnswer},
+    operation_id="test_webhook",
+    summary="Send a test message",
+)
+def test(request: HttpRequest, webhook_id: WebhookId, key: Key) -> HttpResponse:
+    """Send a message that tells of nothing, `webhook.test`: the receiver can be tried out by it."""
+    webhook = webhook_or_404(request, webhook_id)
+    if webhook.status != webhook.Status.ENABLED:
+        return problem(request, 409, "The webhook is not enabled: POST to its enablings first, then test it.")
+
+    def do() -> HttpResponse:
+        made = outbox.test(webhook, by=actors.of_user(reader_of(request)))
+        if made is None:
+            return problem(request, 409, "The webhook is not enabled any more: POST to its enablings, then test it.")
+        response = _told(Delivery.objects.get(pk=made.pk))
+        response.status_code = 201
+        response["Location"] = f"/api/webhooks/{webhook.pk}/deliveries/{made.pk}"
+        return response
+
+    return once(request, key, do)
+
+
+def _delivery_or_404(request: HttpRequest, webhook: int, number: int) -> Delivery:
+    found = Delivery.objects.filter(webhook=webhook_or_404(request, webhook), pk=min(number, 2**63 - 1))
+    delivery = found.select_related("webhook").first()
+    if delivery is None:
+        raise Http404("No such delivery")
+    return delivery
+
+
+def _told(delivery: Delivery) -> HttpResponse:
+    log = [AttemptAnswer.of(each) for each in delivery.log.order_by("-number")]
+    return answer(DeliveryHead.of(delivery, log=log), body=bytes(delivery.body))

@@ -1,0 +1,223 @@
+"""Webhooks over the API: made, ordered, removed, and their delivery log, by those who manage the team's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Self
+
+from django.contrib.auth.models import Group
+from django.http import Http404, HttpRequest, HttpResponse
+from ninja import P, PathEx, Query, Router, Schema
+from pydantic import Field
+
+from agents.models import Scope
+from agents.views.access import reader_of
+from approvals.models import Webhook
+from approvals.models.webhook import PERMISSION, WebhookRefused
+from approvals.webhooks import targets
+from checkpoints import actors
+from checkpoints.actors import Actor
+from checkpoints.permissions import teams_where
+
+from .auth import needs
+from .exact import answer
+from .keys import Key, once
+from .orders import Order
+from .paging import NEXT, Paging, next_of
+from .problems import Fault, problem
+
+router = Router(tags=["webhooks"], auth=needs(Scope.HOOKS))
+WebhookId = PathEx[int, P(title="Webhook", description="The webhook's number.", example=3)]
+
+
+class NewWebhook(Order):
+    """An address that is to be told of a team's gates."""
+
+    url: str = Field(
+        description="Where messages are sent, by POST: https, on the public internet.",
+        max_length=targets.LONGEST,
+        examples=["https://hooks.example.com/holdpoint"],
+    )
+    team: str = Field(
+        "", description="Whose gates; empty where you manage one team's.", max_length=150, examples=["Support"]
+    )
+    agent: str = Field(
+        "", description="An agent's name, to hear of its gates alone.", max_length=100, examples=["refunds"]
+    )
+    purpose: str = Field("", description="What it is for, in your words.", max_length=100, examples=["The shop's chat"])
+
+
+class WebhookAnswer(Schema):
+    """An address outside that is told of a team's gates."""
+
+    id: int = Field(description="The webhook's number.", examples=[3])
+    url: str = Field(description="Where messages are sent.", examples=["https://hooks.example.com/holdpoint"])
+    team: str = Field(description="Whose gates it hears of.", examples=["Support"])
+    agent: str = Field(description="Of which agent; empty: of all.", examples=["refunds"])
+    purpose: str = Field(description="What it is for.", examples=["The shop's chat"])
+    status: str = Field(
+        description="Whether it is told.", examples=["enabled"], json_schema_extra={"enum": list(Webhook.Status.values)}
+    )
+    reason: str = Field(
+        description="Why it is disabled: by_hand, gone (it answered 410), failing (for days), secret_lost (rotate it).",
+        examples=[""],
+        json_schema_extra={"enum": ["", *Webhook.Reason.values]},
+    )
+    failing_since: datetime | None = Field(
+        description="The first failure since something was delivered; null: none.", examples=[None]
+    )
+    former_until: datetime | None = Field(
+        description="Until when messages are signed with the secret before the last rotation, too.", examples=[None]
+    )
+    created_by: str = Field(description="Who made it.", examples=["Ann Okafor"])
+    created_at: datetime = Field(description="When it was made.", examples=["2026-03-02T09:15:04.120931Z"])
+
+    @classmethod
+    def of(cls, webhook: Webhook) -> Self:
+        """Needs its team."""
+        same = ("url", "agent", "purpose", "status", "reason", "failing_since", "former_until", "created_at")
+        told = {name: getattr(webhook, name) for name in same}
+        return cls(id=webhook.pk, team=webhook.team.name, created_by=webhook.by_name or webhook.by, **told)
+
+
+class WebhookWithSecret(WebhookAnswer):
+    """A webhook that has a new secret."""
+
+    secret: str = Field(
+        description="By which the receiver checks signatures (Standard Webhooks). Said this once; in an answer that is "
+        "given again for its key it is empty, and a rotation gives another.",
+        examples=["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="],
+    )
+
+
+class WebhookPage(Schema):
+    """Some webhooks, in the order in which they were made."""
+
+    items: list[WebhookAnswer] = Field(description="The webhooks.")
+    next: str | None = NEXT
+
+
+@router.get("", response=WebhookPage, operation_id="list_webhooks", summary="List webhooks")
+def listing(request: HttpRequest, asked: Query[Paging]) -> HttpResponse:
+    """The webhooks of the teams in which you manage them, but the removed ones."""
+    found = Webhook.objects.managed_by(reader_of(request)).filter(pk__gt=asked.place).order_by("pk")
+    rows = list(found.select_related("team")[: asked.limit + 1])
+    items = [WebhookAnswer.of(each) for each in rows[: asked.limit]]
+    return answer(WebhookPage(items=items, next=next_of([each.pk for each in rows], asked.limit)))
+
+
+@router.post("", response={201: WebhookWithSecret}, operation_id="create_webhook", summary="Make a webhook")
+def create(request: HttpRequest, order: NewWebhook, key: Key) -> HttpResponse:
+    """Have an address told of each gate of a team that opens or ends. Messages hold numbers and names alone."""
+    teams = [each for each in _teams(request) if order.team in ("", each.name)]
+    if not teams:
+        return problem(request, 403, f"You may not manage webhooks of {order.team or 'any team'}. Ask a superuser.")
+    if len(teams) > 1:
+        named = ", ".join(team.name for team in teams)
+        return problem(
+            request,
+            422,
+            f"Say as team whose gates are meant: {named}.",
+            [Fault(parameter="/team", detail="is not said")],
+        )
+
+    def make(by: Actor) -> tuple[Webhook, str]:
+        said = {"url": order.url, "agent": order.agent, "purpose": order.purpose}
+        return Webhook.objects.make(team=teams[0], by=by, **said)
+
+    try:
+        return _secret(request, key, make, status=201)
+    except WebhookRefused as refused:
+        return problem(request, 422, str(refused), [Fault(parameter="/url", detail="may not be sent to")])
+
+
+@router.get("/{int:webhook_id}", response=WebhookAnswer, operation_id="get_webhook", summary="Read a webhook")
+def one(request: HttpRequest, webhook_id: WebhookId) -> HttpResponse:
+    """One webhook of a team in which you manage them."""
+    return answer(WebhookAnswer.of(webhook_or_404(request, webhook_id)))
+
+
+@router.post(
+    "/{int:webhook_id}/rotations",
+    response={200: WebhookWithSecret},
+    operation_id="rotate_webhook",
+    summary="Rotate a webhook's secret",
+)
+def rotate(request: HttpRequest, webhook_id: WebhookId, key: Key) -> HttpResponse:
+    """Give it another secret. For a day messages are signed with the one before, too."""
+    webhook = webhook_or_404(request, webhook_id)
+    return _secret(request, key, lambda by: (webhook, webhook.rotate(by=by)), status=200)
+
+
+@router.post(
+    "/{int:webhook_id}/disablings", response=WebhookAnswer, operation_id="disable_webhook", summary="Disable a webhook"
+)
+def disable(request: HttpRequest, webhook_id: WebhookId, key: Key) -> HttpResponse:
+    """Tell it of nothing more; what waits for it waits on. One that is disabled stays as it is."""
+    return _ordered(request, webhook_id, key, lambda hook, by: hook.disable(Webhook.Reason.BY_HAND, by=by))
+
+
+@router.post(
+    "/{int:webhook_id}/enablings", response=WebhookAnswer, operation_id="enable_webhook", summary="Enable a webhook"
+)
+def enable(request: HttpRequest, webhook_id: WebhookId, key: Key) -> HttpResponse:
+    """Tell it again, of what waits for it too. One that is enabled stays as it is."""
+    return _ordered(request, webhook_id, key, lambda hook, by: hook.enable(by=by))
+
+
+@router.post(
+    "/{int:webhook_id}/removals", response=WebhookAnswer, operation_id="remove_webhook", summary="Remove a webhook"
+)
+def remove(request: HttpRequest, webhook_id: WebhookId, key: Key) -> HttpResponse:
+    """Tell it of nothing ever again; what waits for it fails."""
+    return _ordered(request, webhook_id, key, lambda hook, by: hook.remove(by=by))
+
+
+def webhook_or_404(request: HttpRequest, number: int) -> Webhook:
+    """The webhook, where the reader manages it."""
+    found = Webhook.objects.managed_by(reader_of(request)).filter(pk=min(number, 2**63 - 1))
+    webhook = found.select_related("team").first()
+    if webhook is None:
+        raise Http404("No such webhook")
+    return webhook
+
+
+def _teams(request: HttpRequest) -> list[Group]:
+    return list(teams_where(reader_of(request), PERMISSION).order_by("name"))
+
+
+def _ordered(request: HttpRequest, number: int, key: str, order: Callable[[Webhook, Actor], bool]) -> HttpResponse:
+    webhook = webhook_or_404(request, number)
+
+    def do() -> HttpResponse:
+        order(webhook, actors.of_user(reader_of(request)))
+        webhook.refresh_from_db()
+        return answer(WebhookAnswer.of(webhook))
+
+    return once(request, key, do)
+
+
+def _secret(
+    request: HttpRequest, key: str, order: Callable[[Actor], tuple[Webhook, str]], *, status: int
+) -> HttpResponse:
+    """The answer with a secret. What is kept for its key holds none: a secret is in no table."""
+    done: list[tuple[Webhook, str]] = []
+
+    def do() -> HttpResponse:
+        webhook, secret = order(actors.of_user(reader_of(request)))
+        webhook.refresh_from_db()
+        done.append((webhook, secret))
+        return _told(webhook, "", status)
+
+    kept = once(request, key, do)
+    return _told(*done[0], status) if done else kept
+
+
+def _told(webhook: Webhook, secret: str, status: int) -> HttpResponse:
+    plain = WebhookAnswer.of(webhook)
+    response = answer(WebhookWithSecret(**plain.model_dump(), secret=secret))
+    response.status_code = status
+    if status == 201:
+        response["Location"] = f"/api/webhooks/{webhook.pk}"
+    return response
