@@ -25,11 +25,12 @@ def deliver(number: int) -> Sent | None:
         return None
     delivery, attempt = taken
     crash.point("webhook_taken")
+    pauses = settings.HOLDPOINT_WEBHOOKS_RETRIES
     began = time.monotonic()
-    sent = _send(delivery)
+    sent = Sent("lost") if schedule.spent(delivery.tries, pauses) else _send(delivery)
     crash.point("webhook_sent")
     spread = random.uniform(-1, 1)  # noqa: S311 - no secret
-    pause = schedule.pause(delivery.tries, settings.HOLDPOINT_WEBHOOKS_RETRIES, spread=spread, asked=sent.retry_after)
+    pause = schedule.pause(delivery.tries, pauses, spread=spread, asked=sent.retry_after)
     delivery.end(attempt, sent, duration=timedelta(seconds=time.monotonic() - began), pause=pause)
     log.info(
         "webhook.sent", webhook=delivery.webhook_id, delivery=delivery.pk, attempt=attempt.number, result=sent.word

@@ -8,6 +8,11 @@ SPREAD = 0.2  # of a pause, to either side: what failed together comes back apar
 PATIENCE = 24 * 3600.0  # seconds; no receiver puts a message off for longer by Retry-After
 
 
+def spent(tries: int, pauses: Sequence[float]) -> bool:
+    """Whether it was tried more often than there are pauses for: one whose workers die may not go on for good."""
+    return tries > len(pauses) + 1
+
+
 def pause(tries: int, pauses: Sequence[float], *, spread: float, asked: float | None = None) -> float | None:
     """Seconds until the next try after `tries` of them; None where there is no next.
 

@@ -59,7 +59,7 @@ def send(url: str, body: bytes, headers: Mapping[str, str]) -> Sent:
     if target is None:
         return Sent("bad_address")
     line = Line(secure=target.secure, deadline=time.monotonic() + settings.HOLDPOINT_WEBHOOKS_TIMEOUT)
-    told = {"host": _host(url), "content-length": str(len(body)), **ALWAYS, **headers}
+    told = {"host": target.authority, "content-length": str(len(body)), **ALWAYS, **headers}
     try:
         with (
             httpcore.ConnectionPool(ssl_context=_trusted(), network_backend=line) as pool,
@@ -119,10 +119,6 @@ def _hear_out(answer: httpcore.Response) -> None:
                 return
     except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError):
         return
-
-
-def _host(url: str) -> str:
-    return httpx.URL(url).netloc.decode("ascii")
 
 
 @cache

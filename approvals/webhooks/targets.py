@@ -24,6 +24,12 @@ class Target:
     host: str
     port: int
 
+    @property
+    def authority(self) -> str:
+        """As the Host header has it: without the port that the scheme stands for."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == (443 if self.secure else 80) else f"{host}:{self.port}"
+
 
 def fault(url: str) -> str:
     """Why nothing may be sent to this address, as a sentence that says what to do; "" where it may."""

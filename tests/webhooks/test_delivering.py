@@ -201,6 +201,16 @@ class TestWorkers:
         assert results(delivery) == ["lost", "delivered"]
         assert [got.id for got in receiver.got] == [delivery.message]
 
+    def test_a_message_whose_workers_die_each_time_is_given_up_in_the_end(self, receiver: Receiver) -> None:
+        """Nothing that was recorded ever made it wait: it killed a worker at each lease's end, for good."""
+        delivery, _ = make_delivery(receiver.url)
+        for _ in range(4):
+            assert Delivery.objects.take(delivery.pk)
+            abandoned(delivery)
+        assert deliver(delivery.pk) is not None
+        assert columns(delivery, "status", "result", "attempts") == (FAILED, "lost", 5)
+        assert (results(delivery), receiver.got) == (["lost"] * 5, [])
+
     def test_a_worker_that_comes_back_late_changes_nothing_but_its_own_attempt(self, receiver: Receiver) -> None:
         from approvals.webhooks.sending import Sent
 
