@@ -7,6 +7,7 @@ never backtracks, and whatever else goes wrong with it is one fault.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
@@ -22,6 +23,7 @@ from .schemas import Schema
 
 REFERENCES = 20_000  # that are followed for one value
 MOST = 100  # faults that are told
+REMEMBERED = 16_000  # characters of a schema of which it is kept in mind whether it is sound
 LONGEST = 300  # characters of one
 UNREADABLE = "The agent's schema for this value cannot be read; choose another answer."
 _PROBES: tuple[Any, ...] = (None, "", 0, True, [], {})  # one of each kind, to see whether a schema can be asked
@@ -47,9 +49,25 @@ def faults_of(schema: Schema, value: Any) -> list[tuple[str, str]]:
 
 
 def unsound(schema: Any) -> str:
-    """What is wrong with a schema itself, before anybody is asked for a value; "" for one that can be asked."""
+    """What is wrong with a schema itself, before anybody is asked for a value; "" for one that can be asked.
+
+    An agent's gates ask by the same few again and again, and to look at one takes longer than to open a gate.
+    """
     if not isinstance(schema, Mapping):
         return "it is no object"
+    try:
+        text = json.dumps(schema)
+    except (TypeError, ValueError, RecursionError):
+        return _unsound(schema)
+    return _known_unsound(text) if len(text) <= REMEMBERED else _unsound(schema)
+
+
+@lru_cache(maxsize=256)
+def _known_unsound(text: str) -> str:
+    return _unsound(json.loads(text))
+
+
+def _unsound(schema: Schema) -> str:
     try:
         wrong = next(Draft202012Validator(Draft202012Validator.META_SCHEMA).iter_errors(dict(schema)), None)
         if wrong is not None:

@@ -19,6 +19,7 @@ SECTIONS = {
     "pages": "pages",
     "sockets": "sockets",
     "weight": "weight",
+    "assistant": "assistant",
 }
 
 

@@ -7,11 +7,13 @@ whose sentence says what to do. A turn that was cut off counts for nothing: it i
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -53,16 +55,20 @@ def turn(messages: Sequence[Message], tools: list[dict[str, Any]], hear: Callabl
     """Ask for the next turn; `hear` gets the text so far whenever there is more. Raises Retry and StepFailed."""
     if word := lacking():
         raise StepFailed(word)
-    request: Any = {  # of what the state holds; the endpoint says where it does not like it
-        "model": settings.HOLDPOINT_ASSISTANT_MODEL,
+    body = {  # handed over as it is: the client's own walk over each message costs more than all the rest of a turn
         "messages": [wire(each) for each in messages],
         "tools": tools,
         "stream_options": {"include_usage": True},
     }
     with _meaning():
-        client = _client(settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY)
-        with client.chat.completions.create(stream=True, **request) as stream:
-            return _read(stream, hear)
+        completions = _client(settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY).chat.completions
+        with completions.with_streaming_response.create(
+            model=settings.HOLDPOINT_ASSISTANT_MODEL, messages=[], stream=True, extra_body=body
+        ) as answer:
+            try:
+                return _read(_events(answer.iter_lines()), hear)
+            except (AttributeError, TypeError, ValueError) as error:
+                raise Retry("The model's endpoint said what cannot be read.") from error
 
 
 def wire(message: Message) -> dict[str, Any]:
@@ -79,24 +85,43 @@ def wire(message: Message) -> dict[str, Any]:
     return made
 
 
-def _read(stream: Any, hear: Callable[[str], None]) -> Turn:
-    """The turn, put together from its pieces. Raises Retry where the stream ends before the turn does."""
+def _events(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
+    """The chunks in a stream of Server-Sent Events, read to its very end, so that the connection can be kept.
+
+    Raises Retry where the endpoint gives up in the middle, ValueError or AttributeError for what nobody can read.
+    """
+    data: list[str] = []
+    for line in chain(lines, [""]):
+        if line.startswith("data:"):
+            data.append(line[5:].removeprefix(" "))
+        elif not line and data:
+            text, data = "\n".join(data), []
+            if text.strip() == "[DONE]":
+                continue
+            event = json.loads(text)
+            if event.get("error"):
+                raise Retry(f"The model's endpoint gave up in the middle of a turn: {text[:300]}")
+            yield event
+
+
+def _read(events: Iterator[dict[str, Any]], hear: Callable[[str], None]) -> Turn:
+    """The turn, put together from its chunks. Raises Retry where the stream ends before the turn does."""
     said = Turn()
     calls: dict[int, Asked] = {}
-    for piece in stream:
-        if piece.usage is not None:
-            said.read, said.wrote = piece.usage.prompt_tokens or 0, piece.usage.completion_tokens or 0
-        for choice in piece.choices[:1]:
-            delta = choice.delta
-            said.text += delta.content or ""
-            said.refusal += getattr(delta, "refusal", None) or ""
-            for part in delta.tool_calls or []:
-                call = calls.setdefault(part.index or 0, Asked(id="", name="", arguments=""))
-                call.id = call.id or part.id or ""
-                if part.function is not None:
-                    call.name += part.function.name or ""
-                    call.arguments += part.function.arguments or ""
-            said.finish = choice.finish_reason or said.finish
+    for event in events:
+        if usage := event.get("usage"):
+            said.read, said.wrote = usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0
+        for choice in (event.get("choices") or [])[:1]:
+            delta = choice.get("delta") or {}
+            said.text += delta.get("content") or ""
+            said.refusal += delta.get("refusal") or ""
+            for part in delta.get("tool_calls") or []:
+                call = calls.setdefault(part.get("index") or 0, Asked(id="", name="", arguments=""))
+                function = part.get("function") or {}
+                call.id = call.id or part.get("id") or ""
+                call.name += function.get("name") or ""
+                call.arguments += function.get("arguments") or ""
+            said.finish = choice.get("finish_reason") or said.finish
             hear(_so_far(said.text, calls.values()))
     if not said.finish:
         raise Retry("The model's endpoint ended in the middle of a turn.")
@@ -125,8 +150,6 @@ def _meaning() -> Iterator[None]:
         raise Retry(f"The model's endpoint cannot be reached, or went silent: {error.message}") from error
     except openai.APIStatusError as error:
         raise _of_status(error.status_code, error.code, _said(error), error.response.headers) from error
-    except openai.APIError as error:  # said within a stream that had begun well
-        raise Retry(f"The model's endpoint gave up: {_said(error)}") from error
 
 
 def _of_status(status: int, code: str | None, said: str, headers: Any) -> Retry | StepFailed:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeVar
 
 from django.conf import settings
@@ -79,6 +80,7 @@ TOOLS = {
 }
 
 
+@cache
 def offered() -> list[dict[str, Any]]:
     """The tools as the model's endpoint takes them."""
     return [

@@ -39,6 +39,7 @@ class Reply:
     cut: bool = False  # the line is cut before the end
     usage: tuple[int, int] | None = (100, 10)
     pieces: int = 4  # in which the text comes
+    junk: str = ""  # what stands in the place of its last chunk
     held: threading.Event | None = None  # waited for before the last piece
     slow: float = 0.0  # seconds before each piece, as a model takes them
 
@@ -181,6 +182,9 @@ def events(reply: Reply) -> Iterator[Any]:
         for part in (text[:half], text[half:]):
             yield chunk({"tool_calls": [{"index": number, "function": {"arguments": part}}]})
     if reply.cut:
+        return
+    if reply.junk:
+        yield reply.junk
         return
     yield chunk({}, finish=reply.finish or ("tool_calls" if reply.calls else "stop"))
     if reply.usage:

@@ -47,8 +47,19 @@ def test_too_many_requests_pause_the_run_for_as_long_as_asked_and_hold_no_worker
     assert len(endpoint.requests) == 2
 
 
-@pytest.mark.parametrize("fault", [Reply(status=500), Reply(status=503), Reply("So far, so", cut=True),
-                                   Reply(calls=[WRITE], cut=True)])  # fmt: skip
+BROKEN = [
+    "no JSON",
+    "[1]",
+    '{"choices": [7]}',
+    '{"choices": [{"delta": {"tool_calls": 3}}]}',
+    '{"error": {"message": "x"}}',
+]
+
+
+@pytest.mark.parametrize("fault", [
+    Reply(status=500), Reply(status=503), Reply("So far, so", cut=True), Reply(calls=[WRITE], cut=True),
+    *(Reply("So far", junk=junk) for junk in BROKEN),
+])  # fmt: skip
 def test_what_passes_by_itself_is_tried_again_and_nothing_of_it_stays(fault: Reply, endpoint: Endpoint) -> None:
     run = start(endpoint, DONE)
     endpoint.faults.append(fault)

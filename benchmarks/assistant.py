@@ -1,0 +1,171 @@
+"""What the assistant itself costs a turn of its model: our code, the client and the store, without the endpoint's time.
+
+    python -m benchmarks.assistant [TURNS [ROUNDS]]
+
+A turn is thinking and looking, two checkpoints, with a free call in it; or, where the call is to write a file, a gate,
+its outcome, the effect and what the model is told of it besides, four more, without the person. The endpoint is a
+process of its own that answers at once with forty pieces of text and a call, and tells how long it took; the rest is
+ours, the real client's reading of the stream among it.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from benchmarks.chat import WORDS
+from benchmarks.numbers import percentile, spread
+from benchmarks.scratch import ROOT, Scratch
+
+AIM = 15.0  # ms
+SAID = 500  # texts of a running step
+
+
+def main(turns: int = 40, rounds: int = 5) -> None:
+    """Print the figures and the aim that they are held against."""
+    with Scratch("agents.examples.assistant") as scratch:
+        from agents import doorbell
+
+        doorbell.silence()
+        folder = scratch.home / "desk"
+        folder.mkdir()
+        (folder / "a.txt").write_text("x" * 1000)
+        free = [took for _ in range(rounds) for took in _measured(folder, "list", turns)]
+        gated = [took for _ in range(rounds) for took in _measured(folder, "write", turns // 4)]
+        said = _texts()
+    tenth = max(1, turns // 10)
+    each = turns - 1  # the first turn of a run is left out
+    first = statistics.median(took for n, took in enumerate(free) if n % each < tenth)
+    last = statistics.median(took for n, took in enumerate(free) if n % each >= each - tenth)
+    print(spread("a turn with a free call", free))
+    print(f"  the first tenth of {turns} turns {first:.2f} ms, the last {last:.2f} ms: the conversation grows")
+    print(spread("a turn with a write that is approved, without the person", gated))
+    print(spread("a text of a running step, written and whispered", said))
+    over = percentile(free, 50)
+    print(f"the assistant's own overhead per model turn, p50 {over:.2f} ms (aim <= {AIM:g}): {_holds(over)}")
+
+
+def _holds(over: float) -> str:
+    return "holds" if over <= AIM else "MISSED"
+
+
+def _measured(folder: Path, call: str, turns: int) -> list[float]:
+    """Milliseconds of each turn of a new run, without the endpoint's."""
+    from django.conf import settings
+
+    command = [sys.executable, "-m", "benchmarks.chat", call, str(turns)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as endpoint:
+        try:
+            assert endpoint.stdout is not None
+            url = endpoint.stdout.readline().strip()
+            settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY = f"{url}/v1", "none"
+            settings.HOLDPOINT_ASSISTANT_FOLDER = str(folder)
+            settings.HOLDPOINT_TIME_SLICE = 600.0
+            took = _turns_taken()
+            theirs = httpx.get(f"{url}/spent", trust_env=False).json()
+        finally:
+            endpoint.kill()
+    return [mine - their / 1000 for mine, their in zip(took[:turns], theirs, strict=False)][1:]  # the first imports
+
+
+def _turns_taken() -> list[float]:
+    """Milliseconds that each turn took of the runner, from its first line to the next's; people take none."""
+    from django.contrib.auth.models import Group, User
+
+    from agents import runner
+    from agents.start import start_run
+    from approvals.models import Gate
+    from checkpoints.actors import SYSTEM
+
+    team, _ = Group.objects.get_or_create(name="Bench")
+    person, _ = User.objects.get_or_create(username="ann")
+    person.groups.add(team)
+    team.permissions.set(_permissions())
+    run = start_run("assistant", {"task": "Do as the bench says."}, by=SYSTEM, team=team)
+    CLOCK.begin()
+    while run.status in run.LIVE:
+        with CLOCK.running():
+            runner.advance(run.pk)
+        run.refresh_from_db()
+        for gate in Gate.objects.open().filter(run=run):
+            seen = bytes(gate.standing().digest)
+            gate.decide(by=person, verdict="approve", seen=seen, key=uuid.uuid4().hex)
+            run.refresh_from_db()
+    assert run.status == "completed", run.reason
+    return [(after - before) * 1e3 for before, after in pairwise(CLOCK.marks)]
+
+
+def _permissions() -> Any:
+    from django.contrib.auth.models import Permission
+
+    return Permission.objects.filter(codename__in=("view_run", "decide_gate"))
+
+
+class Clock:
+    """A clock that goes only while the runner works, with a mark at each turn's first line."""
+
+    def __init__(self) -> None:
+        self.marks: list[float] = []
+        self.stood = 0.0  # seconds
+        self._stopped = 0.0
+
+    def begin(self) -> None:
+        """Start over."""
+        from checkpoints import crash
+
+        if not self._stopped:
+            crash.listen(self._pass)
+        self.marks.clear()
+        self.stood, self._stopped = 0.0, time.perf_counter()
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """The clock goes inside the block."""
+        self.stood += time.perf_counter() - self._stopped
+        yield
+        self._stopped = time.perf_counter()
+
+    def _pass(self, point: str, step: str, value: Any) -> None:
+        if (point, step) == ("before_step", "think"):
+            self.marks.append(time.perf_counter() - self.stood)
+
+
+CLOCK = Clock()
+
+
+def _texts() -> list[float]:
+    """Milliseconds of each text that a running step says: a row, and a whisper to the pages."""
+    from django.contrib.auth.models import Group
+
+    from agents.models import Spoken
+    from agents.start import start_run
+    from approvals import whispers
+    from checkpoints import claims
+    from checkpoints.actors import SYSTEM
+
+    run = start_run("assistant", {"task": "Speak."}, by=SYSTEM, team=Group.objects.get(name="Bench"))
+    claim = claims.claim(run.pk, plan_ids=[run.plan_id], worker="bench", lease=600)
+    assert claim is not None
+    assert run.head is not None
+    took, text = [], WORDS * 4
+    for number in range(SAID):
+        began = time.perf_counter()
+        said = text[: 100 + number]
+        assert Spoken.objects.say(run.pk, token=claim.token, base=run.head, step="think", attempt=1, text=said)
+        whispers.whisper(whispers.SPOKEN, run.pk)
+        took.append((time.perf_counter() - began) * 1e3)
+    return took
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
