@@ -33,6 +33,8 @@ from .desk import DESK, slice_of
 from .turns import Turn
 
 GATE, RESULT, FEEDBACK = "ask", "_result", "feedback"
+DEFINED = "#/$defs/"
+RETRY = 3  # further attempts of an effect that may be tried again, as a registered plan's has unless it says otherwise
 
 
 @dataclass(frozen=True)
@@ -65,10 +67,10 @@ def implied(posted: Posted) -> PlanSpec:
     )  # fmt: skip
     effects = [_effect(action, posted.performed.get(action.id, Performed())) for action in posted.card.actions]
     properties: dict[str, Any] = {name: {} for name in shown}
-    properties |= {action.id: dict(action.schema) for action in posted.card.actions}
+    properties |= {action.id: _moved(action.schema, action.id) for action in posted.card.actions}
     properties |= {action.id + RESULT: {} for action in posted.card.actions}
     properties[FEEDBACK] = {"type": "array", "items": {}}
-    schema = {"type": "object", "properties": properties, "required": [*shown, *ids]}
+    schema = {"type": "object", "properties": properties, "required": [*shown, *ids], "$defs": _definitions(posted)}
     spec = PlanSpec(posted.agent, "", "Asks before it acts.", schema, (gate, *effects))
     digest = hashlib.sha256(canonical(spec.to_json())).hexdigest()
     return replace(spec, version=f"posted-{digest[:12]}")
@@ -113,8 +115,31 @@ def _effect(action: Action, how: Performed) -> StepSpec:
         idempotent=how.idempotent,
         guarded=True,
         responds=action.id + RESULT,
+        retry=RETRY,
         doc=action.title,
     )
+
+
+def _definitions(posted: Posted) -> dict[str, Any]:
+    """The definitions of all actions' schemas, as the state's schema has them: two may have one of the same name."""
+    found: dict[str, Any] = {}
+    for action in posted.card.actions:
+        own = action.schema.get("$defs", {})
+        found |= {f"{action.id}.{name}": _moved(each, action.id) for name, each in own.items()}
+    return found
+
+
+def _moved(schema: Any, action: str) -> Any:
+    """An action's schema without its definitions, and referring to where they are now."""
+    if isinstance(schema, list):
+        return [_moved(each, action) for each in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    kept = {name: _moved(each, action) for name, each in schema.items() if name != "$defs"}
+    reference = schema.get("$ref")
+    if isinstance(reference, str) and reference.startswith(DEFINED):
+        kept["$ref"] = f"{DEFINED}{action}.{reference.removeprefix(DEFINED)}"
+    return kept
 
 
 def _placed(card: Card) -> Card:

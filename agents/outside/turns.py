@@ -20,7 +20,7 @@ from checkpoints.errors import Fenced
 from checkpoints.models import Run
 from checkpoints.plans import StepSpec
 
-from .. import runner
+from .. import runner, versions
 from ..errors import NotClaimable, NotExternal, OutOfTurn, WorkNotAllowed, WorkRefused
 from ..models import Client, Effect, Token
 from ..slices import ENDED, Slice
@@ -106,7 +106,7 @@ def handed(slice: Slice, out: HandOut) -> Turn:
         step=out.step,
         effect=out.undo or out.effect,
         undoes=out.undoes,
-        state=slice.snapshot.state,
+        state=versions.left_by(out.undoes, slice.run.plan) if out.undoes else slice.snapshot.state,
         until=slice.claim.clock() + timedelta(seconds=slice.claim.lease),
     )
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from agents.models import Effect
+from approvals.errors import Invalid
 from approvals.models import Gate, Grant
 from checkpoints.models import Checkpoint, Run
 from checkpoints.store import load
@@ -87,3 +90,24 @@ def test_a_rejection_that_stops_ends_the_run() -> None:
     told = program.claim()
     assert (told["status"], told["next"]["kind"], told["state"]) == ("cancelled", "", None)
     assert "No." in told["reason"]
+
+
+def test_two_actions_of_a_posted_gate_may_have_definitions_of_the_same_name() -> None:
+    program = Program()
+    schemas = [
+        {"type": "object", "properties": {"to": {"$ref": "#/$defs/Account"}}, "$defs": {"Account": {"type": kind}}}
+        for kind in ("string", "integer")
+    ]
+    actions = [
+        {"id": name, "arguments": {"to": to}, "schema": schema}
+        for name, to, schema in zip(("mail", "call"), ("a@example.org", 4711), schemas, strict=True)
+    ]
+    asked = program.ok(program.post("gates", {"title": "Tell them", "actions": actions}))
+    gate = Gate.objects.get(pk=asked["gate"])
+    for wrong in ({"mail": {"to": 1}}, {"call": {"to": "a"}}):
+        with pytest.raises(Invalid):
+            decide(gate, "edit", arguments=wrong)
+    decide(gate, "edit", arguments={"mail": {"to": "b@example.org"}, "call": {"to": 12}})
+    program.run = asked["run"]
+    state = program.claim()["state"]
+    assert (state["mail"], state["call"]) == ({"to": "b@example.org"}, {"to": 12})

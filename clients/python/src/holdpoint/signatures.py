@@ -37,6 +37,7 @@ class Signature:
             raise TypeError(
                 f"{self.name} takes {', '.join(odd)} in any number; name its arguments, so people see them."
             )
+        self.asked = self.signature.replace(parameters=list(taken.values()))
         # By alias, since a model has names of its own.
         fields: dict[str, Any] = {
             f"a{number}": (hints.get(name, Any), Field(alias=name)) for number, name in enumerate(taken)
@@ -57,10 +58,9 @@ class Signature:
 
     def bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments of a call by name, defaults included. Raises TypeError, ValueError."""
-        found = self.signature.bind_partial(*args, **kwargs)
+        found = self.asked.bind(*args, **{name: value for name, value in kwargs.items() if name != KEY})
         found.apply_defaults()
-        given = {name: value for name, value in found.arguments.items() if name != KEY}
-        model = self.model.model_validate(given)
+        model = self.model.model_validate(found.arguments)
         return {name: getattr(model, field) for field, name in self.names.items()}
 
     def sent(self, values: Mapping[str, Any]) -> dict[str, Any]:
