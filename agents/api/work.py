@@ -300,6 +300,7 @@ def report(request: HttpRequest, run_id: RunId, effect_id: EffectId, order: Repo
             results.late(run, row, order.status, written, order.error)
             return answer(turns.standing(run.pk, order.token), status=201)
         with desk.at_work(run, order.token) as slice:
+            row.refresh_from_db()  # somebody may have reported it while this waited for its turn
             turn = _reported(slice, row, order, written)
         return answer(turn, status=201)
 

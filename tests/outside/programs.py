@@ -19,7 +19,7 @@ STEPS: list[dict[str, Any]] = [
     {"name": "review", "kind": "gate", "reads": ["invoice", "payment"], "allows": ["wire"], "edits": ["payment"],
      "on_reject": "draft", "feedback": "feedback"},
     {"name": "wire", "kind": "effect", "reads": ["payment"], "writes": ["receipt"], "undo": "cancel_wire"},
-    {"name": "report", "kind": "step", "reads": ["receipt"], "writes": ["summary"], "ends": True, "jumps": ["draft"]},
+    {"name": "report", "kind": "step", "reads": ["receipt"], "writes": ["summary"], "ends": True},
 ]  # fmt: skip
 PAYMENT = {
     "type": "object",
