@@ -219,7 +219,7 @@ class KeyRefused(WorkRefused):
 
 
 class WorkNotAllowed(WorkRefused):
-    """Whoever asks may not start or work on runs of this team."""
+    """You may not start or work on runs of this team; ask its people for the right to start runs."""
 
     code = "not_allowed"
     status = 403

@@ -20,6 +20,7 @@ SECTIONS = {
     "sockets": "sockets",
     "weight": "weight",
     "assistant": "assistant",
+    "outside": "outside",
 }
 
 

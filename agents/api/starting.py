@@ -34,11 +34,12 @@ from .orders import Order
 from .runs import RunSummary, summed_up
 from .runs import router as runs
 from .turns import TurnAnswer, answer
-from .work import MAY, actor_of
+from .work import actor_of
 
 agents = Router(tags=["agents"], auth=needs(Scope.START))
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 VERSION = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$"
+MAY = "checkpoints.start_run"
 FORMAT = 1  # of a plan as it is sent
 
 

@@ -15,15 +15,14 @@ from pydantic import Field
 
 from agents.errors import FieldError, NoGrant, WorkInvalid
 from agents.models import Client, Effect, Scope
-from agents.outside import asking, desk, presence, results, turns
+from agents.outside import asking, desk, reach, results, turns
 from agents.outside.results import Written
 from agents.outside.turns import Turn
 from agents.slices import Slice
-from agents.views.access import reader_of, run_or_404
+from agents.views.access import reader_of
 from checkpoints import actors
 from checkpoints.actors import Actor
 from checkpoints.models import Run
-from checkpoints.permissions import may
 
 from . import exact
 from .addresses import RunId
@@ -35,7 +34,6 @@ from .orders import Order
 from .turns import TurnAnswer, TurnWithState, answer
 
 router = Router(tags=["work"], auth=needs(Scope.WORK))
-MAY = "checkpoints.start_run"
 EffectId = PathEx[int, P(title="Effect", description="The effect's number.", example=12)]
 TOKEN = Field(description="The fencing token that the claim gave.", ge=1, le=2**62, examples=[3])
 STEP = Field(description="The step of the plan.", min_length=1, max_length=100, examples=["draft"])
@@ -204,27 +202,22 @@ class RunEnding(Held):
 )  # fmt: skip
 def claim(request: HttpRequest, run_id: RunId, order: Claim, key: Key) -> HttpResponse:
     """Take a run that stands still, and read what is to be done in it. What was decided at its gate is applied."""
-    run = run_to_work(request, run_id)
-    return once(
-        request,
-        key,
-        lambda: answer(
-            turns.claim(
-                run, worker=order.worker or actor_of(request).name, lease=order.lease, by=actor_of(request),
-                token=token_of(request),
-            ),
-            status=201,
-            state=True,
-        ),
-    )  # fmt: skip
+    reached = reach.to_work(run_id, by=reader_of(request))
+    by, token = actor_of(request), token_of(request)
+
+    def do() -> HttpResponse:
+        turn = turns.claim(reached.id, worker=order.worker or by.name, lease=order.lease, by=by, token=token)
+        return answer(turn, status=201, state=True)
+
+    return alone(request, run_id, key, do)
 
 
 @router.post("/{int:run_id}/heartbeats", response=HeartbeatAnswer, operation_id="beat_run", summary="Stay with a run")
 def beat(request: HttpRequest, run_id: RunId, order: Heartbeat) -> HttpResponse:
     """Say that you are still there, where a step takes longer than the lease."""
-    run = run_to_work(request, run_id)
-    lease = desk.renew(run, order.token)
-    return exact.answer(HeartbeatAnswer(halt=run.halt, lease=lease))
+    reached = reach.to_work(run_id, by=reader_of(request))
+    lease = desk.renew(reached.id, order.token)
+    return exact.answer(HeartbeatAnswer(halt=reached.halt, lease=lease))
 
 
 @checkpoints.post(
@@ -285,8 +278,8 @@ def begin(request: HttpRequest, run_id: RunId, order: Begin, key: Key) -> HttpRe
 )
 def report(request: HttpRequest, run_id: RunId, effect_id: EffectId, order: Report, key: Key) -> HttpResponse:
     """Say what became of an effect. Said after the claim was lost, it is evidence: it answers who was asked."""
-    run = run_to_work(request, run_id)
-    row = Effect.objects.select_related("run", "undoes__run").filter(pk=effect_id, run=run).first()
+    run = reach.to_work(run_id, by=reader_of(request))
+    row = Effect.objects.select_related("run", "undoes__run").filter(pk=effect_id, run=run.id).first()
     if row is None:
         raise Http404("No such effect")
     if not order.error and order.status != results.DONE:
@@ -297,14 +290,14 @@ def report(request: HttpRequest, run_id: RunId, effect_id: EffectId, order: Repo
         if row.token != order.token:
             raise NoGrant("This effect was not begun under this token; begin it first, and report under its token.")
         if run.token != order.token or run.status != Run.Status.RUNNING:
-            results.late(run, row, order.status, written, order.error)
-            return answer(turns.standing(run.pk, order.token), status=201)
+            results.late(row, order.status, written, order.error)
+            return answer(turns.standing(run.id, order.token), status=201)
         with desk.at_work(run, order.token) as slice:
             row.refresh_from_db()  # somebody may have reported it while this waited for its turn
             turn = _reported(slice, row, order, written)
         return answer(turn, status=201)
 
-    return once(request, key, told)
+    return alone(request, run_id, key, told)
 
 
 def _reported(slice: Slice, row: Effect, order: Report, written: Written) -> Turn:
@@ -355,24 +348,23 @@ def worked(
     state: bool = False,
 ) -> HttpResponse:
     """Do something under a claim, once for a key, and answer with the turn that comes of it."""
-    run = run_to_work(request, run_id)
+    run = reach.to_work(run_id, by=reader_of(request))
 
     def told() -> HttpResponse:
         with desk.at_work(run, token) as slice:
             turn = do(slice)
         return answer(turn, status=status, state=state)
 
-    return once(request, key, told)
+    return alone(request, run_id, key, told)
 
 
-def run_to_work(request: HttpRequest, run_id: int) -> Run:
-    """The run, where whoever asks may work on it. Raises Http404 and NotAllowed."""
-    run = run_or_404(request, run_id)
-    if not may(reader_of(request), run.team_id, MAY):
-        raise turns.not_allowed(run.team.name)
-    turns.check_external(run)
-    presence.heard(run)
-    return run
+def alone(request: HttpRequest, run_id: int, key: str, do: Callable[[], HttpResponse]) -> HttpResponse:
+    """Do something to a run, once for a key, while nobody else in this process does.
+
+    Until it is committed: whoever came next would else begin from what was there before.
+    """
+    with desk.DESK.alone(run_id):
+        return once(request, key, do)
 
 
 def actor_of(request: HttpRequest) -> Actor:

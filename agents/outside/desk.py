@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from weakref import WeakValueDictionary
 
 from django.db import transaction
 
@@ -21,11 +22,12 @@ from checkpoints.errors import Fenced
 from checkpoints.models import Run
 from checkpoints.rows import run_sql
 
-from ..errors import RunEnded, StaleToken
+from ..errors import OutOfTurn, RunEnded, StaleToken, WorkRefused
 from ..heartbeat import Beat
 from ..slices import ENDED, Slice
 from . import plans
 from .handing import Hands
+from .reach import Reached, whole
 
 KEPT = 256  # runs
 _HELD = """
@@ -35,20 +37,27 @@ WHERE r.id = $1 AND r.token = $2 AND r.status = 'running'
 """
 
 
+class _Lock:
+    """Gone when nobody waits for it."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+
 @dataclass
 class Desk:
     """What is kept, the least recently used first. One call at a time works on a run."""
 
     kept: OrderedDict[int, Slice] = field(default_factory=OrderedDict)
-    locks: dict[int, threading.Lock] = field(default_factory=dict)
+    locks: WeakValueDictionary[int, _Lock] = field(default_factory=WeakValueDictionary)
     guard: threading.Lock = field(default_factory=threading.Lock)
 
     @contextmanager
     def alone(self, run_id: int) -> Iterator[None]:
         """Nobody else in this process works on the run meanwhile."""
         with self.guard:
-            lock = self.locks.setdefault(run_id, threading.Lock())
-        with lock:
+            lock = self.locks.get(run_id) or self.locks.setdefault(run_id, _Lock())
+        with lock.lock:
             yield
 
     def take(self, run_id: int) -> Slice | None:
@@ -61,28 +70,27 @@ class Desk:
         with self.guard:
             self.kept[slice.run.pk] = slice
             while len(self.kept) > KEPT:
-                gone, _ = self.kept.popitem(last=False)
-                self.locks.pop(gone, None)
+                self.kept.popitem(last=False)
 
 
 DESK = Desk()
 
 
 @contextmanager
-def at_work(run: Run, token: int) -> Iterator[Slice]:
+def at_work(run: Reached, token: int) -> Iterator[Slice]:
     """The run as the program has it by its token, in one transaction: all that is done inside lands, or nothing.
 
-    Needs the run's plan. Raises StaleToken, RunEnded and NotVerified.
+    The caller has it `alone` until that is committed. Raises StaleToken, OutOfTurn, RunEnded
+    and NotVerified.
     """
-    with DESK.alone(run.pk):
-        try:
-            slice = _kept(run, token) or slice_of(run, _held(run, token))
-            slice.hands = Hands()
-            with transaction.atomic():
-                yield slice
-        except Fenced as error:
-            raise stale(run.pk) from error
-        DESK.put(slice)
+    try:
+        slice = _kept(run, token) or slice_of(whole(run.id), _held(run.id, token))
+        slice.hands = Hands()
+        with transaction.atomic():
+            yield slice
+    except Fenced as error:
+        raise stale(run.id, token) from error
+    DESK.put(slice)
 
 
 def slice_of(run: Run, claim: Claim) -> Slice:
@@ -95,27 +103,29 @@ def slice_of(run: Run, claim: Claim) -> Slice:
     return Slice(claim, run, known, store.load(run), beat, run.attempts, ends=float("inf"), hands=Hands())
 
 
-def _kept(run: Run, token: int) -> Slice | None:
+def _kept(run: Reached, token: int) -> Slice | None:
     """What is kept, where nothing has happened to the run since."""
-    slice = DESK.take(run.pk)
+    slice = DESK.take(run.id)
     if slice is None or slice.claim.token != token or (run.head, run.token) != (slice.snapshot.id, token):
         return None
     slice.beat.halt = run.halt
     return slice
 
 
-def _held(run: Run, token: int) -> Claim:
+def _held(run_id: int, token: int) -> Claim:
     """The claim that a program holds by its token."""
-    found = run_sql(_HELD, [run.pk, token, claims.TAKE_OVER_LEASE])
+    found = run_sql(_HELD, [run_id, token, claims.TAKE_OVER_LEASE])
     if not found:
-        raise stale(run.pk)
+        raise stale(run_id, token)
     head, seq, next_step, attempts, at, lease = found[0]
-    return Claim(run.pk, token, lease, head, seq, next_step, attempts, at)
+    return Claim(run_id, token, lease, head, seq, next_step, attempts, at)
 
 
-def stale(run_id: int) -> StaleToken | RunEnded:
-    """Why a token does not write the run any more, as what is raised."""
+def stale(run_id: int, token: int) -> WorkRefused:
+    """Why what was sent under a token does not count, as what is raised."""
     run = Run.objects.get(pk=run_id)
+    if run.status == Run.Status.RUNNING and run.token == token:
+        return OutOfTurn("Another call under this token landed in this moment; go on from where the run stands now.")
     if run.status in ENDED:
         return ended(run)
     if run.status == Run.Status.WAITING:
@@ -130,9 +140,9 @@ def ended(run: Run) -> RunEnded:
     return RunEnded(f"The run is {run.status}{why}. Nothing more is done in it; start another, or fork this one.")
 
 
-def renew(run: Run, token: int) -> float:
+def renew(run_id: int, token: int) -> float:
     """Begin the lease anew; its seconds. Raises StaleToken, RunEnded."""
-    claim = _held(run, token)
+    claim = _held(run_id, token)
     if not claims.renew(claim):
-        raise stale(run.pk)
+        raise stale(run_id, token)
     return claim.lease

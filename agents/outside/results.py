@@ -12,7 +12,6 @@ from typing import Any
 
 from checkpoints import claims
 from checkpoints.errors import StateTooLarge, ValueRefused
-from checkpoints.models import Run
 from checkpoints.ops import Append, Splice
 from checkpoints.patch import same
 from checkpoints.plans import StepSpec
@@ -148,14 +147,14 @@ def failed(slice: Slice, name: str, error: str, *, retry: bool) -> Turn:
     return rest(slice)
 
 
-def late(run: Run, row: Effect, status: str, written: Written, error: str) -> None:
+def late(row: Effect, status: str, written: Written, error: str) -> None:
     """What a program says of an effect that it began under a claim which it lost since: evidence, and no checkpoint.
 
     Raises ReportedBefore where it said so before, and WorkInvalid.
     """
     if row.status == AS_REPORTED.get(status):
         raise _before(row)
-    known = plans.registered(run.plan_id)
+    known = plans.registered(row.run.plan_id)
     if status == DONE and row.undoes is None and known is not None:
         _fits(known, known.spec.step(row.step), written)
     if row.undoes is not None:

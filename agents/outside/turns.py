@@ -21,11 +21,12 @@ from checkpoints.models import Run
 from checkpoints.plans import StepSpec
 
 from .. import runner, versions
-from ..errors import NotClaimable, NotExternal, OutOfTurn, WorkNotAllowed, WorkRefused
+from ..errors import NotClaimable, OutOfTurn, WorkNotAllowed, WorkRefused
 from ..models import Client, Effect, Token
 from ..slices import ENDED, Slice
 from .desk import DESK, ended, slice_of, stale
 from .handing import HandOut
+from .reach import whole
 
 UNDO = "undo"
 
@@ -50,32 +51,25 @@ class Turn:
     until: datetime | None = None  # the end of the lease
 
 
-def claim(run: Run, *, worker: str, lease: float, by: Actor, token: Token | None) -> Turn:
+def claim(run_id: int, *, worker: str, lease: float, by: Actor, token: Token | None) -> Turn:
     """Take a run that stands still, for `lease` seconds at a time, and say what is to be done.
 
-    Needs the run's plan. Raises NotExternal, NotClaimable, RunEnded and NotVerified.
+    The caller has the run `alone` until that is committed. Raises NotClaimable, RunEnded and NotVerified.
     """
-    check_external(run)
-    with DESK.alone(run.pk):
-        DESK.take(run.pk)
-        try:
-            with transaction.atomic():
-                made = claims.claim(run.pk, plan_ids=[run.plan_id], worker=worker, lease=lease, by=by)
-                if made is None:
-                    raise why_not(run.pk)
-                Client.came(run, name=worker[:120], token=token, lease=lease, deferred=False)
-                slice = slice_of(Run.objects.select_related("plan", "team").get(pk=run.pk), made)
-                turn = go_on(slice)
-        except Fenced as error:
-            raise stale(run.pk) from error
-        DESK.put(slice)
+    DESK.take(run_id)
+    try:
+        with transaction.atomic():
+            run = whole(run_id)
+            made = claims.claim(run_id, plan_ids=[run.plan_id], worker=worker, lease=lease, by=by)
+            if made is None:
+                raise why_not(run_id)
+            Client.came(run, name=worker[:120], token=token, lease=lease, deferred=False)
+            slice = slice_of(whole(run_id), made)
+            turn = go_on(slice)
+    except Fenced as error:
+        raise stale(run_id, 0) from error
+    DESK.put(slice)
     return turn
-
-
-def check_external(run: Run) -> None:
-    """Raises NotExternal for a run that this server's own workers work on."""
-    if not run.plan.external:
-        raise NotExternal(f"{run.plan.agent} lives on this server, whose own workers work on its runs.")
 
 
 def go_on(slice: Slice) -> Turn:

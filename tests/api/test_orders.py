@@ -41,7 +41,7 @@ def bodies() -> Iterator[tuple[str, Any]]:
 
 def test_every_body_is_described_by_a_shape_with_examples() -> None:
     found = dict(bodies())
-    assert len(found) == 18
+    assert {"/api/runs", "/api/runs/{run_id}/forks", "/api/gates/{gate_id}/decisions"} <= set(found)
     for path, told in found.items():
         shape = document()["components"]["schemas"][told["$ref"].rpartition("/")[2]]
         example = {name: example_of(member) for name, member in shape["properties"].items()}

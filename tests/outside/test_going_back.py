@@ -1,4 +1,4 @@
-"""Rewinds, crashes and late words: what a program elsewhere has done is kept, undone or asked about, as anybody's is."""
+"""Rewinds, crashes and late words: what a program has done is kept, undone or asked about, as anybody's is."""
 
 from __future__ import annotations
 

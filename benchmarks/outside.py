@@ -1,0 +1,213 @@
+"""Agents from outside: what they do over the API a second, and how soon they hear how a gate ended.
+
+One web process and its PostgreSQL and Redis, on the machine that asks; who asks is a process of its own, whose share
+of the machine is printed. DBOS does its part beside it in the same run: it has no HTTP in between.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import psycopg
+
+from benchmarks.memory import _resident
+from benchmarks.numbers import spread
+from benchmarks.scratch import ROOT, Scratch
+from benchmarks.store import _peers_python
+from benchmarks.waiters import Waiters
+from benchmarks.workload import Workload
+
+if TYPE_CHECKING:
+    from approvals.models import Gate
+
+AT_ONCE = 8
+GATES, SAVES, HEARD, WAITING = 400, 900, 60, 1000
+AIM_HEARD, AIM_SAVES = 30.0, 300.0
+AGENT = "bench-outside"
+ACTION = {"id": "wire", "tool": "bank.wire", "arguments": {"to": "ACME", "amount": "120.00"}, "pinned": ["/amount"]}
+CARD = {"title": "Wire 120.00 to ACME", "summary": "Invoice 7 is due.", "state": {"invoice": 7}, "actions": [ACTION]}
+
+
+def main() -> None:
+    """Print all of it."""
+    with Scratch() as scratch:
+        sent = _token()
+        web, base = scratch.web()
+        with httpx.Client(base_url=base, headers={"Authorization": f"Bearer {sent}"}, timeout=60) as client:
+            _post(client, "gates", CARD)  # connections, plans and statements are made
+            _gates(client)
+            _peer(scratch)
+            _saves(client)
+            _heard(client, base, sent, stream=False)
+            _heard(client, base, sent, stream=True)
+            _crowd(client, base, sent, web)
+
+
+def _gates(client: httpx.Client) -> None:
+    """Gates opened a second: each with a run, its checkpoint, its plan and its card."""
+    for at_once in (1, AT_ONCE):
+        waits, took = _many(lambda _: _post(client, "gates", CARD), GATES // (2 if at_once == 1 else 1), at_once)
+        print(f"gates opened, {at_once} at a time: {len(waits) / took:.0f}/s")
+        print(spread("  each", waits))
+
+
+def _peer(scratch: Scratch) -> None:
+    """The same through DBOS: workflows that wait for a message, and the message."""
+    python = _peers_python()
+    for mode, numbers in (("starts", [GATES, AT_ONCE]), ("words", [HEARD])):
+        with psycopg.connect(scratch.admin_url, autocommit=True) as raw:
+            raw.execute("DROP DATABASE IF EXISTS peer WITH (FORCE)")
+            raw.execute("CREATE DATABASE peer")
+        command = [python, "-m", "benchmarks.peers_dbos", mode, scratch.postgres.url("peer"), *map(str, numbers)]
+        made = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+        told = json.loads(made.stdout.splitlines()[-1])
+        if mode == "starts":
+            print(f"DBOS, waiting workflows begun in process, {AT_ONCE} at a time: {GATES / told['seconds']:.0f}/s")
+            print(spread("  each", told["each"]))
+        else:
+            print(spread("DBOS, sent -> received in another process", told["words"]))
+
+
+def _saves(client: httpx.Client) -> None:
+    """Checkpoints of a run saved a second: a message of 1 KB appended, beside a document of 50 KB."""
+    for at_once in (1, 4):
+        work = Workload(SAVES)
+        turns = [_begun(client, work) for _ in range(at_once)]
+
+        def save(number: int, turns: list[dict[str, Any]] = turns, work: Workload = work) -> None:
+            turn = turns[number % len(turns)]
+            ops = [{"op": "append", "field": "messages", "items": [work.messages[number]]},
+                   {"op": "set", "field": "cursor", "value": work.cursors[number]}]  # fmt: skip
+            body = {"token": turn["token"], "step": "work", "ops": ops, "next_step": "work"}
+            _post(client, f"runs/{turn['run']}/checkpoints", body)
+
+        waits, took = _many(save, SAVES, at_once)
+        print(f"checkpoints saved, of {at_once} run{'s' * (at_once > 1)} at a time: {len(waits) / took:.0f}/s "
+              f"(aim >= {AIM_SAVES:.0f})")  # fmt: skip
+        print(spread("  each", waits))
+
+
+def _heard(client: httpx.Client, base: str, sent: str, *, stream: bool) -> None:
+    """From a decision's commit to the program's having it."""
+    waits = []
+    for _ in range(HEARD + 5):
+        gate = _open(client)
+        with Waiters(base, sent, [gate.pk], stream=stream) as waiting:
+            waiting.ready()
+            at = _decide(gate)
+            waits.append((waiting.heard()[0] - at) / 1e6)
+    name = "outcome -> waiting client, by the stream of events" if stream else "outcome -> waiting client, by long poll"
+    print(spread(f"{name} (aim p50 <= {AIM_HEARD:.0f})", waits[5:]))
+
+
+def _crowd(client: httpx.Client, base: str, sent: str, web: Any) -> None:
+    """A thousand programs that wait at one web process, each at a gate of its own, of which some end."""
+    gates = [_open(client) for _ in range(WAITING)]
+    before = _resident(web)
+    with Waiters(base, sent, [gate.pk for gate in gates], stream=False) as waiting:
+        waiting.ready()
+        weight = (_resident(web) - before) * 1000 / WAITING
+        used, began = _cpu(web), time.monotonic()
+        time.sleep(5)
+        share = (_cpu(web) - used) / (time.monotonic() - began)
+        print(f"{WAITING} programs wait: {waiting.refused()} refused, {weight:.0f} kB each, {share:.0%} of a core")
+        waits = []
+        for gate in gates[:HEARD]:
+            at = _decide(gate)
+            waits.append((waiting.next() - at) / 1e6)
+        print(spread("  outcome -> the one that waits for it, among them", waits))
+
+
+def _begun(client: httpx.Client, work: Workload) -> dict[str, Any]:
+    """A run of an agent of one step that goes round, claimed."""
+    schema = {
+        "type": "object",
+        "properties": {"messages": {"type": "array", "items": {}}, "document": {}, "cursor": {}},
+    }
+    step = {"name": "work", "reads": ["cursor"], "writes": ["messages", "cursor"], "jumps": ["work"], "ends": True}
+    _post(client, f"agents/{AGENT}/versions", {"version": "1", "state_schema": schema, "steps": [step]})
+    run = _post(client, "runs", {"input": {"document": work.document}})["id"]
+    return _post(client, f"runs/{run}/claims", {"lease": 600})
+
+
+def _many(do: Callable[[int], Any], count: int, at_once: int) -> tuple[list[float], float]:
+    """(milliseconds of each, seconds of all)."""
+
+    def timed(number: int) -> float:
+        began = time.perf_counter()
+        do(number)
+        return (time.perf_counter() - began) * 1000
+
+    began = time.perf_counter()
+    with ThreadPoolExecutor(at_once) as pool:
+        waits = list(pool.map(timed, range(count)))
+    return waits, time.perf_counter() - began
+
+
+def _post(client: httpx.Client, address: str, body: dict[str, Any]) -> dict[str, Any]:
+    answer = client.post(f"/api/{address}", json=body, headers={"Idempotency-Key": secrets.token_hex(8)})
+    if answer.status_code != 201:
+        raise RuntimeError(f"{answer.status_code}: {answer.text}")
+    told: dict[str, Any] = answer.json()
+    return told
+
+
+def _open(client: httpx.Client) -> Gate:
+    from approvals.models import Gate
+
+    return Gate.objects.get(pk=_post(client, "gates", CARD)["gate"])
+
+
+def _decide(gate: Gate) -> int:
+    """A person says yes; when it was committed."""
+    gate.decide(
+        by=_REVIEWER[0], verdict="approve", seen=bytes(gate.standing().digest), key=secrets.token_hex(8)
+    )  # fmt: skip
+    return time.monotonic_ns()
+
+
+_REVIEWER: list[Any] = []
+
+
+def _token() -> str:
+    """A token of the agent, and somebody who decides."""
+    from django.contrib.auth.models import Group, Permission, User
+
+    from agents import tokens
+    from agents.models.token import FOR_AGENTS
+    from checkpoints.actors import SYSTEM
+
+    team = Group.objects.create(name="Bench")
+    for name in ("view_run", "start_run", "decide_gate"):
+        team.permissions.add(Permission.objects.get(codename=name))
+    owner, reviewer = (User.objects.create_user(name) for name in ("owner", "reviewer"))
+    for person in (owner, reviewer):
+        person.groups.add(team)
+    _REVIEWER.append(reviewer)
+    _, sent = tokens.issue(
+        owner=owner, name="bench", scopes=[str(each) for each in FOR_AGENTS], lasts=timedelta(days=1), team=team,
+        agent=AGENT, by=SYSTEM,
+    )  # fmt: skip
+    return sent
+
+
+def _cpu(service: Any) -> float:
+    """Seconds of processor time that a process has used."""
+    import psutil
+
+    process = psutil.Process(service.pid)
+    every = [process, *process.children(recursive=True)]
+    return sum(sum(each.cpu_times()[:2]) for each in every)
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

@@ -1,0 +1,94 @@
+"""The same wait through DBOS: workflows that stop until a message comes. In an environment of its own, as a process:
+
+    python -m benchmarks.peers_dbos starts URL COUNT AT_ONCE
+    python -m benchmarks.peers_dbos words URL COUNT
+
+`starts` begins COUNT waiting workflows in its own process, AT_ONCE at a time, which is the least that it can cost:
+{"each": [ms], "seconds": of all}. `words` sends each of COUNT workflows of another process its message:
+{"words": [ms from sending it to the workflow's having it]}.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from dbos import DBOS, DBOSClient, SetWorkflowID
+
+TOPIC = "outcome"
+CARD = {"title": "Wire 120.00", "actions": [{"id": "wire", "arguments": {"to": "ACME", "amount": "120.00"}}]}
+SETTLE, PAUSE = 1.0, 0.02  # seconds
+
+
+@DBOS.workflow()  # type: ignore[untyped-decorator]
+def ask(number: int, card: dict[str, Any]) -> int:
+    """Wait for a word, and say when it came."""
+    sent = DBOS.recv(TOPIC, timeout_seconds=600)
+    print(json.dumps([time.monotonic_ns(), sent]), flush=True)
+    return number
+
+
+def launch(url: str) -> None:
+    """Begin to run workflows on this database."""
+    logging.getLogger("dbos").setLevel(logging.ERROR)
+    DBOS(config={"name": "bench", "system_database_url": url, "log_level": "ERROR", "run_admin_server": False})
+    DBOS.launch()
+
+
+def start(number: int) -> float:
+    """Begin one; the milliseconds that it took."""
+    began = time.perf_counter()
+    with SetWorkflowID(f"w{number}"):
+        DBOS.start_workflow(ask, number, CARD)
+    return (time.perf_counter() - began) * 1000
+
+
+def starts(url: str, count: int, at_once: int) -> dict[str, Any]:
+    launch(url)
+    start(-1)
+    began = time.perf_counter()
+    with ThreadPoolExecutor(at_once) as pool:
+        each = list(pool.map(start, range(count)))
+    return {"each": each, "seconds": time.perf_counter() - began}
+
+
+def work(url: str, count: int) -> dict[str, Any]:
+    """The other process: all of them wait, and end when each has had its word."""
+    launch(url)
+    for number in range(count):
+        start(number)
+    time.sleep(SETTLE)
+    print("ready", flush=True)
+    sys.stdin.read()
+    return {}
+
+
+def words(url: str, count: int) -> dict[str, Any]:
+    command = [sys.executable, "-m", "benchmarks.peers_dbos", "work", url, str(count)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True) as worker:
+        if worker.stdout is None:
+            raise RuntimeError("the worker says nothing")
+        while worker.stdout.readline().strip() != "ready":
+            pass
+        client, found = DBOSClient(system_database_url=url), []
+        for number in range(count):
+            client.send(f"w{number}", time.monotonic_ns(), TOPIC)
+            came, sent = json.loads(worker.stdout.readline())
+            found.append((came - sent) / 1e6)
+            time.sleep(PAUSE)
+        worker.kill()
+    return {"words": found}
+
+
+if __name__ == "__main__":
+    mode, url, *numbers = sys.argv[1:]
+    modes: dict[str, Callable[..., dict[str, Any]]] = {"starts": starts, "words": words, "work": work}
+    print(json.dumps(modes[mode](url, *map(int, numbers))), flush=True)
+    os._exit(0)  # what still waits would hold the process

@@ -1,0 +1,101 @@
+"""Programs that wait for outcomes, from a process of their own: each notes when it had its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import multiprocessing
+import time
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+import uvloop
+
+WAIT = 55  # seconds
+SETTLE = 0.3  # seconds from the last request's sending to its waiting
+
+
+class Waiters:
+    """Started for the time of a `with`."""
+
+    def __init__(self, base: str, sent: str, gates: Sequence[int], *, stream: bool) -> None:
+        spawning = multiprocessing.get_context("spawn")
+        self.pipe, there = spawning.Pipe()
+        self.count = len(gates)
+        self.process = spawning.Process(target=_run, args=(there, base, sent, list(gates), stream), daemon=True)
+
+    def __enter__(self) -> Self:
+        self.process.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.process.kill()
+        self.process.join()
+
+    def ready(self) -> None:
+        """Wait until all of them wait."""
+        if self.pipe.recv() != "ready":
+            raise RuntimeError("the programs do not wait")
+
+    def heard(self) -> list[int]:
+        """When each had its outcome (monotonic nanoseconds), in the order in which they did."""
+        return [self.next() for _ in range(self.count)]
+
+    def next(self) -> int:
+        """When the next of them had its outcome."""
+        told = self.pipe.recv()
+        while isinstance(told, str):
+            told = self.pipe.recv()
+        return int(told)
+
+    def refused(self) -> int:
+        """How many were refused so far."""
+        found = 0
+        while self.pipe.poll():
+            found += self.pipe.recv() == "refused"
+        return found
+
+
+def _run(pipe: Connection, base: str, sent: str, gates: list[int], stream: bool) -> None:
+    uvloop.run(_wait_for_all(pipe, base, sent, gates, stream))
+
+
+async def _wait_for_all(pipe: Connection, base: str, sent: str, gates: list[int], stream: bool) -> None:
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
+    headers = {"Authorization": f"Bearer {sent}"}
+    async with httpx.AsyncClient(base_url=base, headers=headers, limits=limits, timeout=WAIT * 2) as client:
+        tasks = []
+        for gate in gates:
+            one = _streamed(pipe, client, gate) if stream else _polled(pipe, client, gate)
+            tasks.append(asyncio.create_task(one))
+            await asyncio.sleep(0.008 if len(gates) > 1 else 0)
+        await asyncio.sleep(SETTLE)
+        pipe.send("ready")
+        await asyncio.gather(*tasks)
+
+
+async def _polled(pipe: Connection, client: httpx.AsyncClient, gate: int) -> None:
+    while True:
+        answer = await client.get(f"/api/gates/{gate}/outcome", params={"wait": WAIT})
+        at = time.monotonic_ns()
+        if answer.status_code != 200:
+            pipe.send("refused")
+        elif answer.json()["status"] != "open":
+            pipe.send(at)
+            return
+
+
+async def _streamed(pipe: Connection, client: httpx.AsyncClient, gate: int) -> None:
+    query: dict[str, Any] = {"subject": f"gate:{gate}"}
+    async with client.stream("GET", "/api/events/stream", params=query) as answer:
+        async for line in answer.aiter_lines():
+            name, _, value = line.partition(": ")
+            if name == "data" and json.loads(value)["kind"] == "gate.decided":
+                await client.get(f"/api/gates/{gate}/outcome")  # the fact says that, and not how
+                pipe.send(time.monotonic_ns())
+                return
