@@ -24,6 +24,7 @@ REWIND = "checkpoints.rewind_run"
 DECIDE = "approvals.decide_gate"
 AUDIT = "checkpoints.view_audit"
 REVEAL = "approvals.reveal_secret"
+HOOKS = "approvals.manage_webhooks"
 
 # What each member of a team may do, and what some may besides.
 TEAMS = {"Support": [VIEW], "Finance": [VIEW], "Planning": [VIEW]}
@@ -35,7 +36,7 @@ POLICIES = {
     "schedules": ("Planning", ["Planning"]),
 }
 PEOPLE: dict[str, tuple[str, str, list[str], list[str]]] = {
-    "ann": ("Ann", "Okafor", ["Support", "Planning"], [DECIDE, START, REWIND, AUDIT, REVEAL]),
+    "ann": ("Ann", "Okafor", ["Support", "Planning"], [DECIDE, START, REWIND, AUDIT, REVEAL, HOOKS]),
     "bob": ("Bob", "Lindqvist", ["Support", "Planning"], [START]),
     "mira": ("Mira", "Sandoval", ["Finance"], [DECIDE]),
     "eve": ("Eve", "Marsh", [], []),
