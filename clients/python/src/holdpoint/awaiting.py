@@ -111,7 +111,7 @@ class Way:
 
     def _begun(self, held: Held, turn: Turn) -> Op[Allowed | None]:
         body = {"token": held.token, "step": turn.next.step}
-        begun = yield from self.api.post(f"runs/{self.run}/effects", body, Turn)
+        begun = yield from held.working(self.api.post(f"runs/{self.run}/effects", body, Turn))
         effect, state = begun.next.effect, begun.state or turn.state or {}
         if effect is None or begun.next.kind != "effect":
             return None  # somebody has to be asked before
@@ -125,14 +125,14 @@ class Way:
         if undoes is None:
             return None
         if not self.undoes:
-            yield from self.api.post(f"runs/{self.run}/releases", {"token": held.token}, Turn)
+            yield from held.working(self.api.post(f"runs/{self.run}/releases", {"token": held.token}, Turn))
             raise ToTakeBack(
                 f"People sent run {self.run} back: take back what was done under the key {undoes.key} first "
                 f"({undoes.undo}). Claim the run, begin_undo({undoes.id}), do it, and report it.",
                 run=self.run, effect=undoes.id, key=undoes.key,
             )  # fmt: skip
         body = {"token": held.token, "undoes": undoes.id}
-        begun = yield from self.api.post(f"runs/{self.run}/effects", body, Turn)
+        begun = yield from held.working(self.api.post(f"runs/{self.run}/effects", body, Turn))
         if begun.next.effect is None:
             return None
         _, gate = yield from self._told()
@@ -145,7 +145,7 @@ class Way:
         card = {name: gate.card[name] for name in WORDS if name in gate.card}
         actions = [{name: each[name] for name in OF_ACTION if name in each} for each in gate.card["actions"]]
         body = {**card, "actions": actions, "token": held.token, "step": step}
-        turn = yield from self.api.post(f"runs/{self.run}/gates", body, Turn)
+        turn = yield from held.working(self.api.post(f"runs/{self.run}/gates", body, Turn))
         self.gate = turn.gate or self.gate
 
     def _wait(self) -> Op[None]:

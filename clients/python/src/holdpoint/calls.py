@@ -56,7 +56,7 @@ class Allowed:
         """Say what became of it."""
         body = {"token": self.held.token, "status": status, "writes": writes or {}, "error": error, "retry": retry}
         address = f"runs/{self.held.run}/effects/{self.effect.id}/results"
-        turn = yield from self.api.post(address, body, Turn)
+        turn = yield from self.held.working(self.api.post(address, body, Turn))
         self.reported = True
         self.held.let_go()
         return turn

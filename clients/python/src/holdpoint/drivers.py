@@ -26,6 +26,7 @@ class Threads:
 
     def __init__(self, base: str, token: str, transport: httpx.BaseTransport | None = None) -> None:
         self.client = httpx.Client(base_url=base, headers=_headers(token), transport=transport)
+        self.beside: set[Stop] = set()
 
     def run(self, op: Op[T], sleep: Callable[[float], object] = time.sleep) -> T:
         """Take an operation to its end."""
@@ -39,7 +40,9 @@ class Threads:
             told = self._take(step, sleep)
 
     def close(self) -> None:
-        """Close its connections."""
+        """Stop what is kept beside, and close its connections."""
+        for stop in list(self.beside):
+            stop()
         self.client.close()
 
     def _take(self, step: Step, sleep: Callable[[float], object]) -> Any:
@@ -64,7 +67,13 @@ class Threads:
                 self.run(step.beside, sleep)
             except _Stopped:
                 return
+            except RuntimeError:  # httpx: the client was closed while it sent
+                if not stopped.is_set():
+                    raise
+            finally:
+                self.beside.discard(stopped.set)
 
+        self.beside.add(stopped.set)
         threading.Thread(target=beside, name="holdpoint", daemon=True).start()
         return stopped.set
 
@@ -88,7 +97,9 @@ class Tasks:
             told = await self._take(step)
 
     async def close(self) -> None:
-        """Close its connections."""
+        """Stop what is kept beside, and close its connections."""
+        for task in self.beside:
+            task.cancel()
         await self.client.aclose()
 
     async def _take(self, step: Step) -> Any:

@@ -26,11 +26,23 @@ class Held:
     lost: Problem | None = None
     on_lost: OnLost | None = None
     stops: list[Stop] = field(default_factory=list)
+    at_work: int = 0  # requests under way that carry the token
 
     def check(self) -> None:
         """Raises StaleToken or RunEnded where the claim is known to be lost: what was begun must not go on."""
         if self.lost is not None:
             raise self.lost
+
+    def working(self, op: Op[Turn]) -> Op[Turn]:
+        """Send something under the claim. It may end the claim before its answer is here: no heartbeat tells that."""
+        self.at_work += 1
+        try:
+            turn = yield from op
+            if not turn.next.kind:
+                self.let_go()  # the run waits, or has ended: nobody holds it
+            return turn
+        finally:
+            self.at_work -= 1
 
     def let_go(self) -> None:
         """Send no more heartbeats."""
@@ -60,6 +72,8 @@ def beating(api: Api, held: Held) -> Op[None]:
             )
             held.halt = beat.halt
         except (StaleToken, RunEnded) as error:
+            if held.at_work or not held.stops:
+                continue
             held.lost = error
             LOG.warning("Run %s is lost: %s", held.run, error)
             if held.on_lost is not None:

@@ -184,15 +184,14 @@ class _Run:
     def _work(self, address: str, body: dict[str, Any]) -> Op[Turn]:
         if self._held is None:
             raise HoldpointError(f"Claim run {self.id} first: run.claim().")
-        turn = yield from self._api.post(f"runs/{self.id}/{address}", {"token": self._held.token, **body}, Turn)
+        body = {"token": self._held.token, **body}
+        turn = yield from self._held.working(self._api.post(f"runs/{self.id}/{address}", body, Turn))
         return self._came(turn)
 
     def _came(self, turn: Turn) -> Turn:
         self.turn = turn
         if turn.state is not None:
             self.state = turn.state
-        if self._held is not None and not turn.next.kind:
-            self._held.let_go()  # it waits, or has ended: nobody holds it
         return turn
 
     def _begun(self, turn: Turn) -> Begun:

@@ -35,7 +35,7 @@ class Signature:
         taken = {name: each for name, each in self.signature.parameters.items() if name != KEY}
         if odd := [name for name, each in taken.items() if each.kind in VARIADIC]:
             raise TypeError(
-                f"{self.name} takes {', '.join(odd)} in any number; name its arguments, so people see them."
+                f"{self.name} takes any number of {', '.join(odd)}; name its arguments, so people see them."
             )
         self.asked = self.signature.replace(parameters=list(taken.values()))
         # By alias, since a model has names of its own.

@@ -1,0 +1,197 @@
+"""The client's rules without a network: an operation's steps are answered by the test, and no time passes."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from decimal import Decimal
+from typing import Annotated, Any
+
+import pytest
+from holdpoint import AsyncHoldpoint, BadAnswer, Holdpoint, NotConfigured, Problem, StaleToken, Unreachable
+from holdpoint.answers import Events
+from holdpoint.awaiting import awaited
+from holdpoint.calls import _in_words
+from holdpoint.exchange import Habits, Lost, Op, Pause, Reply, Send
+from holdpoint.holding import Held, beating
+from holdpoint.posting import asked
+from holdpoint.sending import Api
+from holdpoint.signatures import Signature
+from pydantic import BaseModel, Field
+
+OPEN = {"gate": 4, "run": 2, "status": "open", "version": 1, "grants": [], "outcome": None, "edits": {}}
+
+
+class Clock:
+    """Time that passes where an operation pauses, and where an answer takes it."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.steps: list[Any] = []
+
+    def run(self, op: Op[Any], answers: list[Reply | Lost], took: float = 0.0) -> Any:
+        """Take an operation to its end; the last answer is given again and again."""
+        told: Any = None
+        while True:
+            try:
+                step = op.send(told)
+            except StopIteration as end:
+                return end.value
+            self.steps.append(step)
+            told = None
+            if isinstance(step, Pause):
+                self.now += step.seconds
+            else:
+                self.now += took
+                told = answers.pop(0) if len(answers) > 1 else answers[0]
+
+    def api(self, **habits: float) -> Api:
+        """What asks, by this clock."""
+        return Api(Habits(clock=lambda: self.now, **habits))
+
+    @property
+    def sent(self) -> list[Send]:
+        """The requests."""
+        return [each for each in self.steps if isinstance(each, Send)]
+
+
+def reply(status: int, body: Any, **headers: str) -> Reply:
+    """An answer in JSON."""
+    return Reply(status, headers, json.dumps(body).encode())
+
+
+@pytest.mark.parametrize("last", [Lost("ReadTimeout"), reply(500, {"detail": "Oh."}), Reply(502, {}, b"<html>")])
+def test_it_is_tried_again_for_as_long_as_there_is_patience(last: Reply | Lost) -> None:
+    clock = Clock()
+    with pytest.raises((Unreachable, Problem)):
+        clock.run(clock.api(patience=60).post("gates", {"a": 1}, Events), [last])
+    assert 45 < clock.now - 1000 <= 60
+    assert 8 <= len(clock.sent) <= 30
+    assert len({(each.request.key, each.request.body) for each in clock.sent}) == 1
+    assert clock.sent[0].request.key
+
+
+@pytest.mark.parametrize(("said", "wait"), [("7", 7.0), ("Thu, 01 Jan 1970 00:00:00 GMT", None), ("soon", None)])
+def test_it_waits_for_as_long_as_it_is_asked_to(said: str, wait: float | None) -> None:
+    clock = Clock()
+    answers: list[Reply | Lost] = [
+        Reply(429, {"retry-after": said}, b""), reply(200, {"items": [], "next": "n", "more": False}),
+    ]  # fmt: skip
+    assert clock.run(clock.api().get("events", Events), answers).next == "n"
+    pauses = [each.seconds for each in clock.steps if isinstance(each, Pause)]
+    assert pauses == [wait] if wait else 0 < pauses[0] <= 0.2
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 409, 410, 413, 422])
+def test_no_other_refusal_is_tried_again(status: int) -> None:
+    clock = Clock()
+    document = {"detail": "Do this.", "code": "stale_token", "errors": [{"parameter": "/a", "detail": "is bad"}]}
+    with pytest.raises(StaleToken, match=r"Do this\. \(\d+ stale_token\)\n  /a: is bad") as refused:
+        clock.run(clock.api().get("events", Events), [reply(status, document)])
+    assert (refused.value.status, len(clock.steps)) == (status, 1)
+
+
+@pytest.mark.parametrize(
+    "told", [Reply(200, {}, b"<html>"), reply(200, [1]), reply(200, {"items": 3}), Reply(302, {}, b"")]
+)
+def test_what_is_no_holdpoint_is_said_to_be_none(told: Reply) -> None:
+    clock = Clock()
+    with pytest.raises(BadAnswer):
+        clock.run(clock.api().get("events", Events), [told])
+
+
+def test_a_server_that_holds_the_request_is_asked_at_once_again_and_another_after_a_pause() -> None:
+    held, not_held = Clock(), Clock()
+    answers = [*[reply(200, OPEN)] * 6, reply(200, {**OPEN, "status": "decided"})]
+    assert not held.run(awaited(held.api(), 4, float("inf")), [*answers], took=25).open
+    assert not [each for each in held.steps if isinstance(each, Pause)]
+    assert not not_held.run(awaited(not_held.api(), 4, float("inf")), [*answers]).open
+    pauses = [each.seconds for each in not_held.steps if isinstance(each, Pause)]
+    assert pauses == [0.2, 0.4, 0.8, 1.6, 2.0, 2.0]
+    assert {each.request.query["wait"] for each in held.sent} == {"25.0"}
+    assert {each.request.timeout for each in held.sent} == {55.0}
+
+
+class Size(BaseModel):
+    """A model with a constraint that JSON Schema knows."""
+
+    width: Annotated[int, Field(ge=1)]
+
+
+def test_a_signature_is_described_and_goes_there_and_back() -> None:
+    def cut(size: Size, /, price: Decimal, schema: dict[str, int] | None = None, *, copy: bool = True, key: str) -> int:
+        return size.width
+
+    signature = Signature(cut)
+    schema = signature.schema()
+    assert list(schema["properties"]) == ["size", "price", "schema", "copy"]
+    assert (schema["additionalProperties"], schema["$defs"]["Size"]["properties"]["width"]["minimum"]) == (False, 1)
+    assert schema["properties"]["price"]["pattern"].count("(?") == 0
+    values = signature.bound((Size(width=3), Decimal("1.10")), {})
+    sent = signature.sent(values)
+    assert sent == {"size": {"width": 3}, "price": "1.10", "schema": None, "copy": True}
+    assert signature.values(sent) == values
+    assert signature.call(sent, "k") == 3
+    with pytest.raises(TypeError, match="any number of things"):
+        Signature(lambda *things: None)
+
+
+def test_arguments_are_pinned_by_name_or_pointer() -> None:
+    posting = asked("wire", {"a/b": 1}, pinned=["a/b", "/c"], schema=Size)
+    action = posting.body["actions"][0]
+    assert action["pinned"] == ["/a~1b", "/c"]
+    assert action["schema"]["title"] == "Size"
+
+
+@pytest.mark.parametrize(
+    ("op", "words"),
+    [
+        ({"op": "replace", "path": "/to/a~1b/0", "value": 2}, "to.a/b.0 is now 2"),
+        ({"op": "add", "path": "/cc", "value": ["x"]}, "cc was added: ['x']"),
+        ({"op": "remove", "path": "/cc"}, "cc was taken out"),
+        ({"op": "replace", "path": "", "value": {}}, "all of it is now {}"),
+    ],
+)
+def test_an_edit_is_told_in_words(op: dict[str, Any], words: str) -> None:
+    assert _in_words(op) == words
+
+
+@pytest.mark.parametrize(
+    ("url", "token"), [("", "hp_x"), ("ftp://x", "hp_x"), ("http://x", ""), ("http://x", "hp_\nx")]
+)
+def test_what_cannot_work_is_said_when_the_client_is_made(
+    monkeypatch: pytest.MonkeyPatch, url: str, token: str
+) -> None:
+    monkeypatch.delenv("HOLDPOINT_URL", raising=False)
+    monkeypatch.delenv("HOLDPOINT_TOKEN", raising=False)
+    with pytest.raises(NotConfigured) as refused:
+        Holdpoint(url, token)
+    assert not token or token not in str(refused.value)
+
+
+def test_both_clients_have_the_same_methods() -> None:
+    names = [
+        {name for name, _ in inspect.getmembers(kind) if not name.startswith("_")}
+        for kind in (Holdpoint, AsyncHoldpoint)
+    ]
+    assert names[0] == names[1]
+
+
+def test_a_heartbeat_that_is_refused_while_a_request_is_under_way_does_not_tell_of_a_loss() -> None:
+    lost: list[Exception] = []
+    held = Held(2, 3, 30.0, on_lost=lost.append, stops=[lambda: None])
+    clock = Clock()
+    refused = reply(409, {"code": "stale_token", "detail": "The run waits for people."})
+    op = beating(clock.api(), held)
+    held.at_work = 1
+    assert isinstance(next(op), Pause)
+    assert isinstance(op.send(None), Send)
+    assert isinstance(op.send(refused), Pause)
+    assert (held.lost, lost) == (None, [])
+    held.at_work = 0
+    op.send(None)
+    with pytest.raises(StopIteration):
+        op.send(refused)
+    assert [held.lost] == lost
+    with pytest.raises(StaleToken):
+        held.check()
