@@ -1,12 +1,27 @@
-"""The administration of what agents did outside, and of their failures: read, never changed."""
+"""The administration of what agents did outside, of their failures, and of tokens: read, never changed.
+
+A token can be revoked by those who see all and may change tokens.
+"""
 
 from __future__ import annotations
 
-from django.contrib import admin
+from typing import Any
 
-from checkpoints.admin.base import ReadOnlyAdmin, of_run, shown, since
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import URLPattern, path
 
-from .models import Effect, Failure
+from checkpoints import actors
+from checkpoints.admin.base import ALL, ReadOnlyAdmin, of_run, shown, since
+
+from . import tokens
+from .models import Effect, Failure, Token
+from .models.token import State
+
+REVOKES = "agents.change_token"
 
 
 @admin.register(Effect)
@@ -33,3 +48,86 @@ class FailureAdmin(ReadOnlyAdmin):
     readonly_fields = ("page",)
     in_run = of_run
     page = shown("run", "page", "run_id")
+
+
+class Stands(admin.SimpleListFilter):
+    """Those that open something still, or no more."""
+
+    title = "state"
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """Each there is."""
+        return [(str(each.value), str(each.label)) for each in State]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Token]) -> QuerySet[Token]:
+        """Those of the one that was chosen."""
+        return queryset.filter(state=self.value()) if self.value() else queryset
+
+
+class Whose(admin.SimpleListFilter):
+    """People's own, or agents'."""
+
+    title = "whose"
+    parameter_name = "whose"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """The two."""
+        return [("own", "a person's own"), ("agent", "an agent's")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Token]) -> QuerySet[Token]:
+        """Those of the one that was chosen."""
+        if self.value() == "own":
+            return queryset.filter(agent="")
+        return queryset.exclude(agent="") if self.value() == "agent" else queryset
+
+
+@admin.register(Token)
+class TokenAdmin(ReadOnlyAdmin):
+    """Tokens of everybody. People make theirs on their own page."""
+
+    list_display = ("hint", "name", "user", "agent", "team", "stands", "expires_at", "last_used_at")
+    list_filter = (Stands, Whose, since("created_at"))
+    list_select_related = ("user", "team")
+    search_fields = ("=hint", "=agent", "=user__username", "name")
+    search_help_text = "How it begins, its name, an agent's or a username"
+    readonly_fields = ("stands",)
+    change_form_template = "admin/agents/token/change_form.html"
+
+    @admin.display(description="State")
+    def stands(self, token: Any) -> str:
+        """Whether it opens anything."""
+        return str(State(token.state).label)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Token]:
+        """Each with its state."""
+        return Token.objects.with_state().order_by("-pk")
+
+    def get_urls(self) -> list[URLPattern]:
+        """With the address to which a revocation is sent."""
+        own = path(
+            "<int:token>/revocations/", self.admin_site.admin_view(self.revoke), name="agents_token_revocations"
+        )  # fmt: skip
+        return [own, *super().get_urls()]
+
+    def revoke(self, request: HttpRequest, token: int) -> HttpResponse:
+        """Let it open nothing any more."""
+        if request.method != "POST":
+            return HttpResponse(status=405, headers={"Allow": "POST"})
+        if not _revokes(request):
+            raise PermissionDenied
+        found = get_object_or_404(Token, pk=token)
+        done = tokens.revoke(found, by=actors.of_user(request.user))
+        messages.info(request, f"{found} is revoked." if done else f"{found} had been revoked already.")
+        return redirect("admin:agents_token_change", found.pk)
+
+    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
+        """With the button that revokes it, for those who may."""
+        found = self.get_object(request, object_id)
+        order = found if found is not None and found.revoked_at is None and _revokes(request) else None
+        return super().change_view(request, object_id, form_url, {**(extra_context or {}), "revocable": order})
+
+
+def _revokes(request: HttpRequest) -> bool:
+    """Whether somebody sees all, and may change tokens."""
+    return request.user.has_perms([ALL, REVOKES])

@@ -20,6 +20,7 @@ from .views import (
     rewinds,
     runs,
     settlements,
+    tokens,
 )
 
 urlpatterns = [
@@ -27,6 +28,9 @@ urlpatterns = [
     path("agents/", agents.page, name="agents"),
     path("agents/<str:name>/", agents.agent, name="agent"),
     path("agents/<str:name>/runs/", agents.start, name="agent-runs"),
+    path("tokens/", tokens.page, name="tokens"),
+    path("tokens/issuances/", tokens.create, name="token-issuances"),
+    path("tokens/<int:token>/revocations/", tokens.revoke, name="token-revocations"),
     path("runs/", listing.page, name="runs"),
     path("runs/<int:run_id>/", runs.page, name="run"),
     path("runs/<int:run_id>/timeline/", runs.timeline, name="run-timeline"),

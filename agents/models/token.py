@@ -8,7 +8,7 @@ from django.conf import settings
 from django.contrib.auth.models import Group
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import Case, F, Q, Value, When
 from django.db.models.functions import Now
 
 from checkpoints import actors
@@ -32,12 +32,32 @@ FOR_AGENTS = (Scope.READ, Scope.START, Scope.WORK, Scope.SEE)
 FOR_PEOPLE = (Scope.ORDER, Scope.DECIDE, Scope.HOOKS)
 
 
+class State(models.TextChoices):
+    """Whether it opens anything; nothing keeps it, time and its owner's account decide."""
+
+    VALID = "valid", "valid"
+    EXPIRED = "expired", "expired"
+    REVOKED = "revoked", "revoked"
+    SWITCHED_OFF = "switched_off", "its owner's account is switched off"
+
+
 class TokenQuerySet(models.QuerySet["Token"]):
     """Questions about many tokens."""
 
     def valid(self) -> TokenQuerySet:
         """Those that still open something, by the database's clock."""
         return self.filter(revoked_at__isnull=True, expires_at__gt=Now(), user__is_active=True)
+
+    def with_state(self) -> TokenQuerySet:
+        """Each with its `state`, by the database's clock."""
+        state = Case(
+            When(revoked_at__isnull=False, then=Value(State.REVOKED)),
+            When(expires_at__lte=Now(), then=Value(State.EXPIRED)),
+            When(user__is_active=False, then=Value(State.SWITCHED_OFF)),
+            default=Value(State.VALID),
+            output_field=models.CharField(),
+        )
+        return self.annotate(state=state)
 
 
 class Token(models.Model):
@@ -73,6 +93,11 @@ class Token(models.Model):
 
     def __str__(self) -> str:
         return f"{self.hint}… {self.name}"
+
+    @property
+    def uses(self) -> list[str]:
+        """What it may be used for, in words."""
+        return [str(scope.label) for scope in Scope if scope in self.scopes]
 
     @property
     def subject(self) -> str:

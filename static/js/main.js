@@ -11,6 +11,7 @@ import "./gate-form.js";
 import "./draft.js";
 import "./ask.js";
 import "./secret.js";
+import "./copy.js";
 import "./gantt.js";
 import "./timeline.js";
 import "./order.js";

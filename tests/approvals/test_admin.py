@@ -16,7 +16,7 @@ from django.test import Client, RequestFactory
 from django.urls import reverse
 from django.utils import timezone
 
-from agents.models import Effect, Failure
+from agents.models import Effect, Failure, Token
 from approvals.admin import ReadOnlyAdmin
 from approvals.models import Delivery, Gate, Policy, Webhook
 from checkpoints.models import Event, Hold, Prune, RetentionPolicy, Verification
@@ -37,6 +37,7 @@ from tests.factories import (
     mira,
     unique,
 )  # fmt: skip
+from tests.factories.tokens import make_token
 from tests.pages.clients import signed_in
 from tests.webhooks.making import make_delivery
 
@@ -239,6 +240,7 @@ def some_of(model: Any) -> Any:
             run=run, step="pay", key=unique("key"), base=gate.checkpoint, token=1, input_digest=b""
         ),
         Delivery: lambda: make_delivery()[0],
+        Token: lambda: make_token(ann(team))[0],
         Failure: lambda: Failure.objects.create(run=run, base=gate.checkpoint, step="pay", attempt=1, error="no"),
     }
     return own[model]() if model in own else model._default_manager.order_by("-pk").first()

@@ -20,12 +20,14 @@ from checkpoints import artifacts, notes
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Event
 from tests.factories import ann, eve, make_gate, make_run, make_state, make_team, make_user
+from tests.factories.tokens import make_token
 from tests.pages.clients import form_of, signed_in
 
 # Others' addresses, and those that answer anybody.
 ELSEWHERE = re.compile(r"accounts/|admin/|healthz|readyz|api/|static/")
 # Lists of what is the reader's own: an outsider gets an empty one.
-LISTS = frozenset({"inbox", "inbox_list", "jump", "runs", "agents"})
+LISTS = frozenset({"inbox", "inbox_list", "jump", "runs", "agents", "tokens"})
+OWN = frozenset({"token-issuances"})  # whoever is signed in writes what is their own
 # POSTed to; everything else is only looked at.
 MOVES = {"run-cancellations", "run-rewinds", "run-edits", "run-forks", "run-settlements"}
 MAY_MOVE = "checkpoints.rewind_run"
@@ -37,7 +39,7 @@ SPEAKS = {"gate_remarks", "checkpoint-notes"}  # whoever may see it may speak of
 ON_GATES = {"decisions", "gate_drafts", "gate_forms", "gate_impacts", "gate_remarks"}
 REVEALS = {"gate_reveals", "checkpoint-reveals"}
 WRITES = frozenset(
-    {"run-impacts", "run-forms", "agent-runs", *ON_GATES, *MOVES, *NAMES, *NOTES, *REVEALS, *AUDIT_ORDERS}
+    {"run-impacts", "run-forms", "agent-runs", "token-revocations", *OWN, *ON_GATES, *MOVES, *NAMES, *NOTES, *REVEALS, *AUDIT_ORDERS}
 )
 
 
@@ -52,7 +54,7 @@ def patterns(found: list[Any], before: str = "") -> Iterator[tuple[str, URLPatte
 
 
 OURS = {route: each.name for route, each in patterns(get_resolver().url_patterns) if not ELSEWHERE.match(route)}
-OF_A_TEAM = [route for route, name in OURS.items() if name not in LISTS]
+OF_A_TEAM = [route for route, name in OURS.items() if name not in LISTS | OWN]
 LOOKED_AT = [route for route, name in OURS.items() if name not in WRITES]
 WRITTEN = [route for route, name in OURS.items() if name in WRITES]
 
@@ -70,9 +72,16 @@ def note() -> int:
     return Event.objects.get(run_id=gate().run_id, kind=notes.NOTED).pk
 
 
+@cache
+def token() -> int:
+    """Somebody's own token."""
+    return make_token(ann(gate().team))[0].pk
+
+
 def address(route: str) -> str:
     """The address of a route, for the one gate and its run."""
-    values = {"gate_id": gate().pk, "run_id": gate().run_id, "seq": 1, "note": note(), "pointer": "/order"}
+    values = {"gate_id": gate().pk, "run_id": gate().run_id, "seq": 1, "note": note(), "token": token()}
+    values["pointer"] = "/order"
     values["name"] = gate().run.plan.agent
     values["digest"] = hashlib.sha256(b"a scan").hexdigest()
     values["event_id"] = Event.objects.filter(subject=f"gate:{gate().pk}").values_list("pk", flat=True)[0]
@@ -111,7 +120,7 @@ def test_nobody_gets_in_without_signing_in(route: str) -> None:
     assert answer["Location"].startswith("/accounts/login/")
 
 
-@pytest.mark.parametrize("route", [route for route in WRITTEN if OURS[route] not in SPEAKS])
+@pytest.mark.parametrize("route", [route for route in WRITTEN if OURS[route] not in SPEAKS | OWN])
 def test_a_reader_may_not_write(route: str) -> None:
     reader = signed_in(make_user("Rita Reader", gate().team))
     answer = reader.post(address(route), form_of(gate()))

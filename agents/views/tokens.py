@@ -1,0 +1,114 @@
+"""Tokens for the API: somebody's own and those of the agents that they answer for; others' are not there.
+
+What was made is shown by the answer to the form itself, this once: it is in no address, no redirect and no session.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.auth.models import Group, User
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from agents import tokens
+from agents.errors import TokenRefused
+from agents.models import Scope, Token
+from agents.models.token import FOR_AGENTS
+from checkpoints import actors
+from checkpoints.permissions import teams_where
+from checkpoints.plans import of_teams
+from checkpoints.rows import storable
+
+from .access import private, reader_of
+
+DAYS = 90  # that a new one lasts unless something else is entered
+SHOWN = 100  # the newest ones
+
+
+@require_safe
+@private
+def page(request: HttpRequest) -> HttpResponse:
+    """All of the reader's."""
+    return show(request)
+
+
+@require_POST
+@private
+def create(request: HttpRequest) -> HttpResponse:
+    """Make one, and show it; 422 with what was entered where it is refused."""
+    reader, form = reader_of(request), request.POST
+    try:
+        made, sent = tokens.issue(**asked(reader, form), by=actors.of_user(reader))
+    except TokenRefused as refused:
+        return show(request, typed=typed_in(form), refused=str(refused), status=422)
+    return show(request, made=made, sent=sent)
+
+
+@require_POST
+@private
+def revoke(request: HttpRequest, token: int) -> HttpResponse:
+    """Let it open nothing any more. Nothing happens where that is so already."""
+    reader = reader_of(request)
+    found = Token.objects.filter(user=reader, pk=token).first()
+    if found is None:
+        raise Http404("No such token")
+    tokens.revoke(found, by=actors.of_user(reader))
+    return redirect("tokens")
+
+
+def asked(reader: User, form: QueryDict) -> dict[str, Any]:
+    """What was entered, for `issue`. Raises TokenRefused."""
+    days, agent = form.get("days", ""), ""
+    if form.get("whose") == "agent":
+        agent = storable(form.get("agent", "").strip())
+        if not agent:
+            raise TokenRefused("Say which agent the token is for.")
+    return {
+        "owner": reader,
+        "name": storable(form.get("name", "")),
+        "scopes": [storable(scope) for scope in form.getlist("scopes")],
+        "lasts": timedelta(days=int(days) if re.fullmatch("[0-9]{1,4}", days) else 0),
+        "team": _team(reader, form.get("team", "")),
+        "agent": agent,
+    }
+
+
+def typed_in(form: QueryDict) -> dict[str, Any]:
+    """What the form shows again."""
+    texts = {name: storable(form.get(name, "")) for name in ("name", "whose", "agent", "team", "days")}
+    return {**texts, "scopes": form.getlist("scopes")}
+
+
+def show(
+    request: HttpRequest, *, typed: Mapping[str, Any] | None = None, refused: str = "", status: int = 200,
+    made: Token | None = None, sent: str = "",
+) -> HttpResponse:  # fmt: skip
+    """The page, with the token that was just made where one was."""
+    reader = reader_of(request)
+    startable = list(teams_where(reader, tokens.START).order_by("name"))
+    own = list(reader.groups.order_by("name"))
+    stored = of_teams([team.pk for team in startable]).order_by("agent").values_list("agent", flat=True).distinct()
+    mine = Token.objects.filter(user=reader).with_state().select_related("team").order_by("-pk")
+    context = {
+        "tokens": list(mine[:SHOWN]), "made": made, "sent": sent, "refused": refused,
+        "typed": typed or {"whose": "own", "days": DAYS, "scopes": []},
+        "scopes": [(scope, scope in FOR_AGENTS) for scope in Scope],
+        "own_teams": own, "startable": startable, "agents": list(stored) if startable else [],
+        "longest": tokens.LONGEST.days,
+    }  # fmt: skip
+    return render(request, "tokens/page.html", context, status=status)
+
+
+def _team(reader: User, typed: str) -> Group | None:
+    """The team that was chosen; None where none was. Raises TokenRefused for one that the reader is not in."""
+    if not typed:
+        return None
+    found = reader.groups.filter(pk=typed if re.fullmatch("[0-9]{1,9}", typed) else 0).first()
+    if found is None:
+        raise TokenRefused("Choose a team that you are in.")
+    return found
