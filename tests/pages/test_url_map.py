@@ -35,11 +35,12 @@ FORMS = frozenset({"checkpoint-edit", "checkpoint-fork"})  # shown to those who 
 AUDIT_ORDERS = {"audit-verifications", "audit-exports", "audit-erasures"}
 NOTES = {"checkpoint-notes", "checkpoint-note-removals"}
 NAMES = {"checkpoint-names", "checkpoint-name-removals"}
+TOKENS = {*OWN, "token-revocations"}
 SPEAKS = {"gate_remarks", "checkpoint-notes"}  # whoever may see it may speak of it; it decides nothing
 ON_GATES = {"decisions", "gate_drafts", "gate_forms", "gate_impacts", "gate_remarks"}
 REVEALS = {"gate_reveals", "checkpoint-reveals"}
 WRITES = frozenset(
-    {"run-impacts", "run-forms", "agent-runs", "token-revocations", *OWN, *ON_GATES, *MOVES, *NAMES, *NOTES, *REVEALS, *AUDIT_ORDERS}
+    {"run-impacts", "run-forms", "agent-runs", *TOKENS, *ON_GATES, *MOVES, *NAMES, *NOTES, *REVEALS, *AUDIT_ORDERS}
 )
 
 
@@ -80,7 +81,7 @@ def token() -> int:
 
 def address(route: str) -> str:
     """The address of a route, for the one gate and its run."""
-    values = {"gate_id": gate().pk, "run_id": gate().run_id, "seq": 1, "note": note(), "token": token()}
+    values: dict[str, Any] = {"gate_id": gate().pk, "run_id": gate().run_id, "seq": 1, "note": note(), "token": token()}
     values["pointer"] = "/order"
     values["name"] = gate().run.plan.agent
     values["digest"] = hashlib.sha256(b"a scan").hexdigest()
