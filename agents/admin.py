@@ -60,7 +60,7 @@ class Stands(admin.SimpleListFilter):
         """Each there is."""
         return [(str(each.value), str(each.label)) for each in State]
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Token]) -> QuerySet[Token]:
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Those of the one that was chosen."""
         return queryset.filter(state=self.value()) if self.value() else queryset
 
