@@ -33,6 +33,7 @@ from .desk import DESK, slice_of
 from .turns import Turn
 
 GATE, RESULT, FEEDBACK = "ask", "_result", "feedback"
+DEPTH, MEMBERS = 4, 40  # of objects whose members are told apart where nobody gave a schema
 DEFINED = "#/$defs/"
 RETRY = 3  # further attempts of an effect that may be tried again, as a registered plan's has unless it says otherwise
 
@@ -76,11 +77,26 @@ def implied(posted: Posted) -> PlanSpec:
     return replace(spec, version=f"posted-{digest[:12]}")
 
 
+def shaped(value: Any, depth: int = 0) -> dict[str, Any]:
+    """The schema of a value that came without one, so that people get a field for each of its members."""
+    if isinstance(value, dict) and 0 < len(value) <= MEMBERS and depth < DEPTH:
+        return {
+            "type": "object",
+            "properties": {name: shaped(each, depth + 1) for name, each in value.items()},
+            "required": sorted(value),
+            "additionalProperties": False,
+        }
+    kinds = {bool: "boolean", int: "integer", float: "number", str: "string"}
+    return {"type": kinds[type(value)]} if type(value) in kinds else {}
+
+
 def post(
     posted: Posted, *, by: Actor, team: Group, owner: User, token: Token | None, worker: str, deferred: bool
 ) -> Turn:
     """Start the run and open its gate, in one transaction. Raises PlanRefused, InputRefused and WorkInvalid."""
     _check_names(posted)
+    acts = [each if each.schema else replace(each, schema=shaped(each.arguments)) for each in posted.card.actions]
+    posted = replace(posted, card=replace(posted.card, actions=acts))
     with transaction.atomic():
         plan = plans.register(implied(posted))
         known = plans.declared(plan)
@@ -116,7 +132,7 @@ def _effect(action: Action, how: Performed) -> StepSpec:
         guarded=True,
         responds=action.id + RESULT,
         retry=RETRY,
-        doc=action.title,
+        doc=action.tool,  # not its title, which is another one each time: each would make a version of its own
     )
 
 

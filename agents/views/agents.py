@@ -56,6 +56,11 @@ class Known:
         return self.here.agent.lacks() if self.here else ""
 
     @property
+    def external(self) -> bool:
+        """Whether its code is elsewhere."""
+        return self.here is None and self.plans[0].external
+
+    @property
     def doc(self) -> str:
         """The first paragraph of what its author says of it."""
         return (self.here.agent.__doc__ or "").strip().partition("\n\n")[0] if self.here else ""

@@ -9,8 +9,10 @@ import pytest
 from agents.models import Effect
 from approvals.errors import Invalid
 from approvals.models import Gate, Grant
-from checkpoints.models import Checkpoint, Run
+from checkpoints.models import Checkpoint, Plan, Run
 from checkpoints.store import load
+from tests.factories import ann
+from tests.pages.clients import signed_in
 
 from .programs import WIRE, Program, decide
 
@@ -111,3 +113,34 @@ def test_two_actions_of_a_posted_gate_may_have_definitions_of_the_same_name() ->
     program.run = asked["run"]
     state = program.claim()["state"]
     assert (state["mail"], state["call"]) == ({"to": "b@example.org"}, {"to": 12})
+
+
+def test_a_posted_gate_without_schemas_has_a_field_for_each_member() -> None:
+    program = Program()
+    arguments = {"to": "ACME", "net": 7, "rate": 0.5, "now": True, "lines": [1], "bank": {"iban": "DE02"}, "none": None}
+    body = {"title": "Wire", "actions": [{"id": "wire", "arguments": arguments}]}
+    gate = Gate.objects.get(pk=program.ok(program.post("gates", body))["gate"])
+    kinds = {name: part.get("type") for name, part in gate.asked.actions[0].schema["properties"].items()}
+    assert kinds == {
+        "to": "string", "net": "integer", "rate": "number", "now": "boolean", "lines": None, "bank": "object",
+        "none": None,
+    }  # fmt: skip
+
+
+def test_gates_that_ask_the_same_of_other_things_share_a_version() -> None:
+    program = Program()
+    for number in range(3):
+        action = {"id": "wire", "title": f"Pay invoice {number}", "arguments": {**WIRE, "amount": f"{number}.00"}}
+        program.ok(program.post("gates", {"title": f"Invoice {number}", "actions": [action]}))
+    assert Plan.objects.filter(agent=program.agent).count() == 1
+
+
+def test_its_page_says_that_it_lives_outside() -> None:
+    program = Program()
+    program.to_gate()
+    reader = signed_in(ann(program.team))
+    for address in ("/agents/", f"/agents/{program.agent}/"):
+        page = reader.get(address).content.decode()
+        assert "lives outside" in page
+        assert "no worker" not in page
+    assert "heard of" in reader.get(f"/runs/{program.run}/").content.decode()
