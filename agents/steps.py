@@ -140,8 +140,9 @@ def keep(slice: Slice, spec: StepSpec, error: BaseException) -> None:
 
 
 def said(error: BaseException) -> str:
-    """The exception in one line."""
-    return one_line(f"{type(error).__name__}: {error}", 300)
+    """The exception in one line; of a step that words its own failure nothing but its words."""
+    kind = "" if isinstance(error, (StepFailed, Retry)) else f"{type(error).__name__}: "
+    return one_line(f"{kind}{error}", 300)
 
 
 def _notes(instance: Agent) -> list[str]:

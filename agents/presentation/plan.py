@@ -1,11 +1,13 @@
 """An agent's steps, drawn as a timeline is: one row for each, with the ways that lead elsewhere beside them.
 
 A way from a gate to the effects that it allows, a way back after a rejection, and a jump each keep a lane from the row
-where they begin to the row where they end, the first that is free there.
+where they begin to the row where they end, the first that is free there. Ways of one kind that lead to the same row, or
+else come from the same, share one: a loop has a dozen.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -30,9 +32,17 @@ class Way:
     start: int
     end: int
 
+
+@dataclass(frozen=True, slots=True)
+class Trunk:
+    """Ways that share a lane, by the rows that they begin or end at."""
+
+    kind: str
+    stops: tuple[int, ...]
+
     @property
     def rows(self) -> tuple[int, int]:
-        return min(self.start, self.end), max(self.start, self.end)
+        return self.stops[0], self.stops[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +67,23 @@ def ways(plan: PlanSpec) -> list[Way]:
     return found
 
 
-def lanes(found: list[Way]) -> list[int]:
-    """A lane for each way, 1 being the first beside the main one."""
+def trunks(found: list[Way]) -> list[Trunk]:
+    """The ways, those together that may share a lane."""
+    ends = Counter((way.kind, way.end) for way in found)
+    together: dict[tuple[str, bool, int], set[int]] = {}
+    for way in found:
+        joins = ends[way.kind, way.end] > 1
+        stops = together.setdefault((way.kind, joins, way.end if joins else way.start), set())
+        stops |= {way.start, way.end}
+    return [Trunk(kind, tuple(sorted(stops))) for (kind, _, _), stops in together.items()]
+
+
+def lanes(found: list[Trunk]) -> list[int]:
+    """A lane for each, 1 being the first beside the main one."""
     taken: list[list[tuple[int, int]]] = []
     placed = []
-    for way in found:
-        first, last = way.rows
+    for trunk in found:
+        first, last = trunk.rows
         free = (n for n, spans in enumerate(taken) if all(last < a or b < first for a, b in spans))
         lane = next(free, len(taken))
         if lane == len(taken):
@@ -74,7 +95,7 @@ def lanes(found: list[Way]) -> list[int]:
 
 def drawn(plan: PlanSpec) -> tuple[list[Drawn], int]:
     """Every step with its slice, and how many lanes there are."""
-    found = ways(plan)
+    found = trunks(ways(plan))
     placed = lanes(found)
     rows = [
         Drawn(step, number + 1, _slice(plan, number, list(zip(found, placed, strict=True))), tuple(_words(step)))
@@ -83,8 +104,8 @@ def drawn(plan: PlanSpec) -> tuple[list[Drawn], int]:
     return rows, max(placed, default=0) + 1
 
 
-def _slice(plan: PlanSpec, row: int, placed: list[tuple[Way, int]]) -> SafeString:
-    parts = [*_main(row, len(plan.steps)), *(part for way, lane in placed for part in _passing(way, lane, row))]
+def _slice(plan: PlanSpec, row: int, placed: list[tuple[Trunk, int]]) -> SafeString:
+    parts = [*_main(row, len(plan.steps)), *(part for trunk, lane in placed for part in _passing(trunk, lane, row))]
     parts += _mark(plan.steps[row])
     inside = format_html_join("", "{}", ((part,) for part in parts))
     return format_html('<svg class="lanes" aria-hidden="true">{}</svg>', inside)
@@ -98,12 +119,12 @@ def _main(row: int, rows: int) -> Iterator[SafeString]:
     yield _line("main", FIRST, "0" if row else str(MIDDLE), "100%" if row < rows - 1 else str(MIDDLE))
 
 
-def _passing(way: Way, lane: int, row: int) -> Iterator[SafeString]:
-    first, last = way.rows
+def _passing(trunk: Trunk, lane: int, row: int) -> Iterator[SafeString]:
+    first, last = trunk.rows
     if not first <= row <= last:
         return
-    look, x = LOOKS[way.kind], FIRST + STRIDE * lane
-    if row in (way.start, way.end):
+    look, x = LOOKS[trunk.kind], FIRST + STRIDE * lane
+    if row in trunk.stops:
         across = format_html('<path class="line" data-lane="{}" d="M{} {}H{}"/>', look, FIRST, MIDDLE, x)
         yield across
     if first == last:

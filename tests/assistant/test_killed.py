@@ -15,11 +15,13 @@ import pytest
 from django.db.models.functions import Now
 
 from checkpoints.models import Run
-from tests.agents.driving import advance_to_rest, answer, decide, effects, open_gate
+from tests.agents.driving import advance_to_rest, answer, decide, effects, open_gate, state
 from tests.harness.session import ROOT
 from tests.refunds.test_killed import killed
+from tests.verdicts.saying import APPROVE, edit, reject, respond, say
 
 from .endpoint import KEY, Endpoint, Reply
+from .test_verdicts import FOUR, closing
 from .working import DONE, begun, calling
 
 PLACES = ["after_claim", "before_outcome", "after_outcome", "before_step:2", "after_intent", "after_effect"]
@@ -105,3 +107,27 @@ def test_a_worker_killed_while_the_model_speaks_asks_it_again(endpoint: Endpoint
     assert killed(hand, run, "after_step:kill:3") == -signal.SIGKILL
     assert restarted(run).status == "completed"
     assert len(endpoint.requests) == 3
+
+
+def test_four_calls_decided_each_by_itself_survive_a_kill_in_the_middle(
+    endpoint: Endpoint, folder: Path, hand: subprocess.Popen[str]
+) -> None:
+    run = begun(endpoint, calling(*FOUR), closing)
+    write, count, remove, weather = [action.id for action in open_gate(run).asked.actions]
+    say(run, each={
+        write: APPROVE,
+        count: edit(run, count, argv=["wc", "-c", "notes.md"]),
+        remove: reject("The notes are needed."),
+        weather: respond("Rain, 4 degrees."),
+    })  # fmt: skip
+    assert killed(hand, run, "after_intent:kill:2") == -signal.SIGKILL  # the file is written, the command about to run
+    assert restarted(run).status == "waiting"
+    assert open_gate(run).kind == "recovery"
+    answer(run, "not_happened")
+    assert advance_to_rest(run).status == "completed"
+    assert (folder / "notes.md").read_text() == "one\ntwo\n"
+    assert [(row.step, row.status) for row in effects(run) if row.status == "done"] == [
+        ("write_file", "done"), ("run_command", "done"),
+    ]  # fmt: skip
+    said = state(run)["answer"]
+    assert all(words in said for words in ("8 bytes", "8 notes.md", "The notes are needed.", "Rain, 4 degrees."))

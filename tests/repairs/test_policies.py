@@ -140,7 +140,7 @@ def test_a_catch_is_told_on_the_timeline_with_the_failure_that_it_caught() -> No
         "failed, and caught",
         ["it goes on with simple"],
     )
-    assert [failure.error for failure in row.failures] == ["StepFailed: nothing to be done"]
+    assert [failure.error for failure in row.failures] == ["nothing to be done"]
 
 
 def test_the_checkpoint_of_a_catch_says_who_takes_over() -> None:

@@ -56,10 +56,15 @@ def test_the_page_of_an_agent_draws_its_steps_and_says_where_they_lead() -> None
     assert page.split("<main")[1].count('class="bars"') == 2  # the hold line, once
 
 
-def test_ways_keep_lanes_of_their_own_where_they_overlap() -> None:
+def test_ways_of_one_kind_from_or_to_one_row_share_a_lane_and_others_keep_their_own() -> None:
     found = plan.ways(make_spec(steps=STEPS))
     assert [(way.kind, way.start, way.end) for way in found] == [("allows", 2, 3), ("allows", 2, 4), ("back", 2, 1)]
-    assert plan.lanes(found) == [1, 2, 3]
+    shared = plan.trunks(found)
+    assert [(each.kind, each.stops) for each in shared] == [("allows", (2, 3, 4)), ("back", (1, 2))]
+    assert plan.lanes(shared) == [1, 2]
+    loop = [plan.Way("jumps", *way) for way in ((0, 2), (1, 2), (2, 2), (5, 2), (5, 6), (5, 7), (6, 5), (7, 5), (3, 4))]
+    assert [each.stops for each in plan.trunks(loop)] == [(0, 1, 2, 5), (5, 6, 7), (5, 6, 7), (3, 4)]
+    assert plan.lanes(plan.trunks(loop)) == [1, 2, 3, 2]
 
 
 def test_two_versions_say_which_steps_changed() -> None:
