@@ -115,7 +115,7 @@ def test_a_list_is_appended_to_and_spliced_and_a_state_sent_whole(web: str) -> N
 
 def test_a_run_is_let_go_of_and_fails_for_a_reason(web: str) -> None:
     world = World(web)
-    with world.client() as hp:
+    with world.client(lease=60) as hp:
         run = logging(hp, world)
         with pytest.raises(NotClaimable, match="has the run"):
             hp.run(run.id).claim()

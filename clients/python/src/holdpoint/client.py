@@ -173,5 +173,5 @@ def _address(url: str) -> str:
 def _token(token: str) -> str:
     found = token or os.environ.get("HOLDPOINT_TOKEN", "")
     if not found:
-        raise NotConfigured("Give a token, or set HOLDPOINT_TOKEN. Make one for your agent at /tokens/.")
+        raise NotConfigured("Give a token, or set HOLDPOINT_TOKEN. `manage.py token` on the server makes one.")
     return found

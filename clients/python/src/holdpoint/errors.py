@@ -45,7 +45,7 @@ class Problem(HoldpointError):
 
 
 class BadToken(Problem):
-    """The token opens nothing: it is none, it expired or was revoked. Make another at /tokens/."""
+    """The token opens nothing: it is none, it expired or was revoked. Ask for another."""
 
 
 class NotAllowed(Problem):
