@@ -39,6 +39,7 @@ from .work import actor_of
 agents = Router(tags=["agents"], auth=needs(Scope.START))
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 VERSION = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$"
+POLICY = "^[A-Za-z0-9_-]{0,60}$"
 MAY = "checkpoints.start_run"
 FORMAT = 1  # of a plan as it is sent
 
@@ -111,7 +112,7 @@ class StepBody(Order):
         examples=[""],
     )
     policy: str = Field(
-        "", description="A gate's: the policy by which people decide.", max_length=60, examples=["payouts"]
+        "", description="A gate's: the policy by which people decide.", pattern=POLICY, examples=["payouts"]
     )
     allows: list[str] = Field(
         [], description="A gate's: the effects that a yes lets run.", max_length=200, examples=[["wire"]]
@@ -202,7 +203,7 @@ class PostGate(Words):
     state: dict[str, Any] = Field({}, description="What is shown beside them.", examples=[{"invoice": 7}])
     quotes: list[Quoted] = Field([], description="What people said, beside the agent's account of it.", max_length=50)
     policy: str = Field(
-        "", description="The policy by which people decide; empty: the team's default.", max_length=60, examples=[""]
+        "", description="The policy by which people decide; empty: the team's default.", pattern=POLICY, examples=[""]
     )
     team: str = Field(
         "",

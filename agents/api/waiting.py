@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, urlencode
@@ -29,6 +29,13 @@ AWAITS = "holdpoint-awaits"  # groups, separated by spaces; one that waits for n
 AGAIN = "holdpoint.again"  # in the scope of what one request asks for a second time
 LONGEST = 60.0  # seconds that a request may wait
 CHECKED = 15.0  # seconds after which a stream is asked for anew, and so whether it may still be heard
+FULL = json.dumps(
+    {
+        "type": "about:blank", "title": "Service Unavailable", "status": 503, "instance": "/api/events/stream",
+        "detail": "As many programs wait here as this server serves at once. Try again in half a minute.",
+    }
+).encode()  # fmt: skip
+MOST = 5000  # requests of one process that wait; the others are answered at once, and ask again
 PATIENT = re.compile(r"/api/(?:gates/(?P<gate>[0-9]{1,18})/outcome|events)")
 STREAM = "/api/events/stream"
 
@@ -59,17 +66,37 @@ class Waiting:
 
     def __init__(self, application: Application) -> None:
         self.application = application
+        self.waiting = 0  # requests that wait now
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         found = PATIENT.fullmatch(scope["path"]) if scope["method"] == "GET" else None
         wait = _seconds(scope) if found else 0.0
-        if scope["path"] == STREAM and scope["method"] == "GET":
-            await Stream(self, scope, receive, send).run()
-        elif found and wait > 0:
-            await self.poll(scope, receive, send, wait=wait, known=[f"gate.{found['gate']}"] if found["gate"] else [])
+        streams = scope["path"] == STREAM and scope["method"] == "GET"
+        if self.waiting >= MOST and streams:
+            await Answer(503, [(b"content-type", b"application/problem+json"), (b"retry-after", b"30")], FULL).sent(
+                send
+            )
+        elif streams:
+            with self.counted():
+                await Stream(self, scope, receive, send).run()
+        elif found and wait > 0 and self.waiting < MOST:
+            with self.counted():
+                known = [f"gate.{found['gate']}"] if found["gate"] else []
+                await self.poll(scope, receive, send, wait=wait, known=known)
+        elif found:
+            await (await self.ask(scope)).sent(send)
         else:
             await self.application(scope, receive, send)
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """One more waits inside."""
+        self.waiting += 1
+        try:
+            yield
+        finally:
+            self.waiting -= 1
 
     async def poll(self, scope: Scope, receive: Receive, send: Send, *, wait: float, known: list[str]) -> None:
         """Answer when there is something to say, or when `wait` seconds have passed.

@@ -17,6 +17,7 @@ from approvals import holding, pointers
 from checkpoints import plans as stored
 from checkpoints.models import Plan, Run
 from checkpoints.plans import PlanSpec, StepSpec, spec_of
+from checkpoints.values import canonical
 
 from .. import planning, registry
 from ..base import Agent, AgentType
@@ -27,6 +28,7 @@ from . import states
 FIELD = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}")
 STEP = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
 STEPS = 200  # of one plan
+LARGEST = 256 * 1024  # bytes of a state's schema
 TAKEN = "model_"  # pydantic's own names
 
 
@@ -74,6 +76,9 @@ def declared(plan: Plan) -> Registered:
 
 
 def _schema_faults(schema: Mapping[str, Any]) -> Iterator[FieldError]:
+    if len(canonical(dict(schema))) > LARGEST:
+        yield FieldError(pointer="/state_schema", message=f"is larger than {LARGEST} bytes; name fewer things apart")
+        return
     if wrong := holding.unsound(schema):
         yield FieldError(pointer="/state_schema", message=wrong)
         return

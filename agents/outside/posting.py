@@ -109,10 +109,12 @@ def post(
             )  # fmt: skip
         except ValueRefused as error:
             raise InputRefused([FieldError(pointer=error.pointer, message=error.reason)]) from error
-        claim = claims.claim(run.pk, plan_ids=[plan.pk], worker=worker, lease=claims.TAKE_OVER_LEASE, by=by)
+        claim = claims.claim(
+            run.pk, plan_ids=[plan.pk], worker=one_line(worker, 120), lease=claims.TAKE_OVER_LEASE, by=by
+        )
         if claim is None:
             raise LookupError(f"{run} was claimed by somebody else in the transaction that made it")
-        Client.came(run, name=worker[:120], token=token, deferred=deferred)
+        Client.came(run, name=one_line(worker, 120), token=token, deferred=deferred)
         run = Run.objects.select_related("plan", "team").get(pk=run.pk)
         slice = slice_of(run, claim)
         turn = asking.ask(slice, GATE, _placed(posted.card))

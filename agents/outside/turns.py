@@ -24,6 +24,7 @@ from .. import runner, versions
 from ..errors import NotClaimable, OutOfTurn, WorkNotAllowed, WorkRefused
 from ..models import Client, Effect, Token
 from ..slices import ENDED, Slice
+from ..text import one_line
 from .desk import DESK, ended, slice_of, stale
 from .handing import HandOut
 from .reach import whole
@@ -59,11 +60,11 @@ def claim(run_id: int, *, worker: str, lease: float, by: Actor, token: Token | N
     DESK.take(run_id)
     try:
         with transaction.atomic():
-            run = whole(run_id)
-            made = claims.claim(run_id, plan_ids=[run.plan_id], worker=worker, lease=lease, by=by)
+            run, named = whole(run_id), one_line(worker, 120)
+            made = claims.claim(run_id, plan_ids=[run.plan_id], worker=named, lease=lease, by=by)
             if made is None:
                 raise why_not(run_id)
-            Client.came(run, name=worker[:120], token=token, lease=lease, deferred=False)
+            Client.came(run, name=named, token=token, lease=lease, deferred=False)
             slice = slice_of(whole(run_id), made)
             turn = go_on(slice)
     except Fenced as error:

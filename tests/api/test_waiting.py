@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from agents.api.waiting import AWAITS, MOST, Waiting
 from approvals.models import Gate
 from tests.factories import MEMBER, ann, bob, decide, make_gate, make_team
 from tests.factories.tokens import make_token
@@ -172,3 +174,37 @@ def test_a_stream_of_everything_tells_what_is_new_as_it_comes(caller: Any) -> No
     told = stream.until("gate.decided")
     stream.close()
     assert all(each["subject"] in (f"gate:{gate.pk}", f"run:{gate.run_id}") for each in told)
+
+
+def test_what_is_only_said_inside_stays_there(caller: Any) -> None:
+    gate = make_gate(team=make_team(may=MEMBER))
+    answer = caller(agents(gate)).get(f"/api/gates/{gate.pk}/outcome")
+    assert (answer.status_code, "holdpoint-awaits" in answer.headers) == (200, False)
+
+
+def test_where_too_many_wait_polls_are_answered_at_once_and_streams_told_to_come_again() -> None:
+    async def never(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(AWAITS.encode(), b"gate.1")]})
+        await send({"type": "http.response.body", "body": b"{}"})
+
+    said: list[Any] = []
+
+    async def stays() -> Any:
+        await asyncio.Event().wait()
+
+    async def ask(path: str, query: bytes) -> list[Any]:
+        async def send(message: Any) -> None:
+            said.append(message)
+
+        waiting = Waiting(never)
+        waiting.waiting = MOST
+        scope = {"type": "http", "method": "GET", "path": path, "query_string": query, "headers": []}
+        await waiting(scope, stays, send)
+        return said
+
+    asyncio.run(ask("/api/gates/1/outcome", b"wait=60"))
+    assert said.pop(0)["status"] == 200
+    said.clear()
+    asyncio.run(ask("/api/events/stream", b""))
+    assert said[0]["status"] == 503
+    assert "half a minute" in json.loads(said[1]["body"])["detail"]
