@@ -21,6 +21,10 @@ class ClientQuerySet(models.QuerySet["Client"]):
         """Note that the run's program was heard now; how many rows that changed."""
         return self.filter(run_id=run_id).filter(Q(heard_at__lt=Now() - HEARD)).update(heard_at=Now())
 
+    def missed(self) -> ClientQuerySet:
+        """Those that were not heard of lately; few, since those of runs that ended go."""
+        return self.filter(missed_at__isnull=False, deferred=False)
+
 
 class Client(models.Model):
     """One a run. Beside it, not in it: whether a program is there is nobody's authority over anything."""
@@ -36,7 +40,10 @@ class Client(models.Model):
     objects = ClientQuerySet.as_manager()
 
     class Meta:
-        indexes = [models.Index("heard_at", name="client_heard", condition=Q(deferred=False, missed_at=None))]
+        indexes = [
+            models.Index("heard_at", name="client_heard", condition=Q(deferred=False, missed_at=None)),
+            models.Index("missed_at", name="client_missed", condition=Q(missed_at__isnull=False)),
+        ]
 
     def __str__(self) -> str:
         return f"client of run {self.run_id}"

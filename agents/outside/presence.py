@@ -40,6 +40,7 @@ def miss() -> int:
         silent = Client.objects.filter(deferred=False, missed_at__isnull=True, heard_at__lt=Now() - MISSED)
         found = list(silent.select_related("run").select_for_update(skip_locked=True, of=("self",))[:AT_ONCE])
         Client.objects.filter(pk__in=[each.pk for each in found]).update(missed_at=Now())
+        Client.objects.missed().exclude(run__status__in=Run.LIVE).delete()  # whoever goes on with one comes anew
         live = [each.run for each in found if each.run.status in Run.LIVE]
         ledger.append([ledger.Entry(kind="run.missed", subject=f"run:{run.pk}", run=run, by=SYSTEM) for run in live])
     return len(live)
@@ -47,8 +48,8 @@ def miss() -> int:
 
 def withdraw() -> int:
     """Withdraw the gates of programs that were not heard of for as long as the gates' policies allow; how many."""
-    silent = Q(run__client__deferred=False, run__client__heard_at__lt=Now() - F("policy__withdraw_after"))
-    gates = Gate.objects.open().filter(silent, run__plan__external=True, policy__withdraw_after__isnull=False)
+    silent = Q(run__client__in=Client.objects.missed(), run__client__heard_at__lt=Now() - F("policy__withdraw_after"))
+    gates = Gate.objects.open().filter(silent, policy__withdraw_after__isnull=False)
     return sum(_withdrawn(gate) for gate in gates.select_related("run", "policy")[:AT_ONCE])
 
 

@@ -75,9 +75,11 @@ def test_its_gate_is_withdrawn_where_its_policy_says_so() -> None:
     program = Program()
     gate = gate_of(program, timedelta(minutes=10))
     silent(program, minutes=9)
+    presence.miss()
     presence.withdraw()
     assert Gate.objects.get(pk=gate.pk).status == "open"
     silent(program, minutes=2)
+    presence.miss()
     presence.withdraw()
     ended = Gate.objects.get(pk=gate.pk)
     assert (ended.status, ended.outcome.words) == ("withdrawn", "The program that asks was not heard of for 10 min.")
@@ -94,5 +96,17 @@ def test_its_gate_stays_where_nothing_says_so(spared: str) -> None:
         Client.objects.filter(run=program.run).update(deferred=True)
     if spared == "heard in that moment":
         presence.heard(program.row())
+    presence.miss()
     presence.withdraw()
     assert Gate.objects.get(pk=gate.pk).status == "open"
+
+
+def test_nothing_is_kept_of_programs_whose_runs_have_ended() -> None:
+    program = Program()
+    program.start()
+    program.ok(program.work("endings", status="failed", reason="It broke."))
+    silent(program, hours=1)
+    presence.miss()
+    presence.miss()
+    assert not Client.objects.filter(run=program.run).exists()
+    assert said(program, "run.missed") == 0
