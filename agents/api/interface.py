@@ -33,8 +33,9 @@ from . import (
     problems,
     runs,
     sizes,
-    starting,
+    starting,  # noqa: F401 - adds to the routers of runs and gates
     throttling,
+    versions,
     webhooks,
     work,
 )
@@ -135,7 +136,7 @@ api = Interface(
 )
 api.add_router("/runs", runs.router)
 api.add_router("/runs", work.router)
-api.add_router("/agents", starting.agents)
+api.add_router("/agents", versions.router)
 api.add_router("/gates", outcomes.router)
 api.add_router("/runs", checkpoints.router)
 api.add_router("/runs", comparisons.router)
