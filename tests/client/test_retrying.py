@@ -109,3 +109,15 @@ def test_a_refusal_is_final(proxy: Start) -> None:
     assert [each["parameter"] for each in invalid.value.errors] == ["/actions/0/id"]
     assert "/actions/0/id: is letters" in str(invalid.value)
     assert len(way.seen) == 3
+
+
+def test_the_token_is_in_no_log(web: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+    world = World(web)
+    told = world.runs(wires)
+    world.decides()
+    told.result(PATIENCE)
+    logged = caplog.text
+    assert "httpcore" in logged
+    assert "asks: Pay invoice 7" in logged
+    assert world.token not in logged
