@@ -77,7 +77,7 @@ def test_an_agent_whose_own_words_fail_costs_the_page_nothing_else(
     monkeypatch.setattr(Assistant, wrong, classmethod(fails))
     said = text_of(page_of(run, bob(team)))
     assert "Completed" in said
-    assert "Tokens" not in said
+    assert "100 read" not in said
 
 
 def test_the_page_of_a_long_conversation_is_read_in_twelve_statements(endpoint: Endpoint) -> None:

@@ -22,7 +22,7 @@ from tests.pages.looking import check, is_live, watched
 from .endpoint import KEY, Endpoint, Reply
 from .working import start
 
-WORDS = "First I look at the desk. Then I write <b>everything</b> down. And this comes last."
+WORDS = "<b>First</b> I look at the desk. Then I write all of it down. And this comes last."
 Worker = Callable[..., services.Service]
 
 
@@ -52,13 +52,13 @@ def test_words_appear_while_the_model_speaks_and_are_gone_when_they_are_saved(
     page.goto(f"/runs/{run.pk}/")
     is_live(page)
     spoken = page.locator("#spoken")
-    expect(spoken).to_contain_text("Then I write <b>everything</b> down.")
+    expect(spoken).to_contain_text("<b>First</b> I")
     expect(spoken).to_contain_text("not saved yet")
     assert Checkpoint.objects.filter(run=run, step="think").count() == 0
     assert check(page, "", said) == []
     without = new_page(bob(team), java_script_enabled=False)
     without.goto(f"/runs/{run.pk}/")
-    expect(without.locator("#spoken")).to_contain_text("Then I write <b>everything</b> down.")
+    expect(without.locator("#spoken")).to_contain_text("<b>First</b> I")
     unsaid.set()
     expect(spoken).to_contain_text("What it came to")
     expect(spoken).not_to_contain_text("not saved yet")
@@ -79,5 +79,5 @@ def test_whoever_may_not_see_the_run_does_not_hear_it_either(endpoint: Endpoint,
     assert signed_in(eve()).get(address).status_code == 404
     heard: Any = signed_in(bob(team)).get(address)
     assert heard.status_code == 200
-    assert "First I look" in heard.content.decode()
+    assert "&lt;b&gt;First&lt;/b&gt; I" in heard.content.decode()
     assert signed_in(bob(team)).post(address).status_code == 405
