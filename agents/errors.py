@@ -52,7 +52,7 @@ class RewindRefused(AgentError):
 
 
 class RewindNotAllowed(RewindRefused):
-    """This person may not rewind, edit, fork or settle runs of the run's team."""
+    """This person may not rewind, edit, fork, settle or cancel runs of the run's team."""
 
 
 class ImpactChanged(RewindRefused):

@@ -144,7 +144,7 @@ def settle_now(run: Run, *, by: User) -> Run:
 def check_may(run: Run, by: User) -> None:
     """Raises RewindNotAllowed."""
     if not may(by, run.team_id, MAY):
-        raise RewindNotAllowed("You may not rewind, edit, fork or settle runs of this team.")
+        raise RewindNotAllowed("You may not rewind, edit, fork, settle or cancel runs of this team.")
 
 
 def taken(run: Run, by: User, change: Callable[[Claim], None]) -> Run:

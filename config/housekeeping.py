@@ -7,13 +7,15 @@ from datetime import timedelta
 from celery import shared_task
 from django.conf import settings
 from django.core.management import call_command
+from django.db.models.functions import Now
 
-from agents.models import Spoken
+from agents.models import Answer, Spoken
 from approvals.models import Draft, Looking
 from approvals.webhooks import keeping
 from config import canary
 
 DRAFTS_STAY = timedelta(days=30)  # after their gate has closed
+ANSWERS_STAY = timedelta(days=7)  # for whoever sends a request again with its key
 
 
 @shared_task
@@ -40,3 +42,9 @@ def clear_drafts() -> None:
 def clear_deliveries() -> None:
     """Delete the messages to webhooks that are old, with their attempts."""
     keeping.clear()
+
+
+@shared_task
+def clear_answers() -> None:
+    """Delete the answers that were kept for requests which come again."""
+    Answer.objects.filter(at__lt=Now() - ANSWERS_STAY).delete()

@@ -15,6 +15,7 @@ SCHEDULE = {
         # While no worker is there, old canaries must not pile up.
         "options": {"expires": 2 * CANARY_EVERY},
     },
+    "clear answers": {"task": "config.housekeeping.clear_answers", "schedule": crontab(hour="3", minute="57")},
     "clear drafts": {"task": "config.housekeeping.clear_drafts", "schedule": crontab(hour="3", minute="37")},
     "clear deliveries": {"task": "config.housekeeping.clear_deliveries", "schedule": crontab(hour="3", minute="47")},
     "clear sessions": {"task": "config.housekeeping.clear_sessions", "schedule": crontab(hour="3", minute="17")},

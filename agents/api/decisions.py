@@ -7,7 +7,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
-from ninja import HeaderEx, P, Router, Schema
+from ninja import Router, Schema
 from pydantic import Field
 
 from agents.models import Scope
@@ -21,6 +21,7 @@ from .addresses import GateId
 from .auth import needs
 from .exact import answer
 from .gates import DIGEST, GateHead, head_of
+from .keys import Key, kept, own
 from .orders import Order
 
 router = Router(tags=["gates"], auth=needs(Scope.DECIDE))
@@ -116,19 +117,6 @@ class Decided(Schema):
     gate: GateHead = Field(description="The gate. It is decided where enough people agree by now.")
 
 
-Key = HeaderEx[
-    str,
-    P(
-        default="",
-        alias="Idempotency-Key",
-        title="Idempotency-Key",
-        description="Chosen by you: the same one again answers with the decision that it made.",
-        max_length=80,
-        example="decide-2026-03-02-17",
-    ),
-]
-
-
 @router.post(
     "/{int:gate_id}/decisions",
     response={201: Decided},
@@ -140,13 +128,18 @@ def decide(request: HttpRequest, gate_id: GateId, word: Decide, key: Key) -> Htt
     the next version of it, on which the others have to agree anew."""
     gate, reader = gate_or_404(request, gate_id), reader_of(request)
     store.load_checkpoint(gate.checkpoint)
-    made = gate.decide(by=reader, key=key or secrets.token_hex(16), confirmed=_confirmed(request), **said_in(word))
-    now = gate_or_404(request, gate_id)
-    response = answer(
-        Decided(id=made.pk, verdict=made.verdict, actions=made.by_action, gate=head_of(now, reader=reader))
-    )
-    response.status_code = 201
-    return response
+
+    def say() -> HttpResponse:
+        named = own(request, key) or secrets.token_hex(16)
+        made = gate.decide(by=reader, key=named, confirmed=_confirmed(request), **said_in(word))
+        now = gate_or_404(request, gate_id)
+        response = answer(
+            Decided(id=made.pk, verdict=made.verdict, actions=made.by_action, gate=head_of(now, reader=reader))
+        )
+        response.status_code = 201
+        return response
+
+    return kept(request, key, say)
 
 
 def _confirmed(request: HttpRequest) -> step_up.Confirmed | None:

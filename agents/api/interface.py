@@ -35,6 +35,7 @@ from . import (
     sizes,
     starting,  # noqa: F401 - adds to the routers of runs and gates
     throttling,
+    verifications,
     versions,
     webhooks,
     work,
@@ -140,6 +141,7 @@ api.add_router("/agents", versions.router)
 api.add_router("/gates", outcomes.router)
 api.add_router("/runs", checkpoints.router)
 api.add_router("/runs", comparisons.router)
+api.add_router("/runs", verifications.router)
 api.add_router("/runs", preflights.runs)
 api.add_router("/runs", orders.router)
 api.add_router("/gates", gates.router)

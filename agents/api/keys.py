@@ -2,15 +2,19 @@
 
 The key, what it did and the answer are one transaction. A request that was refused leaves nothing behind, its key
 neither; two that come at once wait for each other at the key's row.
+
+What cannot be one transaction, because it waits for a worker or for its own commit, is `kept`: the answer is written
+after the work, while others with the key wait. Should the process die between the two, the work knows its `own` key.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.http import HttpRequest, HttpResponse
 from ninja import HeaderEx, P
 
@@ -27,6 +31,11 @@ _CLAIM = """
 INSERT INTO agents_answer (who, key, request, status, body, media_type, location) VALUES ($1, $2, $3, 0, '', '', '')
 ON CONFLICT DO NOTHING RETURNING id
 """
+_DONE = """
+INSERT INTO agents_answer (who, key, request, status, body, media_type, location)
+VALUES ($1, $2, $3, $4::smallint, $5, $6, $7)
+"""
+_LOCK, _UNLOCK = (f"SELECT {name}(hashtextextended($1, 0))" for name in ("pg_advisory_lock", "pg_advisory_unlock"))
 _KEEP = "UPDATE agents_answer SET status = $2::smallint, body = $3, media_type = $4, location = $5 WHERE id = $1"
 
 Key = HeaderEx[
@@ -62,6 +71,45 @@ def once(request: HttpRequest, key: str, do: Callable[[], HttpResponse]) -> Http
         location = answer.headers.get("Location", "")
         run_sql(_KEEP, [made[0][0], answer.status_code, answer.content, answer["Content-Type"], location])
     return answer
+
+
+def kept(request: HttpRequest, key: str, do: Callable[[], HttpResponse]) -> HttpResponse:
+    """What `do` answers, which commits by itself; what it answered the first time where that is known.
+
+    `do` names its work by `own`. Raises KeyReused, KeyRefused, and whatever `do` raises.
+    """
+    if not key:
+        return do()
+    if not PRINTABLE.fullmatch(key):
+        raise KeyRefused
+    who, asked = who_asks(request), fingerprint(request)
+    with _alone(f"{who} {key}"):
+        before = Answer.objects.filter(who=who, key=key).first()
+        if before is not None:
+            return _same(before, asked)
+        answer = do()
+        location = answer.headers.get("Location", "")
+        run_sql(_DONE, [who, key, asked, answer.status_code, answer.content, answer["Content-Type"], location])
+    return answer
+
+
+def own(request: HttpRequest, key: str) -> str:
+    """The key by which the work itself knows that it was done: of this request of this person, and no other."""
+    if not key:
+        return ""
+    named = "\n".join((who_asks(request), key)).encode() + fingerprint(request)
+    return "api:" + hashlib.sha256(named).hexdigest()
+
+
+@contextmanager
+def _alone(name: str) -> Iterator[None]:
+    """One after the other, no longer than a statement may take. Of the session: a process that dies lets go of it."""
+    run_sql(_LOCK, [name])
+    try:
+        yield
+    finally:
+        if connection.connection is not None:
+            run_sql(_UNLOCK, [name])
 
 
 def who_asks(request: HttpRequest) -> str:

@@ -1,8 +1,8 @@
-"""Ordering something of a run: a rewind, an edit, a fork, settling; and asking first what an order would do.
+"""Ordering something of a run: a rewind, an edit, a fork, settling, its end; and asking first what an order would do.
 
 Each order may name the digest of the impact that its sender has seen. Where the run would do something else by now,
 nothing is done and the answer is 409 with the impact as it is. It may also name the newest checkpoint that there was,
-so that a rewind or an edit that is sent twice is done once.
+so that a rewind or an edit that is sent twice is done once; or bring a key, as everything that is POSTed may.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from functools import partial
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from ninja import HeaderEx, P, Router, Schema
+from ninja import Router, Schema
 from pydantic import ConfigDict, Field
 
-from agents import forks, impacts, rewinds
+from agents import cancelling, forks, impacts, rewinds
 from agents.errors import ImpactChanged, RewindRefused
 from agents.models import Scope
 from agents.views.access import reader_of, run_or_404
@@ -27,6 +27,7 @@ from .addresses import RunId
 from .auth import needs
 from .exact import answer
 from .impacts import ImpactAnswer
+from .keys import Key, kept, own
 from .runs import RunSummary, summed_up
 
 router = Router(tags=["orders"], auth=needs(Scope.ORDER))
@@ -115,17 +116,15 @@ class Wish(Order):
     version: str = Field("", description="For a fork.", examples=[""])
 
 
-Key = HeaderEx[
-    str,
-    P(
-        default="",
-        alias="Idempotency-Key",
-        title="Idempotency-Key",
-        description="Chosen by you: the same one again answers with the run that it made.",
-        max_length=100,
-        example="fork-2026-03-02-17",
-    ),
-]
+class Cancellation(Order):
+    """End the run."""
+
+    reason: str = Field(
+        "",
+        description="Why, for people; the run shows it.",
+        max_length=300,
+        examples=["The customer has withdrawn the order."],
+    )
 
 
 @router.post(
@@ -146,45 +145,73 @@ def impact(request: HttpRequest, run_id: RunId, wish: Wish) -> HttpResponse:
 
 
 @router.post("/{int:run_id}/rewinds", response=RunSummary, operation_id="rewind_run", summary="Rewind a run")
-def rewind(request: HttpRequest, run_id: RunId, order: Rewind) -> HttpResponse:
+def rewind(request: HttpRequest, run_id: RunId, order: Rewind, key: Key) -> HttpResponse:
     """Move the run's head to an earlier checkpoint, as a new one; whoever works on the run stops or is fenced."""
     run = run_to_order(request, run_id, order.to)
-    moved = rewinds.rewind(
-        run, to=order.to, by=reader_of(request), feedback=order.feedback, confirm=order.confirm, seen=order.seen,
-        newest=order.newest,
-    )  # fmt: skip
-    return done(moved)
+
+    def move() -> HttpResponse:
+        moved = rewinds.rewind(
+            run, to=order.to, by=reader_of(request), feedback=order.feedback, confirm=order.confirm, seen=order.seen,
+            newest=order.newest, key=own(request, key),
+        )  # fmt: skip
+        return done(moved)
+
+    return kept(request, key, move)
 
 
 @router.post("/{int:run_id}/edits", response=RunSummary, operation_id="edit_run", summary="Edit a run's state")
-def edit(request: HttpRequest, run_id: RunId, order: Edit) -> HttpResponse:
+def edit(request: HttpRequest, run_id: RunId, order: Edit, key: Key) -> HttpResponse:
     """Save an edited state as a new checkpoint and go on from it."""
     run = run_to_order(request, run_id, order.at)
-    moved = rewinds.edit(
-        run, at=order.at, patch=order.patch, by=reader_of(request), feedback=order.feedback, seen=order.seen,
-        newest=order.newest,
-    )  # fmt: skip
-    return done(moved)
+
+    def move() -> HttpResponse:
+        moved = rewinds.edit(
+            run, at=order.at, patch=order.patch, by=reader_of(request), feedback=order.feedback, seen=order.seen,
+            newest=order.newest, key=own(request, key),
+        )  # fmt: skip
+        return done(moved)
+
+    return kept(request, key, move)
 
 
 @router.post("/{int:run_id}/forks", response={201: RunSummary}, operation_id="fork_run", summary="Fork a run")
 def fork(request: HttpRequest, run_id: RunId, order: Fork, key: Key) -> HttpResponse:
     """Start another run from a checkpoint of this one, which stays as it is."""
     run, reader = run_to_order(request, run_id, order.at), reader_of(request)
-    mine = key_of(reader, key)
-    made = made_before(run, mine) or forks.fork(
-        run, at=order.at, by=reader, patch=order.patch, config=order.config, version=order.version,
-        title=order.title, seen=order.seen, key=mine,
-    )  # fmt: skip
-    response = done(made, status=201)
-    response["Location"] = f"/api/runs/{made.pk}"
-    return response
+
+    def make() -> HttpResponse:
+        mine = key_of(reader, own(request, key))
+        made = made_before(run, mine) or forks.fork(
+            run, at=order.at, by=reader, patch=order.patch, config=order.config, version=order.version,
+            title=order.title, seen=order.seen, key=mine,
+        )  # fmt: skip
+        response = done(made, status=201)
+        response["Location"] = f"/api/runs/{made.pk}"
+        return response
+
+    return kept(request, key, make)
 
 
 @router.post("/{int:run_id}/settlements", response=RunSummary, operation_id="settle_run", summary="Undo now")
-def settle(request: HttpRequest, run_id: RunId) -> HttpResponse:
+def settle(request: HttpRequest, run_id: RunId, key: Key) -> HttpResponse:
     """Undo at once what the run left behind, rather than when nothing ahead can take it over."""
-    return done(rewinds.settle_now(run_to_order(request, run_id), by=reader_of(request)))
+    run = run_to_order(request, run_id)
+    return kept(request, key, lambda: done(rewinds.settle_now(run, by=reader_of(request))))
+
+
+@router.post("/{int:run_id}/cancellations", response=RunSummary, operation_id="cancel_run", summary="Cancel a run")
+def cancel(request: HttpRequest, run_id: RunId, order: Cancellation, key: Key) -> HttpResponse:
+    """End the run, and withdraw what it asks. One that has left effects behind settles them first, and ends then."""
+    run = run_to_order(request, run_id)
+
+    def end() -> HttpResponse:
+        ended = cancelling.cancel(run, by=reader_of(request), reason=order.reason.strip())
+        run.refresh_from_db()
+        if not ended:
+            raise RewindRefused(f"The run has ended already, as {run.status}; there is nothing to cancel any more.")
+        return done(run)
+
+    return kept(request, key, end)
 
 
 def run_to_order(request: HttpRequest, run_id: int, seq: int | None = None) -> Run:
