@@ -27,7 +27,7 @@ from checkpoints.models import Run, Verification
 
 from . import doorbell, registry, upgrades
 from .models import SweeperPass
-from .outside import presence
+from .outside import presence, refused
 
 AT_ONCE = 200  # runs and gates a pass
 UPGRADES = 20  # runs a pass that are tried out in another version
@@ -78,7 +78,7 @@ class Sweeper:
         """One pass; how many runs and gates each part touched. Raises the database's errors."""
         self._look_for_a_flush()
         done = {"woken": wake_timers(), "expired": expire_gates(), "upgraded": self.upgrade(), "rung": self.ring_due()}
-        done |= {"missed": presence.miss(), "withdrawn": presence.withdraw()}
+        done |= {"missed": presence.miss(), "withdrawn": presence.withdraw(), "refused": refused.end()}
         done["sealed"] = int(sealer.seal_once() is not None)
         done["verifying"] = ring_for_verifications()
         done["sending"] = self.ring_for_deliveries()
@@ -162,7 +162,7 @@ def run_for_ever(stop: Callable[[], bool], *, every: float = 1.0) -> None:
         try:
             connection.close_if_unusable_or_obsolete()
             done = sweeper.sweep_once()
-            if any(done[part] for part in ("woken", "expired", "upgraded", "rung", "missed", "withdrawn")):
+            if any(done[part] for part in ("woken", "expired", "upgraded", "rung", "missed", "withdrawn", "refused")):
                 log.info("sweeper.swept", **done)
         except Exception:
             log.exception("sweeper.failed")

@@ -8,13 +8,14 @@ import pytest
 from django.db.models import F
 
 from agents.models import Client
-from agents.outside import presence
+from agents.outside import presence, refused
 from approvals.models import Gate, Policy
 from approvals.preflight import sources
+from checkpoints.actors import SYSTEM
 from checkpoints.models import Event, Run
 from tests.factories import make_policy
 
-from .programs import Program
+from .programs import Program, decide
 
 
 def silent(program: Program, **since: float) -> None:
@@ -110,3 +111,39 @@ def test_nothing_is_kept_of_programs_whose_runs_have_ended() -> None:
     presence.miss()
     assert not Client.objects.filter(run=program.run).exists()
     assert said(program, "run.missed") == 0
+
+
+def closed_before(gate: Gate) -> None:
+    """Age its closing past the time in which its program may be first."""
+    Gate.objects.filter(pk=gate.pk).update(closed_at=F("closed_at") - timedelta(minutes=1))
+
+
+@pytest.mark.parametrize("how", ["rejected", "withdrawn"])
+def test_a_run_that_was_refused_ends_without_its_program(how: str) -> None:
+    program = Program()
+    gate = program.to_gate()
+    if how == "rejected":
+        decide(gate, "reject", comment="No.")
+    else:
+        gate.withdraw(by=SYSTEM, reason="Not needed.")
+    refused.end()
+    assert program.row().status == "queued"  # its program may be first
+    closed_before(gate)
+    refused.end()
+    assert program.row().status == "cancelled"
+    refused.end()
+    assert Event.objects.filter(run_id=program.run, kind="run.cancelled").count() == 1
+
+
+@pytest.mark.parametrize("how", ["approved", "sent back"])
+def test_what_its_program_has_to_do_waits_for_it(how: str) -> None:
+    program = Program()
+    gate = program.to_gate()
+    if how == "approved":
+        decide(gate)
+    else:
+        decide(gate, "reject", comment="No.", then="back", back_to="draft")
+    closed_before(gate)
+    refused.end()
+    assert program.row().status == "queued"
+    assert program.claim()["next"]["step"] == ("wire" if how == "approved" else "draft")
