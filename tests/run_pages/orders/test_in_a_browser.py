@@ -158,10 +158,10 @@ def test_without_a_script_a_rewind_shows_only_the_way_that_is_chosen(new_page: N
     page = open_page(new_page, run, f"?at={after(run, 'book')}", java_script_enabled=False)
     page.get_by_text("Rewind the run…").click()
     page.get_by_role("button", name="Show what it would do").click()
-    assert page.locator(".way:visible").count() == 1
+    expect(page.locator(".way:visible")).to_have_count(1)
     page.get_by_label("After book, keeping").check()
     page.locator(COMMIT).click()
-    assert f"to {after(run, 'book')}" in page.locator("#timeline").inner_text()
+    expect(page.locator("#timeline")).to_contain_text(f"to {after(run, 'book')}")
 
 
 @pytest.mark.parametrize("width", [390, 1440])
