@@ -9,7 +9,7 @@ from django.utils import timezone
 from pydantic import ValidationError
 
 from approvals.preflight import sources
-from approvals.preflight.checks import Code, Environment, Library, Program, Takeover, Unknown
+from approvals.preflight.facts import Code, Environment, Library, Program, Takeover, Unknown
 from approvals.presentation.times import lasting
 from checkpoints.errors import ValueRefused
 from checkpoints.models import Plan, Run

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from approvals import uploads, veils
 from approvals.preflight import checks
+from approvals.preflight.facts import Code
 from checkpoints import patch as patches
 from checkpoints import store
 from checkpoints.errors import NotVerified, ValueRefused
@@ -64,7 +65,7 @@ def check_taken(run: Run, plan: Plan, saved: Snapshot | None) -> None:
     A process that knows no version of it cannot tell, and leaves that to those that do.
     """
     code = preflights.code_of(run, plan, saved, [saved.next_step] if saved else [])
-    found = checks.version(code) if isinstance(code, checks.Code) else None
+    found = checks.version(code) if isinstance(code, Code) else None
     if found is not None and found.colour == checks.RED:
         raise RewindRefused(found.words)
 

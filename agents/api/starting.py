@@ -14,7 +14,6 @@ from agents.models import Client, Scope
 from agents.outside import plans as outside
 from agents.outside import posting
 from agents.outside.posting import Performed, Posted
-from agents.outside.turns import not_allowed
 from agents.start import start_run
 from agents.views.access import reader_of
 from approvals.cards import Card
@@ -165,7 +164,7 @@ def team_of(request: HttpRequest, name: str) -> Group:
     if len(chosen) == 1:
         return chosen[0]
     if not chosen:
-        raise not_allowed(name or "any team")
+        raise WorkNotAllowed
     named = ", ".join(team.name for team in mine)
     raise WorkInvalid([FieldError(pointer="/team", message=f"say which of these it is: {named}")])
 

@@ -29,7 +29,7 @@ from . import plans
 from .handing import Hands
 from .reach import Reached, whole
 
-KEPT = 256  # runs
+KEPT, LARGEST = 256, 256 * 1024 * 1024  # runs, and bytes of their states together
 _HELD = """
 SELECT r.head, r.seq, r.next_step, r.attempts, clock_timestamp(), coalesce(c.lease, $3::float8)
 FROM checkpoints_run r LEFT JOIN agents_client c ON c.run_id = r.id
@@ -66,11 +66,18 @@ class Desk:
             return self.kept.pop(run_id, None)
 
     def put(self, slice: Slice) -> None:
-        """Keep it for the next call."""
+        """Keep it for the next call, where its program has something to do in it."""
+        if slice.hands is None:
+            return
         with self.guard:
             self.kept[slice.run.pk] = slice
-            while len(self.kept) > KEPT:
+            while len(self.kept) > KEPT or (len(self.kept) > 1 and self.size > LARGEST):
                 self.kept.popitem(last=False)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all the states that are kept."""
+        return sum(slice.snapshot.size for slice in self.kept.values())
 
 
 DESK = Desk()

@@ -99,7 +99,7 @@ def post(
     posted = replace(posted, card=replace(posted.card, actions=acts))
     with transaction.atomic():
         plan = plans.register(implied(posted))
-        known = plans.declared(plan)
+        known = plans.registered(plan.pk) or plans.declared(plan)
         values = {**posted.state, **{action.id: action.arguments for action in posted.card.actions}}
         try:
             state = fields.whole(checked(known.agent.State, values))

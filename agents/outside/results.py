@@ -23,7 +23,6 @@ from ..errors import (
     EffectFailed,
     EffectUnknown,
     FieldError,
-    NoGrant,
     OutputRefused,
     ReportedBefore,
     StepFailed,
@@ -85,19 +84,17 @@ def whole(slice: Slice, spec: StepSpec, state: Mapping[str, Any]) -> dict[str, A
 
 
 def begin(slice: Slice, name: str) -> Turn:
-    """Write the effect's intent, consuming its grant. Raises OutOfTurn, NoGrant and Fenced.
+    """Write the effect's intent, consuming its grant. Raises OutOfTurn and Fenced.
 
-    Said twice by whoever holds the run, it is the same intent.
+    Said twice by whoever holds the run, it is the same intent. Where the grant does not hold any more the turn is the
+    gate's, which has to be asked again.
     """
     spec = check_next(slice, name, "effect")
     row = effects.newest(slice, spec)
     if row is not None and row.status == Status.INTENDED and row.token == slice.claim.token:
         return _handed(slice, spec, effect=row)
     slice.hands = Hands(begins=spec.name)
-    turn = go_further(slice, going=True)
-    if turn.effect is None and turn.kind == "gate":
-        raise NoGrant(f"Nobody has allowed {name} as it would be done now; its gate has to be asked first.")
-    return turn
+    return go_further(slice, going=True)
 
 
 def begin_undo(slice: Slice, effect: int) -> Turn:

@@ -58,7 +58,7 @@ def state_of(schema: Mapping[str, Any]) -> type[BaseModel]:
         held[name] = Held({**_bare(part), **beside} if part else {}, optional=optional and not listed)
         kind = _annotated(held[name], part, beside) if listed else Annotated[Any, held[name]]
         start = part.get("default", [] if listed else None)
-        members[name] = (kind, Field(default_factory=partial(_copied, start)) if optional else ...)
+        members[name] = (kind, Field(default_factory=partial(copy.deepcopy, start)) if optional else ...)
     with warnings.catch_warnings():  # a field may have the name of something that pydantic has besides
         warnings.simplefilter("ignore", UserWarning)
         made = create_model("State", __base__=_State, **members)
@@ -122,10 +122,6 @@ def _bare(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """The reverse: what holds of a value that is not null, so that its faults are told at their own places."""
     either = schema.get("anyOf", [])
     return either[0] if len(either) == 2 and either[1] == NULL else schema
-
-
-def _copied(value: Any) -> Any:
-    return copy.deepcopy(value)
 
 
 def _error(message: str) -> PydanticCustomError:

@@ -21,7 +21,7 @@ from checkpoints.models import Run
 from checkpoints.plans import StepSpec
 
 from .. import runner, versions
-from ..errors import NotClaimable, OutOfTurn, WorkNotAllowed, WorkRefused
+from ..errors import NotClaimable, OutOfTurn, WorkRefused
 from ..models import Client, Effect, Token
 from ..slices import ENDED, Slice
 from ..text import one_line
@@ -108,6 +108,7 @@ def handed(slice: Slice, out: HandOut) -> Turn:
 
 def rest(slice: Slice) -> Turn:
     """Where the run stands that its program has nothing to do in: it waits for people or a moment, or has ended."""
+    slice.hands = None
     return standing(slice.run.pk, slice.claim.token)
 
 
@@ -116,11 +117,6 @@ def standing(run_id: int, token: int) -> Turn:
     run = Run.objects.select_related("plan", "team").get(pk=run_id)
     gate = Gate.objects.open().filter(run=run).order_by("-pk").first()
     return Turn(run=run, token=token, seq=run.seq, gate=gate)
-
-
-def not_allowed(team: str) -> WorkNotAllowed:
-    """What is raised for somebody who may only look."""
-    return WorkNotAllowed(f"You may not start or work on runs of {team}; ask its people for the right to start runs.")
 
 
 def check_next(slice: Slice, step: str, *kinds: str) -> StepSpec:

@@ -16,7 +16,8 @@ from checkpoints.models import Checkpoint, Plan, Run
 from checkpoints.plans import spec_of
 from checkpoints.store import Snapshot
 
-from .checks import NOBODY, Code, Preflight, Saved, Unknown, judge
+from .checks import Preflight, judge
+from .facts import NOBODY, Code, Saved, Unknown
 
 Source = Callable[[Run, Plan, Snapshot | None, Collection[str]], "Code | Unknown"]
 _registered: list[Source] = []

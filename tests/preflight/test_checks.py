@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from approvals.preflight.checks import NOBODY, Code, Environment, Library, Preflight, Saved, Takeover, Unknown, judge
+from approvals.preflight.checks import Preflight, judge
+from approvals.preflight.facts import NOBODY, Code, Environment, Library, Saved, Takeover, Unknown
 
 SAVED = Saved(seq=12)
 CODE = Code(agent="porter", version="1", deployed=True, environment=Environment())

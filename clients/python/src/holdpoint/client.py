@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -25,7 +26,7 @@ from .sending import Api
 W = TypeVar("W")  # a run to work on, called or awaited
 
 
-class _Client(Generic[W]):
+class _Client(ABC, Generic[W]):
     """What both can do."""
 
     _api: Api
@@ -49,9 +50,9 @@ class _Client(Generic[W]):
         body = {"version": version, "doc": doc, "state_schema": schema, "steps": [each.body() for each in steps]}
         return (yield from self._api.post(f"agents/{agent}/versions", body, Version))
 
+    @abstractmethod
     def run(self, id: int) -> W:
         """A run, to be read or worked on; asks nothing of the server yet."""
-        raise NotImplementedError
 
     @operation
     def start(
