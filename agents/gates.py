@@ -81,6 +81,7 @@ def _open(slice: Slice, spec: StepSpec, card: Card) -> None:
         policy=spec.policy,
         card=card,
         by=slice.by,
+        asked_by=slice.for_whom,
     )
     crash.point("after_gate", spec.name)
 

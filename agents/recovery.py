@@ -260,6 +260,7 @@ def _ask(
         card=card,
         kind="recovery",
         by=slice.by,
+        asked_by=slice.for_whom,
     )
     crash.point("after_gate", spec.name)
 

@@ -50,6 +50,7 @@ class Slice:
     attempt: int
     ends: float = field(default_factory=lambda: time.monotonic() + settings.HOLDPOINT_TIME_SLICE)
     hands: Hands | None = None  # where the agent lives outside
+    for_whom: int | None = None  # there, the id of whoever answers for the program that speaks now
 
     @property
     def agent(self) -> type[Agent]:

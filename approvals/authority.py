@@ -12,6 +12,7 @@ from .models import Gate
 SIGN_IN = "Sign in to decide."
 SWITCHED_OFF = "This account is switched off; ask an administrator."
 STARTED_IT = "You started this run, and its policy wants somebody else to decide."
+ASKED_IT = "A program that you answer for asks this, and its policy wants somebody else to decide."
 
 
 def why_not(user: Any, gate: Gate) -> str:
@@ -38,4 +39,4 @@ def reason(person: int, may: bool | None, gate: Gate) -> str:
         return f"Only people in {names} who may decide gates can decide this one."
     if gate.policy.separation and gate.run.started_by_id == person:
         return STARTED_IT
-    return ""
+    return ASKED_IT if gate.policy.separation and gate.asked_by_id == person else ""

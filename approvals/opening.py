@@ -32,12 +32,14 @@ def open_gate(
     card: Card,
     kind: str = "review",
     by: Actor,
+    asked_by: int | None = None,
 ) -> Gate:
     """Stop a run at a gate: the gate, its first proposal, the hold, the event, and the run let go to wait.
 
     One transaction, or part of the caller's. The same run and checkpoint give the gate that is there; the run is
     let go only while that gate is open, so that a decision made meanwhile is not slept through: look at
-    `gate.status`. Raises CardRefused, ValueRefused and Fenced.
+    `gate.status`. `asked_by`: who answers for the program elsewhere that asks, by id. Raises CardRefused, ValueRefused
+    and Fenced.
     """
     with transaction.atomic():
         before = Gate.objects.select_for_update().filter(run=run, checkpoint=snapshot.id).first()
@@ -47,7 +49,8 @@ def open_gate(
             return before
         plan = spec_of(run.plan)
         asked = completed(card, step=step, plan=plan, state=snapshot.state, recovery=kind == Gate.Kind.RECOVERY)
-        gate = _gate(run, snapshot, step, Policy.objects.named(policy, team=run.team), asked, kind)
+        named = Policy.objects.named(policy, team=run.team)
+        gate = _gate(run, snapshot, step, named, asked, kind, asked_by)
         target = binding.Target(
             run=run.pk,
             agent=plan.agent,
@@ -74,7 +77,9 @@ def heading(text: str) -> str:
     return line if len(line) <= _TITLE else line[: _TITLE - 1] + "…"
 
 
-def _gate(run: Run, snapshot: Snapshot, step: StepSpec, policy: Policy, card: Card, kind: str) -> Gate:
+def _gate(
+    run: Run, snapshot: Snapshot, step: StepSpec, policy: Policy, card: Card, kind: str, asked_by: int | None
+) -> Gate:
     gate = Gate.objects.create(
         run=run,
         team=run.team,
@@ -84,6 +89,7 @@ def _gate(run: Run, snapshot: Snapshot, step: StepSpec, policy: Policy, card: Ca
         kind=kind,
         title=heading(card.title) or step.name,
         risk=card.risk,
+        asked_by_id=asked_by,
         card=canonical(card.to_json()),
         deadline=None if policy.deadline is None else ExpressionWrapper(Now() + policy.deadline, DateTimeField()),
     )

@@ -30,8 +30,8 @@ _OPEN = "g.status = 'open'"
 _CLOSED = "g.status <> 'open'"
 # `s` is the policy that the row is read for.
 _MAY = """
-  AND NOT (s.separation AND EXISTS (
-    SELECT FROM checkpoints_run r WHERE r.id = g.run_id AND r.started_by_id = %s))
+  AND NOT (s.separation AND (g.asked_by_id IS NOT DISTINCT FROM %s OR EXISTS (
+    SELECT FROM checkpoints_run r WHERE r.id = g.run_id AND r.started_by_id = %s)))
 """
 _WAITS = """
   AND (g.deadline IS NULL OR g.deadline > statement_timestamp())
@@ -189,4 +189,5 @@ def decided_by(user: Any) -> QuerySet[Policy]:
 def waiting_for(user: Any, most: int) -> tuple[str, list[Any]]:
     """The ids of the gates that wait for a person, as `Reach.ids` has them, without the reach: as SQL."""
     policies, values = decided_by(user).order_by().values_list("pk", "separation").query.sql_with_params()
-    return _WAITING.format(policies), [*values, user.pk, user.pk, most, most]
+    who = [user.pk] * (_MAY + _WAITS).count("%s")
+    return _WAITING.format(policies), [*values, *who, most, most]

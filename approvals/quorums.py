@@ -41,11 +41,11 @@ def tight(policy: Policy, teams: Sequence[Group]) -> str:
 def lacking(gate: Gate, there: Set[int]) -> str:
     """Why an open gate cannot be approved by those who may decide now, `there`; "" where it can."""
     policy = gate.policy
-    apart = policy.separation and gate.run.started_by_id in there
-    left = len(there) - apart
+    apart = {gate.run.started_by_id, gate.asked_by_id} & there if policy.separation else set()
+    left = len(there - apart)
     if left >= policy.quorum:
         return ""
-    besides = " besides whoever started the run" if apart else ""
+    besides = " besides whoever started the run or has it asked" if apart else ""
     return (
         f"{_count(left).capitalize()} may decide in {_names(policy.reviewers)} now{besides}, and {policy.quorum} must "
         "agree: nothing here can be approved until an administrator lets more people decide."

@@ -70,7 +70,7 @@ FROM approvals_grant granted JOIN approvals_outcome outcome ON outcome.id = gran
 WHERE outcome.gate_id = %s ORDER BY granted.id
 """
 
-# As permissions.members_where has them; no more than it takes for the quorum if one of them started the run.
+# As permissions.members_where has them; no more than it takes for the quorum if one started the run and one asks.
 _MEMBERS = f"""
 SELECT DISTINCT member.user_id
 FROM approvals_gate gate JOIN approvals_policy policy ON policy.id = gate.policy_id
@@ -82,7 +82,7 @@ JOIN auth_user one ON one.id = member.user_id AND one.is_active
 JOIN auth_permission granted ON granted.codename = 'decide_gate'
 JOIN django_content_type kind ON kind.id = granted.content_type_id AND kind.app_label = 'approvals'
 WHERE gate.id = %s AND gate.status = 'open' AND {permissions.HELD}
-LIMIT (SELECT quorum + 1 FROM approvals_policy policy JOIN approvals_gate gate ON gate.policy_id = policy.id
+LIMIT (SELECT quorum + 2 FROM approvals_policy policy JOIN approvals_gate gate ON gate.policy_id = policy.id
   WHERE gate.id = %s)
 """  # noqa: S608 - constants
 
@@ -97,7 +97,7 @@ class Shown:
     decides: bool | None  # whether the policy asks them; None for an account that is switched off
     draft: Draft | None  # the reader's own
     looking: list[User]  # who else looks at it now, by name
-    deciders: frozenset[int]  # of an open gate: who may decide now, by id, or one more of them than must agree
+    deciders: frozenset[int]  # of an open gate: who may decide now, by id, or two more of them than must agree
 
 
 def shown(gate_id: int, *, to: User) -> Shown | None:

@@ -43,7 +43,7 @@ def claim(request: HttpRequest, run_id: RunId, order: Claim, key: Key) -> HttpRe
     by, token = actor_of(request), token_of(request)
 
     def do() -> HttpResponse:
-        turn = turns.claim(reached.id, worker=order.worker or by.name, lease=order.lease, by=by, token=token)
+        turn = turns.claim(reached, worker=order.worker or by.name, lease=order.lease, by=by, token=token)
         return answer(turn, status=201, state=True)
 
     return alone(request, run_id, key, do)

@@ -92,7 +92,7 @@ def at_work(run: Reached, token: int) -> Iterator[Slice]:
     """
     try:
         slice = _kept(run, token) or slice_of(whole(run.id), _held(run.id, token))
-        slice.hands = Hands()
+        slice.hands, slice.for_whom = Hands(), run.by
         with transaction.atomic():
             yield slice
     except Fenced as error:

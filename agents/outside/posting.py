@@ -117,6 +117,7 @@ def post(
         Client.came(run, name=one_line(worker, 120), token=token, deferred=deferred)
         run = Run.objects.select_related("plan", "team").get(pk=run.pk)
         slice = slice_of(run, claim)
+        slice.for_whom = owner.pk
         turn = asking.ask(slice, GATE, _placed(posted.card))
     DESK.take(run.pk)
     return turn

@@ -52,6 +52,7 @@ class Reached(NamedTuple):
     silent: bool | None  # whether its program was not heard of for some seconds; None where there was none yet
     seen: bool
     may: bool
+    by: int  # who answers for the program
 
 
 def to_work(run_id: int, *, by: User) -> Reached:
@@ -60,7 +61,7 @@ def to_work(run_id: int, *, by: User) -> Reached:
     Raises Http404, WorkNotAllowed and NotExternal.
     """
     found = run_sql(_LOOK, [run_id, by.pk]) if 0 < run_id < 2**63 else []
-    reached = Reached(*found[0]) if found else None
+    reached = Reached(*found[0], by.pk) if found else None
     if reached is None or not (reached.seen or by.is_superuser):
         raise Http404("No such run")
     if not bounds.of(by).take_in(team=reached.team, agent=reached.agent):

@@ -27,7 +27,7 @@ from ..slices import ENDED, Slice
 from ..text import one_line
 from .desk import DESK, ended, slice_of, stale
 from .handing import HandOut
-from .reach import whole
+from .reach import Reached, whole
 
 UNDO = "undo"
 
@@ -52,11 +52,12 @@ class Turn:
     until: datetime | None = None  # the end of the lease
 
 
-def claim(run_id: int, *, worker: str, lease: float, by: Actor, token: Token | None) -> Turn:
+def claim(reached: Reached, *, worker: str, lease: float, by: Actor, token: Token | None) -> Turn:
     """Take a run that stands still, for `lease` seconds at a time, and say what is to be done.
 
     The caller has the run `alone` until that is committed. Raises NotClaimable, RunEnded and NotVerified.
     """
+    run_id = reached.id
     DESK.take(run_id)
     try:
         with transaction.atomic():
@@ -66,6 +67,7 @@ def claim(run_id: int, *, worker: str, lease: float, by: Actor, token: Token | N
                 raise why_not(run_id)
             Client.came(run, name=named, token=token, lease=lease, deferred=False)
             slice = slice_of(whole(run_id), made)
+            slice.for_whom = reached.by
             turn = go_on(slice)
     except Fenced as error:
         raise stale(run_id, 0) from error

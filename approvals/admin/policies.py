@@ -49,7 +49,7 @@ class PolicyForm(PolicyModelForm):
         labels = {
             "groups": "Decided by",
             "quorum": "People who must agree",
-            "separation": "Not by whoever started the run",
+            "separation": "Not by whoever started the run or has it asked",
             "on_expiry": "When it has passed",
         }
         help_texts = {
@@ -57,7 +57,7 @@ class PolicyForm(PolicyModelForm):
             "that the team has already gets its next version.",
             "groups": "The teams whose members may decide. None chosen: the policy's own team.",
             "quorum": "So many different people have to agree on the same version of what is asked.",
-            "separation": "Whoever started a run, or owns the token that did, cannot approve at its gates.",
+            "separation": "Whoever started a run, or owns the token that did or that asks, cannot approve its gates.",
             "deadline": "Days, then hours:minutes:seconds. “2 00:00:00” is two days, “04:00:00” four hours. Empty: a "
             "gate waits for as long as it takes.",
         }

@@ -111,6 +111,8 @@ class Gate(models.Model):
     risk = models.CharField(max_length=8, choices=Risk.choices, default=Risk.MEDIUM)
     card = models.BinaryField()  # canonical JSON, see approvals.cards
     deadline = models.DateTimeField(null=True)
+    # Who answers for the program elsewhere that asks; null where an agent of this server does.
+    asked_by = models.ForeignKey(User, null=True, on_delete=models.PROTECT, related_name="+")
     opened_at = models.DateTimeField(db_default=Now())
     closed_at = models.DateTimeField(null=True)
 

@@ -47,7 +47,7 @@ class Policy(models.Model):
     version = models.PositiveIntegerField(default=1)
     groups = models.ManyToManyField(Group, blank=True, related_name="+")  # empty: the team's own people
     quorum = models.PositiveSmallIntegerField(default=1, validators=[MinValueValidator(1)])
-    separation = models.BooleanField(default=True)  # whoever started the run may not approve
+    separation = models.BooleanField(default=True)  # whoever started the run, or answers for what asks, may not approve
     deadline = models.DurationField(null=True, blank=True)
     on_expiry = models.CharField(max_length=8, choices=OnExpiry.choices, default=OnExpiry.EXPIRE)
     whole_state = models.BooleanField(
