@@ -23,6 +23,7 @@ from ..errors import (
     EffectFailed,
     EffectUnknown,
     FieldError,
+    OutOfTurn,
     OutputRefused,
     ReportedBefore,
     StepFailed,
@@ -34,7 +35,7 @@ from ..slices import Slice
 from ..steps import Returned
 from . import plans
 from .handing import HandOut, Hands
-from .turns import Turn, check_next, go_further, go_on, handed, rest
+from .turns import Turn, check_next, check_settled, first_undone, go_further, go_on, handed, rest
 
 Status = Effect.Status
 DONE, FAILED, UNKNOWN = "done", "failed", "unknown"
@@ -98,9 +99,17 @@ def begin(slice: Slice, name: str) -> Turn:
 
 
 def begin_undo(slice: Slice, effect: int) -> Turn:
-    """Write the intent of taking an effect back. Raises Fenced."""
+    """Write the intent of taking an effect back. Raises OutOfTurn and Fenced.
+
+    What stands on it by now, as a fork may, is left as it is, and the turn is whatever comes then.
+    """
+    if effect not in {row.pk for row in slice.unsettled()}:
+        raise OutOfTurn(f"The run has not left effect {effect} behind, so nothing takes it back.")
     slice.hands = Hands(takes_back=effect)
-    return go_on(slice)
+    turn = go_on(slice)
+    if turn.undoes is not None and turn.undoes.pk != effect:
+        raise first_undone(slice, turn.undoes)
+    return turn
 
 
 def done(slice: Slice, row: Effect, written: Written) -> Turn:
@@ -171,6 +180,7 @@ def released(slice: Slice) -> Turn:
 
 def ended(slice: Slice, status: str, reason: str) -> Turn:
     """End the run. Raises OutOfTurn where its plan goes on, WorkInvalid for no reason."""
+    check_settled(slice)
     name = slice.snapshot.next_step
     spec = slice.plan.step(name)
     if status == "failed":

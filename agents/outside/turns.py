@@ -20,7 +20,7 @@ from checkpoints.errors import Fenced
 from checkpoints.models import Run
 from checkpoints.plans import StepSpec
 
-from .. import runner, versions
+from .. import runner, unsettled, versions
 from ..errors import NotClaimable, OutOfTurn, WorkRefused
 from ..models import Client, Effect, Token
 from ..slices import ENDED, Slice
@@ -30,6 +30,7 @@ from .handing import HandOut
 from .reach import Reached, whole
 
 UNDO = "undo"
+TAKEN_AT = {"step": "checkpoints", "gate": "gates", "effect": "effects"}  # by the kind of a step, under its run
 
 
 @dataclass(frozen=True)
@@ -123,12 +124,30 @@ def standing(run_id: int, token: int) -> Turn:
 
 def check_next(slice: Slice, step: str, *kinds: str) -> StepSpec:
     """The step that comes next, where that is the one the program speaks of. Raises OutOfTurn."""
+    check_settled(slice)
     name = slice.snapshot.next_step
     spec = slice.plan.step(name) if name else None
-    if spec is None or spec.name != step or spec.kind not in kinds:
+    if spec is None or spec.name != step:
         comes = f"the {spec.kind} {spec.name}" if spec else "nothing"
-        raise OutOfTurn(f"{comes[0].upper()}{comes[1:]} comes next, not {step}: do that, or rewind the run.")
+        raise OutOfTurn(f"{comes[0].upper()}{comes[1:]} comes next, not {step}: do that, or have the run rewound.")
+    if spec.kind not in kinds:
+        raise OutOfTurn(f"{step} is of the kind {spec.kind}: POST it to /api/runs/{slice.run.pk}/{TAKEN_AT[spec.kind]}.")
     return spec
+
+
+def check_settled(slice: Slice) -> None:
+    """A run that settles what it left behind does nothing else. Raises OutOfTurn."""
+    due = unsettled.due(slice.unsettled(), slice.plan) if slice.run.ending else []
+    if due:
+        raise first_undone(slice, due[0])
+
+
+def first_undone(slice: Slice, row: Effect) -> OutOfTurn:
+    """That an effect is to be taken back before anything else, as what is raised."""
+    return OutOfTurn(
+        f"The run takes back what it left behind first: begin that by POST /api/runs/{slice.run.pk}/effects with "
+        f"`undoes`: {row.pk} ({row.step}), and report it."
+    )
 
 
 def why_not(run_id: int) -> WorkRefused:

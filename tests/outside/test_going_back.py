@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from django.db.models.functions import Now
 
-from agents import rewinds
+from agents import cancelling, rewinds
 from agents.models import Effect
 from approvals.models import Gate
 from checkpoints.models import Checkpoint, Event, Run
 from checkpoints.store import load
 from tests.factories import make_user
-from tests.outside.programs import STEPS, WIRE, Program, decide
+from tests.outside.programs import ACTION, STEPS, WIRE, Program, decide
 
 
 def lapse(program: Program) -> None:
@@ -166,8 +166,6 @@ def test_a_program_is_asked_to_halt_and_lets_go_at_its_next_word() -> None:
 
 
 def test_a_person_cancels_the_run_under_its_program() -> None:
-    from agents import cancelling
-
     program = Program()
     gate = program.to_gate()
     cancelling.cancel(program.row(), by=make_user("Mo Mover", program.team), reason="Not needed.")
@@ -202,3 +200,46 @@ def test_what_was_approved_is_what_runs() -> None:
     asked = Gate.objects.get(pk=program.ask()["gate"])
     assert asked.asked.actions[0].arguments == {**WIRE, "amount": "9999.00"}
     assert asked.asked.reopened is not None
+
+
+def settling(program: Program, how: str) -> Effect:
+    """Bring a run to where its payment is to be taken back before anything else; that payment."""
+    paid(program)
+    rewind(program, 1)
+    program.claim()
+    mover, run = make_user("Mo Mover", program.team), program.row()
+    cancelling.cancel(run, by=mover, reason="Not needed.") if how == "cancel" else rewinds.settle_now(run, by=mover)
+    assert program.claim()["next"]["kind"] == "undo"
+    return Effect.objects.get(run=program.run, undoes__isnull=True)
+
+
+@pytest.mark.parametrize("how", ["cancel", "settle"])
+def test_while_something_is_to_be_taken_back_nothing_else_is_done(how: str) -> None:
+    """A gate that was asked then was answered with a server error, and a cancelled run took checkpoints and ends."""
+    program = Program()
+    left = settling(program, how)
+    before = (program.row().seq, Event.objects.filter(run_id=program.run).count())
+    bodies: dict[str, dict[str, Any]] = {
+        "checkpoints": {"step": "draft", "ops": []},
+        "gates": {"step": "draft", "title": "Wire", "actions": [ACTION]},
+        "effects": {"step": "wire"},
+        "failures": {"step": "draft", "error": "No line."},
+        "endings": {"status": "failed"},
+    }
+    for what, body in bodies.items():
+        answer = program.work(what, **body)
+        assert (answer.status_code, answer.json()["code"]) == (409, "out_of_turn"), what
+        assert f"`undoes`: {left.pk} (wire)" in answer.json()["detail"]
+    assert (program.row().seq, Event.objects.filter(run_id=program.run).count()) == before
+    begun = program.ok(program.work("effects", undoes=left.pk))["next"]["effect"]
+    told = program.ok(program.work(f"effects/{begun['id']}/results", status="done"))
+    assert (told["status"], told["next"]["step"]) == (("cancelled", "") if how == "cancel" else ("running", "draft"))
+
+
+def test_nothing_is_begun_for_an_effect_that_is_not_to_be_taken_back() -> None:
+    """Another number was answered with 201, and the effect that comes first, as if it had been begun."""
+    program = Program()
+    left = settling(program, "cancel")
+    answer = program.work("effects", undoes=left.pk + 1000)
+    assert (answer.status_code, answer.json()["code"]) == (409, "out_of_turn")
+    assert not Effect.objects.filter(run=program.run, undoes__isnull=False).exists()
