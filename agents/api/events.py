@@ -11,6 +11,7 @@ from ninja.errors import AuthenticationError
 from pydantic import Field, field_validator
 
 from agents.models import Scope
+from agents.outside import presence
 from agents.views.access import run_or_404
 from approvals.access import Access, access_as, access_of
 from approvals.listeners import hears, titles_of
@@ -122,7 +123,7 @@ def _told(request: HttpRequest, asked: Since) -> HttpResponse:
         raise AuthenticationError  # the session ended while this was asked
     groups = [asked.subject.replace(":", ".")] if asked.subject else sorted(access.groups)
     if asked.subject:
-        _check_seen(request, asked.subject)
+        presence.listens(_run_of(request, asked.subject), token_of(request))
     if asked.after == NOW:
         heard = Heard([], cursor.newest(), False)
     else:
@@ -135,13 +136,12 @@ def _told(request: HttpRequest, asked: Since) -> HttpResponse:
     return response
 
 
-def _check_seen(request: HttpRequest, subject: str) -> None:
-    """Raises Http404 where whoever asks may not see what they want to hear of."""
+def _run_of(request: HttpRequest, subject: str) -> Run:
+    """The run of which whoever asks wants to hear, or of whose gate. Raises Http404 where they may not see that."""
     kind, _, number = subject.partition(":")
     if kind == "gate":
-        gate_or_404(request, int(number))
-    else:
-        run_or_404(request, int(number))
+        return gate_or_404(request, int(number)).run
+    return run_or_404(request, int(number))
 
 
 def access_by(request: HttpRequest) -> Access | None:

@@ -75,9 +75,7 @@ class Waiting(Schema):
 def one(request: HttpRequest, gate_id: GateId, asked: Query[Waiting]) -> HttpResponse:
     """How the gate ended, with the final arguments. Where it still asks, after the seconds of `wait` at the latest."""
     gate = gate_or_404(request, gate_id)
-    token = token_of(request)
-    if token is not None and token.agent:
-        presence.heard(gate.run)
+    presence.listens(gate.run, token_of(request))
     outcome: Outcome | None = getattr(gate, "outcome", None)
     head = OutcomeHead(gate=gate.pk, run=gate.run_id, status=gate.status, version=gate.version, grants=_grants(outcome))
     answer = exact.answer(head, outcome=ended(gate), edits=canonical(_edits(gate, outcome)))

@@ -19,7 +19,7 @@ from checkpoints import ledger
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Run
 
-from ..models import Client
+from ..models import Client, Token
 
 MISSED = timedelta(seconds=90)  # longer than any request waits
 AT_ONCE = 200
@@ -28,10 +28,17 @@ log = structlog.get_logger()
 
 def heard(run: Run) -> None:
     """Note that the run's program is there; with an event where it was missed."""
-    Client.objects.heard(run.pk)
     with transaction.atomic():
-        if Client.objects.filter(run=run, missed_at__isnull=False).update(missed_at=None, heard_at=Now()):
+        if not Client.objects.heard(run.pk):
+            return  # heard of a moment ago, or there was none yet
+        if Client.objects.filter(run=run, missed_at__isnull=False).update(missed_at=None):
             ledger.record("run.heard", subject=f"run:{run.pk}", run=run, by=SYSTEM)
+
+
+def listens(run: Run, token: Token | None) -> None:
+    """Somebody waits for what becomes of the run: its program, where it is its agent or sends the token it came by."""
+    if token is not None and (token.agent or Client.objects.filter(run=run, token=token).exists()):
+        heard(run)
 
 
 def miss() -> int:

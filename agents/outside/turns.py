@@ -131,7 +131,9 @@ def check_next(slice: Slice, step: str, *kinds: str) -> StepSpec:
         comes = f"the {spec.kind} {spec.name}" if spec else "nothing"
         raise OutOfTurn(f"{comes[0].upper()}{comes[1:]} comes next, not {step}: do that, or have the run rewound.")
     if spec.kind not in kinds:
-        raise OutOfTurn(f"{step} is of the kind {spec.kind}: POST it to /api/runs/{slice.run.pk}/{TAKEN_AT[spec.kind]}.")
+        raise OutOfTurn(
+            f"{step} is of the kind {spec.kind}: POST it to /api/runs/{slice.run.pk}/{TAKEN_AT[spec.kind]}."
+        )
     return spec
 
 

@@ -13,9 +13,12 @@ from approvals.models import Gate, Policy
 from approvals.preflight import sources
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Event, Run
-from tests.factories import make_policy
+from tests.factories import MEMBER, make_policy, make_team, make_user
+from tests.factories.tokens import bearing, make_token
 
-from .programs import Program, decide
+from .programs import WIRE, Program, decide
+
+ASKED = {"id": "wire", "arguments": WIRE}
 
 
 def silent(program: Program, **since: float) -> None:
@@ -53,6 +56,35 @@ def test_one_that_went_silent_is_missed_once_and_heard_again() -> None:
     assert (colour, "not heard of for 12 min" in told) == ("amber", True)
     assert program.client.get(f"/api/gates/{gate.pk}/outcome").status_code == 200
     assert (said(program, "run.heard"), words(program)[0]) == (1, "green")
+
+
+@pytest.mark.parametrize("subject", ["gate", "run"])
+@pytest.mark.parametrize("address", ["events", "events/stream"])
+def test_one_that_listens_to_its_gate_or_run_is_there(address: str, subject: str) -> None:
+    """Whoever waited by Server-Sent Events was missed after a minute and a half, and its gate could be withdrawn."""
+    program = Program()
+    gate = program.to_gate()
+    silent(program, minutes=12)
+    presence.miss()
+    about = f"gate:{gate.pk}" if subject == "gate" else f"run:{program.run}"
+    assert program.client.get(f"/api/{address}", {"subject": about, "after": "now"}).status_code == 200
+    assert (said(program, "run.heard"), words(program)[0]) == (1, "green")
+
+
+def test_one_that_works_by_a_persons_own_token_is_heard_by_that_and_by_no_other() -> None:
+    team = make_team(may=MEMBER)
+    olga = make_user("Olga Owner", team)
+    program = Program(team=team, owner=olga)
+    own, another = (make_token(olga)[1] for _ in range(2))
+    program.client = bearing(own)
+    told = program.ok(program.post("gates", {"agent": program.agent, "title": "Wire", "actions": [ASKED]}))
+    program.run = told["run"]
+    silent(program, minutes=12)
+    presence.miss()
+    assert bearing(another).get(f"/api/gates/{told['gate']}/outcome").status_code == 200
+    assert said(program, "run.heard") == 0
+    assert program.client.get(f"/api/gates/{told['gate']}/outcome").status_code == 200
+    assert said(program, "run.heard") == 1
 
 
 def test_one_that_said_that_it_goes_away_is_not_missed() -> None:
