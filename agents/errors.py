@@ -138,6 +138,10 @@ class TokenRefused(AgentError):
     """A token cannot be made as asked; the sentence says what it needs."""
 
 
+class FormUsed(TokenRefused):
+    """This form made a token before, which is in the list and was shown then. Fill it in again to make another."""
+
+
 class PlanRefused(InputRefused):
     """The plan of an agent that lives outside cannot work; `errors` names every culprit by JSON Pointer into it."""
 

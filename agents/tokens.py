@@ -23,7 +23,8 @@ from checkpoints.bounds import Bounds
 from checkpoints.permissions import teams_where
 from checkpoints.rows import run_sql
 
-from .errors import TokenRefused
+from .errors import FormUsed, TokenRefused
+from .models import Answer
 from .models.token import FOR_AGENTS, Scope, Token, digest_of
 
 PREFIX = "hp_"
@@ -50,15 +51,19 @@ def issue(
     lasts: timedelta,
     team: Group | None = None,
     agent: str = "",
+    form: str = "",
     by: Actor,
 ) -> tuple[Token, str]:
     """Make a token, with its event; the row and the token itself, which nobody can read again.
 
-    With `agent` it is that agent's: of one team, in which its owner may start runs. Raises TokenRefused.
+    With `agent` it is that agent's: of one team, in which its owner may start runs. `form` names the form by which it
+    was asked for, which makes one and no more. Raises TokenRefused and FormUsed.
     """
-    _check(owner, name, scopes, lasts, team, agent)
+    check(owner=owner, name=name, scopes=scopes, lasts=lasts, team=team, agent=agent)
     sent = PREFIX + secrets.token_urlsafe(32)
     with transaction.atomic():
+        if form and not Answer.objects.get_or_create(who=f"user:{owner.pk}", key=f"form {form}", request=b"")[1]:
+            raise FormUsed(" ".join((FormUsed.__doc__ or "").split()))
         made = Token.objects.create(
             user=owner, name=name.strip()[:100], scopes=sorted(scopes), team=team, agent=agent,
             digest=digest_of(sent), hint=sent[:8], expires_at=timezone.now() + lasts,
@@ -96,7 +101,10 @@ def of(sent: str) -> Token | None:
     return token
 
 
-def _check(owner: User, name: str, scopes: Collection[str], lasts: timedelta, team: Group | None, agent: str) -> None:
+def check(
+    *, owner: User, name: str, scopes: Collection[str], lasts: timedelta, team: Group | None = None, agent: str = ""
+) -> None:
+    """What `issue` asks before it makes one. Raises TokenRefused."""
     known = [str(scope) for scope in Scope]
     strange = sorted(set(scopes) - set(known))
     if strange or not scopes:

@@ -1,5 +1,7 @@
 """Step-up: where a policy asks for it, a word counts only of somebody who gave their password again lately.
 
+So does making a token, which goes on opening what its owner may do long after the session has ended.
+
 Evidence of that is in the session in which it was given, and nowhere else: allauth notes there, with the person's id,
 when a signed-in person confirmed their password. Whoever decides by a token has no session, and hands over none.
 """
@@ -55,6 +57,9 @@ def _moment(record: Any) -> datetime | None:
 
 def suffices(policy: Policy, confirmed: Confirmed | None, *, by: User, now: datetime) -> bool:
     """Whether this person may decide under the policy by what they confirmed."""
-    if not policy.step_up:
-        return True
+    return not policy.step_up or counts(confirmed, by=by, now=now)
+
+
+def counts(confirmed: Confirmed | None, *, by: User, now: datetime) -> bool:
+    """Whether this person gave their password lately."""
     return confirmed is not None and confirmed.user_id == by.pk and -AHEAD <= now - confirmed.at < within()

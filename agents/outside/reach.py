@@ -61,7 +61,7 @@ def to_work(run_id: int, *, by: User) -> Reached:
     Raises Http404, WorkNotAllowed and NotExternal.
     """
     found = run_sql(_LOOK, [run_id, by.pk]) if 0 < run_id < 2**63 else []
-    reached = Reached(*found[0], by.pk) if found else None
+    reached = Reached._make([*found[0], by.pk]) if found else None
     if reached is None or not (reached.seen or by.is_superuser):
         raise Http404("No such run")
     if not bounds.of(by).take_in(team=reached.team, agent=reached.agent):

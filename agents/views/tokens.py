@@ -1,24 +1,34 @@
 """Tokens for the API: somebody's own and those of the agents that they answer for; others' are not there.
 
-What was made is shown by the answer to the form itself, this once: it is in no address, no redirect and no session.
+What was made is shown by the answer to the form itself, this once: it is in no address, no redirect and no session. A
+form makes one token, however often its answer is loaded again.
+
+A token outlives the session by which it was asked for, so whoever has the session must give the password again, as for
+a decision under such a policy. They come back to the form as it was filled in, by its address: nothing of it is secret.
 """
 
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib.auth.models import Group, User
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from agents import tokens
-from agents.errors import TokenRefused
+from agents.errors import FormUsed, TokenRefused
 from agents.models import Scope, Token
 from agents.models.token import FOR_AGENTS
+from approvals import step_up
+from approvals.presentation.step_up import asked as password
 from checkpoints import actors
 from checkpoints.permissions import teams_where
 from checkpoints.plans import of_teams
@@ -34,7 +44,7 @@ SHOWN = 100  # the newest ones
 @private
 def page(request: HttpRequest) -> HttpResponse:
     """All of the reader's."""
-    return show(request)
+    return show(request, typed=typed_in(request.GET) if request.GET else None)
 
 
 @require_POST
@@ -43,7 +53,13 @@ def create(request: HttpRequest) -> HttpResponse:
     """Make one, and show it; 422 with what was entered where it is refused."""
     reader, form = reader_of(request), request.POST
     try:
-        made, sent = tokens.issue(**asked(reader, form), by=actors.of_user(reader))
+        wanted = asked(reader, form)
+        tokens.check(**wanted)
+        if not step_up.counts(step_up.of_session(request), by=reader, now=timezone.now()):
+            return _to_the_password(reader, form)
+        made, sent = tokens.issue(**wanted, form=_key(form), by=actors.of_user(reader))
+    except FormUsed as refused:
+        return show(request, refused=str(refused), status=409)
     except TokenRefused as refused:
         return show(request, typed=typed_in(form), refused=str(refused), status=422)
     return show(request, made=made, sent=sent)
@@ -80,8 +96,8 @@ def asked(reader: User, form: QueryDict) -> dict[str, Any]:
 
 def typed_in(form: QueryDict) -> dict[str, Any]:
     """What the form shows again."""
-    texts = {name: storable(form.get(name, "")) for name in ("name", "whose", "agent", "team", "days")}
-    return {**texts, "scopes": form.getlist("scopes")}
+    texts = {name: storable(form.get(name, ""))[:200] for name in ("name", "whose", "agent", "team", "days")}
+    return {**texts, "scopes": [scope for scope in form.getlist("scopes") if scope in Scope.values]}
 
 
 def show(
@@ -98,10 +114,31 @@ def show(
         "tokens": list(mine[:SHOWN]), "made": made, "sent": sent, "refused": refused,
         "typed": typed or {"whose": "own", "days": DAYS, "scopes": []},
         "scopes": [(scope, scope in FOR_AGENTS) for scope in Scope],
+        "key": secrets.token_hex(16), "password": password(reader, step_up.of_session(request)),
         "own_teams": own, "startable": startable, "agents": list(stored) if startable else [],
         "longest": tokens.LONGEST.days,
     }  # fmt: skip
     return render(request, "tokens/page.html", context, status=status)
+
+
+def _to_the_password(reader: User, form: QueryDict) -> HttpResponse:
+    """To where the password is asked for, and from there back to the form. Raises TokenRefused where there is none."""
+    if not reader.has_usable_password():
+        raise TokenRefused(
+            "Your account has no password to give again. Ask an administrator for one, or for the token."
+        )
+    back = reverse("tokens") + "?" + urlencode(typed_in(form), doseq=True) + "#make"
+    response = redirect(reverse("account_reauthenticate") + "?" + urlencode({"next": back}))
+    response.status_code = 303
+    return response
+
+
+def _key(form: QueryDict) -> str:
+    """By which the form is known again. Raises TokenRefused where it was sent without."""
+    found = form.get("key", "")
+    if not re.fullmatch("[0-9a-f]{32}", found):
+        raise TokenRefused("The form came without its key. Send it from this page.")
+    return found
 
 
 def _team(reader: User, typed: str) -> Group | None:

@@ -1,4 +1,4 @@
-"""What a gate says of the password that its policy asks for again."""
+"""What a page says of the password that is asked for again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from approvals.models import Policy
-from approvals.step_up import Confirmed, suffices, within
+from approvals.step_up import Confirmed, counts, within
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,14 @@ class StepUp:
 
 def step_up(policy: Policy, user: User, confirmed: Confirmed | None) -> StepUp | None:
     """None where the policy asks for no password."""
-    if not policy.step_up:
-        return None
-    counts = confirmed if suffices(policy, confirmed, by=user, now=timezone.now()) else None
+    return asked(user, confirmed) if policy.step_up else None
+
+
+def asked(user: User, confirmed: Confirmed | None) -> StepUp:
+    """Whether this person has given it lately, and whether they can."""
+    lately = confirmed if counts(confirmed, by=user, now=timezone.now()) else None
     return StepUp(
-        until=counts.at + within() if counts else None,
+        until=lately.at + within() if lately else None,
         possible=user.has_usable_password(),
         minutes=f"{settings.HOLDPOINT_STEP_UP_MINUTES:g}",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from typing import Any
 
 from django.conf import settings
@@ -16,6 +17,16 @@ def signed_in(user: User) -> Client:
     """A client with a session of `user`."""
     client = Client()
     client.force_login(user, backend=settings.AUTHENTICATION_BACKENDS[0])
+    return client
+
+
+def confirmed(user: User) -> Client:
+    """The same where they gave their password again just now."""
+    client = signed_in(user)
+    session = client.session
+    session["account_authentication_methods"] = [{"method": "password", "at": time.time(), "reauthenticated": True}]
+    session["account_authentication_methods_user"] = str(user.pk)
+    session.save()
     return client
 
 

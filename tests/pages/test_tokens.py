@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import secrets
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
+import httpx
 import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
@@ -18,7 +21,8 @@ from checkpoints import actors
 from checkpoints.models import Event
 from tests.factories import READER, ann, bob, eve, make_team, make_user
 from tests.factories.tokens import bearing, make_token
-from tests.pages.clients import signed_in
+from tests.harness.waiting import PATIENCE
+from tests.pages.clients import confirmed, signed_in
 
 SENT = re.compile(r"hp_[A-Za-z0-9_-]{43}")
 
@@ -26,12 +30,12 @@ SENT = re.compile(r"hp_[A-Za-z0-9_-]{43}")
 def make(client: Client, **changes: Any) -> Any:
     """Send the form."""
     form = {"name": "nightly export", "whose": "own", "team": "", "scopes": ["runs:read"], "days": "30"}
-    return client.post("/tokens/issuances/", {**form, **changes})
+    return client.post("/tokens/issuances/", {"key": secrets.token_hex(16), **form, **changes})
 
 
 def test_one_is_made_shown_this_once_and_opens_what_it_says() -> None:
     owner = ann(make_team())
-    client = signed_in(owner)
+    client = confirmed(owner)
     answer = make(client)
     assert answer.status_code == 200
     assert "no-store" in answer["Cache-Control"]
@@ -52,7 +56,7 @@ def test_one_is_made_shown_this_once_and_opens_what_it_says() -> None:
 def test_an_agents_is_made_for_a_team_by_whoever_may_start_runs_there() -> None:
     team = make_team()
     owner = ann(team)
-    answer = make(signed_in(owner), whose="agent", agent="teller", team=team.pk, scopes=["runs:start", "runs:work"])
+    answer = make(confirmed(owner), whose="agent", agent="teller", team=team.pk, scopes=["runs:start", "runs:work"])
     assert answer.status_code == 200
     made = Token.objects.get(user=owner)
     assert (made.agent, made.team, made.scopes) == ("teller", team, ["runs:start", "runs:work"])
@@ -65,7 +69,7 @@ def test_an_agents_is_made_for_a_team_by_whoever_may_start_runs_there() -> None:
 def test_whoever_may_start_no_runs_makes_only_their_own() -> None:
     team = make_team(may=READER)
     reader = bob(team)
-    client = signed_in(reader)
+    client = confirmed(reader)
     assert 'name="whose"' not in client.get("/tokens/").content.decode()
     answer = make(client, whose="agent", agent="teller", team=team.pk)
     assert answer.status_code == 422
@@ -104,6 +108,74 @@ def test_what_cannot_be_made_says_why_and_keeps_what_was_entered(changes: dict[s
     if "name" not in changes:
         assert 'value="my\ufffd export"' in page
     assert not Token.objects.filter(user=owner).exists()
+
+
+def test_nobody_makes_one_by_a_session_alone() -> None:
+    """Whoever came by a session for a minute had made a token for a year."""
+    owner = make_user("Ann Okafor", make_team(), password="open sesame again")
+    client = signed_in(owner)
+    assert "Your password is asked for again" in client.get("/tokens/").content.decode()
+    asked = make(client, scopes=["runs:read", "gates:read"], name="for & me")
+    assert asked.status_code == 303
+    assert asked["Location"].startswith("/accounts/reauthenticate/?next=%2Ftokens%2F%3F")
+    assert not Token.objects.filter(user=owner).exists()
+    form = client.get(asked["Location"])
+    back = client.post(
+        "/accounts/reauthenticate/",
+        {"password": "open sesame again", "next": form.context["redirect_field_value"]},
+        follow=True,
+    ).content.decode()
+    assert 'value="for &amp; me"' in back
+    assert re.findall(r'name="scopes" value="([^"]+)" checked', back) == ["runs:read", "gates:read"]
+    assert "Your password is confirmed" in back
+    assert make(client).status_code == 200
+    assert Token.objects.filter(user=owner).count() == 1
+
+
+def test_an_account_without_a_password_is_told_whom_to_ask() -> None:
+    owner = ann(make_team())
+    client = signed_in(owner)
+    assert "your account has none" in client.get("/tokens/").content.decode()
+    answer = make(client)
+    assert answer.status_code == 422
+    assert "Ask an administrator" in answer.content.decode()
+    assert not Token.objects.filter(user=owner).exists()
+
+
+def test_the_answer_loaded_again_makes_no_second_one() -> None:
+    """Reloading the page that showed a token sent the form again and made another."""
+    owner = ann(make_team())
+    client, key = confirmed(owner), secrets.token_hex(16)
+    assert make(client, key=key).status_code == 200
+    again = make(client, key=key)
+    assert again.status_code == 409
+    page = again.content.decode()
+    assert "This form made a token before" in page
+    assert SENT.search(page) is None
+    assert Token.objects.filter(user=owner).count() == 1
+    other = confirmed(ann(make_team()))
+    assert make(other, key=key).status_code == 200  # another person's form of the same key is none of theirs
+
+
+def test_a_form_that_is_refused_may_be_mended_and_sent_again_with_its_key() -> None:
+    owner = ann(make_team())
+    client, key = confirmed(owner), secrets.token_hex(16)
+    assert make(client, key=key, name=" ").status_code == 422
+    assert make(client, key="guessed").status_code == 422
+    assert make(client, key=key).status_code == 200
+
+
+def test_the_form_sent_twice_at_once_makes_one(web: str) -> None:
+    owner = ann(make_team())
+    client, key = confirmed(owner), secrets.token_hex(16)
+    client.get("/tokens/")
+    cookies = {name: morsel.value for name, morsel in client.cookies.items()}
+    form = {"name": "x", "whose": "own", "scopes": "runs:read", "days": "9", "key": key}
+    form["csrfmiddlewaretoken"] = cookies["csrftoken"]
+    with httpx.Client(base_url=web, cookies=cookies, timeout=PATIENCE) as browser, ThreadPoolExecutor(4) as pool:
+        sent = [pool.submit(browser.post, "/tokens/issuances/", data=form, headers={"Origin": web}) for _ in range(4)]
+        assert sorted(each.result().status_code for each in sent) == [200, 409, 409, 409]
+    assert Token.objects.filter(user=owner).count() == 1
 
 
 def test_a_revoked_one_opens_nothing_and_an_expired_one_says_so() -> None:
