@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, TypedDict
 
 
@@ -45,6 +46,8 @@ class UpcastFailed(AgentError):
 class RewindRefused(AgentError):
     """The run cannot be moved as it was asked; the sentence says why. `errors` names culprits by JSON Pointer."""
 
+    code = "refused"
+
     def __init__(self, reason: str, errors: list[FieldError] | None = None) -> None:
         told = "; ".join(f"{e['pointer'] or '/'}: {e['message']}" for e in errors or [])
         super().__init__(f"{reason} {told}".strip())
@@ -54,9 +57,13 @@ class RewindRefused(AgentError):
 class RewindNotAllowed(RewindRefused):
     """This person may not rewind, edit, fork, settle or cancel runs of the run's team."""
 
+    code = "not_allowed"
+
 
 class ImpactChanged(RewindRefused):
     """What was shown is not what would happen now; `impact` is. Look at it, and ask again."""
+
+    code = "impact_changed"
 
     def __init__(self, impact: Any) -> None:
         super().__init__("The run has moved on since you looked; what this would do now is shown below.")
@@ -65,6 +72,8 @@ class ImpactChanged(RewindRefused):
 
 class NeedsConfirmation(RewindRefused):
     """The run would be sent back to an effect that cannot be undone, to do it again; confirm that."""
+
+    code = "needs_confirmation"
 
     def __init__(self, effects: list[str]) -> None:
         names = ", ".join(effects)
@@ -154,6 +163,11 @@ class WorkRefused(AgentError):
 
     code = "refused"
     status = 409
+
+    def __init__(self, said: str = "", *, gate: int | None = None, until: datetime | None = None) -> None:
+        super().__init__(said)
+        self.gate = gate  # at which the run waits
+        self.until = until  # when the lease ends of whoever has the run
 
 
 class StaleToken(WorkRefused):

@@ -48,6 +48,12 @@ def faults_of(schema: Schema, value: Any) -> list[tuple[str, str]]:
     ]
 
 
+def properties_of(schema: Schema) -> set[str]:
+    """The names that a schema has for members of an object, or of one that may be null."""
+    either = (schema, *(each for each in schema.get("anyOf", ()) if isinstance(each, Mapping)))
+    return {name for each in either for name in each.get("properties", ())}
+
+
 def unsound(schema: Any) -> str:
     """What is wrong with a schema itself, before anybody is asked for a value; "" for one that can be asked.
 
@@ -69,6 +75,9 @@ def _known_unsound(text: str) -> str:
 
 def _unsound(schema: Schema) -> str:
     try:
+        if "$schema" in schema and validators.validator_for(schema, default=None) is None:
+            named = str(schema["$schema"])[:LONGEST]
+            return f"/$schema {named!r} is no version of JSON Schema that is known here; leave it out"
         wrong = next(Draft202012Validator(Draft202012Validator.META_SCHEMA).iter_errors(dict(schema)), None)
         if wrong is not None:
             return (

@@ -6,7 +6,9 @@ from django.conf import settings
 from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.views import defaults
 
+from agents.api import problems
 from agents.views.access import Gone
 
 
@@ -21,3 +23,8 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Say that there is nothing; of what was there and is gone, what became of it."""
     gone = str(exception) if isinstance(exception, Gone) else ""
     return render(request, "404.html", {"gone": gone}, status=410 if gone else 404)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Say that the server met a fault of its own: to programs as a problem document."""
+    return problems.broken(request) if request.path.startswith("/api/") else defaults.server_error(request)

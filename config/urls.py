@@ -14,6 +14,7 @@ admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-a
 
 handler400 = "config.refusals.bad_request"
 handler404 = "config.refusals.not_found"
+handler500 = "config.refusals.server_error"
 
 urlpatterns = [
     path("healthz", health.healthz, name="healthz"),

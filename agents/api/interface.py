@@ -176,12 +176,14 @@ def not_taken(request: HttpRequest, error: InputRefused) -> HttpResponse:
 
 @api.exception_handler(UnknownAgent)
 def unknown_agent(request: HttpRequest, error: UnknownAgent) -> HttpResponse:
-    return problems.problem(request, 422, str(error), [problems.Fault(parameter="/agent", detail="is not known")])
+    return problems.problem(
+        request, 422, str(error), [problems.Fault(parameter="/agent", detail="is not known")], code="invalid"
+    )
 
 
 @api.exception_handler(PlanChanged)
 def plan_changed(request: HttpRequest, error: PlanChanged) -> HttpResponse:
-    return problems.problem(request, 409, str(error))
+    return problems.problem(request, 409, str(error), code="plan_changed")
 
 
 @api.exception_handler(Http404)
@@ -197,8 +199,9 @@ def refused(request: HttpRequest, error: ValidationError) -> HttpResponse:
 @api.exception_handler(NotVerified)
 def not_verified(request: HttpRequest, error: NotVerified) -> HttpResponse:
     return problems.problem(
-        request, 409, f"What is stored does not match its digest ({error}). Tell whoever runs Holdpoint: `verify`."
-    )
+        request, 409, f"What is stored does not match its digest ({error}). Tell whoever runs Holdpoint: `verify`.",
+        code="not_verified",
+    )  # fmt: skip
 
 
 @api.exception_handler(HttpError)

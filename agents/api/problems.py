@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from http import HTTPStatus
 from typing import Any
 
@@ -17,6 +18,7 @@ from approvals import pointers
 from approvals.errors import DecisionRefused, Rejected, StaleGate
 from approvals.errors import Problem as Refused
 from checkpoints.errors import ValueRefused
+from checkpoints.values import parse
 
 MEDIA_TYPE = "application/problem+json"
 # What a client may meet at every address, beside what it asked for.
@@ -45,7 +47,7 @@ LISTED = {
     "No such checkpoint": "/api/runs/{run_id}/checkpoints",
     "No such gate": "/api/gates",
     "No such agent": "/api/agents",
-    "No such effect": "/api/runs/{run_id}",
+    "No such effect": "/api/events?subject=run:{run_id}",
     "No such webhook": "/api/webhooks",
     "No such delivery": "/api/webhooks/{webhook_id}/deliveries",
 }
@@ -89,6 +91,14 @@ class Problem(Schema):
         description="For status 409 at a gate that asks something else by now: what changed since you looked.",
         examples=[None],
     )
+    gate: int | None = Field(
+        default=None,
+        description="The gate at which the run waits: await its outcome at /api/gates/{gate}/outcome, then claim it.",
+        examples=[42],
+    )
+    lease_until: datetime | None = Field(
+        default=None, description="Until when whoever has the run keeps it, at least.", examples=[None]
+    )
 
 
 def problem(
@@ -100,12 +110,14 @@ def problem(
     impact: dict[str, Any] | None = None,
     changes: list[dict[str, Any]] | None = None,
     code: str = "",
+    gate: int | None = None,
+    lease_until: datetime | None = None,
 ) -> HttpResponse:
     """The answer to a request that came to nothing."""
     title = HTTPStatus(status).phrase
     told = Problem(
         title=title, status=status, detail=detail, instance=request.path, errors=list(errors), impact=impact,
-        changes=changes, code=code,
+        changes=changes, code=code, gate=gate, lease_until=lease_until,
     )  # fmt: skip
     return HttpResponse(told.model_dump_json(), status=status, content_type=MEDIA_TYPE)
 
@@ -125,7 +137,7 @@ def not_signed_in(request: HttpRequest) -> HttpResponse:
 
 def not_for_this(request: HttpRequest, error: TokenNotAllowed) -> HttpResponse:
     """403: the token is good, and not for what was asked."""
-    response = problem(request, 403, str(error))
+    response = problem(request, 403, str(error), code="insufficient_scope")
     response["WWW-Authenticate"] = f'Bearer realm="Holdpoint", error="insufficient_scope", scope="{error.scope}"'
     return response
 
@@ -153,9 +165,30 @@ def not_allowed(request: HttpRequest, allowed: Iterable[str]) -> HttpResponse:
 
 
 def refused(request: HttpRequest, errors: Iterable[dict[str, Any]]) -> HttpResponse:
-    """422, from pydantic's errors."""
-    faults = [Fault(parameter=str(error["loc"][-1]), detail=error["msg"]) for error in errors]
-    return problem(request, 422, "Correct the parameters named in errors and ask again.", faults)
+    """422, from pydantic's errors: a parameter by its name, a member of the body by its JSON Pointer."""
+    faults = [Fault(parameter=_member(request, error["loc"]), detail=error["msg"]) for error in errors]
+    told = "Nothing was done. Correct the parameters named in errors and ask again."
+    return problem(request, 422, told, faults, code="invalid")
+
+
+def _member(request: HttpRequest, loc: Sequence[str | int]) -> str:
+    """Where the fault is. Among a body's names pydantic also writes which of several kinds it took a value for."""
+    if loc[0] != "body":
+        return str(loc[-1])
+    value, place = parse(request.body or b"null"), ""
+    for part in loc[2:]:
+        inside = isinstance(value, list) if isinstance(part, int) else isinstance(value, dict) and part in value
+        if inside:
+            value = value[part]
+        if inside or part == loc[-1]:
+            place = pointers.join(place, str(part))
+    return place or "/"
+
+
+def broken(request: HttpRequest) -> HttpResponse:
+    """500: a fault of the server's own."""
+    told = "The server met a fault of its own, which it has logged. Send the same again, with its Idempotency-Key."
+    return problem(request, 500, told)
 
 
 def unread(request: HttpRequest, error: HttpError) -> HttpResponse:
@@ -173,7 +206,7 @@ def not_decided(request: HttpRequest, error: DecisionRefused) -> HttpResponse:
         faults = [Fault(parameter=_place(each), detail=each["message"]) for each in error.errors]
     changes = error.changes if isinstance(error, StaleGate) else None
     status = {"not_allowed": 403, "not_confirmed": 403, "invalid": 422, "edit_refused": 422}.get(error.code, 409)
-    return problem(request, status, str(error), faults, changes=changes)
+    return problem(request, status, str(error), faults, changes=changes, code=error.code)
 
 
 def _place(fault: Refused) -> str:
@@ -188,7 +221,7 @@ def not_worked(request: HttpRequest, error: WorkRefused) -> HttpResponse:
     faults = [Fault(parameter=each["pointer"] or "/", detail=each["message"]) for each in getattr(error, "errors", ())]
     said = str(error) or " ".join((error.__doc__ or "").split())
     told = f"Nothing was done. Correct what errors names: {said}" if faults else said
-    return problem(request, error.status, told, faults, code=error.code)
+    return problem(request, error.status, told, faults, code=error.code, gate=error.gate, lease_until=error.until)
 
 
 def not_taken(request: HttpRequest, error: InputRefused) -> HttpResponse:
@@ -201,5 +234,7 @@ def not_done(request: HttpRequest, error: RewindRefused, impact: dict[str, Any] 
     """403 for those who may only look, 422 for what the body asks, 409 where the run is the reason."""
     faults = [Fault(parameter=each["pointer"] or "/", detail=each["message"]) for each in error.errors]
     if isinstance(error, NeedsConfirmation):
-        faults = [Fault(parameter="confirm", detail="has to be true, to do once more what cannot be undone")]
-    return problem(request, status_of(error), str(error), faults, impact=impact)
+        faults = [Fault(parameter="/confirm", detail="has to be true, to do once more what cannot be undone")]
+    status = status_of(error)
+    code = "invalid" if status == 422 and error.code == "refused" else error.code
+    return problem(request, status, str(error), faults, impact=impact, code=code)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema
@@ -24,7 +24,6 @@ from .orders import Order
 from .starting import MAY, POLICY, VERSION, agent_of
 
 router = Router(tags=["agents"], auth=needs(Scope.START))
-FORMAT = 1  # of a plan as it is sent
 
 
 class StepBody(Order):
@@ -113,7 +112,7 @@ STEPS: list[dict[str, Any]] = [
 class Version(Order):
     """A version of an agent that lives outside: its steps, and the schema of its state."""
 
-    format: int = Field(FORMAT, description="Of this description; 1.", ge=FORMAT, le=FORMAT, examples=[FORMAT])
+    format: Literal[1] = Field(1, description="Of this description; 1.", examples=[1])
     version: str = Field(description="The version.", pattern=VERSION, examples=["1"])
     doc: str = Field("", description="What the agent does, for people.", max_length=5000, examples=["Pay invoices."])
     state_schema: dict[str, Any] = Field(

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import P, PathEx, Router
 
-from agents.errors import FieldError, NoGrant, WorkInvalid
+from agents.errors import FieldError, NoGrant, StaleToken, WorkInvalid
 from agents.models import Client, Effect, Scope
 from agents.outside import asking, desk, reach, results, turns
 from agents.outside.results import Written
@@ -124,6 +124,11 @@ def report(request: HttpRequest, run_id: RunId, effect_id: EffectId, order: Repo
     written = Written(order.writes, order.next_step, order.took, order.notes)
 
     def told() -> HttpResponse:
+        if order.token < row.token:
+            raise StaleToken(
+                f"Whoever has token {row.token} has begun this effect since, and reports it. Nothing was recorded: "
+                "do not do it again, and claim the run to read where it stands."
+            )
         if row.token != order.token:
             raise NoGrant("This effect was not begun under this token; begin it first, and report under its token.")
         if run.token != order.token or run.status != Run.Status.RUNNING:

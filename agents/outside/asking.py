@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from approvals import holding, pointers
@@ -19,20 +20,20 @@ from .turns import Turn, check_next, go_further, rest
 def ask(slice: Slice, step: str, card: Card, *, took: float = 0.0, notes: tuple[str, ...] = ()) -> Turn:
     """Open the gate `step` with this card. Raises OutOfTurn, WorkInvalid and Fenced."""
     spec = check_next(slice, step, "gate")
-    if not card.actions:
-        raise WorkInvalid([FieldError(pointer="/actions", message="a gate asks about one action at least")])
+    if faults := list(_places(card, slice.snapshot.state)):
+        raise WorkInvalid(faults)
     try:
         whole = completed(card, step=spec, plan=slice.plan, state=slice.snapshot.state)
     except (CardRefused, ValueRefused) as error:
         raise WorkInvalid([FieldError(pointer="", message=str(error))]) from error
-    if faults := _arguments(whole):
+    if faults := faults_of(whole) or list(_pins(whole)):
         raise WorkInvalid(faults)
     slice.hands = Hands(given=Given(spec.name, card, took, notes))
     going = runner.turn(slice)
     return go_further(slice, going) if going else rest(slice)
 
 
-def _arguments(card: Card) -> list[FieldError]:
+def faults_of(card: Card) -> list[FieldError]:
     """What is asked for has to hold under its own schema, or nobody could approve it as it is."""
     found: list[FieldError] = []
     for number, action in enumerate(card.actions):
@@ -41,8 +42,44 @@ def _arguments(card: Card) -> list[FieldError]:
             found.append(FieldError(pointer=f"{at}/schema", message=wrong))
             continue
         for place, message in holding.faults_of(action.schema, action.arguments) if action.schema else ():
-            found.append(FieldError(pointer=pointers.join(f"{at}/arguments") + place, message=message))
+            unread = message == holding.UNREADABLE
+            found.append(
+                FieldError(
+                    pointer=f"{at}/schema" if unread else f"{at}/arguments{place}",
+                    message="it cannot be asked: it refers to what is not in it, or too often" if unread else message,
+                )
+            )
     return found
+
+
+def _places(card: Card, state: Mapping[str, Any]) -> Iterator[FieldError]:
+    """What a card names has to be there, once."""
+    ids = [action.id for action in card.actions]
+    if not ids:
+        yield FieldError(pointer="/actions", message="a gate asks about one action at least")
+    for number, action in enumerate(card.actions):
+        if action.id in ids[:number]:
+            yield FieldError(pointer=f"/actions/{number}/id", message=f"{action.id!r} is there twice")
+        if action.pointer and not pointers.has(state, action.pointer):
+            told = f"there is nothing at {action.pointer} in the state"
+            yield FieldError(pointer=f"/actions/{number}/pointer", message=told)
+    for number, quote in enumerate(card.quotes):
+        if not pointers.has(state, quote.pointer):
+            told = f"there is nothing at {quote.pointer} in the state"
+            yield FieldError(pointer=f"/quotes/{number}/pointer", message=told)
+
+
+def _pins(card: Card) -> Iterator[FieldError]:
+    """What is pinned has to be shown: a misspelt pin would leave the dangerous value among the others.
+
+    An argument that is left out may be pinned where the schema has it.
+    """
+    for number, action in enumerate(card.actions):
+        named = holding.properties_of(action.schema)
+        for place, pin in enumerate(action.pinned):
+            if not pointers.has(action.arguments, pin) and pin not in {pointers.join("", name) for name in named}:
+                told = f"there is nothing at {pin} in the arguments; a pin is a JSON Pointer into them"
+                yield FieldError(pointer=f"/actions/{number}/pinned/{place}", message=told)
 
 
 def card_of(data: dict[str, Any]) -> Card:

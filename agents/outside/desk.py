@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 
 from django.db import transaction
 
+from approvals.models import Gate
 from checkpoints import claims, store
 from checkpoints.claims import Claim
 from checkpoints.errors import Fenced
@@ -136,9 +137,16 @@ def stale(run_id: int, token: int) -> WorkRefused:
     if run.status in ENDED:
         return ended(run)
     if run.status == Run.Status.WAITING:
-        return StaleToken("The run waits for people, and nobody holds it. Wait for the outcome, and claim it then.")
+        waits = "The run waits for people, and nobody holds it. Wait for the outcome, and claim it then."
+        return StaleToken(waits, gate=gate_of(run_id))
     who = f"{run.worker} has it now" if run.worker else "somebody moved it meanwhile"
-    return StaleToken(f"This token is not the run's any more: {who}. Claim the run, and go on from where it stands.")
+    told = f"This token is not the run's any more: {who}. Claim the run, and go on from where it stands."
+    return StaleToken(told, until=run.lease_until)
+
+
+def gate_of(run_id: int) -> int | None:
+    """The gate at which the run waits."""
+    return Gate.objects.open().filter(run=run_id).order_by("-pk").values_list("pk", flat=True).first()
 
 
 def ended(run: Run) -> RunEnded:

@@ -15,6 +15,7 @@ from typing import Any
 from django.contrib.auth.models import Group, User
 from django.db import transaction
 
+from approvals import pointers
 from approvals.cards import Action, Card
 from checkpoints import claims, store
 from checkpoints.actors import Actor
@@ -98,10 +99,10 @@ def post(
     acts = [each if each.schema else replace(each, schema=shaped(each.arguments)) for each in posted.card.actions]
     posted = replace(posted, card=replace(posted.card, actions=acts))
     with transaction.atomic():
-        plan = plans.register(implied(posted))
-        known = plans.registered(plan.pk) or plans.declared(plan)
         values = {**posted.state, **{action.id: action.arguments for action in posted.card.actions}}
         try:
+            plan = plans.register(implied(posted))
+            known = plans.registered(plan.pk) or plans.declared(plan)
             state = fields.whole(checked(known.agent.State, values))
             run = store.start(
                 plan=plan, team=team, title=one_line(posted.run_title or posted.card.title, 200), values=state,
@@ -109,6 +110,10 @@ def post(
             )  # fmt: skip
         except ValueRefused as error:
             raise InputRefused([FieldError(pointer=error.pointer, message=error.reason)]) from error
+        except InputRefused as error:
+            if faults := asking.faults_of(posted.card):  # in the words of what was sent
+                raise WorkInvalid(faults) from error
+            raise
         claim = claims.claim(
             run.pk, plan_ids=[plan.pk], worker=one_line(worker, 120), lease=claims.TAKE_OVER_LEASE, by=by
         )
@@ -184,9 +189,16 @@ def _check_names(posted: Posted) -> None:
         if name in taken
     ]
     faults += [
-        FieldError(pointer=f"/state/{name}", message="is a name of an action or of the run's own; take another")
+        FieldError(
+            pointer=pointers.join("/state", name), message="is a name of an action or of the run's own; take another"
+        )
         for name in posted.state
         if name in taken or name in ids
+    ]
+    faults += [
+        FieldError(pointer=pointers.join("/state", name), message="is letters, digits and _, and begins with a letter")
+        for name in posted.state
+        if not plans.FIELD.fullmatch(name)
     ]
     faults += [
         FieldError(pointer=f"/actions/{number}/id", message="is letters, digits and _, and begins with a letter")

@@ -226,10 +226,13 @@ def _checked(slice: Slice, spec: StepSpec, written: Written) -> outputs.Output:
 
 def _fits(known: Registered, spec: StepSpec, written: Written) -> outputs.Output:
     _check_lists(known, written.writes)
+    if strange := [name for name in written.writes if name not in spec.writes]:
+        told = f"is nothing that {spec.name} writes; its plan has to say so"
+        raise WorkInvalid([FieldError(pointer=pointer(name), message=told) for name in strange])
     try:
         return outputs.checked(known.agent, known.spec, spec, written.returned())
-    except OutputRefused as error:
-        raise WorkInvalid([FieldError(pointer="", message=str(error))]) from error
+    except OutputRefused as error:  # of what was written, all is declared
+        raise WorkInvalid([FieldError(pointer="/next_step", message=str(error))]) from error
     except ValueRefused as error:
         raise _invalid(error) from error
 

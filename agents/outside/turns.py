@@ -25,7 +25,7 @@ from ..errors import NotClaimable, OutOfTurn, WorkRefused
 from ..models import Client, Effect, Token
 from ..slices import ENDED, Slice
 from ..text import one_line
-from .desk import DESK, ended, slice_of, stale
+from .desk import DESK, ended, gate_of, slice_of, stale
 from .handing import HandOut
 from .reach import Reached, whole
 
@@ -158,10 +158,11 @@ def why_not(run_id: int) -> WorkRefused:
     if run.status in ENDED:
         return ended(run)
     if run.status == Run.Status.WAITING:
-        gate = Gate.objects.open().filter(run=run).order_by("-pk").first()
-        asked = f" for gate {gate.pk}: GET /api/gates/{gate.pk}/outcome?wait=25, and claim the run then" if gate else ""
-        return NotClaimable(f"The run waits{asked}.")
+        gate = gate_of(run_id)
+        asked = f" for gate {gate}: GET /api/gates/{gate}/outcome?wait=25, and claim the run then" if gate else ""
+        return NotClaimable(f"The run waits{asked}.", gate=gate)
     if run.status == Run.Status.RUNNING:
         until = f"{run.lease_until:%H:%M:%S} UTC" if run.lease_until else "its lease ends"
-        return NotClaimable(f"{run.worker or 'Somebody'} has the run, at least until {until}. Try again then.")
+        told = f"{run.worker or 'Somebody'} has the run, at least until {until}. Try again then."
+        return NotClaimable(told, until=run.lease_until)
     return NotClaimable("A person is about to move the run, or it pauses after a failure; try again in some seconds.")

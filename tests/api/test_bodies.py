@@ -51,7 +51,7 @@ def test_what_is_larger_than_a_form_may_be_is_read() -> None:
     body = b'{"kind": "rewind", "at": 1, "feedback": "' + b"x" * 4_000_000 + b'"}'
     answer = signed_in(ann(asked.team)).post(f"/api/runs/{asked.run_id}/impacts", body, content_type="application/json")
     told = refusal(answer, 422)
-    assert [each["parameter"] for each in told["errors"]] == ["feedback"]
+    assert [each["parameter"] for each in told["errors"]] == ["/feedback"]
 
 
 def test_the_largest_state_fits() -> None:

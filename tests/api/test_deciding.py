@@ -98,6 +98,7 @@ def test_whoever_is_slower_is_told_what_changed_and_the_same_key_is_the_same_wor
     one = post(first, gate, key="mine", seen=seen, actions=each).json()["id"]
     assert post(first, gate, key="mine", seen=seen, actions=each).json()["id"] == one
     told = refusal(post(bob(team), gate, seen=seen, verdict="approve"), 409)
+    assert told["code"] == "stale"
     assert [(row["of"], row["after"]["reason"]) for row in told["changes"]] == [("verdict:c", "No.")]
     assert post(bob(team), gate, verdict="approve").json()["gate"]["status"] == "decided"
 

@@ -176,6 +176,20 @@ def test_an_address_that_is_none_is_a_problem_too(path: str) -> None:
     assert told["instance"] == path
 
 
+def test_a_fault_of_the_servers_own_is_a_problem_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was a page."""
+
+    def broken(*args: Any, **kwargs: Any) -> None:
+        raise RuntimeError("a secret of the server's")
+
+    monkeypatch.setattr("agents.api.runs.summed_up", broken)
+    reader = signed_in(ann(gate().team))
+    reader.raise_request_exception = False
+    answer = reader.get(f"/api/runs/{gate().run_id}")
+    assert (answer.status_code, answer["Content-Type"]) == (500, "application/problem+json")
+    assert "secret" not in str(answer.json())
+
+
 def test_a_number_beyond_every_column_is_not_there() -> None:
     reader = signed_in(ann(gate().team))
     for number in (2**63, 10**40, "9" * 5000):

@@ -80,6 +80,7 @@ def test_what_was_seen_and_is_no_longer_true_answers_with_what_is(ledger: str) -
     run = booked(ledger)
     client = member(run)
     told = refusal(post(client, run, "rewinds", {"to": 1, "seen": "00" * 32}), 409)
+    assert told["code"] == "impact_changed"
     jsonschema.validate(told["impact"], schema("ImpactAnswer"))
     assert Run.objects.get(pk=run.pk).status == "completed"
     assert post(client, run, "rewinds", {"to": 1, "seen": told["impact"]["digest"]}).status_code == 200
@@ -111,7 +112,7 @@ def test_what_is_final_is_done_once_more_only_with_confirm(ledger: str) -> None:
     run = booked(ledger)
     client, to = member(run), before(run, "tell")
     told = refusal(post(client, run, "rewinds", {"to": to}), 422)
-    assert [fault["parameter"] for fault in told["errors"]] == ["confirm"]
+    assert [fault["parameter"] for fault in told["errors"]] == ["/confirm"]
     assert post(client, run, "rewinds", {"to": to, "confirm": True}).status_code == 200
 
 
@@ -142,14 +143,14 @@ def test_what_was_left_behind_is_settled_and_nothing_is_refused(ledger: str) -> 
 @pytest.mark.parametrize(
     ("noun", "body", "parameter"),
     [
-        ("rewinds", {}, "to"),
-        ("rewinds", {"to": "one"}, "to"),
-        ("rewinds", {"to": 1, "seeen": "ab"}, "seeen"),
-        ("edits", {"at": 1}, "patch"),
-        ("edits", {"at": 1, "patch": ["x"]}, "0"),
-        ("forks", {"at": 0}, "at"),
-        ("forks", {"at": 1, "config": 7}, "config"),
-        ("impacts", {"kind": "cancel", "at": 1}, "kind"),
+        ("rewinds", {}, "/to"),
+        ("rewinds", {"to": "one"}, "/to"),
+        ("rewinds", {"to": 1, "seeen": "ab"}, "/seeen"),
+        ("edits", {"at": 1}, "/patch"),
+        ("edits", {"at": 1, "patch": ["x"]}, "/patch/0"),
+        ("forks", {"at": 0}, "/at"),
+        ("forks", {"at": 1, "config": 7}, "/config"),
+        ("impacts", {"kind": "cancel", "at": 1}, "/kind"),
     ],
 )
 def test_a_member_that_is_junk_is_named(ledger: str, noun: str, body: dict[str, Any], parameter: str) -> None:

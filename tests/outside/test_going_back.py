@@ -112,11 +112,14 @@ def test_an_idempotent_one_is_handed_out_again_under_its_key() -> None:
     program.draft()
     decide(Gate.objects.get(pk=program.ask()["gate"]))
     program.claim()
-    first = program.begin()
+    first, stale = program.begin(), program.token
     lapse(program)
     turn = program.claim()
     assert (turn["next"]["kind"], turn["next"]["step"]) == ("effect", "wire")
-    again = program.begin()
+    again, program.token = program.begin(), stale
+    late = program.report(again["id"])  # of whoever was taken for dead
+    assert (late.status_code, late.json()["code"]) == (409, "stale_token")
+    program.token = turn["token"]
     assert (again["id"], again["key"], again["attempts"]) == (first["id"], first["key"], 2)
     assert program.ok(program.report(again["id"]))["next"]["step"] == "report"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -53,19 +54,20 @@ class TestStarting:
         program.register()
         before = traces(program)
         answer = program.post("runs", {"agent": program.agent, "version": "99", "input": {"invoice": {}}})
-        told = refused(program, answer, 422, before=before)
+        told = refused(program, answer, 422, code="invalid", before=before)
         assert f"POST /api/agents/{program.agent}/versions" in told["detail"]
 
     def test_a_format_of_plans_that_nobody_knows(self) -> None:
         program = Program()
         body = {"format": 2, "version": "1", "state_schema": SCHEMA, "steps": STEPS}
         answer = program.post(f"agents/{program.agent}/versions", body)
-        assert refused(program, answer, 422, before=traces(program))["errors"][0]["parameter"] == "format"
+        told = refused(program, answer, 422, code="invalid", before=traces(program))
+        assert told["errors"] == [{"parameter": "/format", "detail": "Input should be 1"}]
 
     @pytest.mark.parametrize(
         ("spoilt", "place", "said"),
         [
-            ({"steps": []}, "steps", "at least 1"),
+            ({"steps": []}, "/steps", "at least 1"),
             ({"steps": [STEPS[0], STEPS[0]]}, "/steps/1/name", "twice"),
             ({"steps": [{"name": "a", "reads": ["nothing"]}]}, "/steps/0/reads", "no property"),
             ({"steps": [{"name": "a", "kind": "effect", "writes": ["receipt"]}]}, "/steps/0", "undo"),
@@ -74,7 +76,13 @@ class TestStarting:
             ({"state_schema": {"type": 7}}, "/state_schema", "not valid"),
             ({"state_schema": {"properties": {"_x": {}}}}, "/state_schema/properties/_x", "a field's name"),
             ({"state_schema": {"properties": {"model_fields": {}}}}, "/state_schema/properties/model_fields", "begin"),
-            ({"version": ""}, "version", "match"),
+            ({"version": ""}, "/version", "match"),
+            ({"steps": [{"name": "a", "retries": 3}]}, "/steps/0/retries", "not permitted"),
+            (
+                {"state_schema": {"$schema": "https://json-schema.org/draft/2099-01/schema"}},
+                "/state_schema",
+                "no version",
+            ),
         ],
     )
     def test_a_plan_that_cannot_work(self, spoilt: dict[str, Any], place: str, said: str) -> None:
@@ -125,7 +133,9 @@ class TestClaiming:
     def test_a_run_that_somebody_has(self, started: Program) -> None:
         before = traces(started)
         answer = started.post(f"runs/{started.run}/claims", {})
-        assert "box:81 has the run" in refused(started, answer, 409, code="not_claimable", before=before)["detail"]
+        told = refused(started, answer, 409, code="not_claimable", before=before)
+        assert "box:81 has the run" in told["detail"]
+        assert datetime.fromisoformat(told["lease_until"]) == started.row().lease_until
 
     def test_a_run_that_waits_for_people(self) -> None:
         program = Program()
@@ -134,6 +144,13 @@ class TestClaiming:
         answer = program.post(f"runs/{program.run}/claims", {})
         told = refused(program, answer, 409, code="not_claimable", before=before)
         assert f"/api/gates/{gate.pk}/outcome?wait=" in told["detail"]
+        assert told["gate"] == gate.pk
+        assert (
+            refused(program, program.work("checkpoints", step="draft", ops=[]), 409, code="stale_token", before=before)[
+                "gate"
+            ]
+            == gate.pk
+        )
 
     def test_a_run_of_an_agent_that_lives_here(self) -> None:
         team = make_team(may=MEMBER)
@@ -181,14 +198,16 @@ class TestSaving:
         [
             ({}, "/"),
             ({"ops": [], "state": {}}, "/"),
-            ({"ops": [{"op": "set", "field": "nothing", "value": 1}]}, "/"),
-            ({"ops": [{"op": "set", "field": "summary", "value": "x"}]}, "/"),  # not what the step writes
+            ({"ops": [{"op": "set", "field": "nothing", "value": 1}]}, "/nothing"),
+            ({"ops": [{"op": "set", "field": "summary", "value": "x"}]}, "/summary"),  # not what the step writes
+            ({"ops": [{"op": "set", "field": "payment", "value": WIRE, "at": 1}]}, "/ops/0/at"),
+            ({"ops": [{"op": "append", "field": "log"}]}, "/ops/0/items"),
             ({"ops": [{"op": "set", "field": "payment", "value": {"to": "ACME"}}]}, "/payment"),
             ({"ops": [{"op": "set", "field": "payment", "value": WIRE}] * 2}, "/ops/1"),
             ({"ops": [{"op": "append", "field": "payment", "items": [1]}]}, "/payment"),
             ({"state": {"payment": WIRE}}, "/state/"),
-            ({"ops": [], "next_step": "wire"}, "/"),
-            ({"ops": [], "next_step": ""}, "/"),
+            ({"ops": [], "next_step": "wire"}, "/next_step"),
+            ({"ops": [], "next_step": ""}, "/next_step"),
         ],
     )
     def test_what_does_not_fit_is_named_and_not_saved(self, started: Program, body: dict[str, Any], place: str) -> None:
@@ -210,53 +229,67 @@ class TestSaving:
         assert told["detail"].startswith("The step draft comes next, not report")
 
 
+def asked(schema: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """An action with one argument, and what its schema says of that."""
+    return {"id": "wire", "arguments": {"n": 1}, "schema": {"properties": {"n": schema}}, **more}
+
+
 class TestAsking:
     """Gates."""
 
     @pytest.mark.parametrize(
-        ("spoilt", "said"),
+        ("spoilt", "place", "said"),
         [
-            ({"actions": []}, "one action at least"),
-            ({"actions": [ACTION, ACTION]}, "'wire' is there twice"),
-            ({"actions": [{**ACTION, "pointer": "/nothing/here"}]}, "there is nothing at /nothing/here"),
-            ({"actions": [{**ACTION, "schema": {"type": "object", "required": ["iban"]}}]}, "'iban' is a required"),
-            ({"actions": [{**ACTION, "schema": {"type": "nothing"}}]}, "not valid"),
-            ({"actions": [{**ACTION, "effect": "report"}]}, "report"),
-            ({"actions": [{**ACTION, "id": "wi re"}]}, "not an identifier"),
-            ({"risk": "none"}, "risk 'none'"),
-            ({"actions": [{**ACTION, "verdicts": ["maybe"]}]}, "takes no verdict 'maybe'"),
+            ({"actions": []}, "/actions", "one action at least"),
+            ({"actions": [ACTION, ACTION]}, "/actions/1/id", "'wire' is there twice"),
+            ({"actions": [{**ACTION, "pointer": "/nothing"}]}, "/actions/0/pointer", "there is nothing at /nothing"),
+            ({"actions": [{**ACTION, "pinned": ["/to", "/iban"]}]}, "/actions/0/pinned/1", "there is nothing at /iban"),
+            ({"actions": [{**ACTION, "pinned": ["amount"]}]}, "/actions/0/pinned/0", "a pin is a JSON Pointer"),
+            ({"quotes": [{"label": "Marit", "pointer": "/mail"}]}, "/quotes/0/pointer", "there is nothing at /mail"),
+            (
+                {"actions": [{**ACTION, "schema": {"required": ["iban"]}}]},
+                "/actions/0/arguments",
+                "'iban' is a required",
+            ),
+            ({"actions": [{**ACTION, "schema": {"type": "nothing"}}]}, "/actions/0/schema", "not valid"),
+            ({"actions": [{**ACTION, "effect": "report"}]}, "/", "report"),
+            ({"actions": [{**ACTION, "id": "wi re"}]}, "/", "not an identifier"),
+            ({"risk": "none"}, "/", "risk 'none'"),
+            ({"actions": [{**ACTION, "verdicts": ["maybe"]}]}, "/", "takes no verdict 'maybe'"),
+            ({"actions": [{**ACTION, "tittle": "x"}]}, "/actions/0/tittle", "not permitted"),
         ],
     )
-    def test_what_cannot_be_asked(self, started: Program, spoilt: dict[str, Any], said: str) -> None:
+    def test_what_cannot_be_asked(self, started: Program, spoilt: dict[str, Any], place: str, said: str) -> None:
         started.draft()
         before = traces(started)
         answer = started.work("gates", **{"step": "review", "title": "Wire", "actions": [ACTION], **spoilt})
         told = refused(started, answer, 422, code="invalid", before=before)
-        assert said in str(told), told
+        assert any(each["parameter"] == place and said in each["detail"] for each in told["errors"]), told
 
     @pytest.mark.parametrize(
-        ("spoilt", "said"),
+        ("spoilt", "place", "said"),
         [
-            ({"actions": []}, "one action at least"),
-            ({"actions": [{"id": "a", "arguments": {}}, {"id": "a", "arguments": {}}]}, "there twice"),
-            ({"actions": [{"id": "ask", "arguments": {}}]}, "run's own"),
-            ({"state": {"wire": 1}}, "name of an action"),
+            ({"actions": []}, "/actions", "one action at least"),
+            ({"actions": [{"id": "a", "arguments": {}}, {"id": "a", "arguments": {}}]}, "/actions/1/id", "there twice"),
+            ({"actions": [{"id": "ask", "arguments": {}}]}, "/actions/0/id", "run's own"),
+            ({"state": {"wire": 1}}, "/state/wire", "name of an action"),
+            ({"state": {"a/b": 1}}, "/state/a~1b", "letters, digits"),
+            ({"actions": [asked({"type": "string"})]}, "/actions/0/arguments/n", "string"),
+            ({"actions": [asked({"type": "texture"})]}, "/actions/0/schema", "not valid"),
             (
-                {
-                    "actions": [
-                        {"id": "wire", "arguments": {"n": 1}, "schema": {"properties": {"n": {"type": "string"}}}}
-                    ]
-                },
-                "string",
+                {"actions": [asked({"$ref": "https://example.com/n"})]},
+                "/actions/0/schema",
+                "refers to what is not in it",
             ),
+            ({"actions": [asked({}, pinned=["/m"])]}, "/actions/0/pinned/0", "there is nothing at /m"),
         ],
     )
-    def test_a_posted_gate_that_cannot_be_asked(self, spoilt: dict[str, Any], said: str) -> None:
+    def test_a_posted_gate_that_cannot_be_asked(self, spoilt: dict[str, Any], place: str, said: str) -> None:
         program = Program()
         before = traces(program)
         body = {"title": "Wire", "actions": [{"id": "wire", "arguments": WIRE}], **spoilt}
         told = refused(program, program.post("gates", body), 422, code="invalid", before=before)
-        assert said in str(told), told
+        assert any(each["parameter"] == place and said in each["detail"] for each in told["errors"]), told
 
 
 class TestEffects:
@@ -304,7 +337,7 @@ class TestEffects:
     @pytest.mark.parametrize(
         ("body", "place"),
         [
-            ({"writes": {"summary": "x"}}, "/"),
+            ({"writes": {"summary": "x"}}, "/summary"),
             ({"writes": {"receipt": 7}}, "/receipt"),
             ({"status": "failed"}, "/error"),
         ],
