@@ -23,7 +23,8 @@ def cancel(run: Run, *, by: User, reason: str) -> bool:
     """End the run and withdraw what it still asks, in one transaction; False where it had ended before.
 
     A run that has left effects behind is queued to settle them first, and ends then. What is done on its path
-    stays done.
+    stays done. One that settles to end as cancelled already is left to that: whoever undoes something there is not
+    fenced by a second word.
     """
     while True:
         try:
@@ -40,7 +41,13 @@ def _cancelled(run: Run, *, by: Actor, reason: str) -> bool:
     """
     asking = Gate.objects.open().filter(run=run)
     gates = {gate.pk: gate for gate in asking.select_for_update().order_by("pk")}
-    if not (_end_later(run, by, reason) or run.cancel(by=by, reason=reason)):
+    run.refresh_from_db(from_queryset=Run.objects.select_for_update())
+    settles = _has_left_something(run)
+    if settles and run.ending == Run.Status.CANCELLED:
+        return True
+    if settles:
+        _end_later(run, by, reason)
+    elif not run.cancel(by=by, reason=reason):
         return False
     if asking.exclude(pk__in=gates).exists():
         raise _GateOpened
@@ -49,16 +56,17 @@ def _cancelled(run: Run, *, by: Actor, reason: str) -> bool:
     return True
 
 
-def _end_later(run: Run, by: Actor, reason: str) -> bool:
-    """Queue a live run to settle what it has left behind and to end as cancelled; False where it has nothing to."""
-    run.refresh_from_db(from_queryset=Run.objects.select_for_update())
+def _has_left_something(run: Run) -> bool:
+    """Whether a live run has left effects behind that can be settled."""
     if deployed.of(run.plan_id) is None and registry.way_of(run.plan) is None:
         return False  # nobody has the code that could undo anything: what is held stays held
-    if run.status not in Run.LIVE or run.head is None or not unsettled.of_run(run.pk, Path.to(run.head)):
-        return False
+    return run.status in Run.LIVE and run.head is not None and bool(unsettled.of_run(run.pk, Path.to(run.head)))
+
+
+def _end_later(run: Run, by: Actor, reason: str) -> None:
+    """Queue the run to settle what it has left behind, and to end as cancelled then."""
     claims.release(claims.take_over(run, by), status=Run.Status.QUEUED, reason=reason, by=by)
     run.end_later(Run.Status.CANCELLED, one_line(reason, 300), by=by)
     ledger.record("run.settling", subject=f"run:{run.pk}", run=run, by=by)
     queue = registry.queue_for(run.plan)
     transaction.on_commit(lambda: doorbell.ring(run.pk, queue))
-    return True

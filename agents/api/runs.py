@@ -37,6 +37,11 @@ class RunSummary(Schema):
         description="Where it stands.", examples=["waiting"], json_schema_extra={"enum": list(Run.Status.values)}
     )
     reason: str = Field(description="Why it ended or stands still; empty where it just runs.", examples=[""])
+    ending: str = Field(
+        description="How it ends once what it left behind is settled; now: it goes on then; empty: nothing is settled.",
+        examples=[""],
+        json_schema_extra={"enum": ["", "now", "completed", "failed", "cancelled"]},
+    )
     next_step: str = Field(description="The step that comes next; empty once it is done.", examples=["review"])
     seq: int = Field(description="The number of its newest checkpoint, which is its head.", examples=[3])
     started_by: str = Field(description="Who started it.", examples=["Ann Okafor"])
@@ -56,6 +61,7 @@ class RunSummary(Schema):
             team=run.team.name,
             status=run.status,
             reason=run.reason,
+            ending=run.ending,
             next_step=run.next_step,
             seq=run.seq,
             started_by=starter(run),

@@ -246,3 +246,21 @@ def test_nothing_is_begun_for_an_effect_that_is_not_to_be_taken_back() -> None:
     answer = program.work("effects", undoes=left.pk + 1000)
     assert (answer.status_code, answer.json()["code"]) == (409, "out_of_turn")
     assert not Effect.objects.filter(run=program.run, undoes__isnull=False).exists()
+
+
+def test_a_second_cancellation_leaves_whoever_undoes_something_to_it() -> None:
+    """It fenced the program in the middle of taking a payment back, which was then asked about."""
+    program = Program()
+    left = settling(program, "cancel")
+    begun = program.ok(program.work("effects", undoes=left.pk))["next"]["effect"]
+    mover = make_user("Mo Mover", program.team)
+    assert cancelling.cancel(program.row(), by=mover, reason="Once more.")
+    told = program.ok(program.work(f"effects/{begun['id']}/results", status="done"))
+    assert (told["status"], told["reason"]) == ("cancelled", "Not needed.")
+    assert not cancelling.cancel(program.row(), by=mover, reason="Once more.")
+
+
+def test_how_a_run_ends_once_it_has_settled_is_told() -> None:
+    program = Program()
+    settling(program, "cancel")
+    assert program.client.get(f"/api/runs/{program.run}").json()["ending"] == "cancelled"
