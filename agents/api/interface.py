@@ -38,6 +38,7 @@ from . import (
     verifications,
     versions,
     webhooks,
+    withdrawals,
     work,
 )
 from .auth import Bearer, session
@@ -148,6 +149,7 @@ api.add_router("/gates", gates.router)
 api.add_router("/gates", preflights.gates)
 api.add_router("/gates", choices.router)
 api.add_router("/gates", decisions.router)
+api.add_router("/gates", withdrawals.router)
 api.add_router("/agents", agents.router)
 api.add_router("/events", events.router)
 api.add_router("/webhooks", webhooks.router)

@@ -76,12 +76,17 @@ def one(request: HttpRequest, gate_id: GateId, asked: Query[Waiting]) -> HttpRes
     """How the gate ended, with the final arguments. Where it still asks, after the seconds of `wait` at the latest."""
     gate = gate_or_404(request, gate_id)
     presence.listens(gate.run, token_of(request))
-    outcome: Outcome | None = getattr(gate, "outcome", None)
-    head = OutcomeHead(gate=gate.pk, run=gate.run_id, status=gate.status, version=gate.version, grants=_grants(outcome))
-    answer = exact.answer(head, outcome=ended(gate), edits=canonical(_edits(gate, outcome)))
+    answer = told(gate)
     if gate.status == Gate.Status.OPEN:
         answer[AWAITS] = f"gate.{gate.pk}"
     return answer
+
+
+def told(gate: Gate) -> HttpResponse:
+    """How it ended, or that it has not."""
+    outcome: Outcome | None = getattr(gate, "outcome", None)
+    head = OutcomeHead(gate=gate.pk, run=gate.run_id, status=gate.status, version=gate.version, grants=_grants(outcome))
+    return exact.answer(head, outcome=ended(gate), edits=canonical(_edits(gate, outcome)))
 
 
 def _grants(outcome: Outcome | None) -> list[Granted]:

@@ -45,6 +45,7 @@ ORDERS = (
     "/api/runs/{run_id}/cancellations",
     "/api/gates/{gate_id}/decisions",
     "/api/gates/{gate_id}/impacts",
+    "/api/gates/{gate_id}/withdrawals",
     "/api/runs/{run_id}/claims",
     "/api/runs/{run_id}/heartbeats",
     "/api/runs/{run_id}/checkpoints",

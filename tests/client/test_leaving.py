@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from holdpoint import Call, NotDone
+from holdpoint import Call, NotDone, Problem, Withdrawn
 
 from agents.models import Effect
 from tests.client.world import WIRE, World
@@ -112,3 +112,14 @@ def test_a_call_shows_neither_arguments_nor_token(web: str) -> None:
             assert isinstance(call, Call)
             assert repr(call) == f"<Call wire of gate {gate}>"
             call.done()
+
+
+def test_what_is_not_needed_any_more_is_taken_back(web: str) -> None:
+    world = World(web)
+    with world.client() as hp:
+        gate = hp.approve.defer("wire", WIRE).id
+        assert hp.withdraw(gate, "The invoice was cancelled.").status == "withdrawn"
+        with pytest.raises(Withdrawn, match=r"The invoice was cancelled\."), hp.resume(gate, timeout=PATIENCE):
+            pass
+        with pytest.raises(Problem, match="The gate was withdrawn"):
+            hp.withdraw(gate)

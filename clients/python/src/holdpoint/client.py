@@ -81,6 +81,11 @@ class _Client(ABC, Generic[W]):
         return (yield from self._api.get(f"gates/{gate}/outcome", Outcome, longer=wait, wait=wait))
 
     @operation
+    def withdraw(self, gate: int, reason: str = "") -> Op[Outcome]:
+        """Take back what was asked: nothing of it is done. Raises Problem where it is closed already."""
+        return (yield from self._api.post(f"gates/{gate}/withdrawals", {"reason": reason}, Outcome))
+
+    @operation
     def events(self, after: str = "", *, limit: int = 50) -> Op[Events]:
         """What happened after a cursor; `now` for what happens from here on."""
         return (yield from self._api.get("events", Events, after=after, limit=limit))
