@@ -86,7 +86,7 @@ class Whose(admin.SimpleListFilter):
 class TokenAdmin(ReadOnlyAdmin):
     """Tokens of everybody. People make theirs on their own page."""
 
-    list_display = ("hint", "name", "user", "agent", "team", "stands", "expires_at", "last_used_at")
+    list_display = ("hint", "name", "user", "agent", "team", "policy", "stands", "expires_at", "last_used_at")
     list_filter = (Stands, Whose, since("created_at"))
     list_select_related = ("user", "team")
     search_fields = ("=hint", "=agent", "=user__username", "name")

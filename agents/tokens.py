@@ -26,13 +26,14 @@ from checkpoints.rows import run_sql
 from .errors import FormUsed, TokenRefused
 from .models import Answer
 from .models.token import FOR_AGENTS, Scope, Token, digest_of
+from .outside import under
 
 PREFIX = "hp_"
 LONGEST = timedelta(days=366)
 SEEN = timedelta(minutes=1)  # how exactly it is kept when a token was last used
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # of an agent
 START = "checkpoints.start_run"
-_COLUMNS = ("id", "agent", "team_id", "name", "scopes", "hint", "expires_at")
+_COLUMNS = ("id", "agent", "team_id", "policy", "name", "scopes", "hint", "expires_at")
 _OWNER = ("id", "username", "first_name", "last_name", "is_superuser", "is_staff")
 # As TokenQuerySet.valid has it. A busy agent sends it hundreds of times a second, and its use is kept once a minute.
 _FIND = f"""
@@ -51,24 +52,26 @@ def issue(
     lasts: timedelta,
     team: Group | None = None,
     agent: str = "",
+    policy: str = "",
     form: str = "",
     by: Actor,
 ) -> tuple[Token, str]:
     """Make a token, with its event; the row and the token itself, which nobody can read again.
 
-    With `agent` it is that agent's: of one team, in which its owner may start runs. `form` names the form by which it
+    With `agent` it is that agent's: of one team, in which its owner may start runs, and with `policy` it asks under
+    that one only. `form` names the form by which it
     was asked for, which makes one and no more. Raises TokenRefused and FormUsed.
     """
-    check(owner=owner, name=name, scopes=scopes, lasts=lasts, team=team, agent=agent)
+    check(owner=owner, name=name, scopes=scopes, lasts=lasts, team=team, agent=agent, policy=policy)
     sent = PREFIX + secrets.token_urlsafe(32)
     with transaction.atomic():
         if form and not Answer.objects.get_or_create(who=f"user:{owner.pk}", key=f"form {form}", request=b"")[1]:
             raise FormUsed(" ".join((FormUsed.__doc__ or "").split()))
         made = Token.objects.create(
-            user=owner, name=name.strip()[:100], scopes=sorted(scopes), team=team, agent=agent,
+            user=owner, name=name.strip()[:100], scopes=sorted(scopes), team=team, agent=agent, policy=policy,
             digest=digest_of(sent), hint=sent[:8], expires_at=timezone.now() + lasts,
         )  # fmt: skip
-        data = {"scopes": made.scopes, "agent": agent, "owner": f"user:{owner.pk}"}
+        data = {"scopes": made.scopes, "agent": agent, "policy": policy, "owner": f"user:{owner.pk}"}
         ledger.record("token.created", subject=made.subject, by=by, team_id=team.pk if team else None, data=data)
     return made, sent
 
@@ -102,8 +105,9 @@ def of(sent: str) -> Token | None:
 
 
 def check(
-    *, owner: User, name: str, scopes: Collection[str], lasts: timedelta, team: Group | None = None, agent: str = ""
-) -> None:
+    *, owner: User, name: str, scopes: Collection[str], lasts: timedelta, team: Group | None = None, agent: str = "",
+    policy: str = "",
+) -> None:  # fmt: skip
     """What `issue` asks before it makes one. Raises TokenRefused."""
     known = [str(scope) for scope in Scope]
     strange = sorted(set(scopes) - set(known))
@@ -116,12 +120,14 @@ def check(
     if not owner.is_active:
         raise TokenRefused(f"The account {owner.username} is switched off.")
     if agent:
-        _check_agent(owner, scopes, team, agent)
+        _check_agent(owner, scopes, team, agent, policy)
+    elif policy:
+        raise TokenRefused("Only an agent's token is for one policy: a person's asks for nothing in an agent's name.")
     elif team is not None and not owner.groups.filter(pk=team.pk).exists():
         raise TokenRefused(f"{owner.username} is not in the team {team.name}.")
 
 
-def _check_agent(owner: User, scopes: Collection[str], team: Group | None, agent: str) -> None:
+def _check_agent(owner: User, scopes: Collection[str], team: Group | None, agent: str, policy: str) -> None:
     beyond = sorted(set(scopes) - {str(scope) for scope in FOR_AGENTS})
     if beyond:
         raise TokenRefused(f"An agent's token takes no {', '.join(beyond)}: what people decide, no agent does.")
@@ -129,6 +135,8 @@ def _check_agent(owner: User, scopes: Collection[str], team: Group | None, agent
         raise TokenRefused("An agent's name is plain letters, digits, . _ - and at most 100 characters long.")
     if team is None or not teams_where(owner, START).filter(pk=team.pk).exists():
         raise TokenRefused(f"An agent's token belongs to a team in which {owner.username} may start runs.")
+    if policy and not under.is_one(policy, team):
+        raise TokenRefused(f"{team.name} has no policy {policy}. Policies are made in the administration.")
 
 
 def _not(strange: list[str]) -> str:

@@ -12,7 +12,7 @@ from agents import registry
 from agents.errors import FieldError, UnknownAgent, WorkInvalid, WorkNotAllowed
 from agents.models import Client, Scope
 from agents.outside import plans as outside
-from agents.outside import posting
+from agents.outside import posting, under
 from agents.outside.posting import Performed, Posted
 from agents.start import start_run
 from agents.views.access import reader_of
@@ -87,7 +87,10 @@ class PostGate(Words):
     state: dict[str, Any] = Field({}, description="What is shown beside them.", examples=[{"invoice": 7}])
     quotes: list[Quoted] = Field([], description="What people said, beside the agent's account of it.", max_length=50)
     policy: str = Field(
-        "", description="The policy by which people decide; empty: the team's default.", pattern=POLICY, examples=[""]
+        "",
+        description="The policy by which people decide; empty: the team's default, or the token's own.",
+        pattern=POLICY,
+        examples=[""],
     )
     team: str = Field(
         "",
@@ -100,7 +103,7 @@ class PostGate(Words):
         False, description="Whether you go away meanwhile and come back for the outcome.", examples=[False]
     )
 
-    def posted(self, agent: str) -> Posted:
+    def posted(self, agent: str, policy: str) -> Posted:
         """As the runner takes it."""
         of_card = {"agent", "state", "policy", "team", "worker", "deferred"}
         return Posted(
@@ -108,7 +111,7 @@ class PostGate(Words):
             card=Card.from_json(self.model_dump(exclude=of_card, by_alias=True)),
             state=self.state,
             performed={each.id: Performed(each.undo, each.idempotent) for each in self.actions},
-            policy=self.policy,
+            policy=policy,
         )
 
 
@@ -135,9 +138,10 @@ def post_gate(request: HttpRequest, order: PostGate, key: Key) -> HttpResponse:
     team, agent = team_of(request, order.team), agent_of(request, order.agent)
 
     def do() -> HttpResponse:
+        policy = under.policy_of(token_of(request), order.policy, team)
         turn = posting.post(
-            order.posted(agent), by=actor_of(request), team=team, owner=reader_of(request), token=token_of(request),
-            worker=order.worker or actor_of(request).name, deferred=order.deferred,
+            order.posted(agent, policy), by=actor_of(request), team=team, owner=reader_of(request),
+            token=token_of(request), worker=order.worker or actor_of(request).name, deferred=order.deferred,
         )  # fmt: skip
         response = answer(turn, status=201)
         response["Location"] = f"/api/gates/{turn.gate.pk}" if turn.gate else f"/api/runs/{turn.run.pk}"

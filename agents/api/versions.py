@@ -11,12 +11,13 @@ from pydantic import Field
 from agents.errors import WorkNotAllowed
 from agents.models import Scope
 from agents.outside import plans as outside
+from agents.outside import under
 from agents.views.access import reader_of
 from checkpoints.permissions import teams_where
 from checkpoints.plans import PlanSpec, StepSpec
 
 from .addresses import AgentName
-from .auth import needs
+from .auth import needs, token_of
 from .cards import SCHEMA
 from .exact import answer
 from .keys import Key, once
@@ -145,6 +146,8 @@ def register(request: HttpRequest, agent: AgentName, order: Version, key: Key) -
     if not teams_where(reader_of(request), MAY).exists():
         raise WorkNotAllowed
     spec = PlanSpec(name, order.version, order.doc, order.state_schema, tuple(each.spec() for each in order.steps))
+
+    under.check_plan(token_of(request), spec.steps)
 
     def do() -> HttpResponse:
         plan = outside.register(spec)

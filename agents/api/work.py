@@ -86,7 +86,9 @@ def ask(request: HttpRequest, run_id: RunId, order: Ask, key: Key) -> HttpRespon
     """Ask people, and let go of the run until they have decided."""
 
     def do(slice: Slice) -> Turn:
-        turn = asking.ask(slice, order.step, order.card(), took=order.took, notes=tuple(order.notes))
+        turn = asking.ask(
+            slice, order.step, order.card(), token=token_of(request), took=order.took, notes=tuple(order.notes)
+        )
         Client.objects.filter(run_id=run_id).update(deferred=order.deferred)
         return turn
 

@@ -66,6 +66,7 @@ class Token(models.Model):
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="tokens")
     agent = models.CharField(max_length=100, default="", blank=True)  # empty: the person's own
     team = models.ForeignKey(Group, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    policy = models.CharField(max_length=60, default="", db_default="", blank=True)  # an agent's: its gates' only one
     name = models.CharField(max_length=100)  # what it is for
     scopes = ArrayField(models.CharField(max_length=20, choices=Scope.choices))
     digest = models.BinaryField(unique=True)  # SHA-256 of the token, which is random enough to need no salt
@@ -87,6 +88,7 @@ class Token(models.Model):
             models.CheckConstraint(
                 condition=Q(agent="") | Q(team__isnull=False), name="token_of_an_agent_is_of_one_team"
             ),
+            models.CheckConstraint(condition=Q(policy="") | ~Q(agent=""), name="token_with_a_policy_is_an_agents"),
             models.CheckConstraint(condition=Q(expires_at__gt=F("created_at")), name="token_expires_later"),
         ]
         indexes = [models.Index(fields=["user", "-id"], name="token_of_user")]

@@ -12,14 +12,19 @@ from checkpoints.errors import ValueRefused
 
 from .. import runner
 from ..errors import FieldError, WorkInvalid
+from ..models import Token
 from ..slices import Slice
+from . import under
 from .handing import Given, Hands
 from .turns import Turn, check_next, go_further, rest
 
 
-def ask(slice: Slice, step: str, card: Card, *, took: float = 0.0, notes: tuple[str, ...] = ()) -> Turn:
-    """Open the gate `step` with this card. Raises OutOfTurn, WorkInvalid and Fenced."""
+def ask(
+    slice: Slice, step: str, card: Card, *, token: Token | None = None, took: float = 0.0, notes: tuple[str, ...] = ()
+) -> Turn:
+    """Open the gate `step` with this card. Raises OutOfTurn, WorkInvalid, WorkNotAllowed and Fenced."""
     spec = check_next(slice, step, "gate")
+    under.check_gate(token, spec)
     if faults := list(_places(card, slice.snapshot.state)):
         raise WorkInvalid(faults)
     try:

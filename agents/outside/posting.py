@@ -123,7 +123,7 @@ def post(
         run = Run.objects.select_related("plan", "team").get(pk=run.pk)
         slice = slice_of(run, claim)
         slice.for_whom = owner.pk
-        turn = asking.ask(slice, GATE, _placed(posted.card))
+        turn = asking.ask(slice, GATE, _placed(posted.card), token=token)
     DESK.take(run.pk)
     return turn
 

@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib.auth.models import Group, User
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -28,6 +29,7 @@ from agents.errors import FormUsed, TokenRefused
 from agents.models import Scope, Token
 from agents.models.token import FOR_AGENTS
 from approvals import step_up
+from approvals.models import Policy
 from approvals.presentation.step_up import asked as password
 from checkpoints import actors
 from checkpoints.permissions import teams_where
@@ -91,12 +93,13 @@ def asked(reader: User, form: QueryDict) -> dict[str, Any]:
         "lasts": timedelta(days=int(days) if re.fullmatch("[0-9]{1,4}", days) else 0),
         "team": _team(reader, form.get("team", "")),
         "agent": agent,
+        "policy": storable(form.get("policy", "").strip()) if agent else "",
     }
 
 
 def typed_in(form: QueryDict) -> dict[str, Any]:
     """What the form shows again."""
-    texts = {name: storable(form.get(name, ""))[:200] for name in ("name", "whose", "agent", "team", "days")}
+    texts = {name: storable(form.get(name, ""))[:200] for name in ("name", "whose", "agent", "policy", "team", "days")}
     return {**texts, "scopes": [scope for scope in form.getlist("scopes") if scope in Scope.values]}
 
 
@@ -114,11 +117,17 @@ def show(
         "tokens": list(mine[:SHOWN]), "made": made, "sent": sent, "refused": refused,
         "typed": typed or {"whose": "own", "days": DAYS, "scopes": []},
         "scopes": [(scope, scope in FOR_AGENTS) for scope in Scope],
+        "policies": list(_policies(startable)),
         "key": secrets.token_hex(16), "password": password(reader, step_up.of_session(request)),
         "own_teams": own, "startable": startable, "agents": list(stored) if startable else [],
         "longest": tokens.LONGEST.days,
     }  # fmt: skip
     return render(request, "tokens/page.html", context, status=status)
+
+
+def _policies(teams: list[Group]) -> QuerySet[Policy, str]:
+    """The names of these teams' policies."""
+    return Policy.objects.filter(team__in=teams).order_by("name").values_list("name", flat=True).distinct()
 
 
 def _to_the_password(reader: User, form: QueryDict) -> HttpResponse:

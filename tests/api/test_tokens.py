@@ -18,7 +18,7 @@ from agents.models.token import FOR_AGENTS, FOR_PEOPLE, digest_of
 from approvals.models import Decision
 from checkpoints import actors
 from checkpoints.models import Event, Run
-from tests.factories import MEMBER, READER, ann, bob, make_gate, make_run, make_team, make_user
+from tests.factories import MEMBER, READER, ann, bob, make_gate, make_policy, make_run, make_team, make_user
 from tests.factories.tokens import bearing, make_token
 
 from .asking import address, example, gate, operations
@@ -179,6 +179,8 @@ class TestIssuing:
             ({"lasts": timedelta(0)}, "366 days"),
             ({"agent": "robo", "team": None}, "belongs to a team"),
             ({"agent": "ro bo"}, "plain letters"),
+            ({"agent": "robo", "policy": "nothing-such"}, "has no policy nothing-such"),
+            ({"policy": "default"}, "Only an agent's token"),
         ],
     )
     def test_what_makes_no_sense_is_refused(self, wrong: dict[str, Any], said: str) -> None:
@@ -230,9 +232,11 @@ class TestCommand:
 
     def test_it_makes_one_for_an_agent_that_somebody_answers_for(self) -> None:
         team = make_team(may=MEMBER)
-        sent, _ = self.run("payouts", "--owner", ann(team).username, "--team", team.name)
+        make_policy(team, name="payouts")
+        sent, _ = self.run("payouts", "--owner", ann(team).username, "--team", team.name, "--policy", "payouts")
         made = tokens.of(sent)
         assert made is not None
+        assert made.policy == "payouts"
         assert (made.agent, made.team, sorted(made.scopes)) == ("payouts", team, sorted(map(str, FOR_AGENTS)))
 
     def test_it_says_what_is_missing(self) -> None:

@@ -19,13 +19,14 @@ def make_token(
     team: Group | None = None,
     agent: str = "",
     name: str = "nightly export",
+    policy: str = "",
     lasts: timedelta = timedelta(days=1),
 ) -> tuple[Token, str]:
     """A token of this person, or of an agent that they answer for; for everything unless scopes are given."""
     default = FOR_AGENTS if agent else tuple(Scope)
     return tokens.issue(
         owner=owner, name=name, scopes=[str(each) for each in scopes or default], lasts=lasts, team=team, agent=agent,
-        by=actors.of_user(owner),
+        policy=policy, by=actors.of_user(owner),
     )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from agents import tokens
 from agents.models import Token
 from checkpoints import actors
 from checkpoints.models import Event
-from tests.factories import READER, ann, bob, eve, make_team, make_user
+from tests.factories import READER, ann, bob, eve, make_policy, make_team, make_user
 from tests.factories.tokens import bearing, make_token
 from tests.harness.waiting import PATIENCE
 from tests.pages.clients import confirmed, signed_in
@@ -56,14 +56,18 @@ def test_one_is_made_shown_this_once_and_opens_what_it_says() -> None:
 def test_an_agents_is_made_for_a_team_by_whoever_may_start_runs_there() -> None:
     team = make_team()
     owner = ann(team)
-    answer = make(confirmed(owner), whose="agent", agent="teller", team=team.pk, scopes=["runs:start", "runs:work"])
+    make_policy(team, name="payouts")
+    wanted = {"agent": "teller", "team": team.pk, "policy": "payouts", "scopes": ["runs:start", "runs:work"]}
+    answer = make(confirmed(owner), whose="agent", **wanted)
     assert answer.status_code == 200
     made = Token.objects.get(user=owner)
     assert (made.agent, made.team, made.scopes) == ("teller", team, ["runs:start", "runs:work"])
+    assert made.policy == "payouts"
     said = signed_in(owner).get("/tokens/").content.decode()
     assert "teller" in said
     assert "Work on runs from outside: save checkpoints, open gates, report effects" in said
     assert team.name in said
+    assert "under the policy payouts only" in said
 
 
 def test_whoever_may_start_no_runs_makes_only_their_own() -> None:
@@ -91,14 +95,16 @@ def test_whoever_may_start_no_runs_makes_only_their_own() -> None:
         ({"whose": "agent", "agent": "tell er"}, "plain letters"),
         ({"whose": "agent", "agent": "teller", "scopes": ["gates:decide"]}, "takes no gates:decide"),
         ({"whose": "agent", "agent": "teller"}, "belongs to a team"),
+        ({"whose": "agent", "agent": "teller", "team": "own", "policy": "none"}, "has no policy none"),
         ({"team": "x"}, "Choose a team"),
         ({"team": "other"}, "Choose a team"),
     ],
 )
 def test_what_cannot_be_made_says_why_and_keeps_what_was_entered(changes: dict[str, Any], said: str) -> None:
-    owner = ann(make_team())
-    if changes.get("team") == "other":
-        changes = {"team": make_team().pk}
+    team = make_team()
+    owner = ann(team)
+    if changes.get("team") in ("own", "other"):
+        changes = {**changes, "team": team.pk if changes["team"] == "own" else make_team().pk}
     answer = make(signed_in(owner), **{"name": "my\0 export", **changes})
     assert answer.status_code == 422
     page = answer.content.decode()

@@ -31,6 +31,7 @@ class Command(BaseCommand):
         )
         parser.add_argument("--owner", default="", help="the username of whoever answers for an agent's token")
         parser.add_argument("--team", default="", help="the one team that it reaches; an agent's needs one")
+        parser.add_argument("--policy", default="", help="the only policy under which an agent's asks (any)")
         parser.add_argument("--days", type=int, default=90, help="how long it opens anything (90)")
         parser.add_argument("--for", dest="purpose", default="", help="what it is for, in words")
 
@@ -46,6 +47,7 @@ class Command(BaseCommand):
                 lasts=timedelta(days=options["days"]),
                 team=_team(options["team"]),
                 agent=agent,
+                policy=options["policy"],
                 by=actors.SYSTEM,
             )
         except TokenRefused as error:
