@@ -40,21 +40,22 @@ def ask(
 
 def faults_of(card: Card) -> list[FieldError]:
     """What is asked for has to hold under its own schema, or nobody could approve it as it is."""
-    found: list[FieldError] = []
+    with holding.counted():
+        return list(_faults(card))
+
+
+def _faults(card: Card) -> Iterator[FieldError]:
     for number, action in enumerate(card.actions):
         at = f"/actions/{number}"
         if action.schema and (wrong := holding.unsound(action.schema)):
-            found.append(FieldError(pointer=f"{at}/schema", message=wrong))
+            yield FieldError(pointer=f"{at}/schema", message=wrong)
             continue
         for place, message in holding.faults_of(action.schema, action.arguments) if action.schema else ():
             unread = message == holding.UNREADABLE
-            found.append(
-                FieldError(
-                    pointer=f"{at}/schema" if unread else f"{at}/arguments{place}",
-                    message="it cannot be asked: it refers to what is not in it, or too often" if unread else message,
-                )
+            yield FieldError(
+                pointer=f"{at}/schema" if unread else f"{at}/arguments{place}",
+                message="it cannot be asked: it refers to what is not in it, or too often" if unread else message,
             )
-    return found
 
 
 def _places(card: Card, state: Mapping[str, Any]) -> Iterator[FieldError]:

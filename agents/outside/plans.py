@@ -54,10 +54,15 @@ def _checked(body: bytes) -> PlanSpec:
     spec = PlanSpec.from_json(decode(body))
     if any(name == spec.agent for name, _ in registry.agents()):
         raise PlanRefused([FieldError(pointer="", message=f"{spec.agent} is an agent of this server")])
-    faults = [*_schema_faults(spec.state_schema), *_step_faults(spec)]
-    if faults:
-        raise PlanRefused(faults)
-    whole = PlanSpec(spec.agent, spec.version, spec.doc, states.completed(spec.state_schema), spec.steps)
+    with holding.counted():
+        # What a step reads cannot be looked for in a schema that is none.
+        faults = list(_schema_faults(spec.state_schema)) or list(_step_faults(spec))
+        if faults:
+            raise PlanRefused(faults)
+        whole = PlanSpec(spec.agent, spec.version, spec.doc, states.completed(spec.state_schema), spec.steps)
+        if holding.used_up():
+            told = "its fields refer to more than anybody would write; say it in simpler words"
+            raise PlanRefused([FieldError(pointer="/state_schema", message=told)])
     try:
         planning.check_flow(whole)
     except AgentError as error:

@@ -91,12 +91,13 @@ class _State(BaseModel):
     def model_validate(cls, obj: Any, **kwargs: Any) -> Self:
         """As pydantic does, with every fault at its own place."""
         lines: list[InitErrorDetails] = []
-        for name, value in obj.items() if isinstance(obj, Mapping) else ():
-            for place, message in cls.held[name].faults(value) if name in cls.held else ():
-                lines.append({"type": _error(message), "loc": (name, *pointers.tokens(place)), "input": value})
-        if lines:
-            raise ValidationError.from_exception_data("State", lines)
-        return super().model_validate(obj, **kwargs)
+        with holding.counted():
+            for name, value in obj.items() if isinstance(obj, Mapping) else ():
+                for place, message in cls.held[name].faults(value) if name in cls.held else ():
+                    lines.append({"type": _error(message), "loc": (name, *pointers.tokens(place)), "input": value})
+            if lines:
+                raise ValidationError.from_exception_data("State", lines)
+            return super().model_validate(obj, **kwargs)
 
 
 def _annotated(held: Held, part: Mapping[str, Any], beside: Mapping[str, Any]) -> Any:

@@ -51,6 +51,94 @@ def test_no_pattern_takes_longer_than_its_text(schema: dict[str, Any]) -> None:
         assert all(said != holding.UNREADABLE for _, said in holding.faults_of(schema, value))
 
 
+@pytest.mark.parametrize(
+    "version", ["http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"]
+)
+def test_a_part_that_names_a_version_of_json_schema_is_asked_as_the_rest_is(version: str) -> None:
+    """From such a part on the library's own rules were asked: a pattern that backtracks held the process up for hours,
+    and references were not counted."""
+    evil = {"$schema": version, "type": "string", "pattern": EVIL}
+    assert holding.faults_of({"properties": {"a": evil}}, {"a": LONG}) != []
+    assert holding.faults_of({"items": {"$ref": "#/$defs/a"}, "$defs": {"a": evil}}, ["aaa"]) == []
+    double = {**DOUBLING["$defs"], "a39": {**DOUBLING["$defs"]["a39"], "$schema": version}}
+    assert holding.faults_of({**DOUBLING, "$defs": double}, "a text") == [("", holding.UNREADABLE)]
+
+
+@pytest.mark.parametrize(
+    ("value", "unique"),
+    [
+        ([1, 1.0], False),
+        ([1, True], True),
+        ([0, False], True),
+        ([[1], [1.0]], False),
+        ([[1], [True]], True),
+        ([{"a": 1, "b": [2]}, {"b": [2], "a": 1}], False),
+        ([{"a": 1}, {"a": True}], True),
+        (["1", 1], True),
+        ([["list"], "list"], True),
+        ([None, None], False),
+        ([{"n": n} for n in range(20_000)], True),  # each compared with each took hours
+    ],
+    ids=lambda each: str(each)[:40],
+)
+def test_what_is_unique_is_found_in_one_pass(value: list[Any], unique: bool) -> None:
+    assert (holding.faults_of({"uniqueItems": True}, value) == []) is unique
+    assert holding.faults_of({"uniqueItems": False}, value) == []
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"items": {"anyOf": [{"const": n} for n in range(3000)]}}, [2999] * 3000),
+        ({"items": {"enum": [f"v{n}" for n in range(20_000)]}}, ["v19999"] * 20_000),
+        ({"contains": {"enum": list(range(20_000))}}, ["x"] * 20_000),
+        ({"items": {"required": [f"r{n}" for n in range(20_000)]}}, [{}] * 20_000),
+        ({"items": {"properties": {f"p{n}": {} for n in range(20_000)}}}, [{}] * 20_000),
+    ],
+    ids=["anyOf", "enum", "contains", "required", "properties"],
+)
+def test_what_multiplies_is_not_asked_to_its_end(schema: dict[str, Any], value: Any) -> None:
+    with holding.counted():
+        found = holding.faults_of(schema, value)
+        assert holding.used_up() or len(found) == holding.MOST
+    assert not holding.used_up() or found == [("", holding.UNREADABLE)]
+
+
+def test_a_schema_that_is_too_large_to_be_looked_at_is_unsound() -> None:
+    assert "more than anybody would write" in holding.unsound({"oneOf": [{}] * 100_000})
+    assert holding.unsound({"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(500)}}) == ""
+
+
+def test_what_was_asked_before_spoils_no_schema_for_those_who_come_after() -> None:
+    fine = {"type": "string", "title": "of this test alone"}
+    with holding.counted():
+        holding.faults_of(DOUBLING, "a text")
+        assert holding.used_up()
+        assert holding.unsound(fine)
+    assert holding.unsound(fine) == ""
+    assert holding.faults_of(fine, "x") == []
+
+
+def test_what_refers_to_itself_is_followed_as_deep_as_values_are() -> None:
+    tree = {"type": "array", "items": {"$ref": "#"}}
+    value: list[Any] = []
+    for _ in range(40):
+        value = [value]
+    assert holding.faults_of(tree, value) == []
+    for _ in range(80):
+        value = [value]
+    assert holding.faults_of(tree, value) == [("", holding.UNREADABLE)]
+
+
+def test_branches_hold_as_they_did() -> None:
+    one = {"oneOf": [{"type": "string"}, {"maxLength": 2}]}
+    assert holding.faults_of(one, "abc") == holding.faults_of(one, 5) == []
+    assert "more than one" in holding.faults_of(one, "a")[0][1]
+    either = {"anyOf": [{"type": "string"}, {"type": "null"}]}
+    assert holding.faults_of(either, None) == []
+    assert "not valid under any" in holding.faults_of(either, 5)[0][1]
+
+
 def test_patterns_and_bounds_still_hold() -> None:
     schema = {"type": "object", "properties": {"code": {"pattern": r"^\p{Lu}{2}$"}, "n": {"maximum": 3}}}
     assert holding.unsound(schema) == ""
