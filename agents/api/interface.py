@@ -9,7 +9,7 @@ from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 from ninja import NinjaAPI
-from ninja.errors import AuthenticationError, HttpError, Throttled, ValidationError
+from ninja.errors import AuthenticationError, HttpError, Throttled, ValidationError, ValidationErrorContext
 from ninja.openapi.schema import REF_TEMPLATE, OpenAPISchema
 
 from agents.errors import InputRefused, RewindRefused, TokenNotAllowed, UnknownAgent, WorkRefused
@@ -94,6 +94,14 @@ class Interface(NinjaAPI):
                 for parameter in operation["parameters"]:
                     _exemplify(parameter)
         return document
+
+    def validation_error_from_error_contexts(self, error_contexts: list[ValidationErrorContext[Any]]) -> ValidationError:
+        """The faults, each with its place; so many that to write them down would take minutes are one."""
+        number = sum(each.pydantic_validation_error.error_count() for each in error_contexts)
+        if number > problems.COUNTED:
+            told = f"has {number:,} faults, which is more than are told; begin with what the description asks for"
+            return ValidationError([{"loc": (error_contexts[0].model.__ninja_param_source__, ""), "msg": told}])
+        return super().validation_error_from_error_contexts(error_contexts)
 
     def _scopes(self) -> Iterator[tuple[str, str]]:
         """(operation's id, scope that a token needs for it)."""

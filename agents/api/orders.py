@@ -46,7 +46,8 @@ NEWEST = Field(
     ge=0,
     examples=[0],
 )
-PATCH = Field(description="The edit of the state: a JSON Patch (RFC 6902).", examples=[[OP]])
+OPS = 10_000  # of one patch
+PATCH = Field(description="The edit of the state: a JSON Patch (RFC 6902).", max_length=OPS, examples=[[OP]])
 FEEDBACK = Field(
     "",
     description="Why; the agent reads it where its state has a list for that. Kept in the audit log.",
@@ -89,7 +90,9 @@ class Fork(Order):
     """Start another run from a checkpoint."""
 
     at: int = Field(description="The checkpoint's number.", ge=1, examples=[3])
-    patch: list[dict[str, Any]] = Field([], description="An edit of the state that it begins with.", examples=[[OP]])
+    patch: list[dict[str, Any]] = Field(
+        [], description="An edit of the state that it begins with.", max_length=OPS, examples=[[OP]]
+    )
     config: dict[str, Any] | None = Field(
         None,
         description="Configuration that differs from the run's; null: all as it is.",
@@ -110,7 +113,9 @@ class Wish(Order):
         json_schema_extra={"enum": ["rewind", "edit", "fork"]},
     )
     at: int = Field(description="The checkpoint's number.", ge=1, examples=[2])
-    patch: list[dict[str, Any]] = Field([], description="The edit, for an edit or a fork.", examples=[[OP]])
+    patch: list[dict[str, Any]] = Field(
+        [], description="The edit, for an edit or a fork.", max_length=OPS, examples=[[OP]]
+    )
     feedback: str = FEEDBACK
     config: dict[str, Any] | None = Field(None, description="For a fork.", examples=[None])
     version: str = Field("", description="For a fork.", examples=[""])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from http import HTTPStatus
+from itertools import islice
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -21,6 +22,7 @@ from checkpoints.errors import ValueRefused
 from checkpoints.values import parse
 
 MEDIA_TYPE = "application/problem+json"
+MOST, COUNTED = 100, 10_000  # faults of one body that are told, and that are written down to be
 # What a client may meet at every address, beside what it asked for.
 ANSWERED = {
     401: "Nobody is signed in, or the token opens nothing: it expired, was revoked, or its owner was switched off.",
@@ -166,16 +168,18 @@ def not_allowed(request: HttpRequest, allowed: Iterable[str]) -> HttpResponse:
 
 def refused(request: HttpRequest, errors: Iterable[dict[str, Any]]) -> HttpResponse:
     """422, from pydantic's errors: a parameter by its name, a member of the body by its JSON Pointer."""
-    faults = [Fault(parameter=_member(request, error["loc"]), detail=error["msg"]) for error in errors]
+    found = list(islice(errors, MOST))
+    body = parse(request.body or b"null") if any(error["loc"][0] == "body" for error in found) else None
+    faults = [Fault(parameter=_member(body, error["loc"]), detail=error["msg"]) for error in found]
     told = "Nothing was done. Correct the parameters named in errors and ask again."
     return problem(request, 422, told, faults, code="invalid")
 
 
-def _member(request: HttpRequest, loc: Sequence[str | int]) -> str:
+def _member(body: Any, loc: Sequence[str | int]) -> str:
     """Where the fault is. Among a body's names pydantic also writes which of several kinds it took a value for."""
     if loc[0] != "body":
         return str(loc[-1])
-    value, place = parse(request.body or b"null"), ""
+    value, place = body, ""
     for part in loc[2:]:
         inside = isinstance(value, list) if isinstance(part, int) else isinstance(value, dict) and part in value
         if inside:

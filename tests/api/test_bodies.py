@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -63,6 +64,17 @@ def test_the_largest_state_fits() -> None:
 def test_what_is_nested_too_deep_is_refused(depth: int, opened: str, closed: str) -> None:
     answer = post("/api/runs/{run_id}/impacts", opened * depth + "1" + closed * depth)
     assert "nested deeper than 128 levels" in refusal(answer, 400)["detail"]
+
+
+@pytest.mark.parametrize("member", ["patch", "unknown"])
+@pytest.mark.parametrize("number", [900, 30_000])
+def test_a_body_of_a_thousand_faults_is_told_of_the_first(member: str, number: int) -> None:
+    """The body was read again for each of its faults, which for a few thousand took longer than anybody waits."""
+    faults = [None] * number if member == "patch" else []
+    body = {"at": 1, "patch": faults, **{f"unknown{n}": 1 for n in range(number if member == "unknown" else 0)}}
+    told = refusal(post("/api/runs/{run_id}/edits", json.dumps(body)), 422)
+    assert len(told["errors"]) == (100 if number < 1000 else 1)
+    assert told["errors"][0]["parameter"] in ("/patch/0", "/patch", "/unknown0", "/")
 
 
 def test_nobody_is_told_of_the_media_type_before_they_are_known() -> None:
