@@ -95,7 +95,9 @@ class Interface(NinjaAPI):
                     _exemplify(parameter)
         return document
 
-    def validation_error_from_error_contexts(self, error_contexts: list[ValidationErrorContext[Any]]) -> ValidationError:
+    def validation_error_from_error_contexts(
+        self, error_contexts: list[ValidationErrorContext[Any]]
+    ) -> ValidationError:
         """The faults, each with its place; so many that to write them down would take minutes are one."""
         number = sum(each.pydantic_validation_error.error_count() for each in error_contexts)
         if number > problems.COUNTED:
