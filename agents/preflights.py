@@ -60,12 +60,17 @@ def _outside(run: Run, plan: Plan, snapshot: Snapshot | None) -> Code | Unknown:
     if known is None:
         return Unknown(f"{plan} was registered by a program elsewhere, and its plan is not there any more.")
     faults, doubts = _fits(known.agent, snapshot)
-    client = Client.objects.filter(run=run).first()
-    program = Program(missed=True, heard="as long as the run is there")
-    if client is not None:
-        silent = timezone.now() - client.heard_at
-        program = Program(name=client.name, heard=lasting(silent), missed=silent > MISSED, deferred=client.deferred)
+    program = program_of(run)
     return Code(agent=plan.agent, version=plan.version, deployed=True, faults=faults, doubts=doubts, program=program)
+
+
+def program_of(run: Run) -> Program:
+    """The program elsewhere that works on the run, and when it was last heard of."""
+    client = Client.objects.filter(run=run).first()
+    if client is None:
+        return Program(missed=True, heard="as long as the run is there")
+    silent = timezone.now() - client.heard_at
+    return Program(name=client.name, heard=lasting(silent), missed=silent > MISSED, deferred=client.deferred)
 
 
 def _gone(run: Run, plan: Plan, snapshot: Snapshot | None, newest: Registered, steps: Iterable[str]) -> Code:

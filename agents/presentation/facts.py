@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from approvals.preflight.facts import Program
+
 
 @dataclass(frozen=True, slots=True)
 class Saved:
@@ -158,6 +160,12 @@ class Standing:
     frozen: bool = False  # a checkpoint did not verify
     ending: str = ""  # the status in which it ends once its effects are settled; "now": it goes on then
     halting: bool = False  # a person asked its worker to stop at the next step
+    program: Program | None = None  # of an agent that lives outside, while the run lives
+
+    @property
+    def gone(self) -> bool:
+        """Whether it is in the hands of a program that was not heard of lately."""
+        return self.status == "running" and self.program is not None and self.program.missed
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from approvals.preflight.facts import Program
 from approvals.presentation.times import lasting
 
 from .facts import Asked, Done, Standing
@@ -68,8 +69,15 @@ def status_line(run: Standing, gate: Asked | None, now: datetime) -> str:
         waits = run.wake_at is not None and run.wake_at > now
         return f"tries {run.next_step} again soon" if waits else f"{run.next_step} is next" if run.next_step else ""
     if run.status == "running":
-        return f"attempt {run.attempts}" if run.attempts > 1 else ""
+        attempt = f"attempt {run.attempts}" if run.attempts > 1 else ""
+        return ", ".join(filter(None, [attempt, _held_by(run.program) if run.program else ""]))
     return ""
+
+
+def _held_by(program: Program) -> str:
+    """Which program elsewhere has the run, and that it is not there any more."""
+    name = program.name or "its program"
+    return f"{name} has it, not heard of for {program.heard}" if program.missed else f"{name} has it"
 
 
 def since(run: Standing, gate: Asked | None) -> datetime | None:

@@ -62,7 +62,7 @@ def head_context(scene: Scene, figures: Sequence[head.Cell] = ()) -> dict[str, A
         "effects_told": bool(story.effects),
         "undone_first": effects.undone_first(story.effects),
         "lineage": scene.lineage,
-        "preflight": preflights.of_run(run) if run.status in RESTING else None,
+        "preflight": preflights.of_run(run) if run.status in RESTING or story.run.gone else None,
     }
 
 

@@ -12,6 +12,7 @@ from django.db.models import OuterRef, Q
 
 from agents import happened
 from agents.models import Failure
+from agents.preflights import program_of
 from agents.presentation.facts import Asked, Failed, Forked, Planned, Standing, Story
 from approvals.models import Gate
 from approvals.presentation.happenings import ROUTINE
@@ -165,6 +166,7 @@ def standing(read: Read, events: Sequence[Event]) -> Standing:
         origin=read.origin,
         ending=run.ending,
         halting=run.halt and run.status == Run.Status.RUNNING,
+        program=program_of(run) if run.plan.external and run.status in Run.LIVE else None,
     )
 
 

@@ -15,6 +15,7 @@ from checkpoints.actors import SYSTEM
 from checkpoints.models import Event, Run
 from tests.factories import MEMBER, make_policy, make_team, make_user
 from tests.factories.tokens import bearing, make_token
+from tests.pages.clients import signed_in
 
 from .programs import WIRE, Program, decide
 
@@ -85,6 +86,19 @@ def test_one_that_works_by_a_persons_own_token_is_heard_by_that_and_by_no_other(
     assert said(program, "run.heard") == 0
     assert program.client.get(f"/api/gates/{told['gate']}/outcome").status_code == 200
     assert said(program, "run.heard") == 1
+
+
+def test_the_runs_page_says_which_program_has_it_and_when_that_is_gone() -> None:
+    """A run whose program had died in a step was shown as one that runs."""
+    program = Program()
+    program.start()
+    reader = signed_in(make_user("Rae Reader", program.team))
+    page = reader.get(f"/runs/{program.run}/").content.decode()
+    assert ("box:81 has it" in page, "not heard of" in page) == (True, False)
+    silent(program, minutes=12)
+    page = reader.get(f"/runs/{program.run}/").content.decode()
+    assert "box:81 has it, not heard of for 12 min" in page
+    assert "and its program (box:81) was not heard of for 12 min" in page
 
 
 def test_one_that_said_that_it_goes_away_is_not_missed() -> None:
