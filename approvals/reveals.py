@@ -49,6 +49,15 @@ def of_gate(gate: Gate, pointer: str, *, by: User) -> Any:
     return _revealed(state, gate.run.plan, pointer, run=gate.run, subject=gate.subject, data=data, by=by)
 
 
+def of_state(run: Run, *, by: User) -> None:
+    """Note that somebody is handed the state at the run's head with all of its secrets. Raises NotAllowed."""
+    if not may(by, run.team_id):
+        raise NotAllowed(" ".join((NotAllowed.__doc__ or "").split()))
+    data = {"pointer": "", "seq": run.seq}
+    with transaction.atomic():
+        ledger.record("secret.revealed", subject=f"run:{run.pk}", run=run, by=actors.of_user(by), data=data)
+
+
 def of_checkpoint(run: Run, checkpoint: Checkpoint, pointer: str, *, by: User) -> Any:
     """The secret at a place of a checkpoint's state, once its event is written. Raises NotRevealed, NotVerified."""
     state = store.load_checkpoint(checkpoint.id).state

@@ -26,7 +26,8 @@ from . import exact
 from .addresses import RunId
 from .auth import needs, token_of
 from .checkpoints import router as checkpoints
-from .keys import Key, once
+from .handing import alone, with_state
+from .keys import Key
 from .said import Ask, Begin, Claim, Failure, Heartbeat, HeartbeatAnswer, Held, Report, RunEnding, Save
 from .turns import TurnAnswer, TurnWithState, answer
 
@@ -42,11 +43,10 @@ def claim(request: HttpRequest, run_id: RunId, order: Claim, key: Key) -> HttpRe
     reached = reach.to_work(run_id, by=reader_of(request))
     by, token = actor_of(request), token_of(request)
 
-    def do() -> HttpResponse:
-        turn = turns.claim(reached, worker=order.worker or by.name, lease=order.lease, by=by, token=token)
-        return answer(turn, status=201, state=True)
+    def do() -> Turn:
+        return turns.claim(reached, worker=order.worker or by.name, lease=order.lease, by=by, token=token)
 
-    return alone(request, run_id, key, do)
+    return with_state(request, run_id, key, do)
 
 
 @router.post("/{int:run_id}/heartbeats", response=HeartbeatAnswer, operation_id="beat_run", summary="Stay with a run")
@@ -100,13 +100,15 @@ def ask(request: HttpRequest, run_id: RunId, order: Ask, key: Key) -> HttpRespon
 )
 def begin(request: HttpRequest, run_id: RunId, order: Begin, key: Key) -> HttpResponse:
     """Write down that an effect is about to be done, before it is: the grant is used by it, once."""
+    reached = reach.to_work(run_id, by=reader_of(request))
 
-    def do(slice: Slice) -> Turn:
+    def do() -> Turn:
         if bool(order.step) == (order.undoes is not None):
             raise WorkInvalid([FieldError(pointer="", message="send `step` or `undoes`, one of them")])
-        return results.begin(slice, order.step) if order.undoes is None else results.begin_undo(slice, order.undoes)
+        with desk.at_work(reached, order.token) as slice:
+            return results.begin(slice, order.step) if order.undoes is None else results.begin_undo(slice, order.undoes)
 
-    return worked(request, run_id, order.token, key, do, status=201, state=True)
+    return with_state(request, run_id, key, do)
 
 
 @router.post(
@@ -189,7 +191,6 @@ def worked(
     do: Callable[[Slice], Turn],
     *,
     status: int = 200,
-    state: bool = False,
 ) -> HttpResponse:
     """Do something under a claim, once for a key, and answer with the turn that comes of it."""
     run = reach.to_work(run_id, by=reader_of(request))
@@ -197,18 +198,9 @@ def worked(
     def told() -> HttpResponse:
         with desk.at_work(run, token) as slice:
             turn = do(slice)
-        return answer(turn, status=status, state=state)
+        return answer(turn, status=status)
 
     return alone(request, run_id, key, told)
-
-
-def alone(request: HttpRequest, run_id: int, key: str, do: Callable[[], HttpResponse]) -> HttpResponse:
-    """Do something to a run, once for a key, while nobody else in this process does.
-
-    Until it is committed: whoever came next would else begin from what was there before.
-    """
-    with desk.DESK.alone(run_id):
-        return once(request, key, do)
 
 
 def actor_of(request: HttpRequest) -> Actor:
