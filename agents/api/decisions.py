@@ -8,7 +8,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from agents.models import Scope
 from agents.views.access import reader_of
@@ -55,6 +55,10 @@ class OnAction(Order):
 
 class Decide(Order):
     """One person's word on what a gate asks: `verdict` for all of it at once, or `actions` for each by itself."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"seen": DIGEST, "verdict": "approve"}, {"seen": DIGEST, "actions": EACH}]}
+    )
 
     seen: str = Field(
         description="The `digest` of the gate as you read it. Where something else stands by now, the answer is 409.",

@@ -153,7 +153,7 @@ class Ending(Schema):
     )
     actions: dict[str, OfAction] = Field(
         description="By action id, what became of each; none where nobody decided, or a question was answered.",
-        examples=[{"order": {"verdict": "reject", "by": "Ann Okafor", "reason": "Too dear."}}],
+        examples=[{"order": {"verdict": "reject", "by": "Ann Okafor", "reason": "Too dear.", "response": None}}],
     )
     seen: str = Field(description="The digest of the proposal that was decided on, in hex.", examples=[DIGEST])
     to_run: str | None = Field(description="The digest of what may run; null where nothing may.", examples=[DIGEST])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from http import HTTPStatus
 from typing import Any
 
 from django.conf import settings
@@ -26,6 +27,7 @@ from . import (
     decisions,
     deliveries,
     events,
+    examples,
     gates,
     orders,
     outcomes,
@@ -87,12 +89,13 @@ class Interface(NinjaAPI):
                 scope = scopes.get(operation["operationId"])
                 operation["security"] = [*([{"token": [scope]}] if scope else []), {"session": []}]
                 told = problems.ANSWERED | (problems.ORDERED if method == "post" else {})
-                operation["responses"] |= {str(status): _refusal(words) for status, words in told.items()}
+                operation["responses"] |= {str(status): _refusal(status, words) for status, words in told.items()}
                 operation["responses"]["429"]["headers"] = throttling.HEADERS
                 if method == "get":
                     _named(operation)
                 for parameter in operation["parameters"]:
                     _exemplify(parameter)
+                examples.add(operation, document["components"]["schemas"])
         return document
 
     def validation_error_from_error_contexts(
@@ -115,9 +118,11 @@ class Interface(NinjaAPI):
                             yield operation.operation_id or "", str(way.scope)
 
 
-def _refusal(told: str) -> dict[str, Any]:
+def _refusal(status: int, told: str) -> dict[str, Any]:
     schema = {"$ref": REF_TEMPLATE.format(model="Problem")}
-    return {"description": told, "content": {problems.MEDIA_TYPE: {"schema": schema}}}
+    title = HTTPStatus(status).phrase
+    example = problems.Problem(title=title, status=status, detail=told, instance="/api/runs/7").model_dump(mode="json")
+    return {"description": told, "content": {problems.MEDIA_TYPE: {"schema": schema, "example": example}}}
 
 
 def _named(operation: dict[str, Any]) -> None:

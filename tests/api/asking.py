@@ -54,27 +54,8 @@ def example(path: str) -> dict[str, Any]:
     """The body that the description gives as an example, member by member."""
     if not takes_a_body(path):
         return {}
-    schema = document()["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
-    if path.endswith("/decisions"):
-        return {"seen": "0" * 64, "verdict": "approve"}
-    found: dict[str, Any] = example_of(schema)
+    found: dict[str, Any] = document()["paths"][path]["post"]["requestBody"]["content"]["application/json"]["example"]
     return found
-
-
-def example_of(schema: dict[str, Any]) -> Any:
-    """The first example of a schema; of an object without one, all that its members say."""
-    while "$ref" in schema:
-        schema = document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
-    if "examples" in schema:
-        return schema["examples"][0]
-    if schema.get("type") == "array":
-        return [example_of(schema["items"])]
-    told = {name: example_of(part) for name, part in schema.get("properties", {}).items()}
-    return {
-        name: value
-        for name, value in told.items()
-        if value not in (None, "", [], {}) or name in schema.get("required", ())
-    }
 
 
 @cache

@@ -15,7 +15,7 @@ from django.test import Client
 from agents.api.interface import api
 from tests.factories import ann, decide, make_gate, make_team
 
-from .asking import address, ask, document, looked_at, operations, paths, reader_of
+from .asking import address, ask, document, looked_at, operations, paths, reader_of, takes_a_body
 
 
 def schema(reference: dict[str, Any]) -> dict[str, Any]:
@@ -81,6 +81,17 @@ def test_every_member_of_every_shape_has_a_description_and_an_example_that_fits(
     assert told["examples"]
     for example in told["examples"]:
         jsonschema.validate(example, schema(told))
+
+
+def test_every_body_and_every_answer_has_an_example_that_fits() -> None:
+    shown = 0
+    for _, _, operation in operations():
+        for holder in (operation.get("requestBody", {}), *operation["responses"].values()):
+            for media, told in holder.get("content", {}).items():
+                if media != "text/event-stream":
+                    jsonschema.validate(told["example"], schema(told["schema"]))
+                    shown += holder is operation.get("requestBody")
+    assert shown == sum(method == "post" and takes_a_body(path) for path, method, _ in operations())
 
 
 @pytest.mark.parametrize("path", [path for path in looked_at() if not path.endswith("/stream")])  # see test_waiting.py

@@ -9,13 +9,14 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 from django.test import Client
 
+from agents.api.examples import example_of
 from checkpoints.models import Run
 from tests.agents.driving import advance_to_rest, state
 from tests.rewinds.conftest import _only_these_agents, ledger
 from tests.rewinds.moving import after, before, edit
 from tests.run_pages.orders.forms import booked, member
 
-from .asking import document, example_of
+from .asking import document
 from .test_doors import refusal
 
 __all__ = ["_only_these_agents", "ledger"]
@@ -43,8 +44,9 @@ def test_every_body_is_described_by_a_shape_with_examples() -> None:
     found = dict(bodies())
     assert {"/api/runs", "/api/runs/{run_id}/forks", "/api/gates/{gate_id}/decisions"} <= set(found)
     for path, told in found.items():
-        shape = document()["components"]["schemas"][told["$ref"].rpartition("/")[2]]
-        example = {name: example_of(member) for name, member in shape["properties"].items()}
+        shapes = document()["components"]["schemas"]
+        members = shapes[told["$ref"].rpartition("/")[2]]["properties"]
+        example = {name: example_of(member, shapes) for name, member in members.items()}
         jsonschema.validate(example, schema(told["$ref"].rpartition("/")[2])), path
 
 
