@@ -67,9 +67,11 @@ class Tailer:
             if events:
                 await self._hand_on(events)
                 pause = IMPATIENT
-            elif not more or pause >= PERIOD:
+            if not more:
                 return PERIOD
-            else:
+            if not events:
+                if pause >= PERIOD:
+                    return PERIOD
                 await asyncio.sleep(pause)
                 pause *= 2
 

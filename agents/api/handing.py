@@ -24,6 +24,7 @@ from agents.outside.turns import Turn
 from agents.views.access import reader_of
 from approvals import reveals
 from checkpoints import store
+from checkpoints.errors import Fenced
 from checkpoints.models import Run
 
 from . import exact
@@ -34,16 +35,21 @@ from .turns import answer
 NONE = b"null}"  # how an answer without its state ends
 
 
-def alone(request: HttpRequest, run_id: int, key: str, do: Callable[[], HttpResponse]) -> HttpResponse:
+def alone(
+    request: HttpRequest, run_id: int, key: str, do: Callable[[], HttpResponse], *, token: int = 0
+) -> HttpResponse:
     """Do something to a run, once for a key, while nobody else in this process does.
 
     Until it is committed: whoever came next would else begin from what was there before.
     """
     with desk.DESK.alone(run_id):
-        return once(request, key, do)
+        try:
+            return once(request, key, do)
+        except Fenced as error:
+            raise desk.stale(run_id, token) from error
 
 
-def with_state(request: HttpRequest, run_id: int, key: str, do: Callable[[], Turn]) -> HttpResponse:
+def with_state(request: HttpRequest, run_id: int, key: str, do: Callable[[], Turn], *, token: int = 0) -> HttpResponse:
     """Do something to a run, as `alone`, and answer with the turn that comes of it and the state. Answers 201.
 
     Raises WorkNotAllowed, and whatever `do` raises.
@@ -55,7 +61,7 @@ def with_state(request: HttpRequest, run_id: int, key: str, do: Callable[[], Tur
         done.append(do())
         return answer(replace(done[0], state=None), status=201, state=True)
 
-    kept = alone(request, run_id, key, told)
+    kept = alone(request, run_id, key, told, token=token)
     if done:
         return answer(done[0], status=201, state=True)
     kept.content = kept.content.removesuffix(NONE) + _again(request, json.loads(kept.content)) + b"}"

@@ -1,5 +1,8 @@
 """How often a minute somebody comes, counted in Redis by all web processes together.
 
+Of whoever comes again and again within a second a process takes more and more times at once, and gives them out for a
+second, so that not each waits for Redis; what it did not give out then counts as used.
+
 While Redis is away each process counts by itself, so that nobody is held up, and nobody let through without a bound,
 for want of a counter. A Redis that does not answer within a few hundredths of a second is not asked again for a second.
 """
@@ -24,7 +27,11 @@ MINUTE = 60
 TIMEOUT = 0.015  # seconds, to connect and for each answer
 PAUSE_AFTER_FAILURE = 1.0
 log = get_logger()
+SHARE = 1000  # a process takes no more at once than one part in so many of a minute's
+LASTS = 1.0  # seconds for which it gives them out
+MANY = 10_000  # whose times are kept
 _apart_until = 0.0
+_taken: dict[tuple[str, str], Taken] = {}
 
 
 class Rate(NamedTuple):
@@ -45,21 +52,49 @@ class Rate(NamedTuple):
         }
 
 
+class Taken:
+    """What a process may still give out of what it took."""
+
+    def __init__(self, rate: Rate, times: int, until: float) -> None:
+        self.rate, self.times, self.until = rate, times, until
+        self._rest = iter(range(times - 1, -1, -1))  # next() of it is one step, whatever threads there are
+
+    def one(self) -> Rate | None:
+        """Where somebody stands after one of them; None where there is none left."""
+        rest = next(self._rest, None) if time.monotonic() < self.until else None
+        return None if rest is None else self.rate._replace(left=self.rate.left + rest)
+
+
 def count(name: str, who: str, *, most: int) -> Rate:
     """Count one time more, of `most` a minute. Never raises, and never waits for long."""
+    taken = _taken.get((name, who))
+    if taken is not None and taken.rate.most == most and (one := taken.one()):
+        return one
+    busy = taken is not None and time.monotonic() < taken.until
+    times = max(min(2 * taken.times, most // SHARE), 1) if taken is not None and busy else 1
+    rate = _count(name, who, most, times)
+    if times > 1 and not rate.within:
+        return _count(name, who, most, 1)  # fewer than that may be left
+    if len(_taken) >= MANY:
+        _taken.clear()
+    _taken[name, who] = Taken(rate, times, time.monotonic() + LASTS)
+    return _taken[name, who].one() or rate
+
+
+def _count(name: str, who: str, most: int, times: int) -> Rate:
     global _apart_until
     item = RateLimitItemPerMinute(most)
     if time.monotonic() >= _apart_until:
         try:
-            return _counted(_together(), item, name, who)
+            return _counted(_together(), item, name, who, times)
         except StorageError as error:
             _apart_until = time.monotonic() + PAUSE_AFTER_FAILURE
             log.warning("rates.apart", error=str(error))
-    return _counted(_apart(), item, name, who)
+    return _counted(_apart(), item, name, who, times)
 
 
-def _counted(limiter: SlidingWindowCounterRateLimiter, item: RateLimitItem, name: str, who: str) -> Rate:
-    within = limiter.hit(item, name, who)
+def _counted(limiter: SlidingWindowCounterRateLimiter, item: RateLimitItem, name: str, who: str, times: int) -> Rate:
+    within = limiter.hit(item, name, who, cost=times)
     stands = limiter.get_window_stats(item, name, who)
     seconds = max(math.ceil(stands.reset_time - time.time()), 1)
     return Rate(name, within, item.amount, stands.remaining if within else 0, min(seconds, MINUTE))

@@ -143,7 +143,7 @@ def report(request: HttpRequest, run_id: RunId, effect_id: EffectId, order: Repo
             turn = _reported(slice, row, order, written)
         return answer(turn, status=201)
 
-    return alone(request, run_id, key, told)
+    return alone(request, run_id, key, told, token=order.token)
 
 
 def _reported(slice: Slice, row: Effect, order: Report, written: Written) -> Turn:
@@ -200,7 +200,7 @@ def worked(
             turn = do(slice)
         return answer(turn, status=status)
 
-    return alone(request, run_id, key, told)
+    return alone(request, run_id, key, told, token=token)
 
 
 def actor_of(request: HttpRequest) -> Actor:

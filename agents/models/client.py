@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Self
 
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
 from checkpoints.models import Run
+from checkpoints.rows import run_sql
 
+from .token import Token
+
+LEASE = 60.0  # seconds, where it asked for none
 HEARD = timedelta(seconds=5)  # how exactly it is kept when it was last heard: it may call a hundred times a second
+_CAME = """
+INSERT INTO agents_client (run_id, token_id, name, lease, heard_at, deferred)
+VALUES ($1, $2, $3, $4::float8, statement_timestamp(), $5)
+ON CONFLICT (run_id) DO UPDATE SET token_id = excluded.token_id, name = excluded.name, lease = excluded.lease,
+  heard_at = excluded.heard_at, missed_at = NULL, deferred = excluded.deferred
+"""
 
 
 class ClientQuerySet(models.QuerySet["Client"]):
@@ -32,7 +41,7 @@ class Client(models.Model):
     run = models.OneToOneField(Run, primary_key=True, on_delete=models.CASCADE, related_name="client")
     token = models.ForeignKey("agents.Token", null=True, on_delete=models.PROTECT, related_name="+")
     name = models.CharField(max_length=120, default="", blank=True)  # what it calls itself: host and process
-    lease = models.FloatField(default=60.0)  # seconds that it asked for
+    lease = models.FloatField(default=LEASE)  # seconds that it asked for
     heard_at = models.DateTimeField(db_default=Now())
     missed_at = models.DateTimeField(null=True)  # since when it is known that nothing is heard of it
     deferred = models.BooleanField(default=False, db_default=False)  # it said that it comes back
@@ -49,7 +58,8 @@ class Client(models.Model):
         return f"client of run {self.run_id}"
 
     @classmethod
-    def came(cls, run: Run, **columns: object) -> Self:
+    def came(
+        cls, run: Run, *, token: Token | None, name: str = "", lease: float = LEASE, deferred: bool = False
+    ) -> None:
         """Note who works on the run from now on."""
-        made, _ = cls.objects.update_or_create(run=run, defaults={"heard_at": Now(), "missed_at": None, **columns})
-        return made
+        run_sql(_CAME, [run.pk, token.pk if token else None, name, lease, deferred])

@@ -19,7 +19,6 @@ from django.db import transaction
 from approvals.models import Gate
 from checkpoints import claims, store
 from checkpoints.claims import Claim
-from checkpoints.errors import Fenced
 from checkpoints.models import Run
 from checkpoints.rows import run_sql
 
@@ -86,18 +85,15 @@ DESK = Desk()
 
 @contextmanager
 def at_work(run: Reached, token: int) -> Iterator[Slice]:
-    """The run as the program has it by its token, in one transaction: all that is done inside lands, or nothing.
+    """The run as the program has it by its token: all that is done inside lands, or nothing.
 
-    The caller has it `alone` until that is committed. Raises StaleToken, OutOfTurn, RunEnded
-    and NotVerified.
+    The caller has it `alone` until that is committed, in whose transaction it is, and makes `stale` of Fenced
+    when that is over. Raises Fenced, StaleToken, RunEnded and NotVerified.
     """
-    try:
-        slice = _kept(run, token) or slice_of(whole(run.id), _held(run.id, token))
-        slice.hands, slice.for_whom = Hands(), run.by
-        with transaction.atomic():
-            yield slice
-    except Fenced as error:
-        raise stale(run.id, token) from error
+    slice = _kept(run, token) or slice_of(whole(run.id), _held(run.id, token))
+    slice.hands, slice.for_whom = Hands(), run.by
+    with transaction.atomic(savepoint=False):
+        yield slice
     DESK.put(slice)
 
 

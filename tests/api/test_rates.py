@@ -36,6 +36,7 @@ def _afresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(rates, "_apart_until", 0.0)
     monkeypatch.setattr(rates, "TIMEOUT", 10.0)
     rates._together.cache_clear()
+    monkeypatch.setattr(rates, "_taken", {})
     yield
     rates._together.cache_clear()
 
@@ -70,6 +71,36 @@ def test_a_token_without_the_scope_is_counted_too(settings: Any) -> None:
     answers = [client.get("/api/runs") for _ in range(3)]
     assert [each.status_code for each in answers] == [403, 403, 429]
     assert answers[0]["RateLimit"].startswith('"requests";r=1;')
+
+
+def test_whoever_comes_all_the_time_is_counted_in_parts_that_add_up(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, asked = signed_in(of_a_test(most=4000, settings=settings)), []
+    counted = rates._count
+
+    def counting(name: str, who: str, most: int, times: int) -> rates.Rate:
+        asked.append(times)
+        return counted(name, who, most, times)
+
+    monkeypatch.setattr(rates, "_count", counting)
+    monkeypatch.setattr(rates, "LASTS", 3600.0)
+    left = [int(client.get("/api/runs")["RateLimit"].split(";")[1].removeprefix("r=")) for _ in range(12)]
+    assert left == list(range(3999, 3987, -1))
+    assert asked == [1, 2, 4, 4, 4]
+    monkeypatch.setattr(rates, "LASTS", -1.0)
+    rates._taken.clear()
+    assert [client.get("/api/runs")["RateLimit"].split(";")[1] for _ in range(2)] == ["r=3984", "r=3983"]
+    assert asked[5:] == [1, 1]
+
+
+def test_the_last_times_are_given_out_though_they_are_fewer_than_are_taken_at_once(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = signed_in(of_a_test(most=7, settings=settings))
+    monkeypatch.setattr(rates, "SHARE", 1)
+    monkeypatch.setattr(rates, "LASTS", 3600.0)
+    assert [client.get("/api/runs").status_code for _ in range(8)] == [200] * 7 + [429]
 
 
 def test_all_processes_count_together(settings: Any) -> None:
