@@ -89,7 +89,7 @@ class SpliceItems(Order):
 Op = Annotated[SetField | AppendItems | SpliceItems, Field(discriminator="op")]
 
 
-class Save(Held):
+class Wrote(Order):
     """What a step wrote: `ops` on the fields that changed, or the whole `state`."""
 
     step: str = STEP
@@ -111,6 +111,20 @@ class Save(Held):
     )
     took: float = TOOK
     notes: list[str] = NOTES
+
+
+class Save(Wrote):
+    """What a step wrote, as the run's next checkpoint."""
+
+    token: int = TOKEN
+
+
+class SaveAll(Held):
+    """What several steps wrote, one after the other: a checkpoint each."""
+
+    checkpoints: list[Wrote] = Field(
+        description="The oldest first. All of them are saved, or none.", min_length=1, max_length=100
+    )
 
 
 class Ask(AskedCard):

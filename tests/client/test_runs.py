@@ -18,6 +18,7 @@ from holdpoint import (
     RunEnded,
     StaleToken,
     Step,
+    Write,
 )
 from holdpoint import Run as HeldRun
 
@@ -106,6 +107,9 @@ def test_a_list_is_appended_to_and_spliced_and_a_state_sent_whole(web: str) -> N
         assert (state["log"], state["summary"]) == (["a", "B", "d"], "s")
         run.save_state("write", {**state, "log": ["z"]}, next_step="write")
         assert run.checkpoint(4).state["log"] == ["z"]
+        several = [Write(step="write", append={"log": [each]}, next_step="write") for each in ("y", "x")]
+        assert run.save_all(several).seq == 6
+        assert [run.checkpoint(seq).state["log"] for seq in (5, 6)] == [["z", "y"], ["z", "y", "x"]]
         with pytest.raises(OutOfTurn):
             run.save("draft", set={"summary": "s"})
         assert run.end().status == "completed"

@@ -34,7 +34,7 @@ from .errors import (
     Unreachable,
     Withdrawn,
 )
-from .plans import Action, Card, Step
+from .plans import Action, Card, Step, Write
 from .runs import AsyncRun, Run
 
 __all__ = [
@@ -43,5 +43,5 @@ __all__ = [
     "HoldpointError", "Invalid", "KeyReused", "NoGrant", "NotAllowed", "NotClaimable", "NotConfigured", "NotDone",
     "NotFound", "OutOfTurn", "Outcome", "Pending", "Problem", "Refused", "Rejected", "ReportedBefore", "Run",
     "RunEnded", "StaleToken", "Step", "StillOpen", "Stopped", "ToTakeBack", "TooMany", "Turn", "Unknown",
-    "Unreachable", "Withdrawn",
+    "Unreachable", "Withdrawn", "Write",
 ]  # fmt: skip

@@ -50,6 +50,27 @@ class Step(Sent):
     loop_guard: int = 0
 
 
+class Write(Sent):
+    """What a step wrote, by field: a value, items for the end of a list, or (start, delete, items) in one."""
+
+    step: str
+    set: Mapping[str, Any] = {}
+    append: Mapping[str, Sequence[Any]] = {}
+    splice: Mapping[str, tuple[int, int, Sequence[Any]]] = {}
+    next_step: str | None = None
+    took: float = 0.0
+    notes: Sequence[str] = ()
+
+    def body(self) -> dict[str, Any]:
+        """As the server takes it."""
+        ops: list[dict[str, Any]] = [{"op": "set", "field": name, "value": each} for name, each in self.set.items()]
+        ops += [{"op": "append", "field": name, "items": list(each)} for name, each in self.append.items()]
+        for name, (start, delete, items) in self.splice.items():
+            ops.append({"op": "splice", "field": name, "start": start, "delete": delete, "items": list(items)})
+        more = {"next_step": self.next_step, "took": self.took, "notes": list(self.notes)}
+        return {"step": self.step, "ops": ops, **more}
+
+
 class Action(Sent):
     """One action of a gate: its arguments are in the state, at `pointer`; `effect` performs it."""
 

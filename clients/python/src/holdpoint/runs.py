@@ -12,7 +12,7 @@ from .drivers import Awaiting, Blocking, Tasks, Threads, operation
 from .errors import HoldpointError, NotClaimable
 from .exchange import Op, Pause
 from .holding import Held, OnLost, claim
-from .plans import Card
+from .plans import Card, Write
 from .sending import Api
 
 AGAIN = 1.0  # seconds between two attempts to claim a run that somebody has
@@ -80,12 +80,16 @@ class _Run:
         notes: Sequence[str] = (),
     ) -> Op[Turn]:
         """Save what a step wrote, by field: a value, items for the end of a list, or (start, delete, items) in one."""
-        ops: list[dict[str, Any]] = [{"op": "set", "field": name, "value": each} for name, each in (set or {}).items()]
-        ops += [{"op": "append", "field": name, "items": list(each)} for name, each in (append or {}).items()]
-        for name, (start, delete, items) in (splice or {}).items():
-            ops.append({"op": "splice", "field": name, "start": start, "delete": delete, "items": list(items)})
-        more = {"next_step": next_step, "took": took, "notes": list(notes)}
-        return (yield from self._work("checkpoints", {"step": step, "ops": ops, **more}))
+        wrote = Write(
+            step=step, set=set or {}, append=append or {}, splice=splice or {}, next_step=next_step, took=took,
+            notes=notes,
+        )  # fmt: skip
+        return (yield from self._work("checkpoints", wrote.body()))
+
+    @operation
+    def save_all(self, writes: Sequence[Write]) -> Op[Turn]:
+        """Save what several steps wrote, a checkpoint each, in one call: all of them or none."""
+        return (yield from self._work("checkpoints/batches", {"checkpoints": [each.body() for each in writes]}))
 
     @operation
     def save_state(self, step: str, state: Mapping[str, Any], *, next_step: str | None = None) -> Op[Turn]:
