@@ -167,7 +167,7 @@ class Ending(Schema):
             then=outcome.then,
             back_to=outcome.back_to,
             feedback=outcome.words,
-            effects=[grant.effect for grant in outcome.grants.order_by("pk")],
+            effects=[grant.effect for grant in sorted(outcome.grants.all(), key=lambda each: each.pk)],
             preconditions=outcome.counted,
             actions={each.id: OfAction.of(each) for each in judged(outcome)},
             seen=bytes(outcome.seen).hex(),

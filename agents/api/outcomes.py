@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db.models import prefetch_related_objects
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Schema
 from pydantic import Field
@@ -20,7 +21,7 @@ from . import exact
 from .addresses import GateId
 from .auth import needs, token_of
 from .gates import Ending, ended
-from .waiting import AWAITS, LONGEST
+from .waiting import AGAIN, AWAITS, LONGEST
 
 router = Router(tags=["gates"], auth=needs(Scope.SEE))
 
@@ -75,7 +76,8 @@ class Waiting(Schema):
 def one(request: HttpRequest, gate_id: GateId, asked: Query[Waiting]) -> HttpResponse:
     """How the gate ended, with the final arguments. Where it still asks, after the seconds of `wait` at the latest."""
     gate = gate_or_404(request, gate_id)
-    presence.listens(gate.run, token_of(request))
+    if not getattr(request, "scope", {}).get(AGAIN):  # it was heard when it came, and waits for less than it is missed
+        presence.listens(gate.run, token_of(request))
     answer = told(gate)
     if gate.status == Gate.Status.OPEN:
         answer[AWAITS] = f"gate.{gate.pk}"
@@ -85,6 +87,8 @@ def one(request: HttpRequest, gate_id: GateId, asked: Query[Waiting]) -> HttpRes
 def told(gate: Gate) -> HttpResponse:
     """How it ended, or that it has not."""
     outcome: Outcome | None = getattr(gate, "outcome", None)
+    if outcome is not None:
+        prefetch_related_objects([outcome], "grants")
     head = OutcomeHead(gate=gate.pk, run=gate.run_id, status=gate.status, version=gate.version, grants=_grants(outcome))
     return exact.answer(head, outcome=ended(gate), edits=canonical(_edits(gate, outcome)))
 
@@ -92,7 +96,7 @@ def told(gate: Gate) -> HttpResponse:
 def _grants(outcome: Outcome | None) -> list[Granted]:
     if outcome is None:
         return []
-    grants = list(outcome.grants.order_by("pk"))
+    grants = sorted(outcome.grants.all(), key=lambda each: each.pk)
     used = set(Effect.objects.filter(grant__in=grants).values_list("grant_id", flat=True))
     return [Granted(id=each.pk, effect=each.effect, action=each.action, used=each.pk in used) for each in grants]
 
