@@ -49,6 +49,7 @@ ORDERS = (
     "/api/runs/{run_id}/claims",
     "/api/runs/{run_id}/heartbeats",
     "/api/runs/{run_id}/checkpoints",
+    "/api/runs/{run_id}/checkpoints/batches",
     "/api/runs/{run_id}/gates",
     "/api/runs/{run_id}/effects",
     "/api/runs/{run_id}/effects/{effect_id}/results",
