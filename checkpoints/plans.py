@@ -16,6 +16,7 @@ from django.db.models import OuterRef, QuerySet, Subquery
 
 from . import digests
 from .models import Plan, Run
+from .models.plan import named
 from .values import canonical, decode
 
 
@@ -80,6 +81,11 @@ class PlanSpec:
     doc: str = ""
     state_schema: dict[str, Any] = field(default_factory=dict)
     steps: tuple[StepSpec, ...] = ()
+
+    @property
+    def named(self) -> str:
+        """The agent and its version, as people read it."""
+        return named(self.agent, self.version)
 
     def step(self, name: str) -> StepSpec:
         """The step of that name. Raises KeyError."""

@@ -119,7 +119,7 @@ def version(code: Code) -> Finding:
 
 def _program(code: Code, program: Program) -> Finding:
     """Whether somebody is there who will act on what is decided."""
-    lives = f"{code.agent} {code.version} lives outside"
+    lives = f"{code.agent} lives outside"
     named = f" ({program.name})" if program.name else ""
     if program.deferred:
         words = f"{lives}: its program{named} went away and comes back for the outcome."

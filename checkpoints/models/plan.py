@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 from django.db import models
+
+IMPLIED = re.compile("posted-[0-9a-f]{12}")
+
+
+def named(agent: str, version: str) -> str:
+    """The agent, and its version where somebody gave it one: that of a plan which a posted gate implies is a digest."""
+    return agent if IMPLIED.fullmatch(version) else f"{agent} {version}"
 
 
 class Plan(models.Model):
@@ -22,3 +31,8 @@ class Plan(models.Model):
 
     def __str__(self) -> str:
         return f"{self.agent} {self.version}"
+
+    @property
+    def named(self) -> str:
+        """As people read it."""
+        return named(self.agent, self.version)

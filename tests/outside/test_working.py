@@ -144,3 +144,14 @@ def test_its_page_says_that_it_lives_outside() -> None:
         assert "lives outside" in page
         assert "no worker" not in page
     assert "heard of" in reader.get(f"/runs/{program.run}/").content.decode()
+
+
+def test_a_posted_gates_version_is_no_name_for_people() -> None:
+    """Everywhere stood the digest of the plan that it implies: payouts posted-2dd84e5ea7f9."""
+    program = Program()
+    told = program.ok(program.post("gates", {"title": "Wire", "actions": [{"id": "wire", "arguments": WIRE}]}))
+    reader = signed_in(ann(program.team))
+    for address in (f"/gates/{told['gate']}/", f"/runs/{told['run']}/", "/runs/"):
+        page = reader.get(address).content.decode()
+        assert program.agent in page
+        assert f"{program.agent} posted-" not in page
