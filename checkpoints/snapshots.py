@@ -294,6 +294,8 @@ def _size(base: Snapshot | None, after: dict[str, Part], writes: Mapping[str, Wr
     if size > limit and (base is None or size > base.size):
         culprit = max(writes, key=lambda name: weight(name, after.get(name)))
         raise StateTooLarge(
-            pointer(culprit), f"is the largest field written to a state of {size:,} bytes; the limit is {limit:,}"
+            pointer(culprit),
+            f"is the largest field written to a state of {size:,} bytes; the limit is {limit:,}: write less, or keep "
+            "large files as artifacts",
         )
     return size

@@ -157,6 +157,8 @@ def report(request: HttpRequest, run_id: RunId, effect_id: EffectId, order: Repo
         raise Http404("No such effect")
     if not order.error and order.status != results.DONE:
         raise WorkInvalid([FieldError(pointer="/error", message="say what went wrong")])
+    if row.undoes is not None and (order.writes or order.next_step is not None):
+        raise WorkInvalid([FieldError(pointer="/writes", message="what takes an effect back writes nothing")])
     written = Written(order.writes, order.next_step, order.took, order.notes)
 
     def told() -> HttpResponse:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from checkpoints import claims
-from checkpoints.errors import StateTooLarge, ValueRefused
+from checkpoints.errors import ValueRefused
 from checkpoints.ops import Append, Splice
 from checkpoints.patch import same
 from checkpoints.plans import StepSpec
@@ -247,8 +247,7 @@ def _check_lists(known: Registered, writes: Mapping[str, Any]) -> None:
 
 
 def _invalid(error: ValueRefused) -> WorkInvalid:
-    hint = "; send less, or keep large files as artifacts" if isinstance(error, StateTooLarge) else ""
-    return WorkInvalid([FieldError(pointer=error.pointer, message=f"{error.reason}{hint}")])
+    return WorkInvalid([FieldError(pointer=error.pointer, message=error.reason)])
 
 
 def _handed(slice: Slice, spec: StepSpec, *, effect: Effect) -> Turn:

@@ -264,3 +264,12 @@ def test_how_a_run_ends_once_it_has_settled_is_told() -> None:
     program = Program()
     settling(program, "cancel")
     assert program.client.get(f"/api/runs/{program.run}").json()["ending"] == "cancelled"
+
+
+def test_what_taking_back_would_write_is_not_passed_over() -> None:
+    program = Program()
+    left = settling(program, "cancel")
+    begun = program.ok(program.work("effects", undoes=left.pk))["next"]["effect"]
+    answer = program.work(f"effects/{begun['id']}/results", status="done", writes={"receipt": {}})
+    assert (answer.status_code, answer.json()["errors"][0]["parameter"]) == (422, "/writes")
+    assert Effect.objects.get(pk=begun["id"]).status == "intended"

@@ -220,7 +220,26 @@ class TestSaving:
         before = traces(started)
         ops = [{"op": "set", "field": "payment", "value": {**WIRE, "to": "x" * 3000}}]
         told = refused(started, started.work("checkpoints", step="draft", ops=ops), 422, code="invalid", before=before)
-        assert "send less" in told["detail"]
+        assert "write less" in told["detail"]
+
+    def test_an_input_that_is_too_large(self, settings: Any) -> None:
+        """It was told how large it may be, and not what to do."""
+        program = Program()
+        program.register()
+        settings.HOLDPOINT_STATE_LIMIT = 2000
+        before = traces(program)
+        told = refused(
+            program,
+            program.post("runs", {"input": {"invoice": {"text": "x" * 3000}}}),
+            422,
+            code="invalid",
+            before=before,
+        )
+        assert "write less" in told["detail"]
+        body = {"title": "Wire", "actions": [{"id": "wire", "arguments": {"text": "x" * 3000}}]}
+        assert (
+            "write less" in refused(program, program.post("gates", body), 422, code="invalid", before=before)["detail"]
+        )
 
     def test_another_step_than_the_next(self, started: Program) -> None:
         before = traces(started)
