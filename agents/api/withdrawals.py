@@ -10,6 +10,7 @@ from pydantic import Field
 from agents.errors import WorkNotAllowed, WorkRefused
 from agents.models import Scope
 from agents.outside import reach
+from agents.text import one_line
 from agents.views.access import reader_of
 from approvals.errors import GateExpired
 from approvals.models import Gate
@@ -42,8 +43,10 @@ def withdraw(request: HttpRequest, gate_id: GateId, order: Withdrawal, key: Key)
     _check_own(request, gate)
 
     def do() -> HttpResponse:
-        reason = order.reason.strip() or "The program that asked took it back."
-        if gate.withdraw(by=actor_of(request), reason=reason) is None:
+        by, why = actor_of(request), one_line(order.reason, 300)
+        # Whose word it is stands before it: a program's sentence is never read as Holdpoint's own.
+        reason = f"{by.name or by.id} took it back: “{why}”" if why else f"{by.name or by.id} took it back."
+        if gate.withdraw(by=by, reason=reason) is None:
             now = gate_or_404(request, gate_id)
             standing = now.standing()
             raise now.lost_race(bytes(standing.digest), standing, timezone.now()) or GateExpired

@@ -22,7 +22,7 @@ def test_its_own_gate_is_withdrawn_and_its_run_ends() -> None:
     gate = program.to_gate()
     told = program.ok(withdraw(program, gate, reason="The invoice was cancelled."))
     assert (told["status"], told["outcome"]["kind"], told["grants"]) == ("withdrawn", "withdrawn", [])
-    assert told["outcome"]["feedback"] == "The invoice was cancelled."
+    assert told["outcome"]["feedback"] == f"{program.agent} took it back: “The invoice was cancelled.”"
     closed = Event.objects.get(kind="gate.withdrawn", subject=f"gate:{gate.pk}")
     assert closed.actor == f"agent:{program.agent}"
     assert program.claim()["status"] == "cancelled"
