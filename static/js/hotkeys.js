@@ -51,6 +51,7 @@ class Hotkeys extends HTMLElement {
     event.preventDefault();
     if (target.type === "radio" || typing(target)) target.focus(); // a click by script leaves a field without the focus
     target.click();
+    if (target.matches("[data-ballot]")) into(target);
   }
 
   // Works while typing too: it is not a single key, and it presses only the button that is in view.
@@ -60,6 +61,14 @@ class Hotkeys extends HTMLElement {
     event.preventDefault();
     button.click();
   }
+}
+
+// What a choice asks for is typed next: letters meant for it must not be taken for keys.
+function into(choice) {
+  const named = { reject: "reason", respond: "response" }[choice.value];
+  const fields = named ? `[name^="${named}."]` : choice.value === "edit" ? ".item :is(input, textarea, select)" : null;
+  const found = fields ? [...choice.closest(".action").querySelectorAll(fields)] : [];
+  found.find((each) => typing(each) && each.type !== "hidden" && each.checkVisibility())?.focus();
 }
 
 function typing(element) {

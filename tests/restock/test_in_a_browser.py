@@ -119,14 +119,12 @@ def test_it_is_decided_by_keyboard_alone(new_page: NewPage) -> None:
     page.keyboard.press("a")
     page.keyboard.press("2")
     page.keyboard.press("r")
-    page.keyboard.press("Tab")
     expect(page.locator("[name='reason.price']")).to_be_focused()
     page.keyboard.type("a e r 1 stay words")
     page.keyboard.press("Escape")
     expect(page.locator("#action-price")).to_be_focused()
     page.keyboard.press("3")
     page.keyboard.press("p")
-    page.keyboard.press("Tab")
     expect(page.locator("[name='response.message']")).to_be_focused()
     page.keyboard.type("I rang both.")
     page.keyboard.press("Control+Enter")
@@ -140,6 +138,7 @@ def test_a_key_that_only_actions_have_is_the_first_ones_where_none_was_gone_to(n
     page.keyboard.press("e")
     expect(page.locator("[data-ballot][value=edit]").first).to_be_checked()
     expect(page.locator("[data-ballot]:checked")).to_have_count(1)
+    expect(page.locator("#action-order .item input:focus")).to_have_count(1)
 
 
 def test_all_of_them_at_once_and_back_to_one_by_one(new_page: NewPage) -> None:
