@@ -27,7 +27,7 @@ from .addresses import RunId
 from .auth import needs
 from .exact import answer
 from .impacts import ImpactAnswer
-from .keys import Key, kept, own
+from .keys import Key, kept, once, own
 from .runs import RunSummary, summed_up
 
 router = Router(tags=["orders"], auth=needs(Scope.ORDER))
@@ -216,7 +216,7 @@ def cancel(request: HttpRequest, run_id: RunId, order: Cancellation, key: Key) -
             raise RewindRefused(f"The run has ended already, as {run.status}; there is nothing to cancel any more.")
         return done(run)
 
-    return kept(request, key, end)
+    return once(request, key, end)
 
 
 def run_to_order(request: HttpRequest, run_id: int, seq: int | None = None) -> Run:
