@@ -65,7 +65,7 @@ def kept(folder: str, path: str) -> dict[str, Any]:
     mode = 0o644
     if content is not None:
         with _opened(folder, path, os.O_RDONLY) as file:
-            mode = stat.S_IMODE(os.fstat(file).st_mode)
+            mode = stat.S_IMODE(os.fstat(file).st_mode) & 0o777  # whose rights it runs with was for what it held
     before = None if content is None else artifacts.keep(content, "text/plain")
     made = ["/".join(parts[:n]) for n in range(1, len(parts)) if not _is_folder(folder, parts[:n])]
     return {"before": before, "mode": mode, "made": made}

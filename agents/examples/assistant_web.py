@@ -21,6 +21,10 @@ SECONDS = 30.0  # for all of it
 PORTS = {"http": 80, "https": 443}
 TEXTS = ("text/", "application/json", "application/xml", "application/javascript")
 TEXT_ENDINGS = ("+json", "+xml")
+CHARSETS = {  # by the names that pages use
+    "utf-8", "us-ascii", "iso-8859-1", "iso-8859-2", "iso-8859-15", "windows-1250", "windows-1251", "windows-1252",
+    "koi8-r", "shift_jis", "euc-jp", "euc-kr", "gb2312", "gbk", "gb18030", "big5", "utf-16", "utf-16le", "utf-16be",
+}  # fmt: skip
 
 
 class AddressWrong(ValueError):
@@ -72,11 +76,7 @@ def _fetched(address: httpx.URL, to: str) -> str:
         if kind and not (kind.startswith(TEXTS) or kind.endswith(TEXT_ENDINGS)):
             return f"{first}, {kind}: no text, so nothing of it is told."
         body, whole = _body(answer, until)
-    text = (
-        body.decode(answer.charset_encoding or "utf-8", errors="replace")
-        if _known(answer)
-        else body.decode(errors="replace")
-    )
+    text = body.decode(_charset(answer), errors="replace")
     cut = "" if whole and len(text) <= TOLD else f"\n… only its first {min(len(text), TOLD):,} characters are told."
     return f"{first}, {kind or 'of no kind that it says'}\n\n{text[:TOLD]}{cut}"
 
@@ -91,10 +91,8 @@ def _body(answer: httpx.Response, until: float) -> tuple[bytes, bool]:
     return bytes(body), True
 
 
-def _known(answer: httpx.Response) -> bool:
-    """Whether Python knows the character set that the answer names."""
-    try:
-        "".encode(answer.charset_encoding or "utf-8")
-    except LookupError:
-        return False
-    return True
+def _charset(answer: httpx.Response) -> str:
+    """The character set that the answer names, or UTF-8: Python knows more by name, of which some raise, and some make
+    text that no state holds."""
+    named = (answer.charset_encoding or "utf-8").lower()
+    return named if named in CHARSETS else "utf-8"

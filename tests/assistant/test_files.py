@@ -91,7 +91,7 @@ def test_a_rewind_over_a_write_puts_back_what_was_there(before: str | None, endp
     if before is not None:
         target.parent.mkdir(parents=True)
         target.write_text(before)
-        target.chmod(0o640)
+        target.chmod(0o4640)
     run = begun(endpoint, calling(("write_file", {"path": "deep/er/notes.md", "content": "new"})), DONE)
     decide(run)
     assert advance_to_rest(run).status == "completed"
@@ -104,7 +104,7 @@ def test_a_rewind_over_a_write_puts_back_what_was_there(before: str | None, endp
     if before is None:
         assert not (folder / "deep").exists()
     else:
-        assert (target.read_text(), target.stat().st_mode & 0o777) == (before, 0o640)
+        assert (target.read_text(), target.stat().st_mode & 0o7777) == (before, 0o640)  # and nobody else's rights
 
 
 def test_what_somebody_changed_since_is_not_put_back_and_a_person_is_asked(endpoint: Endpoint, folder: Path) -> None:

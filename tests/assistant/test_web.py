@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from typing import Any
 
+import httpx
 import pytest
 
 from agents.examples import assistant_web as web
@@ -63,6 +64,16 @@ def inside(settings: Any) -> None:
 def test_a_page_is_told_as_text(site: str) -> None:
     assert web.get(f"{site}/x?y=1") == "HTTP 200 OK, text/plain\n\ngr\u00fcezi"
     assert Site.asked == [f"{site.removeprefix('http://')}/x?y=1"]
+
+
+@pytest.mark.parametrize("charset", ["undefined", "idna", "punycode", "unicode_escape", "utf-7", "a\0b", "rot13"])
+def test_what_a_page_says_of_its_characters_breaks_nothing(charset: str) -> None:
+    """Python has codecs that always raise, and some whose text no state holds: such a page failed the run's step."""
+    answer = httpx.Response(200, headers={"Content-Type": f"text/plain; charset={charset}"})
+    text = b"\\ud800 +2AA- \xff".decode(web._charset(answer), errors="replace")
+    assert text.encode() == b"\\ud800 +2AA- \xef\xbf\xbd"
+    latin = httpx.Response(200, headers={"Content-Type": "text/plain; charset=ISO-8859-1"})
+    assert web._charset(latin) == "iso-8859-1"
 
 
 @pytest.mark.usefixtures("inside")
