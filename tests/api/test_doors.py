@@ -17,61 +17,9 @@ from tests.factories import MEMBER, REVIEWER, ann, eve, make_gate, make_team, ma
 from ..pages.clients import signed_in
 from .asking import address, ask, document, example, gate, operations, paths, takes_a_body
 
-ADDRESSES = (
-    "/api/runs",
-    "/api/runs/{run_id}",
-    "/api/runs/{run_id}/preflight",
-    "/api/runs/{run_id}/checkpoints",
-    "/api/runs/{run_id}/checkpoints/{seq}",
-    "/api/runs/{run_id}/checkpoints/{seq}/diff",
-    "/api/runs/{run_id}/comparisons",
-    "/api/runs/{run_id}/verification",
-    "/api/gates",
-    "/api/gates/{gate_id}",
-    "/api/gates/{gate_id}/impacts",
-    "/api/gates/{gate_id}/preflight",
-    "/api/gates/{gate_id}/outcome",
-    "/api/agents",
-    "/api/agents/{agent}",
-    "/api/events",
-    "/api/events/stream",
-)
-ORDERS = (
-    "/api/runs/{run_id}/impacts",
-    "/api/runs/{run_id}/rewinds",
-    "/api/runs/{run_id}/edits",
-    "/api/runs/{run_id}/forks",
-    "/api/runs/{run_id}/settlements",
-    "/api/runs/{run_id}/cancellations",
-    "/api/gates/{gate_id}/decisions",
-    "/api/gates/{gate_id}/impacts",
-    "/api/gates/{gate_id}/withdrawals",
-    "/api/runs/{run_id}/claims",
-    "/api/runs/{run_id}/heartbeats",
-    "/api/runs/{run_id}/checkpoints",
-    "/api/runs/{run_id}/checkpoints/batches",
-    "/api/runs/{run_id}/gates",
-    "/api/runs/{run_id}/effects",
-    "/api/runs/{run_id}/effects/{effect_id}/results",
-    "/api/runs/{run_id}/failures",
-    "/api/runs/{run_id}/releases",
-    "/api/runs/{run_id}/endings",
-    "/api/runs",
-    "/api/gates",
-    "/api/agents/{agent}/versions",
-)
-WEBHOOKS = (  # to all but those who manage them, they are not there: tests/webhooks/test_api.py
-    "/api/webhooks",
-    "/api/webhooks/{webhook_id}",
-    "/api/webhooks/{webhook_id}/rotations",
-    "/api/webhooks/{webhook_id}/disablings",
-    "/api/webhooks/{webhook_id}/enablings",
-    "/api/webhooks/{webhook_id}/removals",
-    "/api/webhooks/{webhook_id}/tests",
-    "/api/webhooks/{webhook_id}/deliveries",
-    "/api/webhooks/{webhook_id}/deliveries/{delivery_id}",
-    "/api/webhooks/{webhook_id}/deliveries/{delivery_id}/sendings",
-)
+WEBHOOKS = [path for path in paths() if "/webhooks" in path]  # not there but for who manages them: tests/webhooks
+ADDRESSES = [path for path, method, _ in operations() if method == "get" and path not in WEBHOOKS]
+ORDERS = [path for path, method, _ in operations() if method == "post" and path not in WEBHOOKS]
 STARTS = ("/api/runs", "/api/gates", "/api/agents/{agent}/versions")  # of no team yet: there is nothing to be found
 BOTH = {*ADDRESSES} & {*ORDERS}  # what is read there, and what is asked with a body
 OF_A_TEAM = [path for path in ADDRESSES if "{" in path]
@@ -89,16 +37,14 @@ def refusal(answer: Any, status: int) -> dict[str, Any]:
     return told
 
 
-def test_the_description_has_every_address_and_every_address_is_tested_here() -> None:
-    assert sorted(paths()) == sorted({*ADDRESSES, *ORDERS, *WEBHOOKS})
-    posted = {path for path, method, _ in operations() if method == "post"}
-    assert posted - set(WEBHOOKS) == set(ORDERS)
+def test_the_description_has_every_address() -> None:
     inside = next(each for each in get_resolver().url_patterns if str(each.pattern) == "api/")
     assert isinstance(inside, URLResolver)
     ninja = inside.url_patterns[0]
     assert isinstance(ninja, URLResolver)
     served = {"/api/" + re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", str(each.pattern)) for each in ninja.url_patterns}
-    assert served - {"/api/", "/api/openapi.json"} == {*ADDRESSES, *ORDERS, *WEBHOOKS}
+    assert served - {"/api/", "/api/openapi.json"} == set(paths())
+    assert {method for _, method, _ in operations()} == {"get", "post"}
 
 
 @pytest.mark.parametrize("path", ADDRESSES)
