@@ -15,7 +15,8 @@ from pathlib import Path
 from config.local.home import Home
 
 FILE = "environment.json"
-NAMES = ("DATABASE_URL", "REDIS_URL", "SANDBOX_URL", "EMAIL_URL", "PORT", "OPENAI_BASE_URL", "OPENAI_API_KEY")  # and whatever begins with HOLDPOINT_
+# And whatever begins with HOLDPOINT_.
+NAMES = ("DATABASE_URL", "REDIS_URL", "SANDBOX_URL", "EMAIL_URL", "PORT", "OPENAI_BASE_URL", "OPENAI_API_KEY")
 
 
 def publish(home: Home, variables: Mapping[str, str]) -> None:
