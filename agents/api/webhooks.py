@@ -112,7 +112,9 @@ def create(request: HttpRequest, order: NewWebhook, key: Key) -> HttpResponse:
     """Have an address told of each gate of a team that opens or ends. Messages hold numbers and names alone."""
     teams = [each for each in _teams(request) if order.team in ("", each.name)]
     if not teams:
-        return problem(request, 403, f"You may not manage webhooks of {order.team or 'any team'}. Ask a superuser.")
+        whose = order.team or "any team"
+        told = f"You may not manage webhooks of {whose}. Ask for that; a superuser uses the administration."
+        return problem(request, 403, told)
     if len(teams) > 1:
         named = ", ".join(team.name for team in teams)
         return problem(
