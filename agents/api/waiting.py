@@ -11,9 +11,11 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
@@ -36,6 +38,7 @@ FULL = json.dumps(
     }
 ).encode()  # fmt: skip
 MOST = 5000  # requests of one process that wait; the others are answered at once, and ask again
+EACH = 2000  # of them with one token or session, so that nobody takes all the places
 PATIENT = re.compile(r"/api/(?:gates/(?P<gate>[0-9]{1,18})/outcome|events)")
 STREAM = "/api/events/stream"
 
@@ -66,22 +69,23 @@ class Waiting:
 
     def __init__(self, application: Application) -> None:
         self.application = application
-        self.waiting = 0  # requests that wait now
+        self.waiting: Counter[bytes] = Counter()  # requests that wait now, by the digest of what was sent to be let in
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         found = PATIENT.fullmatch(scope["path"]) if scope["method"] == "GET" else None
         wait = _seconds(scope) if found else 0.0
         streams = scope["path"] == STREAM and scope["method"] == "GET"
-        if self.waiting >= MOST and streams:
+        full = bool(streams or wait) and self.full(_sender(scope))
+        if full and streams:
             await Answer(503, [(b"content-type", b"application/problem+json"), (b"retry-after", b"30")], FULL).sent(
                 send
             )
         elif streams:
-            with self.counted():
+            with self.counted(_sender(scope)):
                 await Stream(self, scope, receive, send).run()
-        elif found and wait > 0 and self.waiting < MOST:
-            with self.counted():
+        elif found and wait > 0 and not full:
+            with self.counted(_sender(scope)):
                 known = [f"gate.{found['gate']}"] if found["gate"] else []
                 await self.poll(scope, receive, send, wait=wait, known=known)
         elif found:
@@ -89,14 +93,20 @@ class Waiting:
         else:
             await self.application(scope, receive, send)
 
+    def full(self, sender: bytes) -> bool:
+        """Whether no more may wait, or no more of this sender."""
+        return self.waiting.total() >= MOST or self.waiting[sender] >= EACH
+
     @contextmanager
-    def counted(self) -> Iterator[None]:
+    def counted(self, sender: bytes) -> Iterator[None]:
         """One more waits inside."""
-        self.waiting += 1
+        self.waiting[sender] += 1
         try:
             yield
         finally:
-            self.waiting -= 1
+            self.waiting[sender] -= 1
+            if not self.waiting[sender]:
+                del self.waiting[sender]
 
     async def poll(self, scope: Scope, receive: Receive, send: Send, *, wait: float, known: list[str]) -> None:
         """Answer when there is something to say, or when `wait` seconds have passed.
@@ -258,6 +268,12 @@ async def _listening(groups: list[str]) -> AsyncIterator[Ear]:
 async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+def _sender(scope: Scope) -> bytes:
+    """Who sends it, by what lets them in; of those who send nothing for that, one."""
+    sent = [value for name, value in scope["headers"] if name in (b"authorization", b"cookie")]
+    return blake2b(b"\n".join(sent), digest_size=16).digest()
 
 
 def _seconds(scope: Scope) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from agents.api.waiting import AWAITS, MOST, Waiting
+from agents.api.waiting import AWAITS, EACH, MOST, Waiting, _sender
 from approvals.models import Gate
 from tests.factories import MEMBER, ann, bob, decide, make_gate, make_team
 from tests.factories.tokens import make_token
@@ -182,7 +182,13 @@ def test_what_is_only_said_inside_stays_there(caller: Any) -> None:
     assert (answer.status_code, "holdpoint-awaits" in answer.headers) == (200, False)
 
 
-def test_where_too_many_wait_polls_are_answered_at_once_and_streams_told_to_come_again() -> None:
+MINE = [(b"authorization", b"Bearer hp_mine")]
+
+
+@pytest.mark.parametrize(("sender", "taken"), [(b"others", MOST), (_sender({"headers": MINE}), EACH)])
+def test_where_too_many_wait_polls_are_answered_at_once_and_streams_told_to_come_again(
+    sender: bytes, taken: int
+) -> None:
     async def never(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": [(AWAITS.encode(), b"gate.1")]})
         await send({"type": "http.response.body", "body": b"{}"})
@@ -197,8 +203,8 @@ def test_where_too_many_wait_polls_are_answered_at_once_and_streams_told_to_come
             said.append(message)
 
         waiting = Waiting(never)
-        waiting.waiting = MOST
-        scope = {"type": "http", "method": "GET", "path": path, "query_string": query, "headers": []}
+        waiting.waiting[sender] = taken
+        scope = {"type": "http", "method": "GET", "path": path, "query_string": query, "headers": MINE}
         await waiting(scope, stays, send)
         return said
 
