@@ -177,7 +177,7 @@ class Stream:
                 await ear.join(first.awaits)
                 await self.begin()
                 await self.tell(first)
-                while not gone.done() and await self.tell_all():
+                while not gone.done() and await self.tell_all(ear):
                     await ear.hears(gone, asyncio.get_running_loop().time() + CHECKED)
         finally:
             gone.cancel()
@@ -188,8 +188,12 @@ class Stream:
         self.scope[AGAIN] = True
         return answer
 
-    async def tell_all(self) -> bool:
-        """Tell what has come since; False where this reader may hear no more, which they are told."""
+    async def tell_all(self, ear: Ear) -> bool:
+        """Tell what has come since; False where this reader may hear no more, which they are told.
+
+        Only an answer that has nothing to tell says what it waits for. What was not listened to before may have
+        happened meanwhile, and is read once more.
+        """
         more = True
         while more:
             answer = await self.read()
@@ -198,6 +202,7 @@ class Stream:
                 await self.send({"type": "http.response.body", "body": b""})
                 return False
             more = await self.tell(answer)
+            more = await ear.join(answer.awaits) or more
         return True
 
     async def tell(self, answer: Answer) -> bool:

@@ -11,7 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
-from agents.api.waiting import AWAITS, EACH, MOST, Waiting, _sender
+from agents.api import waiting
+from agents.api.waiting import AWAITS, EACH, MOST, STREAM, Waiting, _sender
+from approvals.layer import PageLayer
 from approvals.models import Gate
 from tests.factories import MEMBER, ann, bob, decide, make_gate, make_team
 from tests.factories.tokens import make_token
@@ -176,6 +178,45 @@ def test_a_stream_of_everything_tells_what_is_new_as_it_comes(caller: Any) -> No
     assert all(each["subject"] in (f"gate:{gate.pk}", f"run:{gate.run_id}") for each in told)
 
 
+def test_a_stream_that_begins_with_what_was_is_told_at_once_what_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first answer has something to tell, and so waits for nothing yet."""
+    monkeypatch.setattr(waiting, "CHECKED", 3600.0)
+    told, said, layer = ["was"], asyncio.Queue[bytes](), PageLayer()
+    monkeypatch.setattr(waiting, "get_channel_layer", lambda: layer)
+
+    async def view(scope: Any, receive: Any, send: Any) -> None:
+        items = [{"cursor": "1.1", "kind": each} for each in told]
+        told.clear()
+        awaits = [] if items else [(AWAITS.encode(), b"gate.1")]
+        await send({"type": "http.response.start", "status": 200, "headers": awaits})
+        page = {"items": items, "next": "1.1", "more": False}
+        await send({"type": "http.response.body", "body": json.dumps(page).encode()})
+
+    async def send(message: Any) -> None:
+        await said.put(message.get("body", b""))
+
+    async def stays() -> Any:
+        await asyncio.Event().wait()
+
+    async def says(kind: bytes) -> None:
+        while b"event: " + kind not in await said.get():
+            pass
+
+    async def hearing() -> None:
+        scope = {"type": "http", "method": "GET", "path": STREAM, "query_string": b"", "headers": []}
+        stream = asyncio.create_task(Waiting(view)(scope, stays, send))
+        async with asyncio.timeout(PATIENCE):
+            await says(b"was")
+            while "gate.1" not in layer.groups:
+                await asyncio.sleep(0)
+            told.append("comes")
+            await layer.group_send("gate.1", {"type": "facts"})
+            await says(b"comes")
+        stream.cancel()
+
+    asyncio.run(hearing())
+
+
 def test_what_is_only_said_inside_stays_there(caller: Any) -> None:
     gate = make_gate(team=make_team(may=MEMBER))
     answer = caller(agents(gate)).get(f"/api/gates/{gate.pk}/outcome")
@@ -202,10 +243,10 @@ def test_where_too_many_wait_polls_are_answered_at_once_and_streams_told_to_come
         async def send(message: Any) -> None:
             said.append(message)
 
-        waiting = Waiting(never)
-        waiting.waiting[sender] = taken
+        door = Waiting(never)
+        door.waiting[sender] = taken
         scope = {"type": "http", "method": "GET", "path": path, "query_string": query, "headers": MINE}
-        await waiting(scope, stays, send)
+        await door(scope, stays, send)
         return said
 
     asyncio.run(ask("/api/gates/1/outcome", b"wait=60"))
