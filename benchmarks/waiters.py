@@ -24,7 +24,6 @@ class Waiters:
     def __init__(self, base: str, sent: str, gates: Sequence[int], *, stream: bool) -> None:
         spawning = multiprocessing.get_context("spawn")
         self.pipe, there = spawning.Pipe()
-        self.count = len(gates)
         self.process = spawning.Process(target=_run, args=(there, base, sent, list(gates), stream), daemon=True)
 
     def __enter__(self) -> Self:
@@ -42,12 +41,8 @@ class Waiters:
         if self.pipe.recv() != "ready":
             raise RuntimeError("the programs do not wait")
 
-    def heard(self) -> list[int]:
-        """When each had its outcome (monotonic nanoseconds), in the order in which they did."""
-        return [self.next() for _ in range(self.count)]
-
     def next(self) -> int:
-        """When the next of them had its outcome."""
+        """When the next of them had its outcome (monotonic nanoseconds); by a stream the fact, and then the outcome."""
         told = self.pipe.recv()
         while isinstance(told, str):
             told = self.pipe.recv()
@@ -96,6 +91,7 @@ async def _streamed(pipe: Connection, client: httpx.AsyncClient, gate: int) -> N
         async for line in answer.aiter_lines():
             name, _, value = line.partition(": ")
             if name == "data" and json.loads(value)["kind"] == "gate.decided":
+                pipe.send(time.monotonic_ns())
                 await client.get(f"/api/gates/{gate}/outcome")  # the fact says that, and not how
                 pipe.send(time.monotonic_ns())
                 return

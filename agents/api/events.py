@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from django.db.models import Q
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from ninja import Query, Router, Schema
 from ninja.errors import AuthenticationError
 from pydantic import Field, field_validator
 
 from agents.models import Scope
 from agents.outside import presence
-from agents.views.access import run_or_404
+from agents.views.access import reader_of, run_or_404
 from approvals.access import Access, access_as, access_of
 from approvals.listeners import hears, titles_of
+from approvals.models import Gate
 from approvals.presentation.facts import Fact, audience, fact_of
-from approvals.views.access import gate_or_404
 from checkpoints import bounds, cursor
 from checkpoints.cursor import Cursor
 from checkpoints.models import Event, Run
@@ -24,7 +24,7 @@ from checkpoints.models import Event, Run
 from .auth import needs, token_of
 from .exact import answer
 from .paging import MOST
-from .waiting import AWAITS, LONGEST
+from .waiting import AGAIN, AWAITS, LONGEST, TOLD
 
 router = Router(tags=["events"], auth=needs(Scope.READ))
 SCANNED = 1000  # events that one request looks at: most of another team's gates are nobody's here
@@ -123,7 +123,9 @@ def _told(request: HttpRequest, asked: Since) -> HttpResponse:
         raise AuthenticationError  # the session ended while this was asked
     groups = [asked.subject.replace(":", ".")] if asked.subject else sorted(access.groups)
     if asked.subject:
-        presence.listens(_run_of(request, asked.subject), token_of(request))
+        run = _run_of(request, asked.subject)
+        if getattr(request, "scope", {}).get(AGAIN) != TOLD:
+            presence.listens(run, token_of(request))
     if asked.after == NOW:
         heard = Heard([], cursor.newest(), False)
     else:
@@ -140,7 +142,10 @@ def _run_of(request: HttpRequest, subject: str) -> Run:
     """The run of which whoever asks wants to hear, or of whose gate. Raises Http404 where they may not see that."""
     kind, _, number = subject.partition(":")
     if kind == "gate":
-        return gate_or_404(request, int(number)).run
+        gate = Gate.objects.visible_to(reader_of(request)).select_related("run").filter(pk=int(number)).first()
+        if gate is None:
+            raise Http404("No such gate")
+        return gate.run
     return run_or_404(request, int(number))
 
 

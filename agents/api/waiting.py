@@ -28,7 +28,8 @@ Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 AWAITS = "holdpoint-awaits"  # groups, separated by spaces; one that waits for nothing sends none
-AGAIN = "holdpoint.again"  # in the scope of what one request asks for a second time
+AGAIN = "holdpoint.again"  # in the scope of what one request asks for a second time: why
+TOLD, LATER = "told", "later"  # something happened; so much time has passed that its reader is noted as there anew
 LONGEST = 60.0  # seconds that a request may wait
 CHECKED = 15.0  # seconds after which a stream is asked for anew, and so whether it may still be heard
 FULL = json.dumps(
@@ -122,7 +123,7 @@ class Waiting:
                     # What was not listened to before may have happened meanwhile.
                     if not await ear.join(answer.awaits) and not await ear.hears(gone, until):
                         break
-                    answer = await self.ask({**scope, AGAIN: True})
+                    answer = await self.ask({**scope, AGAIN: TOLD})
             if not gone.done():
                 await answer.sent(send)
         finally:
@@ -164,6 +165,7 @@ class Stream:
         headers = [each for each in scope["headers"] if each[0] not in (b"accept-encoding", b"if-none-match")]
         self.waiting, self.scope, self.receive, self.send = waiting, {**scope, "headers": headers}, receive, send
         self.cursor = _resumed(scope)
+        self.checked = 0.0  # when its reader was last noted as there
 
     async def run(self) -> None:
         """Serve it until the reader goes away or may hear no more."""
@@ -184,9 +186,12 @@ class Stream:
 
     async def read(self) -> Answer:
         """The events after the cursor."""
-        answer = await self.waiting.ask(self.scope, **({"after": self.cursor} if self.cursor else {}))
-        self.scope[AGAIN] = True
-        return answer
+        now = asyncio.get_running_loop().time()
+        if self.checked:
+            self.scope[AGAIN] = TOLD if now - self.checked < CHECKED else LATER
+        if self.scope.get(AGAIN) != TOLD:
+            self.checked = now
+        return await self.waiting.ask(self.scope, **({"after": self.cursor} if self.cursor else {}))
 
     async def tell_all(self, ear: Ear) -> bool:
         """Tell what has come since; False where this reader may hear no more, which they are told.

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from agents.api import waiting
-from agents.api.waiting import AWAITS, EACH, MOST, STREAM, Waiting, _sender
+from agents.api.waiting import AGAIN, AWAITS, EACH, LATER, MOST, STREAM, TOLD, Waiting, _sender
 from approvals.layer import PageLayer
 from approvals.models import Gate
 from tests.factories import MEMBER, ann, bob, decide, make_gate, make_team
@@ -178,13 +178,18 @@ def test_a_stream_of_everything_tells_what_is_new_as_it_comes(caller: Any) -> No
     assert all(each["subject"] in (f"gate:{gate.pk}", f"run:{gate.run_id}") for each in told)
 
 
-def test_a_stream_that_begins_with_what_was_is_told_at_once_what_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("checked", "again"), [(3600.0, TOLD), (0.0, LATER)])
+def test_a_stream_that_begins_with_what_was_is_told_at_once_what_comes(
+    monkeypatch: pytest.MonkeyPatch, checked: float, again: str
+) -> None:
     """Its first answer has something to tell, and so waits for nothing yet."""
-    monkeypatch.setattr(waiting, "CHECKED", 3600.0)
+    monkeypatch.setattr(waiting, "CHECKED", checked)
+    why: list[str | None] = []
     told, said, layer = ["was"], asyncio.Queue[bytes](), PageLayer()
     monkeypatch.setattr(waiting, "get_channel_layer", lambda: layer)
 
     async def view(scope: Any, receive: Any, send: Any) -> None:
+        why.append(scope.get(AGAIN))
         items = [{"cursor": "1.1", "kind": each} for each in told]
         told.clear()
         awaits = [] if items else [(AWAITS.encode(), b"gate.1")]
@@ -215,6 +220,7 @@ def test_a_stream_that_begins_with_what_was_is_told_at_once_what_comes(monkeypat
         stream.cancel()
 
     asyncio.run(hearing())
+    assert why[:2] == [None, again]
 
 
 def test_what_is_only_said_inside_stays_there(caller: Any) -> None:
