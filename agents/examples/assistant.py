@@ -164,7 +164,7 @@ class Assistant(Agent):
             return Jump("think", writes)
         return writes if taken.calls else Done(writes | {"answer": taken.answer})
 
-    @step(reads_world=True, writes=["messages", "calls", "there", "heard"], timeout=60)
+    @step(reads_world=True, writes=["messages", "calls", "there", "heard"], timeout=TOOLS["read_file"].seconds)
     def look(self, folder: str, calls: list[AnyCall], feedback: list[Feedback], heard: int) -> Any:
         """Answer what needs nobody's word, and look at what the rest would write over."""
         assistant_files.check(folder, StepFailed)
@@ -236,7 +236,8 @@ class Assistant(Agent):
             return Jump("write_file", on)
         return Jump("run_command", on) if coming.tool == "run_command" else Jump("http_get", on)
 
-    @effect(undo="put_back", idempotent=True, action="calling", responds="result", then="pick", timeout=60)
+    @effect(undo=TOOLS["write_file"].reverses, idempotent=True, action="calling", responds="result", then="pick",
+            timeout=TOOLS["write_file"].seconds)  # fmt: skip
     def write_file(
         self, folder: str, calls: list[AnyCall], there: list[There], calling: str, *, key: str
     ) -> dict[str, Any]:
@@ -265,14 +266,16 @@ class Assistant(Agent):
         except assistant_files.FileRefused as refused:
             raise EffectFailed(str(refused)) from refused
 
-    @effect(irreversible=True, action="calling", responds="result", then="pick", timeout=150)
+    @effect(irreversible=not TOOLS["run_command"].reverses, action="calling", responds="result", then="pick",
+            timeout=TOOLS["run_command"].seconds)  # fmt: skip
     def run_command(self, folder: str, calls: list[AnyCall], calling: str, *, key: str) -> dict[str, Any]:
         """Run a command, and tell what it said. Of one that was cut off nobody knows what it did."""
         assistant_files.check(folder, EffectFailed)
         arguments = assistant_tools.called(calls, calling, RunCommand)
         return {"result": assistant_commands.run(arguments.argv, folder=folder, seconds=arguments.seconds)}
 
-    @effect(irreversible=True, idempotent=True, action="calling", responds="result", then="pick", timeout=60)
+    @effect(irreversible=not TOOLS["http_get"].reverses, idempotent=True, action="calling", responds="result",
+            then="pick", timeout=TOOLS["http_get"].seconds)  # fmt: skip
     def http_get(self, calls: list[AnyCall], calling: str, *, key: str) -> dict[str, Any]:
         """Fetch an address, and tell what came back."""
         return {"result": assistant_web.get(assistant_tools.called(calls, calling, HttpGet).url)}

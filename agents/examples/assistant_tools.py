@@ -51,7 +51,7 @@ class Tool:
     title: str
     asks: Callable[[Any], bool]  # by its arguments: whether a gate has to ask for it
     reverses: str  # the undo that takes it back; "" where nothing does
-    seconds: float  # that it may take
+    seconds: float  # that the step or the effect in which it is called may take
     pinned: tuple[str, ...] = ()  # of its arguments, those that a gate shows first
 
 
@@ -72,8 +72,8 @@ def _unless_known(arguments: HttpGet) -> bool:
 
 
 TOOLS = {
-    "list_files": Tool(ListFiles, Listing, "List files", _never, "", 10),
-    "read_file": Tool(ReadFile, Reading, "Read a file", _never, "", 10),
+    "list_files": Tool(ListFiles, Listing, "List files", _never, "", 60),
+    "read_file": Tool(ReadFile, Reading, "Read a file", _never, "", 60),
     "write_file": Tool(WriteFile, Writing, "Write a file", _always, "put_back", 60, ("/path",)),
     "run_command": Tool(RunCommand, Running, "Run a command", _always, "", 150, ("/argv",)),
     "http_get": Tool(HttpGet, Getting, "Fetch an address", _unless_known, "", 60, ("/url",)),
