@@ -12,16 +12,14 @@ import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
-from channels.layers import get_channel_layer
-
-from approvals.layer import PageLayer
+from .hearing import Ear, listening
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
@@ -117,7 +115,7 @@ class Waiting:
         gone = asyncio.ensure_future(_disconnected(receive))
         until = asyncio.get_running_loop().time() + wait
         try:
-            async with _listening(known) as ear:
+            async with listening(known) as ear:
                 answer = await self.ask(scope)
                 while answer.awaits and not gone.done():
                     # What was not listened to before may have happened meanwhile.
@@ -171,7 +169,7 @@ class Stream:
         """Serve it until the reader goes away or may hear no more."""
         gone = asyncio.ensure_future(_disconnected(self.receive))
         try:
-            async with _listening([]) as ear:
+            async with listening([]) as ear:
                 first = await self.read()
                 if first.status != 200:
                     await first.sent(self.send)
@@ -230,49 +228,6 @@ class Stream:
     async def say(self, lines: str) -> None:
         """Send some lines."""
         await self.send({"type": "http.response.body", "body": lines.encode(), "more_body": True})
-
-
-class Ear:
-    """A channel of the process's layer, and the groups that it listens to."""
-
-    def __init__(self, layer: PageLayer, channel: str) -> None:
-        self.layer, self.channel = layer, channel
-        self.groups: set[str] = set()
-
-    async def join(self, groups: list[str]) -> bool:
-        """Listen to these; whether one of them is new."""
-        new = set(groups) - self.groups
-        for group in new:
-            await self.layer.group_add(group, self.channel)
-        self.groups |= new
-        return bool(new)
-
-    async def hears(self, gone: asyncio.Future[None], until: float) -> bool:
-        """Wait until something is told, and take all of it; False where the client went away, or it is `until` then."""
-        told: asyncio.Future[Any] = asyncio.ensure_future(self.layer.receive(self.channel))
-        try:
-            left = until - asyncio.get_running_loop().time()
-            await asyncio.wait({told, gone}, timeout=max(0.0, left), return_when=asyncio.FIRST_COMPLETED)
-            heard = told.done() and not gone.done()
-        finally:
-            told.cancel()
-        self.layer.drain(self.channel)
-        return heard
-
-
-@asynccontextmanager
-async def _listening(groups: list[str]) -> AsyncIterator[Ear]:
-    layer = get_channel_layer()
-    if not isinstance(layer, PageLayer):
-        raise TypeError("Requests that wait listen to the process's own channel layer.")
-    ear = Ear(layer, await layer.new_channel("waiting"))
-    try:
-        await ear.join(groups)
-        yield ear
-    finally:
-        for group in ear.groups:
-            await layer.group_discard(group, ear.channel)
-        layer.forget(ear.channel)
 
 
 async def _disconnected(receive: Receive) -> None:

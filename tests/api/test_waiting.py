@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from agents.api import waiting
+from agents.api import hearing, waiting
 from agents.api.waiting import AGAIN, AWAITS, EACH, LATER, MOST, STREAM, TOLD, Waiting, _sender
 from approvals.layer import PageLayer
 from approvals.models import Gate
@@ -186,7 +186,7 @@ def test_a_stream_that_begins_with_what_was_is_told_at_once_what_comes(
     monkeypatch.setattr(waiting, "CHECKED", checked)
     why: list[str | None] = []
     told, said, layer = ["was"], asyncio.Queue[bytes](), PageLayer()
-    monkeypatch.setattr(waiting, "get_channel_layer", lambda: layer)
+    monkeypatch.setattr(hearing, "get_channel_layer", lambda: layer)
 
     async def view(scope: Any, receive: Any, send: Any) -> None:
         why.append(scope.get(AGAIN))
@@ -207,7 +207,7 @@ def test_a_stream_that_begins_with_what_was_is_told_at_once_what_comes(
         while b"event: " + kind not in await said.get():
             pass
 
-    async def hearing() -> None:
+    async def happens() -> None:
         scope = {"type": "http", "method": "GET", "path": STREAM, "query_string": b"", "headers": []}
         stream = asyncio.create_task(Waiting(view)(scope, stays, send))
         async with asyncio.timeout(PATIENCE):
@@ -219,7 +219,7 @@ def test_a_stream_that_begins_with_what_was_is_told_at_once_what_comes(
             await says(b"comes")
         stream.cancel()
 
-    asyncio.run(hearing())
+    asyncio.run(happens())
     assert why[:2] == [None, again]
 
 
