@@ -19,6 +19,9 @@ from hashlib import blake2b
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
+from django.conf import settings
+from django.http.cookie import parse_cookie
+
 from .hearing import Ear, listening
 
 Scope = dict[str, Any]
@@ -236,9 +239,11 @@ async def _disconnected(receive: Receive) -> None:
 
 
 def _sender(scope: Scope) -> bytes:
-    """Who sends it, by what lets them in; of those who send nothing for that, one."""
-    sent = [value for name, value in scope["headers"] if name in (b"authorization", b"cookie")]
-    return blake2b(b"\n".join(sent), digest_size=16).digest()
+    """Who sends it, by the token or the session that lets them in and nothing else that they could vary."""
+    sent = dict(scope["headers"])
+    token = sent.get(b"authorization", b"").rpartition(b" ")[2]
+    session = parse_cookie(sent.get(b"cookie", b"").decode("latin-1")).get(settings.SESSION_COOKIE_NAME, "")
+    return blake2b(token or session.encode(), digest_size=16).digest()
 
 
 def _seconds(scope: Scope) -> float:

@@ -229,6 +229,15 @@ def test_what_is_only_said_inside_stays_there(caller: Any) -> None:
     assert (answer.status_code, "holdpoint-awaits" in answer.headers) == (200, False)
 
 
+def test_one_sender_is_one_whatever_else_it_sends() -> None:
+    def of(**sent: bytes) -> bytes:
+        return _sender({"headers": [(name.encode(), value) for name, value in sent.items()]})
+
+    assert len({of(authorization=b"Bearer hp_a"), of(authorization=b"bEARER hp_a", cookie=b"x=1")}) == 1
+    assert len({of(cookie=b"sessionid=s; x=1"), of(cookie=b"y=2; sessionid=s")}) == 1
+    assert len({of(authorization=b"Bearer hp_a"), of(authorization=b"Bearer hp_b"), of(cookie=b"sessionid=s")}) == 3
+
+
 MINE = [(b"authorization", b"Bearer hp_mine")]
 
 
