@@ -69,6 +69,7 @@ class Sweeper:
 
     bells: Bells = field(default_factory=Bells)
     tried: Bells = field(default_factory=Bells)  # the runs that were tried out in another version
+    refused: Bells = field(default_factory=Bells)  # the runs that were tried to be ended, since people refused
     sent: Bells = field(default_factory=Bells)  # deliveries, by their attempts
 
     def __post_init__(self) -> None:
@@ -78,7 +79,7 @@ class Sweeper:
         """One pass; how many runs and gates each part touched. Raises the database's errors."""
         self._look_for_a_flush()
         done = {"woken": wake_timers(), "expired": expire_gates(), "upgraded": self.upgrade(), "rung": self.ring_due()}
-        done |= {"missed": presence.miss(), "withdrawn": presence.withdraw(), "refused": refused.end()}
+        done |= {"missed": presence.miss(), "withdrawn": withdraw_gates(), "refused": self.end_refused()}
         done["sealed"] = int(sealer.seal_once() is not None)
         done["verifying"] = ring_for_verifications()
         done["sending"] = self.ring_for_deliveries()
@@ -123,6 +124,15 @@ class Sweeper:
             woken += bool(_tried(partial(upgrades.wake, run), "run.not_upcast"))
         return woken
 
+    def end_refused(self) -> int:
+        """End runs elsewhere that people refused; how many. One that needs its program first is tried again later."""
+        now, ended = time.monotonic(), 0
+        quiet = self.refused.quiet(now)
+        for run, token in refused.waiting(but=[run for run, _ in quiet]):
+            self.refused.rang(run, token, now)
+            ended += bool(_tried(partial(refused.end, run), "run.not_ended"))
+        return ended
+
     def _look_for_a_flush(self) -> None:
         """Redis without the mark was flushed or restarted empty: every bell that was in it is gone."""
         try:
@@ -152,6 +162,11 @@ def wake_timers() -> int:
 def expire_gates() -> int:
     """Close open gates past their deadline, each in a transaction of its own; how many."""
     return sum(_tried(gate.expire, "gate.not_expired") is not None for gate in Gate.objects.overdue()[:AT_ONCE])
+
+
+def withdraw_gates() -> int:
+    """Withdraw the gates of programs that are gone for longer than their policies allow; how many."""
+    return sum(bool(_tried(partial(presence.withdraw, gate), "gate.not_withdrawn")) for gate in presence.forsaken())
 
 
 def run_for_ever(stop: Callable[[], bool], *, every: float = 1.0) -> None:

@@ -53,15 +53,15 @@ def miss() -> int:
     return len(live)
 
 
-def withdraw() -> int:
-    """Withdraw the gates of programs that were not heard of for as long as the gates' policies allow; how many."""
+def forsaken() -> list[Gate]:
+    """The gates of programs that were not heard of for as long as the gates' policies allow."""
     silent = Q(run__client__in=Client.objects.missed(), run__client__heard_at__lt=Now() - F("policy__withdraw_after"))
     gates = Gate.objects.open().filter(silent, policy__withdraw_after__isnull=False)
-    return sum(_withdrawn(gate) for gate in gates.select_related("run", "policy")[:AT_ONCE])
+    return list(gates.select_related("run", "policy")[:AT_ONCE])
 
 
-def _withdrawn(gate: Gate) -> bool:
-    """Under the client's row: one that is heard of in this moment keeps its gate."""
+def withdraw(gate: Gate) -> bool:
+    """Withdraw such a gate; False where its program is heard of in this moment, which its row tells."""
     after = gate.policy.withdraw_after
     if after is None:
         return False

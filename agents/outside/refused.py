@@ -6,6 +6,7 @@ would stand in the queue for ever.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import timedelta
 
 from django.db import transaction
@@ -31,16 +32,20 @@ _REFUSED = Q(outcome__kind=Outcome.Kind.REJECTED, outcome__then="stop") | Q(
 )
 
 
-def end() -> int:
-    """End such runs; how many there were."""
+def waiting(*, but: Collection[int] = ()) -> list[tuple[int, int]]:
+    """(run, token) of such runs, but of these."""
     closed = Gate.objects.filter(_REFUSED, run=OuterRef("pk"), checkpoint=OuterRef("head"))
-    queued = Run.objects.filter(status=Run.Status.QUEUED, plan__external=True)
-    found = queued.filter(Exists(closed.filter(closed_at__lt=Now() - PATIENCE))).values_list("pk", flat=True)
-    return sum(_ended(run_id) for run_id in list(found[:AT_ONCE]))
+    queued = Run.objects.filter(status=Run.Status.QUEUED, plan__external=True).exclude(pk__in=but)
+    found = queued.filter(Exists(closed.filter(closed_at__lt=Now() - PATIENCE)))
+    return list(found.order_by("pk").values_list("pk", "token")[:AT_ONCE])
 
 
-def _ended(run_id: int) -> bool:
-    """Apply what was decided; what its program has still to do, such as to take something back, waits for it."""
+def end(run_id: int) -> bool:
+    """Apply what was decided; False where its program has something to do before, such as to take something back.
+
+    Nothing is written then: it is the program's whole turn, and the run would else be claimed and let go of for ever.
+    Raises NotVerified.
+    """
     with DESK.alone(run_id):
         DESK.take(run_id)
         try:
@@ -51,10 +56,7 @@ def _ended(run_id: int) -> bool:
                 )
                 if claim is None:
                     return False
-                try:
-                    runner.go_on(slice_of(whole(run_id), claim))
-                except HandOut:
-                    claims.release(claim, status=Run.Status.QUEUED, by=SYSTEM, attempts=0)
-        except Fenced:
+                runner.go_on(slice_of(whole(run_id), claim))
+        except (Fenced, HandOut):
             return False
     return True

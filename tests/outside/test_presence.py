@@ -7,12 +7,14 @@ from datetime import timedelta
 import pytest
 from django.db.models import F
 
+from agents import cancelling, rewinds
 from agents.models import Client
-from agents.outside import presence, refused
+from agents.outside import presence
+from agents.sweeper import Sweeper, withdraw_gates
 from approvals.models import Gate, Policy
 from approvals.preflight import sources
 from checkpoints.actors import SYSTEM
-from checkpoints.models import Event, Run
+from checkpoints.models import Checkpoint, Event, Run
 from tests.factories import MEMBER, make_policy, make_team, make_user
 from tests.factories.tokens import bearing, make_token
 from tests.pages.clients import signed_in
@@ -123,11 +125,11 @@ def test_its_gate_is_withdrawn_where_its_policy_says_so() -> None:
     gate = gate_of(program, timedelta(minutes=10))
     silent(program, minutes=9)
     presence.miss()
-    presence.withdraw()
+    withdraw_gates()
     assert Gate.objects.get(pk=gate.pk).status == "open"
     silent(program, minutes=2)
     presence.miss()
-    presence.withdraw()
+    withdraw_gates()
     ended = Gate.objects.get(pk=gate.pk)
     assert (ended.status, ended.outcome.words) == ("withdrawn", "The program that asks was not heard of for 10 min.")
     told = program.claim()
@@ -144,7 +146,7 @@ def test_its_gate_stays_where_nothing_says_so(spared: str) -> None:
     if spared == "heard in that moment":
         presence.heard(program.row())
     presence.miss()
-    presence.withdraw()
+    withdraw_gates()
     assert Gate.objects.get(pk=gate.pk).status == "open"
 
 
@@ -172,12 +174,12 @@ def test_a_run_that_was_refused_ends_without_its_program(how: str) -> None:
         decide(gate, "reject", comment="No.")
     else:
         gate.withdraw(by=SYSTEM, reason="Not needed.")
-    refused.end()
+    Sweeper().end_refused()
     assert program.row().status == "queued"  # its program may be first
     closed_before(gate)
-    refused.end()
+    Sweeper().end_refused()
     assert program.row().status == "cancelled"
-    refused.end()
+    Sweeper().end_refused()
     assert Event.objects.filter(run_id=program.run, kind="run.cancelled").count() == 1
 
 
@@ -190,6 +192,42 @@ def test_what_its_program_has_to_do_waits_for_it(how: str) -> None:
     else:
         decide(gate, "reject", comment="No.", then="back", back_to="draft")
     closed_before(gate)
-    refused.end()
+    Sweeper().end_refused()
     assert program.row().status == "queued"
     assert program.claim()["next"]["step"] == ("wire" if how == "approved" else "draft")
+
+
+def test_one_whose_data_does_not_verify_stops_no_other() -> None:
+    """It ended the sweeper's pass before the audit was sealed, and every pass after it."""
+    broken, sound = Program(), Program()
+    for program in (broken, sound):
+        gate = program.to_gate()
+        decide(gate, "reject", comment="No.")
+        closed_before(gate)
+    Checkpoint.objects.filter(run=broken.run).update(checksum=bytes(16))
+    Sweeper().sweep_once()
+    assert (broken.row().status, sound.row().status) == ("queued", "cancelled")
+    Run.objects.filter(pk=broken.run).update(status="cancelled")
+
+
+def test_one_that_its_program_has_to_settle_is_left_alone_once_it_was_tried() -> None:
+    """It was claimed and let go of each second, with two events in the audit each time."""
+    program = Program()
+    decide(program.to_gate())
+    program.claim()
+    program.ok(program.report(program.begin()["id"]))
+    run = Run.objects.select_related("plan", "team").get(pk=program.run)
+    mover = make_user("Mo Mover", program.team)
+    rewinds.rewind(run, to=1, by=mover, confirm=True)
+    program.claim()
+    program.draft(amount="80.00")
+    gate = Gate.objects.get(pk=program.ask()["gate"])
+    run.refresh_from_db()
+    cancelling.cancel(run, by=mover, reason="Not needed.")
+    closed_before(gate)
+    events = Event.objects.filter(run_id=program.run).count()
+    sweeper = Sweeper()
+    sweeper.sweep_once()
+    sweeper.sweep_once()
+    assert Event.objects.filter(run_id=program.run).count() == events
+    assert program.claim()["next"]["kind"] == "undo"
