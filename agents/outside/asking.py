@@ -24,7 +24,7 @@ def ask(
 ) -> Turn:
     """Open the gate `step` with this card. Raises OutOfTurn, WorkInvalid, WorkNotAllowed and Fenced."""
     spec = check_next(slice, step, "gate")
-    under.check_gate(token, spec)
+    under.check_gate(token, spec, slice.run.team)
     if faults := list(_places(card, slice.snapshot.state)):
         raise WorkInvalid(faults)
     try:

@@ -20,9 +20,7 @@ def policy_of(token: Token | None, said: str, team: Group) -> str:
     if said and only and said != only:
         raise _not_for(only)
     if said and not is_one(said, team):
-        named = ", ".join(Policy.objects.filter(team=team).order_by("name").values_list("name", flat=True).distinct())
-        told = f"{team.name} has no policy {said}; it has {named or DEFAULT}"
-        raise WorkInvalid([FieldError(pointer="/policy", message=told)])
+        raise WorkInvalid([FieldError(pointer="/policy", message=_lacks(said, team))])
     return said or only
 
 
@@ -38,15 +36,26 @@ def check_plan(token: Token | None, steps: Sequence[StepSpec]) -> None:
         raise WorkInvalid(faults)
 
 
-def check_gate(token: Token | None, gate: StepSpec) -> None:
-    """The same of a gate whose plan somebody else may have registered. Raises WorkNotAllowed."""
+def check_gate(token: Token | None, gate: StepSpec, team: Group) -> None:
+    """The same of a gate whose plan somebody else may have registered, for any team.
+
+    Raises WorkNotAllowed, and WorkInvalid for a policy that the team does not have: its default may ask for less.
+    """
     if token and not _same(gate.policy, token.policy):
         raise _not_for(token.policy)
+    if gate.policy and not is_one(gate.policy, team):
+        told = f"in its plan, {_lacks(gate.policy, team)}. Have it made in the administration, and ask again then"
+        raise WorkInvalid([FieldError(pointer="/step", message=told)])
 
 
 def is_one(name: str, team: Group) -> bool:
     """Whether the team has a policy of that name; its default is made where it is first asked for."""
     return name == DEFAULT or Policy.objects.filter(team=team, name=name).exists()
+
+
+def _lacks(name: str, team: Group) -> str:
+    named = ", ".join(Policy.objects.filter(team=team).order_by("name").values_list("name", flat=True).distinct())
+    return f"{team.name} has no policy {name}; it has {named or DEFAULT}"
 
 
 def _same(named: str, only: str) -> bool:

@@ -91,3 +91,19 @@ def test_a_policy_that_there_is_not_is_named_with_those_that_there_are() -> None
         {"parameter": "/policy", "detail": f"{program.team.name} has no policy payuots; it has payouts"}
     ]
     assert not Run.objects.filter(team=program.team).exists()
+
+
+def test_a_plan_whose_gate_names_a_policy_that_its_runs_team_has_not_asks_once_there_is_one() -> None:
+    """It asked under the team's default, which may want less."""
+    program = Program()
+    make_policy(program.team, name="payouts")
+    program.register(steps=steps("strict"))
+    program.run = program.ok(program.post("runs", {"input": {"invoice": {}}}))["id"]
+    program.claim()
+    program.draft()
+    told = refusal(program.work("gates", step="review", title="Wire", actions=[ACTION]), 422)
+    assert [each["parameter"] for each in told["errors"]] == ["/step"]
+    assert f"{program.team.name} has no policy strict; it has payouts" in told["errors"][0]["detail"]
+    assert not Gate.objects.filter(run=program.run).exists()
+    make_policy(program.team, name="strict")
+    assert Gate.objects.get(pk=program.ask()["gate"]).policy.name == "strict"
