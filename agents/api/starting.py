@@ -10,7 +10,7 @@ from pydantic import Field
 
 from agents import registry
 from agents.errors import FieldError, UnknownAgent, WorkInvalid, WorkNotAllowed
-from agents.models import Client, Scope
+from agents.models import Client, Registration, Scope
 from agents.outside import plans as outside
 from agents.outside import posting, under
 from agents.outside.posting import Performed, Posted
@@ -18,7 +18,7 @@ from agents.start import start_run
 from agents.views.access import reader_of
 from approvals.cards import Card
 from checkpoints import bounds
-from checkpoints.models import Plan, Run
+from checkpoints.models import Run
 from checkpoints.permissions import teams_where
 
 from .auth import needs, token_of
@@ -49,7 +49,7 @@ class Start(Order):
     )
     version: str = Field(
         "",
-        description="Of an agent that lives outside: the version, as it was registered.",
+        description="Of an agent that lives outside: the version, as it was registered; empty: the team's newest.",
         pattern=VERSION[:-1] + "$|^$",
         examples=["1"],
     )
@@ -185,12 +185,11 @@ def _started(request: HttpRequest, order: Start, agent: str, team: Group) -> Run
         raise WorkInvalid(
             [FieldError(pointer="/config", message="an agent that lives outside has no configuration here")]
         )
-    plans = Plan.objects.filter(agent=agent, external=True, **({"version": order.version} if order.version else {}))
-    plan = plans.order_by("-pk").first()
+    plan = Registration.objects.plan_of(agent, order.version, team=team)
     if plan is None:
         raise UnknownAgent(
-            f"There is no agent {agent}{f' in version {order.version}' if order.version else ''}. Register it by "
-            f"POST /api/agents/{agent}/versions, or post its gate to /api/gates, which needs no plan."
+            f"{team.name} has no agent {agent}{f' in version {order.version}' if order.version else ''}. Register it "
+            f"by POST /api/agents/{agent}/versions, or post its gate to /api/gates, which needs no plan."
         )
     run = start_run(outside.declared(plan), order.input, title=title, **known)
     Client.came(run, token=token_of(request))

@@ -141,16 +141,20 @@ class Registered(Schema):
     "/{agent}/versions", response={201: Registered}, operation_id="register_version", summary="Register a version"
 )
 def register(request: HttpRequest, agent: AgentName, order: Version, key: Key) -> HttpResponse:
-    """Say how an agent that lives outside works. The same version again with the same plan changes nothing."""
+    """Say how an agent that lives outside works, for the teams in which you may start runs.
+
+    The same version again with the same plan changes nothing.
+    """
     name = agent_of(request, agent)
-    if not teams_where(reader_of(request), MAY).exists():
+    teams = list(teams_where(reader_of(request), MAY).values_list("pk", flat=True))
+    if not teams:
         raise WorkNotAllowed
     spec = PlanSpec(name, order.version, order.doc, order.state_schema, tuple(each.spec() for each in order.steps))
 
     under.check_plan(token_of(request), spec.steps)
 
     def do() -> HttpResponse:
-        plan = outside.register(spec)
+        plan = outside.register(spec, teams=teams)
         response = answer(Registered(agent=plan.agent, version=plan.version, digest=bytes(plan.digest).hex()))
         response.status_code = 201
         return response

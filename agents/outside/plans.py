@@ -1,13 +1,14 @@
 """Versions of agents that live outside: a plan as it was sent, checked as a class's is, and what comes of it.
 
-A plan's row is found by its digest, so the same version registered twice is one row; another plan under the same
-version is refused while runs of the first are under way, as it is for agents whose code is here.
+A plan's row is found by its digest, so the same version registered twice is one row. It is registered for teams, and
+theirs alone are the runs that start by it; another plan under the same version is refused while runs of theirs by the
+first are under way, as it is for agents whose code is here.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, cast
 
@@ -22,6 +23,7 @@ from checkpoints.values import canonical, decode
 from .. import planning, registry
 from ..base import Agent, AgentType
 from ..errors import AgentError, FieldError, PlanRefused
+from ..models import Registration
 from ..registry import Registered
 from . import states
 
@@ -32,13 +34,18 @@ LARGEST = 256 * 1024  # bytes of a state's schema
 TAKEN = "model_"  # pydantic's own names
 
 
-def register(spec: PlanSpec) -> Plan:
+def keep(spec: PlanSpec) -> Plan:
     """Store the plan of a version that lives outside. Raises PlanRefused with every fault at once."""
-    whole = _checked(canonical(spec.to_json()))
+    return stored.keep(_checked(canonical(spec.to_json())), external=True)
+
+
+def register(spec: PlanSpec, *, teams: Collection[int]) -> Plan:
+    """Store it as what these teams have for that version. Raises PlanRefused."""
     with transaction.atomic():
-        plan = stored.keep(whole, external=True)
+        plan = keep(spec)
+        Registration.objects.say(plan, teams=teams)
         others = Run.objects.filter(plan__agent=plan.agent, plan__version=plan.version, status__in=Run.LIVE)
-        if others.exclude(plan=plan).exists():
+        if others.filter(team__in=teams).exclude(plan=plan).exists():
             raise PlanRefused(
                 [FieldError(pointer="/version", message="another plan of this version has runs under way; raise it")]
             )

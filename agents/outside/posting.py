@@ -101,7 +101,7 @@ def post(
     with transaction.atomic():
         values = {**posted.state, **{action.id: action.arguments for action in posted.card.actions}}
         try:
-            plan = plans.register(implied(posted))
+            plan = plans.keep(implied(posted))
             known = plans.registered(plan.pk) or plans.declared(plan)
             state = fields.whole(checked(known.agent.State, values))
             run = store.start(

@@ -1,0 +1,58 @@
+"""A version of an agent that lives outside, as a team has it: what its own programs have registered, and nobody else's.
+
+An agent's name is no secret and no authority: whoever answers for one in another team may give it any plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from django.contrib.auth.models import Group
+from django.db import models
+from django.db.models.functions import Now
+
+from checkpoints.models import Plan
+from checkpoints.rows import run_sql
+
+_SAY = """
+INSERT INTO agents_registration (plan_id, team_id, at) SELECT $1, unnest($2::int[]), statement_timestamp()
+ON CONFLICT (plan_id, team_id) DO UPDATE SET at = excluded.at
+"""
+
+
+class RegistrationQuerySet(models.QuerySet["Registration"]):
+    """Registering, and finding what was registered."""
+
+    def say(self, plan: Plan, *, teams: Collection[int]) -> None:
+        """Note that the plan is what these teams have for its version from now on."""
+        run_sql(_SAY, [plan.pk, sorted(teams)])
+
+    def plan_of(self, agent: str, version: str, *, team: Group) -> Plan | None:
+        """The plan that the team has for a version, of the newest where none is named; None where it has none.
+
+        The newest is the one that came last as a new one: a process of an older version, begun anew, says that again.
+        """
+        known = self.filter(plan__agent=agent, team=team).select_related("plan")
+        if not version:
+            newest = known.order_by("-pk").first()
+            if newest is None:
+                return None
+            version = newest.plan.version
+        said = known.filter(plan__version=version).order_by("-at", "-pk").first()
+        return None if said is None else said.plan
+
+
+class Registration(models.Model):
+    """One plan, for one team."""
+
+    plan = models.ForeignKey(Plan, on_delete=models.CASCADE, related_name="+")
+    team = models.ForeignKey(Group, on_delete=models.CASCADE, related_name="+")
+    at = models.DateTimeField(db_default=Now())  # when it was said last
+
+    objects = RegistrationQuerySet.as_manager()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["plan", "team"], name="plan_is_registered_once_a_team")]
+
+    def __str__(self) -> str:
+        return f"{self.plan} of {self.team}"
