@@ -38,7 +38,7 @@ from .wishes import check_goes_on, check_stands, check_taken, edited, plan_row_o
 
 HALT_SECONDS = 3.0  # how long a worker is waited for before it is fenced
 MAY = "checkpoints.rewind_run"
-MOVED = ("run.rewound", "run.edited")
+ORDERED = ("run.rewound", "run.edited", "run.settling")
 
 
 class _GateOpened(Exception):
@@ -121,24 +121,32 @@ def edit(
     return _move(run, move, by, seen, lambda: impacts.of_edit(run, at, patch, feedback))
 
 
-def settle_now(run: Run, *, by: User) -> Run:
-    """Undo at once what the run left behind, rather than when nothing ahead can adopt it. Raises RewindRefused."""
+def settle_now(run: Run, *, by: User, key: str = "") -> Run:
+    """Undo at once what the run left behind, rather than when nothing ahead can adopt it. Raises RewindRefused.
+
+    `key` is of the person's form, as of `rewind`.
+    """
     check_may(run, by)
+    if _done_before(run, key, by):
+        return run
     try:
         check_taken(run, run.plan, store.load(run))
     except NotVerified:  # that is the runner's to find
         check_taken(run, run.plan, None)
 
     def settle(claim: Claim) -> None:
+        if _done_before(run, key, by):
+            raise _DoneBefore
         if not unsettled.of_run(run.pk, Path.to(_head(claim))):
             raise RewindRefused("The run has left nothing behind that could be undone.")
         ended = run.status if run.status not in Run.LIVE else run.ending
         reason = run.reason if run.status not in Run.LIVE else run.ending_reason
         claims.release(claim, status=Run.Status.QUEUED, reason=run.reason, by=actors.of_user(by))
         run.end_later(ended or NOW, reason, by=actors.of_user(by))
-        ledger.record("run.settling", subject=f"run:{run.pk}", run=run, by=actors.of_user(by))
+        data = {"key": key} if key else {}
+        ledger.record("run.settling", subject=f"run:{run.pk}", run=run, by=actors.of_user(by), data=data)
 
-    return taken(run, by, settle)
+    return _taken_once(run, by, settle)
 
 
 def check_may(run: Run, by: User) -> None:
@@ -189,8 +197,13 @@ def _move(run: Run, move: Move, by: User, seen: str, impact: Callable[[], Any]) 
         _save(run, move, claim, by)
         crash.point("after_rewind", move.target.next_step)
 
+    return _taken_once(run, by, go)
+
+
+def _taken_once(run: Run, by: User, change: Callable[[Claim], None]) -> Run:
+    """As `taken`, where `change` may find that it was done before."""
     try:
-        return taken(run, by, go)
+        return taken(run, by, change)
     except _DoneBefore:
         run.refresh_from_db()
         return run
@@ -198,7 +211,7 @@ def _move(run: Run, move: Move, by: User, seen: str, impact: Callable[[], Any]) 
 
 def _done_before(run: Run, key: str, by: User) -> bool:
     """Whether this person's form with this key was taken; asked again under the lock of the run's row."""
-    told = Event.objects.told().filter(subject=f"run:{run.pk}", kind__in=MOVED, actor=actors.of_user(by).id)
+    told = Event.objects.told().filter(subject=f"run:{run.pk}", kind__in=ORDERED, actor=actors.of_user(by).id)
     return bool(key) and any(decode(bytes(data)).get("key") == key for data in told.values_list("data", flat=True))
 
 

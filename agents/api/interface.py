@@ -26,6 +26,7 @@ from . import (
     conditional,
     decisions,
     deliveries,
+    effects,
     events,
     examples,
     gates,
@@ -156,6 +157,7 @@ api.add_router("/runs", work.router)
 api.add_router("/agents", versions.router)
 api.add_router("/gates", outcomes.router)
 api.add_router("/runs", checkpoints.router)
+api.add_router("/runs", effects.router)
 api.add_router("/runs", comparisons.router)
 api.add_router("/runs", verifications.router)
 api.add_router("/runs", preflights.runs)

@@ -201,7 +201,7 @@ def fork(request: HttpRequest, run_id: RunId, order: Fork, key: Key) -> HttpResp
 def settle(request: HttpRequest, run_id: RunId, key: Key) -> HttpResponse:
     """Undo at once what the run left behind, rather than when nothing ahead can take it over."""
     run = run_to_order(request, run_id)
-    return kept(request, key, lambda: done(rewinds.settle_now(run, by=reader_of(request))))
+    return kept(request, key, lambda: done(rewinds.settle_now(run, by=reader_of(request), key=own(request, key))))
 
 
 @router.post("/{int:run_id}/cancellations", response=RunSummary, operation_id="cancel_run", summary="Cancel a run")

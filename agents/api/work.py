@@ -28,6 +28,7 @@ from . import exact
 from .addresses import RunId
 from .auth import needs, token_of
 from .checkpoints import router as checkpoints
+from .effects import router as effects
 from .handing import alone, with_state
 from .keys import Key
 from .said import (
@@ -127,8 +128,12 @@ def ask(request: HttpRequest, run_id: RunId, order: Ask, key: Key) -> HttpRespon
     return worked(request, run_id, order.token, key, do, status=201)
 
 
-@router.post(
-    "/{int:run_id}/effects", response={201: TurnWithState}, operation_id="begin_effect", summary="Begin an effect"
+@effects.post(
+    "/{int:run_id}/effects",
+    auth=needs(Scope.WORK),
+    response={201: TurnWithState},
+    operation_id="begin_effect",
+    summary="Begin an effect",
 )
 def begin(request: HttpRequest, run_id: RunId, order: Begin, key: Key) -> HttpResponse:
     """Write down that an effect is about to be done, before it is: the grant is used by it, once."""

@@ -8,8 +8,9 @@ from typing import NamedTuple
 from uuid import UUID
 
 from django.contrib.postgres.fields import ArrayField
-from django.db.models import F, IntegerField, OuterRef, Q, Subquery
+from django.db.models import F, IntegerField, OuterRef, Q, Subquery, Value
 from django.db.models.expressions import RawSQL
+from django.db.models.functions import Coalesce, NullIf
 
 from agents import unsettled
 from agents.models import Effect
@@ -43,6 +44,9 @@ class Performed(NamedTuple):
     undoes: int
     again: bool
     empty: bool  # it has no result
+    action: str
+    grant: int | None
+    attempts: int
     taken_from: int  # the run whose effect it was
     landings: list[UUID]
     landed: list[int]
@@ -67,12 +71,13 @@ def rows_of(runs: Collection[int]) -> list[Performed]:
     """The ledger's rows of some runs."""
     base = Checkpoint.objects.filter(pk=OuterRef("base"), run=OuterRef("run")).values("seq")
     found = Effect.objects.filter(run__in=runs).order_by("pk")
+    performs = Coalesce(NullIf("action", Value("")), "grant__action", Value(""))
     rows = found.annotate(
-        empty=Q(result=b"null"), of=F("taken_from__run"), carried=_LANDED, base_seq=Subquery(base)
+        performs=performs, empty=Q(result=b"null"), of=F("taken_from__run"), carried=_LANDED, base_seq=Subquery(base)
     ).values_list(
         "id", "run_id", "step", "base", "key", "status", "irreversible", "error", "intended_at", "settled_at",
-        "input_digest", "occurrence", "generation", "undoes_id", "again", "empty", "of", "landings", "carried",
-        "base_seq",
+        "input_digest", "occurrence", "generation", "undoes_id", "again", "empty", "performs", "grant_id", "attempts",
+        "of", "landings", "carried", "base_seq",
     )  # fmt: skip
     made = (Performed._make(row) for row in rows)
     return [

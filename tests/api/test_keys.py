@@ -16,6 +16,7 @@ from agents.models import Answer
 from approvals.models import Decision, Gate
 from checkpoints.models import Checkpoint, Run
 from config.housekeeping import clear_answers
+from tests.agents.driving import advance_to_rest
 from tests.approvals.racing import race
 from tests.factories import MEMBER, ann, make_gate, make_run, make_team
 from tests.factories.tokens import bearing, make_token
@@ -71,6 +72,19 @@ def test_a_settlement_is_ordered_once_for_a_key(ledger: str) -> None:
     assert first.status_code == 200, "what was refused leaves its key free"
     again = post(client, run, "settlements", {}, **KEY)
     assert (again.content, again[keys.REPLAYED]) == (first.content, "true")
+
+
+def test_a_settlement_whose_answer_was_lost_before_it_was_kept_is_done_once(ledger: str) -> None:
+    run = booked(ledger)
+    client = member(run)
+    edit(run, 1, size=2)
+    assert post(client, run, "settlements", {}, **KEY).status_code == 200
+    Answer.objects.filter(key="mine").delete()
+    settled = Run.objects.get(pk=advance_to_rest(run).pk)
+    assert post(client, run, "settlements", {}, **KEY).status_code == 200
+    run.refresh_from_db()
+    assert (run.status, run.seq, run.token) == (settled.status, settled.seq, settled.token)
+    assert "left nothing behind" in refusal(post(client, run, "settlements", {}), 409)["detail"]
 
 
 @pytest.mark.parametrize(("noun", "body"), [(noun, body) for noun, body, _ in ORDERS])

@@ -162,7 +162,8 @@ def reporting(**body: Any) -> Callable[[], Call]:
     return made
 
 
-def begin_undo() -> Call:
+def went_back() -> tuple[Program, int]:
+    """One whose run was sent back to its start, and left the payment behind."""
     program, effect = begun()
     program.ok(program.report(effect))
     sent = make_token(ann(program.team))[1]
@@ -170,6 +171,11 @@ def begin_undo() -> Call:
         f"/api/runs/{program.run}/rewinds", {"to": 1, "confirm": True}, content_type="application/json"
     )
     assert moved.status_code == 200
+    return program, effect
+
+
+def begin_undo() -> Call:
+    program, effect = went_back()
     program.claim()
     program.draft(amount="80.00")
     decide(Gate.objects.get(pk=program.ask()["gate"]))
@@ -208,6 +214,11 @@ def ordering(noun: str, **body: Any) -> Callable[[], Call]:
     return made
 
 
+def settling() -> Call:
+    program, _ = went_back()
+    return person(program, f"/api/runs/{program.run}/settlements")
+
+
 CALLS: dict[str, Callable[[], Call]] = {
     "register_version": register,
     "start_run": start,
@@ -229,11 +240,11 @@ CALLS: dict[str, Callable[[], Call]] = {
     "rewind_run": ordering("rewinds", to=1),
     "edit_run": ordering("edits", at=2, patch=[{"op": "replace", "path": "/payment/amount", "value": "9.00"}]),
     "fork_run": ordering("forks", at=1),
+    "settle_run": settling,
     "cancel_run": ordering("cancellations"),
 }
-ELSEWHERE = {  # webhooks are one statement each, and what they tell is an outbox; a settlement is a rewind's other half
-    "settle_run", *(told["operationId"] for path, method, told in operations() if "/webhooks" in path),
-}  # fmt: skip
+# Webhooks are one statement each, and what they tell is an outbox.
+ELSEWHERE = {told["operationId"] for path, method, told in operations() if "/webhooks" in path}
 
 
 def sent(web: subprocess.Popen[str], call: Call, at: str, kill: int) -> dict[str, int]:
