@@ -86,8 +86,3 @@ def _pins(card: Card) -> Iterator[FieldError]:
             if not pointers.has(action.arguments, pin) and pin not in {pointers.join("", name) for name in named}:
                 told = f"there is nothing at {pin} in the arguments; a pin is a JSON Pointer into them"
                 yield FieldError(pointer=f"/actions/{number}/pinned/{place}", message=told)
-
-
-def card_of(data: dict[str, Any]) -> Card:
-    """The card that a body describes."""
-    return Card.from_json(data)

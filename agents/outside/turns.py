@@ -16,7 +16,6 @@ from django.db import transaction
 from approvals.models import Gate
 from checkpoints import claims
 from checkpoints.actors import Actor
-from checkpoints.errors import Fenced
 from checkpoints.models import Run
 from checkpoints.plans import StepSpec
 
@@ -25,7 +24,7 @@ from ..errors import NotClaimable, OutOfTurn, WorkRefused
 from ..models import Client, Effect, Token
 from ..slices import ENDED, Slice
 from ..text import one_line
-from .desk import DESK, ended, gate_of, slice_of, stale
+from .desk import DESK, ended, gate_of, slice_of
 from .handing import HandOut
 from .reach import Reached, whole
 
@@ -56,22 +55,19 @@ class Turn:
 def claim(reached: Reached, *, worker: str, lease: float, by: Actor, token: Token | None) -> Turn:
     """Take a run that stands still, for `lease` seconds at a time, and say what is to be done.
 
-    The caller has the run `alone` until that is committed. Raises NotClaimable, RunEnded and NotVerified.
+    The caller has the run `alone` until that is committed. Raises NotClaimable, RunEnded, Fenced and NotVerified.
     """
     run_id = reached.id
     DESK.take(run_id)
-    try:
-        with transaction.atomic():
-            run, named = whole(run_id), one_line(worker, 120)
-            made = claims.claim(run_id, plan_ids=[run.plan_id], worker=named, lease=lease, by=by)
-            if made is None:
-                raise why_not(run_id)
-            Client.came(run, name=named, token=token, lease=lease, deferred=False)
-            slice = slice_of(whole(run_id), made)
-            slice.for_whom = reached.by
-            turn = go_on(slice)
-    except Fenced as error:
-        raise stale(run_id, 0) from error
+    with transaction.atomic():
+        run, named = whole(run_id), one_line(worker, 120)
+        made = claims.claim(run_id, plan_ids=[run.plan_id], worker=named, lease=lease, by=by)
+        if made is None:
+            raise why_not(run_id)
+        Client.came(run, name=named, token=token, lease=lease, deferred=False)
+        slice = slice_of(whole(run_id), made)
+        slice.for_whom = reached.by
+        turn = go_on(slice)
     DESK.put(slice)
     return turn
 

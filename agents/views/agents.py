@@ -181,17 +181,22 @@ def show(
     found = figures.of_agents({known.name: [plan.pk for plan in known.plans]}, reach.teams)
     form = form_of(known, posted, faults)
     placed = {node.place.pointer for node in form.nodes}
-    context = {
+    context = _starting(known, reader_of(request), posted) | {
         "known": known, "spec": known.spec, "steps": drawn, "lanes": lanes,
         "fields": schemas.table(known.spec.state_schema), "schema": known.spec.state_schema,
         "figures": told(known, found[known.name]),
         "versions": known.plans[:SHOWN], "compared": compared(request, known), "form": form,
         "faults": list(of_form(form)),
         "loose": [said for at, said in faults.items() if at not in placed], "json": posted.get("json", ""),
-        "teams": list(teams_where(reader_of(request), START).order_by("name")) if known.here else [],
-        "team": posted.get("team", ""), "key": posted.get("key") or uuid.uuid4().hex,
     }  # fmt: skip
     return render(request, "agents/agent.html", context, status=status)
+
+
+def _starting(known: Known, reader: User, posted: Mapping[str, str]) -> dict[str, Any]:
+    """For the form: the teams whose run it may be, and the one that is chosen, by default the agent's own."""
+    teams = list(teams_where(reader, START).order_by("name")) if known.here else []
+    own = next((str(team.pk) for team in teams if known.here and team.name == known.here.agent.team), "")
+    return {"teams": teams, "team": posted.get("team", own), "key": posted.get("key") or uuid.uuid4().hex}
 
 
 def compared(request: HttpRequest, known: Known) -> dict[str, Any] | None:

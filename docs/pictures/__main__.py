@@ -19,7 +19,7 @@ from tests.harness import chromium
 from tests.pages.looking import check, watched
 from tests.stack.running import Stack
 
-from . import pages, story
+from . import acting, outside, pages, story
 from .story import History
 
 FOLDER = Path(__file__).parent.parent / "screenshots"
@@ -32,13 +32,13 @@ def main(folder: Path = FOLDER) -> int:
     """Take the pictures; 1 where a page has a fault."""
     folder.mkdir(parents=True, exist_ok=True)
     faults: dict[str, list[str]] = {}
-    with tempfile.TemporaryDirectory(prefix="hps-", dir="/tmp") as home:
-        stack = Stack(Path(home), seeded=True, HOLDPOINT_DEMO_PASSWORD=story.DEMO)
+    with tempfile.TemporaryDirectory(prefix="hps-", dir="/tmp") as home, outside.model(Path(home) / "desk") as model:
+        stack = Stack(Path(home), seeded=True, HOLDPOINT_DEMO_PASSWORD=acting.DEMO, **model)
         try:
             stack.wait()
             with sync_playwright() as playwright:
                 browser = playwright.chromium.launch(executable_path=chromium.find(), args=chromium.flags())
-                history = story.make(browser, stack.base)
+                history = story.make(browser, stack)
                 for who, shown in (("ann", pages.ANN), ("admin", pages.ADMIN)):
                     for width in WIDTHS:
                         for scheme in SCHEMES:
@@ -61,7 +61,7 @@ def take(
     history: History,
 ) -> dict[str, list[str]]:
     """Keep somebody's pages at one size and scheme; the faults of each by its name."""
-    context = story.enter(browser, base, width, scheme, who=who)
+    context = acting.enter(browser, base, width, scheme, who=who)
     page = context.new_page()
     said = watched(page)
     faults: dict[str, list[str]] = {}

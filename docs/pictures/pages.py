@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from .story import History, open_gate, open_rewind, seq_of
+from .acting import open_gate, seq_of
+from .story import History, open_rewind
 
 Show = Callable[[Page, History], str]  # brings the page there; the part of it that is kept, "" for the window
 
@@ -73,6 +74,27 @@ def _keys(page: Page, history: History) -> str:
     return ""
 
 
+def _paid(page: Page, history: History) -> str:
+    page.goto(history.outside.paid)
+    return "body"
+
+
+def _asking(page: Page, history: History) -> str:
+    page.goto(history.outside.asking)
+    return "body"
+
+
+def _assistant(page: Page, history: History) -> str:
+    page.goto(history.outside.assistant)
+    return "body"
+
+
+def _password(page: Page, history: History) -> str:
+    page.goto(history.outside.large)
+    page.locator("#decide label[data-choice=approve]").click()
+    return "body"
+
+
 def _dry_run(page: Page, history: History) -> str:
     page.goto(history.dry_run)
     return "body"
@@ -97,6 +119,11 @@ ANN: dict[str, Show] = {
     "runs": _at("/runs/"),
     "agents": _at("/agents/"),
     "agent": _at("/agents/refunds/"),
+    "program-gate": _asking,
+    "program-run": _paid,
+    "password-gate": _password,
+    "assistant-gate": _assistant,
+    "tokens": _at("/tokens/"),
     "palette": _palette,
     "keys": _keys,
     "missing": _at("/gates/999999/"),
@@ -107,5 +134,7 @@ ADMIN: dict[str, Show] = {
     "policies": _at("/admin/approvals/policy/"),
     "retention": _at("/admin/checkpoints/retentionpolicy/"),
     "dry-run": _dry_run,
+    "webhooks": _at("/admin/approvals/webhook/"),
+    "deliveries": _at("/admin/approvals/delivery/"),
     "sign-in": _sign_in,  # the last: it signs out
 }

@@ -9,9 +9,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, Page, expect
 
-DEMO = "for the screenshots alone"
+from tests.stack.running import Stack
+
+from . import outside
+from .acting import decide, enter, open_gate, run_of, seq_of, until
+from .outside import Outside
 
 
 @dataclass(frozen=True)
@@ -22,29 +26,17 @@ class History:
     sent_back: str
     proposed: int  # the number of a checkpoint of the first
     dry_run: str
+    outside: Outside
 
 
-def enter(browser: Browser, base: str, width: int, scheme: str, *, who: str = "ann") -> BrowserContext:
-    """A profile of its own, signed in."""
-    context = browser.new_context(base_url=base, viewport={"width": width, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]
-    page = context.new_page()
-    page.goto("/")
-    page.fill("[name=login]", who)
-    page.fill("[name=password]", DEMO)
-    page.press("[name=password]", "Enter")
-    page.wait_for_selector(".gate-list, .empty")
-    page.close()
-    return context
-
-
-def make(browser: Browser, base: str) -> History:
-    """What ann and the administrator do before the pictures are taken."""
-    ann, admin = (enter(browser, base, 1440, "light", who=who) for who in ("ann", "admin"))
+def make(browser: Browser, stack: Stack) -> History:
+    """What ann and the administrator do before the pictures are taken, and what programs elsewhere do."""
+    ann, admin = (enter(browser, stack.base, 1440, "light", who=who) for who in ("ann", "admin"))
     rewound, sent_back, proposed = _refunds(ann.new_page())
     dry_run = _retention(admin.new_page())
     for context in (ann, admin):
         context.close()
-    return History(rewound, sent_back, proposed, dry_run)
+    return History(rewound, sent_back, proposed, dry_run, outside.make(browser, stack))
 
 
 def _retention(page: Page) -> str:
@@ -90,45 +82,6 @@ def approve(page: Page, name: str, amount: str) -> str:
     decide(page, "edit")
     until(page, run, "Completed")
     return run
-
-
-def decide(page: Page, choice: str) -> None:
-    """Choose, and press the one button that then shows. Where several are asked, the rest of an edit is approved."""
-    rest = page.locator("section.action:not(:has([data-ballot]:checked)) label[data-choice=approve]")
-    if choice != "edit":
-        page.locator(f"#decide label[data-choice={choice}]").click()
-    elif page.locator("[data-ballot]").count():
-        while rest.count():
-            rest.first.click()
-    else:
-        page.locator("label[data-choice=edit]").click()
-    page.locator("button.commit:visible").click()
-    page.wait_for_load_state("networkidle")
-
-
-def open_gate(page: Page, name: str) -> None:
-    """Open the gate whose title says that."""
-    page.goto("/")
-    page.locator(".gate-list a", has_text=name).first.click()
-    page.wait_for_selector("#decision")
-
-
-def run_of(page: Page) -> str:
-    """The address of the run that the gate on the page holds."""
-    found = page.locator("main a[href^='/runs/']").first.get_attribute("href") or ""
-    return found.partition("?")[0]
-
-
-def until(page: Page, run: str, words: str) -> None:
-    """Wait on the run's page, which is live, until its head says that."""
-    page.goto(run)
-    expect(page.locator("#run-head")).to_contain_text(words, timeout=30_000)
-
-
-def seq_of(page: Page, step: str) -> int:
-    """The number of the newest checkpoint of a step, from the timeline on the page."""
-    row = page.locator("#timeline a[data-pick]", has_text=re.compile(rf"\d{step}$")).last
-    return int(row.locator(".n").inner_text())
 
 
 def fork(page: Page, address: str, title: str) -> None:

@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from django.template import Context, Template
 from playwright.sync_api import Page, expect
 
-from agents import figures
+from agents import figures, registry
 from agents.figures import Figures
 from agents.presentation import meters, plan, versions
 from approvals.templatetags import holdpoint
@@ -65,6 +65,16 @@ def test_ways_of_one_kind_from_or_to_one_row_share_a_lane_and_others_keep_their_
     loop = [plan.Way("jumps", *way) for way in ((0, 2), (1, 2), (2, 2), (5, 2), (5, 6), (5, 7), (6, 5), (7, 5), (3, 4))]
     assert [each.stops for each in plan.trunks(loop)] == [(0, 1, 2, 5), (5, 6, 7), (5, 6, 7), (3, 4)]
     assert plan.lanes(plan.trunks(loop)) == [1, 2, 3, 2]
+
+
+def test_the_form_offers_the_team_that_the_agents_runs_belong_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, own = make_team("Accounting", may=ALLOWED), make_team("Support", may=ALLOWED)
+    monkeypatch.setattr(registry.named("refunds").agent, "team", own.name)
+    client = signed_in(make_user("Ann Okafor", first, own))
+    chosen = re.compile(r'<option value="(\d+)" selected>')
+    assert chosen.findall(client.get("/agents/refunds/").content.decode()) == [str(own.pk)]
+    again = client.post("/agents/refunds/runs/", {"team": first.pk, "json": "{}"})
+    assert chosen.findall(again.content.decode()) == [str(first.pk)]
 
 
 def test_two_versions_say_which_steps_changed() -> None:

@@ -1,0 +1,170 @@
+"""What comes from elsewhere before the pictures are taken: programs that ask over the API, and a model with tools.
+
+A program's payment is lowered and wired; two of its payments wait, one under a policy that asks for the password again.
+The assistant asks about four calls of one turn. Ann has a token of her own, and the team a webhook.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+from playwright.sync_api import Browser, Page
+
+from tests.assistant import endpoint
+from tests.assistant.endpoint import Reply
+from tests.harness.waiting import PATIENCE
+from tests.stack.running import Stack, environment
+
+from .acting import DEMO, decide, enter, until
+
+TURN = [
+    ("write_file", {"path": "notes.md", "content": "# Oslo\n\nRain until noon, dry in the evening.\n"}),
+    ("run_command", {"argv": ["wc", "-l", "notes.md"]}),
+    ("run_command", {"argv": ["rm", "drafts.txt"]}),
+    ("http_get", {"url": "https://weather.example/oslo"}),
+]
+SCRIPT = [
+    Reply("I look at what is there first.", [("list_files", {"path": "."})]),
+    Reply("I write the notes, count their lines, remove the drafts and look at the weather in Oslo.", TURN),
+]
+TASK = "Write down what the weather in Oslo means for the picnic, and tidy the folder."
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "to": {"type": "string", "title": "To"},
+        "iban": {"type": "string", "title": "IBAN"},
+        "amount": {"type": "string", "title": "Amount", "format": "money", "pattern": r"^[0-9]+\.[0-9]{2}$"},
+    },
+    "required": ["to", "iban", "amount"],
+    "additionalProperties": False,
+}
+LARGE = "large-wire"
+
+
+@dataclass(frozen=True)
+class Outside:
+    """Addresses: a run that a program ended; gates: one that waits, one for a password, the assistant's."""
+
+    paid: str
+    asking: str
+    large: str
+    assistant: str
+
+
+@contextmanager
+def model(folder: Path) -> Iterator[dict[str, Any]]:
+    """A model's endpoint, as the environment by which the assistant works with it in a folder."""
+    folder.mkdir()
+    (folder / "drafts.txt").write_text("Oslo: sun?\n")
+    with endpoint.running() as served:
+        served.script = list(SCRIPT)
+        yield {
+            "OPENAI_BASE_URL": served.url,
+            "OPENAI_API_KEY": endpoint.KEY,
+            "HOLDPOINT_ASSISTANT_FOLDER": str(folder),
+        }
+
+
+def make(browser: Browser, stack: Stack) -> Outside:
+    """All that comes from elsewhere."""
+    ann, bob, admin = (enter(browser, stack.base, 1440, "light", who=who).new_page() for who in ("ann", "bob", "admin"))
+    _policy(admin)
+    _webhook(admin)
+    _token(ann)
+    with httpx.Client(base_url=f"{stack.base}/api", headers=_bearing(stack), timeout=PATIENCE) as program:
+        paid = _paid(program, ann)
+        asking = _ask(program, title="Pay invoice 1017 of ACME", to="ACME Ltd", amount="1120.00")
+        large = _ask(program, title="Pay invoice 1020 of Nordlys", to="Nordlys AS", amount="48000.00", policy=LARGE)
+    found = Outside(paid, f"/gates/{asking['gate']}/", f"/gates/{large['gate']}/", _assistant(bob))
+    for page in (ann, bob, admin):
+        page.context.close()
+    return found
+
+
+def _bearing(stack: Stack) -> dict[str, str]:
+    """The header of a token for bob's payouts, made as an operator makes one."""
+    command = [sys.executable, "manage.py", "token", "payouts", "--owner", "bob", "--team", "Support"]
+    told = subprocess.run(
+        command, env=environment(stack.home, stack.port), check=True, capture_output=True, text=True
+    ).stdout  # fmt: skip
+    return {"Authorization": f"Bearer {told.split()[-1]}"}
+
+
+def _ask(program: httpx.Client, *, title: str, to: str, amount: str, policy: str = "") -> dict[str, Any]:
+    """Post a gate about one payment."""
+    payment = {"to": to, "iban": "DE02120300000000202051", "amount": amount}
+    action = {
+        "id": "wire", "tool": "bank.wire", "title": f"Wire {amount} EUR to {to}", "arguments": payment,
+        "schema": SCHEMA, "pinned": ["/amount", "/iban"], "undo": "recall_wire",
+    }  # fmt: skip
+    body = {
+        "title": title, "summary": "The delivery note and the order agree with the invoice.", "for_whom": to,
+        "amount": f"{amount} EUR", "risk": "high", "reasons": ["The first payment to this account"],
+        "actions": [action], "state": {"invoice": {"of": to, "due": "2026-12-01"}}, "policy": policy,
+        "worker": "billing-2:4181", "deferred": True,
+    }  # fmt: skip
+    return _ok(program.post("/gates", json=body))
+
+
+def _paid(program: httpx.Client, ann: Page) -> str:
+    """A payment that is lowered, wired and reported; the address of its run."""
+    asked = _ask(program, title="Pay invoice 1016 of ACME", to="ACME Ltd", amount="120.00")
+    ann.goto(f"/gates/{asked['gate']}/")
+    ann.locator("input[data-type=money], input[name$='amount']").first.fill("100.00")
+    decide(ann, "edit")
+    run = f"/runs/{asked['run']}"
+    token = _ok(program.post(f"{run}/claims", json={"worker": "billing-2:4202"}))["token"]
+    effect = _ok(program.post(f"{run}/effects", json={"token": token, "step": "wire"}))["next"]["effect"]["id"]
+    done = {"token": token, "status": "done", "writes": {"wire_result": {"id": "tx_20931"}}}
+    _ok(program.post(f"{run}/effects/{effect}/results", json=done))
+    until(ann, f"{run}/", "Completed")
+    return f"{run}/"
+
+
+def _ok(answer: httpx.Response) -> dict[str, Any]:
+    answer.raise_for_status()
+    told: dict[str, Any] = answer.json()
+    return told
+
+
+def _policy(admin: Page) -> None:
+    admin.goto("/admin/approvals/policy/add/")
+    admin.locator("[name=team]").select_option(label="Support")
+    admin.locator("[name=name]").fill(LARGE)
+    admin.locator("[name=step_up]").check()
+    admin.locator("[name=_save]").click()
+
+
+def _webhook(admin: Page) -> None:
+    admin.goto("/admin/approvals/webhook/add/")
+    admin.locator("[name=team]").select_option(label="Support")
+    admin.locator("[name=url]").fill("https://erp.example/holdpoint")
+    admin.locator("[name=_save]").click()
+
+
+def _token(ann: Page) -> None:
+    ann.goto("/tokens/")
+    ann.locator("[name=name]").fill("nightly export")
+    ann.locator("[name=scopes]").first.check()
+    ann.locator("button.commit").click()
+    ann.locator("[name=password]").fill(DEMO)
+    ann.locator("[name=password]").press("Enter")
+    ann.locator("button.commit:visible").click()
+    ann.wait_for_selector(".token-made")
+
+
+def _assistant(bob: Page) -> str:
+    """Give the assistant a task; the address of the gate at which it asks."""
+    bob.goto("/agents/assistant/")
+    bob.get_by_label("Task").fill(TASK)
+    bob.locator("button.commit:visible").click()
+    bob.wait_for_url("**/runs/*/")
+    until(bob, bob.url, "Held at")
+    return bob.locator("main a[href^='/gates/']").first.get_attribute("href") or ""
