@@ -222,3 +222,46 @@ def test_a_no_to_a_coroutine_function_is_raised(web: str) -> None:
     world.decides("reject", comment="No.")
     with pytest.raises(Rejected):
         told.result(PATIENCE)
+
+
+def test_a_method_asks_about_its_arguments_and_not_about_its_object(web: str) -> None:
+    world = World(web)
+    with world.client() as hp:
+
+        class Bank:
+            def __init__(self, name: str) -> None:
+                self.name = name
+
+            @hp.requires_approval
+            def pay(self, amount: Decimal) -> str:
+                """Pay somebody."""
+                return f"{self.name} paid {amount}"
+
+        bank = Bank("DSK")
+        gate = bank.pay.defer(Decimal("1.5")).id
+        world.decides()
+        assert Gate.objects.get(pk=gate).asked.actions[0].arguments == {"amount": "1.5"}
+        assert bank.pay.resume(gate) == "DSK paid 1.5"
+
+
+def test_a_function_that_is_awaited_is_not_taken_for_one_that_was_called() -> None:
+    """Its coroutine was reported as the result of what had never run."""
+
+    async def pay(amount: int) -> int:
+        return amount
+
+    with Holdpoint("http://127.0.0.1:9", "hp_a") as hp, pytest.raises(TypeError, match="take an AsyncHoldpoint"):
+        hp.requires_approval(title="Pay")(pay)
+
+
+def test_what_a_decorator_names_wrongly_is_said_where_it_stands() -> None:
+    def pay(amount: int) -> int:
+        return amount
+
+    def cancel(receipt: str) -> None: ...
+
+    with Holdpoint("http://127.0.0.1:9", "hp_a") as hp:
+        with pytest.raises(ValueError, match=r"names \{amout\}; pay takes amount"):
+            hp.requires_approval(title="Pay {amout}")(pay)
+        with pytest.raises(TypeError, match="not with receipt"):
+            hp.requires_approval(undo=cancel)(pay)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from holdpoint import Call, NotDone, Problem, Withdrawn
+from holdpoint import AsyncHoldpoint, Call, NotDone, Problem, Unknown, Withdrawn
 
 from agents.models import Effect
-from tests.client.world import WIRE, World
+from tests.client.world import POOL, WIRE, World
 from tests.harness.waiting import PATIENCE
 
 
@@ -123,3 +123,22 @@ def test_what_is_not_needed_any_more_is_taken_back(web: str) -> None:
             pass
         with pytest.raises(Problem, match="The gate was withdrawn"):
             hp.withdraw(gate)
+
+
+def test_without_its_block_nobody_goes_on_without_people_and_what_was_allowed_is_unknown(web: str) -> None:
+    """`hp.approve(…)` alone asked nobody, so that the lines after it ran as if people had been asked."""
+    world = World(web)
+    world_decides = POOL.submit(world.decides)
+    with world.client() as hp:
+        with pytest.warns(RuntimeWarning, match="done in its block"):
+            hp.approve("wire", WIRE, timeout=PATIENCE)
+        assert world_decides.result(PATIENCE).asked.actions[0].arguments == WIRE
+        with pytest.raises(Unknown):
+            hp.resume(world_decides.result().pk, timeout=PATIENCE)
+    assert world.gate("recovery").asked.title == "Did wire happen? wire"
+
+
+def test_an_awaited_one_without_its_block_is_warned_of() -> None:
+    hp = AsyncHoldpoint("http://127.0.0.1:9", "hp_a")
+    with pytest.warns(RuntimeWarning, match="Nobody was asked"):
+        hp.approve("wire", WIRE)

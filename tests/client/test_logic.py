@@ -11,10 +11,10 @@ import pytest
 from holdpoint import AsyncHoldpoint, BadAnswer, Holdpoint, NotConfigured, Problem, StaleToken, Unreachable
 from holdpoint.answers import Events
 from holdpoint.awaiting import awaited
-from holdpoint.calls import _in_words
+from holdpoint.calls import _in_words, kept
 from holdpoint.exchange import Habits, Lost, Op, Pause, Reply, Send
 from holdpoint.holding import Held, beating
-from holdpoint.posting import asked
+from holdpoint.posting import asked, post
 from holdpoint.sending import Api
 from holdpoint.signatures import Signature
 from pydantic import BaseModel, Field
@@ -57,7 +57,8 @@ class Clock:
 
 def reply(status: int, body: Any, **headers: str) -> Reply:
     """An answer in JSON."""
-    return Reply(status, headers, json.dumps(body).encode())
+    kind = "application/problem+json" if status >= 400 else "application/json"
+    return Reply(status, {"content-type": kind, **headers}, json.dumps(body).encode())
 
 
 @pytest.mark.parametrize("last", [Lost("ReadTimeout"), reply(500, {"detail": "Oh."}), Reply(502, {}, b"<html>")])
@@ -195,3 +196,33 @@ def test_a_heartbeat_that_is_refused_while_a_request_is_under_way_does_not_tell_
     assert [held.lost] == lost
     with pytest.raises(StaleToken):
         held.check()
+
+
+@pytest.mark.parametrize("value", [float("nan"), {"deep": [float("inf")]}])
+def test_what_json_cannot_say_is_refused_and_not_asked_as_null(value: Any) -> None:
+    clock = Clock()
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        clock.run(post(clock.api(), asked("wire", {"amount": value})), [Lost("")])
+    assert clock.sent == []
+    assert kept(value) == repr(value)
+
+
+@pytest.mark.parametrize("key", ["invoice é", "two\nlines", "x" * 201])
+def test_a_key_that_cannot_be_sent_is_refused_at_once(key: str) -> None:
+    clock = Clock()
+    with pytest.raises(ValueError, match="1 to 200 printable ASCII"):
+        clock.run(post(clock.api(), asked("wire", {}, key=key)), [Lost("LocalProtocolError")])
+    assert clock.sent == []
+
+
+def test_that_nothing_answers_is_said_while_it_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    clock = Clock()
+    with pytest.raises(Unreachable):
+        clock.run(clock.api(patience=60).get("events", Events), [Lost("ConnectError: refused")])
+    assert [each.getMessage() for each in caplog.records] == [
+        "No usable answer: ConnectError: refused. It is tried again for 60 s."
+    ]
+
+
+def test_the_address_of_the_api_is_the_server_s() -> None:
+    assert Holdpoint("https://host/holdpoint/api/", "hp_a").url == "https://host/holdpoint"

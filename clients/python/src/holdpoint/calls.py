@@ -16,7 +16,7 @@ from .drivers import Awaiting, Blocking, Tasks, Threads, operation
 from .errors import HoldpointError, NotDone, ReportedBefore, Unreachable
 from .exchange import Op
 from .holding import Held
-from .sending import Api, plain
+from .sending import Api, encoded, plain
 
 T = TypeVar("T")
 LOG = logging.getLogger("holdpoint")
@@ -195,7 +195,9 @@ def read(adapter: TypeAdapter[T], arguments: Any) -> T:
 def kept(result: Any) -> Any:
     """The result as JSON; as text where it is none, because it happened either way."""
     try:
-        return plain(result)
+        found = plain(result)
+        encoded(found)
+        return found
     except ValueError:
         return repr(result)
 

@@ -115,7 +115,7 @@ class Holdpoint(_Client[Run], Blocking):
 
     def resume(self, gate: int, *, timeout: float | None = None) -> Approval:
         """Go on from a gate by its number, whichever process asked and however far that one came."""
-        return Approval(self._io, lambda: Way(self._api, gate, timeout=timeout).allowed())
+        return Approval(self._io, Way(self._api, gate, timeout=timeout).allowed())
 
     def run(self, id: int) -> Run:
         """A run, to be read or worked on; asks nothing of the server yet."""
@@ -170,7 +170,7 @@ class AsyncHoldpoint(_Client[AsyncRun], Awaiting):
 
 
 def _address(url: str) -> str:
-    found = (url or os.environ.get("HOLDPOINT_URL", "")).rstrip("/")
+    found = (url or os.environ.get("HOLDPOINT_URL", "")).rstrip("/").removesuffix("/api")
     if not found.startswith(("http://", "https://")):
         raise NotConfigured("Give the server's address, http://… or https://…, or set HOLDPOINT_URL.")
     return found

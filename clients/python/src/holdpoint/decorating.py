@@ -6,7 +6,8 @@ import functools
 import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, ParamSpec, TypeVar, cast
+from types import MethodType
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
 from .approvals import Approval, AsyncApproval, Pending, deferred
 from .awaiting import Way
@@ -14,13 +15,16 @@ from .calls import RESULT, Allowed, AsyncCall, Call
 from .drivers import Tasks, Threads
 from .errors import AlreadyDone, Answered
 from .exchange import Op
+from .plans import Risk
 from .posting import Posting, asked, post
 from .sending import Api
-from .signatures import Signature
+from .signatures import KEY, Signature
 
 P = ParamSpec("P")
+Q = ParamSpec("Q")
 T = ParamSpec("T")
 R = TypeVar("R")
+S = TypeVar("S")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +34,7 @@ class Terms:
     title: str = ""
     summary: str = ""
     amount: str = ""
-    risk: str = "medium"
+    risk: Risk = "medium"
     reasons: Sequence[str] = ()
     pinned: Sequence[str] = ()
     respond: bool = False
@@ -48,7 +52,11 @@ class Guarded:
     def __init__(self, api: Api, function: Callable[..., Any], terms: Terms) -> None:
         self.api, self.terms = api, terms
         self.signature = Signature(function)
+        for said in (terms.title, terms.amount):
+            self.signature.names_in(said)
         self.undo = inspect.signature(terms.undo) if terms.undo else None
+        if self.undo is not None and (odd := [name for name in self.undo.parameters if name not in self._known()]):
+            raise TypeError(f"What takes {self.signature.name} back is called with {self._known()}, not with {odd[0]}.")
 
     def posting(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Posting:
         """What is asked about a call with these arguments."""
@@ -87,13 +95,16 @@ class Guarded:
         except ValueError:
             return answer
 
+    def _known(self) -> list[str]:
+        return [*self.signature.names.values(), "result", KEY]
+
     def _undo(self, call: Call | AsyncCall) -> Any:
         """Call what takes it back with those of the arguments, the result and the key that it names."""
         if self.terms.undo is None or self.undo is None:
             raise AssertionError("nobody said how to take it back")
         state, name = call.arguments, self.signature.name
         known = {**self.signature.values(state.get(name) or {}), "result": self.told(state.get(name + RESULT))}
-        known["key"] = call.key
+        known[KEY] = call.key
         return self.terms.undo(**{each: known[each] for each in self.undo.parameters if each in known})
 
 
@@ -103,6 +114,18 @@ class Approved(Generic[P, R]):
     def __init__(self, io: Threads, guarded: Guarded, function: Callable[P, R]) -> None:
         self._io, self._guarded, self.__wrapped__ = io, guarded, function
         functools.update_wrapper(self, function)
+
+    @overload
+    def __get__(self, obj: None, owner: object) -> Approved[P, R]: ...
+    @overload
+    def __get__(self: Approved[Concatenate[S, Q], R], obj: S, owner: object) -> Approved[Q, R]: ...
+
+    def __get__(self, obj: Any, owner: object) -> Any:
+        """The method of this object, as of any function; the object itself is not asked about."""
+        if obj is None:
+            return self
+        guarded, method = self._guarded, MethodType(self.__wrapped__, obj)
+        return Approved(self._io, Guarded(guarded.api, method, guarded.terms), method)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.resume(self._io.run(self._guarded.opened(self._guarded.posting(args, kwargs))))
@@ -115,7 +138,7 @@ class Approved(Generic[P, R]):
         """Wait for people at the gate, run what they allowed, and return what it returned."""
         while True:
             try:
-                with Approval(self._io, lambda: self._guarded.way(gate)) as call:
+                with Approval(self._io, self._guarded.way(gate)) as call:
                     result = self._guarded.done(call)
                     call.done(result)
                     if call.undoes is None:
@@ -132,6 +155,18 @@ class AsyncApproved(Generic[P, R]):
     def __init__(self, io: Tasks, guarded: Guarded, function: Callable[P, Coroutine[Any, Any, R]]) -> None:
         self._io, self._guarded, self.__wrapped__ = io, guarded, function
         functools.update_wrapper(self, function)
+
+    @overload
+    def __get__(self, obj: None, owner: object) -> AsyncApproved[P, R]: ...
+    @overload
+    def __get__(self: AsyncApproved[Concatenate[S, Q], R], obj: S, owner: object) -> AsyncApproved[Q, R]: ...
+
+    def __get__(self, obj: Any, owner: object) -> Any:
+        """The method of this object, as of any function; the object itself is not asked about."""
+        if obj is None:
+            return self
+        guarded, method = self._guarded, MethodType(self.__wrapped__, obj)
+        return AsyncApproved(self._io, Guarded(guarded.api, method, guarded.terms), method)
 
     async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return await self.resume(await self._io.run(self._guarded.opened(self._guarded.posting(args, kwargs))))
@@ -157,24 +192,50 @@ class AsyncApproved(Generic[P, R]):
 
 
 class Requiring(Generic[T]):
-    """The decorator: takes what Terms has, and a function."""
+    """The decorator: takes what Terms has, or the function alone."""
 
     def __init__(self, io: Threads, api: Api, terms: Callable[T, Terms]) -> None:
-        self._io, self._api, self._terms = io, api, terms
+        self._io, self._api = io, api
+        self._terms: Callable[..., Terms] = terms
 
-    def __call__(self, *args: T.args, **kwargs: T.kwargs) -> Callable[[Callable[P, R]], Approved[P, R]]:
-        terms = self._terms(*args, **kwargs)
-        return lambda function: Approved(self._io, Guarded(self._api, function, terms), function)
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Approved[P, R]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(self, *args: T.args, **kwargs: T.kwargs) -> Callable[[Callable[P, R]], Approved[P, R]]: ...
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function that asks first, or what makes it of one."""
+        terms = self._terms(**kwargs)
+
+        def made(function: Callable[P, R]) -> Approved[P, R]:
+            if inspect.iscoroutinefunction(function):
+                raise TypeError(f"{function.__name__} is awaited, and this client is not: take an AsyncHoldpoint.")
+            return Approved(self._io, Guarded(self._api, function, terms), function)
+
+        return made(*args) if args else made
 
 
 class AsyncRequiring(Generic[T]):
     """The decorator of coroutine functions."""
 
     def __init__(self, io: Tasks, api: Api, terms: Callable[T, Terms]) -> None:
-        self._io, self._api, self._terms = io, api, terms
+        self._io, self._api = io, api
+        self._terms: Callable[..., Terms] = terms
 
+    @overload
+    def __call__(  # type: ignore[overload-overlap]
+        self, function: Callable[P, Coroutine[Any, Any, R]], /
+    ) -> AsyncApproved[P, R]: ...
+    @overload
     def __call__(
         self, *args: T.args, **kwargs: T.kwargs
-    ) -> Callable[[Callable[P, Coroutine[Any, Any, R]]], AsyncApproved[P, R]]:
-        terms = self._terms(*args, **kwargs)
-        return lambda function: AsyncApproved(self._io, Guarded(self._api, function, terms), function)
+    ) -> Callable[[Callable[P, Coroutine[Any, Any, R]]], AsyncApproved[P, R]]: ...
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function that asks first, or what makes it of one."""
+        terms = self._terms(**kwargs)
+
+        def made(function: Callable[P, Coroutine[Any, Any, R]]) -> AsyncApproved[P, R]:
+            return AsyncApproved(self._io, Guarded(self._api, function, terms), function)
+
+        return made(*args) if args else made

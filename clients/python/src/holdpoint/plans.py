@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 Kind = Literal["step", "effect", "gate"]
+Risk = Literal["low", "medium", "high", "critical"]
 Verdict = Literal["approve", "edit", "reject", "respond"]
 
 
@@ -96,7 +97,7 @@ class Card(Sent):
     for_whom: str = ""
     amount: str = ""
     resource: str = ""
-    risk: Literal["low", "medium", "high", "critical"] = "medium"
+    risk: Risk = "medium"
     reasons: Sequence[str] = ()
     quotes: Sequence[Mapping[str, str]] = ()
     on_reject: str = ""

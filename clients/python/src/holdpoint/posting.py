@@ -13,6 +13,7 @@ from .awaiting import Way
 from .calls import Allowed
 from .errors import BadAnswer
 from .exchange import Op
+from .plans import Risk
 from .sending import Api, plain
 from .signatures import Schemas
 
@@ -36,7 +37,7 @@ def asked(
     for_whom: str = "",
     amount: str = "",
     resource: str = "",
-    risk: str = "medium",
+    risk: Risk = "medium",
     reasons: Sequence[str] = (),
     pinned: Sequence[str] = (),
     schema: type[BaseModel] | Mapping[str, Any] | None = None,

@@ -6,20 +6,24 @@ What may pass by itself is tried again: no answer, 429, and every 5xx. Every oth
 from __future__ import annotations
 
 import json
+import logging
 import random
 import uuid
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from .errors import BadAnswer, HoldpointError, Problem, Unreachable, problem
 from .exchange import Habits, Lost, Op, Pause, Reply, Request, Send
 
+LOG = logging.getLogger("holdpoint")
 M = TypeVar("M", bound=BaseModel)
 FIRST, MOST = 0.2, 8.0  # seconds between attempts: the first pause, and what doubling comes to
-ANY: TypeAdapter[Any] = TypeAdapter(Any)
+LONGEST_KEY = 200
+# NaN stays NaN, so that it is refused and not sent as null.
+ANY: TypeAdapter[Any] = TypeAdapter(Any, config=ConfigDict(ser_json_inf_nan="constants"))
 
 
 class Api:
@@ -36,6 +40,8 @@ class Api:
 
     def post(self, path: str, body: dict[str, Any], answer: type[M], *, key: str = "", patience: float = 0.0) -> Op[M]:
         """Do something, once for a key; one of its own where none is given."""
+        if len(key) > LONGEST_KEY or not key.isascii() or not key.isprintable():
+            raise ValueError(f"A key has 1 to {LONGEST_KEY} printable ASCII characters, unlike {key[:LONGEST_KEY]!r}.")
         told = yield from self.sent(Request("POST", path, body=encoded(body), key=key or uuid.uuid4().hex), patience)
         return _read(answer, told)
 
@@ -43,7 +49,7 @@ class Api:
         """The JSON that a request is answered with. Raises Problem, Unreachable."""
         patience = patience or self.habits.patience
         until = self.habits.clock() + patience
-        pause = FIRST
+        pause, silent = FIRST, True
         while True:
             told: Reply | Lost = yield Send(request)
             if isinstance(told, Reply) and not _passing(told):
@@ -51,6 +57,9 @@ class Api:
             wait = _asked_to_wait(told) or pause * random.uniform(0.5, 1.0)  # noqa: S311 - spreads, guards nothing
             if self.habits.clock() + wait > until:
                 raise _given_up(told, patience)
+            if silent and pause > FIRST:
+                LOG.warning("No usable answer: %s. It is tried again for %g s.", _said(told), patience)
+                silent = False
             yield Pause(wait)
             pause = min(2 * pause, MOST)
 
@@ -60,7 +69,7 @@ def plain(value: Any) -> Any:
     return ANY.dump_python(value, mode="json")
 
 
-def encoded(body: dict[str, Any]) -> bytes:
+def encoded(body: Any) -> bytes:
     """The body of a request. Raises ValueError for what JSON cannot say: NaN, and objects that nothing describes."""
     return json.dumps(plain(body), allow_nan=False).encode()
 
@@ -73,11 +82,9 @@ def _answer(told: Reply) -> Any:
     found = told.json()
     if told.status in (200, 201) and found is not None:
         return found
-    if told.status >= 400 and isinstance(found, dict):
+    if told.status >= 400 and isinstance(found, dict) and "problem" in told.headers.get("content-type", ""):
         raise problem(told.status, found)
-    raise BadAnswer(
-        f"The answer ({told.status}) is none of Holdpoint's. Check the address: it is the server's, without /api."
-    )
+    raise BadAnswer(f"The answer ({told.status}) is none of Holdpoint's. Check the address.")
 
 
 def _read(answer: type[M], told: Any) -> M:
@@ -88,6 +95,10 @@ def _read(answer: type[M], told: Any) -> M:
         raise BadAnswer(
             f"The server's answer is not what this version knows ({said}). Update one of the two."
         ) from None
+
+
+def _said(told: Reply | Lost) -> str:
+    return told.reason if isinstance(told, Lost) else f"the server said {told.status}"
 
 
 def _asked_to_wait(told: Reply | Lost) -> float:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
+from string import Formatter
 from typing import Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, create_model
@@ -67,6 +69,12 @@ class Signature:
         """The same as JSON."""
         found: dict[str, Any] = self.model.model_validate(values).model_dump(mode="json", by_alias=True)
         return found
+
+    def names_in(self, said: str) -> None:
+        """Raises ValueError where words that are to be filled in name what is none of the arguments."""
+        named = [each for _, each, _, _ in Formatter().parse(said) if each is not None]
+        if odd := [each for each in named if re.split(r"[.\[]", each)[0] not in self.names.values()]:
+            raise ValueError(f"{said!r} names {{{odd[0]}}}; {self.name} takes {', '.join(self.names.values())}.")
 
     def call(self, arguments: Mapping[str, Any], key: str) -> Any:
         """Call the function with what people left. Raises NotDone where that does not fit, and what it raises."""
