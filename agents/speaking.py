@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import structlog
 from django.db import Error
 
-from approvals import whispers
+from approvals import veils, whispers
 from checkpoints.rows import storable
 
+from . import fields
 from .limits import unalarmed
 from .models import Spoken
 
@@ -44,7 +45,7 @@ class Voice:
             return
         self._next, self.spoken = now + PAUSE, text
         run, claim = self.slice.run, self.slice.claim
-        said = self.slice.clean(storable(text[-LONGEST:]))
+        said = storable(self._hiding(text))[-LONGEST:]
         try:
             with unalarmed():
                 told = Spoken.objects.say(
@@ -56,6 +57,13 @@ class Voice:
             return
         if told:
             whispers.whisper(whispers.SPOKEN, run.pk)
+
+    def _hiding(self, text: str) -> str:
+        """The text without the secrets of the state, before it is cut; of one that is about to be said nothing."""
+        veil = fields.veil(self.slice.agent.State)
+        words = veil.words(self.slice.snapshot.state) if veil else []
+        shown: str = veils.scrubbed(text, words)
+        return shown[: len(shown) - veils.begun(shown, words)]
 
     def hush(self) -> None:
         """Take it away: the step has ended, and what it returned says the rest."""

@@ -147,6 +147,12 @@ def scrubbed(value: Any, words: Sequence[str]) -> Any:
     return [scrubbed(each, words) for each in value] if isinstance(value, (list, tuple)) else value
 
 
+def begun(text: str, words: Sequence[str]) -> int:
+    """How many characters at the end of a text that goes on are the beginning of one of the words."""
+    ends = (n for word in words for n in range(min(len(word) - 1, len(text)), 0, -1) if text.endswith(word[:n]))
+    return max(ends, default=0)
+
+
 def _kept(veil: Veil, new: Any, at: str, whole: Veil, old: Any) -> Any:
     if isinstance(new, str) and new.startswith(MASK):
         return _meant(veil, new, at, whole, old)

@@ -8,6 +8,7 @@ from pydantic import BaseModel, SecretStr
 
 from agents import Agent, Retry, step
 from agents.models import Spoken
+from agents.speaking import LONGEST
 
 
 class Speaker(Agent):
@@ -25,7 +26,10 @@ class Speaker(Agent):
     @step(backoff=0)
     def speak(self, mode: str) -> dict[str, Any]:
         """Say something, look at what is shown, and say more at once, which is passed over."""
-        words = {"secret": "It is hunter2-hunter2.", "odd": "a\0b\ud800", "long": "x" * 30_000 + "end"}
+        words = {
+            "secret": "It is hunter2-hunter2.", "odd": "a\0b\ud800", "long": "x" * 30_000 + "end",
+            "unfinished": "It is hunter2-hun", "cut": "It is hunter2-hunter2" + "x" * (LONGEST - 8),
+        }  # fmt: skip
         self.progress(words.get(mode, f"attempt {self.attempt}"))
         self.progress("too soon after that")
         shown = [f"{each.step} {each.attempt}: {each.text}" for each in Spoken.objects.filter(run=self.run.id)]

@@ -49,6 +49,14 @@ def test_what_is_secret_in_the_state_is_not_shown_in_it() -> None:
     assert "It is" in shown
 
 
+@pytest.mark.parametrize(("mode", "plain"), [("unfinished", "It is "), ("cut", "x" * 100)])
+def test_no_part_of_a_secret_is_shown_where_it_is_not_whole(mode: str, plain: str) -> None:
+    """All but its last characters stood there until those came, and its end where a long text was cut."""
+    [shown] = state(advance_to_rest(make_run("speaker", mode=mode)))["shown"]
+    assert plain in shown
+    assert not [part for part in ("hun", "ter2") if part in shown]
+
+
 def test_what_no_text_column_takes_is_shown_as_replaced_and_a_long_text_by_its_end() -> None:
     [odd] = state(advance_to_rest(make_run("speaker", mode="odd")))["shown"]
     assert odd == "speak 1: a\ufffdb?"
