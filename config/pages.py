@@ -6,7 +6,10 @@ and around each middleware that can be either, which together takes longer than 
 
 from __future__ import annotations
 
-from asgiref.sync import sync_to_async
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from asgiref.sync import ThreadSensitiveContext, sync_to_async
 from django.core.handlers.asgi import ASGIHandler
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
@@ -14,6 +17,23 @@ from django.http.response import HttpResponseBase
 
 class Pages(ASGIHandler):
     """Django's handler, which calls its middleware as under WSGI."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._idle: list[ThreadPoolExecutor] = []  # of one thread each
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request in a thread that has answered others: to begin and to end one for each takes longer."""
+        try:
+            thread = self._idle.pop()
+        except IndexError:
+            thread = ThreadPoolExecutor(1, thread_name_prefix="pages")
+        try:
+            async with ThreadSensitiveContext(executor=thread):
+                await self.handle(scope, receive, send)
+        finally:
+            # By the thread itself: who has gone away may have left it at work.
+            thread.submit(self._idle.append, thread)
 
     def load_middleware(self, is_async: bool = False) -> None:
         """Make the chain for a thread, whatever the server is."""

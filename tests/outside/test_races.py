@@ -7,8 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
+import pytest
+from django.db import OperationalError
 
 from agents.models import Effect
+from agents.outside.desk import DESK
 from approvals.models import Gate
 from checkpoints.models import Checkpoint, Run
 from tests.harness.waiting import PATIENCE
@@ -52,6 +55,24 @@ def test_the_same_checkpoint_lands_once(web: str) -> None:
     assert Counter(each.status_code for each in answers) == {201: 1, 409: AT_ONCE - 1}
     assert {each.json()["code"] for each in answers if each.status_code == 409} == {"out_of_turn"}
     assert Checkpoint.objects.filter(run=program.run).count() == 2
+
+
+def test_what_the_database_did_not_take_is_not_gone_on_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The turn was kept for the next call before it was committed, and stayed when that failed."""
+    program = Program()
+    program.start()
+    assert program.run in DESK.kept
+
+    def lost(*args: Any, **more: Any) -> Any:
+        raise OperationalError("the connection was lost")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("agents.api.work.answer", lost)
+        ops = [{"op": "set", "field": "payment", "value": WIRE}]
+        with pytest.raises(OperationalError):
+            program.work("checkpoints", step="draft", ops=ops)
+    assert program.run not in DESK.kept
+    assert program.draft()["seq"] == 2
 
 
 def test_an_effect_is_begun_once_and_one_word_about_it_counts(web: str) -> None:
