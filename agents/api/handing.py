@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
 
 from agents import fields, versions
@@ -40,11 +41,15 @@ def alone(
 ) -> HttpResponse:
     """Do something to a run, once for a key, while nobody else in this process does.
 
-    Until it is committed: whoever came next would else begin from what was there before.
+    Until it is committed: whoever came next would else begin from what was there before. What was not committed is not
+    gone on from.
     """
     with desk.DESK.alone(run_id):
         try:
             return once(request, key, do)
+        except DatabaseError:
+            desk.DESK.take(run_id)
+            raise
         except Fenced as error:
             raise desk.stale(run_id, token) from error
 
