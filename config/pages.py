@@ -14,6 +14,8 @@ from django.core.handlers.asgi import ASGIHandler
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
+KEPT = 32  # idle threads
+
 
 class Pages(ASGIHandler):
     """Django's handler, which calls its middleware as under WSGI."""
@@ -23,7 +25,7 @@ class Pages(ASGIHandler):
         self._idle: list[ThreadPoolExecutor] = []  # of one thread each
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer a request in a thread that has answered others: to begin and to end one for each takes longer."""
+        """Answer in a thread that has answered others: to begin and to end one for each takes longer than much else."""
         try:
             thread = self._idle.pop()
         except IndexError:
@@ -32,8 +34,13 @@ class Pages(ASGIHandler):
             async with ThreadSensitiveContext(executor=thread):
                 await self.handle(scope, receive, send)
         finally:
-            # By the thread itself: who has gone away may have left it at work.
-            thread.submit(self._idle.append, thread)
+            thread.submit(self._rest, thread)  # in the thread itself: who has gone away may have left it at work
+
+    def _rest(self, thread: ThreadPoolExecutor) -> None:
+        if len(self._idle) < KEPT:
+            self._idle.append(thread)
+        else:
+            thread.shutdown(wait=False)
 
     def load_middleware(self, is_async: bool = False) -> None:
         """Make the chain for a thread, whatever the server is."""
