@@ -1,7 +1,9 @@
-"""A request under ASGI goes into a thread once and not once for each middleware."""
+"""A request under ASGI goes into a thread once and not once for each middleware, and threads are used again."""
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from typing import Any
 from unittest import mock
 
@@ -9,10 +11,13 @@ from asgiref.sync import SyncToAsync
 from asgiref.testing import ApplicationCommunicator
 from channels.db import database_sync_to_async
 from django.core.handlers.asgi import ASGIHandler
+from django.http import HttpRequest, HttpResponse
 
+from config import pages
 from config.pages import Pages
 from tests.conftest import session_of
 from tests.factories import ann, make_team
+from tests.harness.waiting import PATIENCE
 
 
 async def hops(handler: ASGIHandler, cookie: str) -> tuple[int, int]:
@@ -37,3 +42,70 @@ async def test_the_whole_of_it_is_done_in_its_thread() -> None:
     _, djangos = await hops(ASGIHandler(), cookie)
     assert status == 200
     assert ours == 3 < djangos, "the start, the answer, the end; if Django's own did as well, ours would not be needed"
+
+
+class Held(Pages):
+    """It says which thread a request is answered in; one for /held/ is held there until it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.come, self.go = threading.Event(), threading.Event()
+        self.held = ""
+
+    def get_response(self, request: HttpRequest) -> HttpResponse:
+        if request.path == "/held/":
+            self.held = str(threading.get_ident())
+            self.come.set()
+            self.go.wait(PATIENCE)
+        return HttpResponse(str(threading.get_ident()))
+
+
+def asked(handler: ASGIHandler, path: str) -> Any:
+    untyped: Any = ApplicationCommunicator
+    return untyped(handler, {"type": "http", "method": "GET", "path": path, "query_string": b"", "headers": []})
+
+
+async def thread_of(handler: ASGIHandler) -> str:
+    """Which thread answers."""
+    wire = asked(handler, "/")
+    await wire.send_input({"type": "http.request", "body": b""})
+    assert (await wire.receive_output(PATIENCE))["status"] == 200
+    body = (await wire.receive_output(PATIENCE))["body"].decode()
+    await wire.wait(PATIENCE)
+    return str(body)
+
+
+async def rested(handler: Pages, count: int) -> None:
+    """Wait until so many threads are idle."""
+    async with asyncio.timeout(PATIENCE):
+        while len(handler._idle) != count:
+            await asyncio.sleep(0.01)
+
+
+async def test_one_request_after_another_is_answered_by_the_same_thread() -> None:
+    handler = Held()
+    first = await thread_of(handler)
+    await rested(handler, 1)
+    assert await thread_of(handler) == first
+
+
+async def test_a_thread_that_is_still_at_work_for_somebody_who_left_answers_nobody_else() -> None:
+    handler = Held()
+    wire = asked(handler, "/held/")
+    await wire.send_input({"type": "http.request", "body": b""})
+    await asyncio.to_thread(handler.come.wait, PATIENCE)
+    await wire.send_input({"type": "http.disconnect"})
+    leaving = asyncio.create_task(wire.wait(PATIENCE))
+    others = {await thread_of(handler) for _ in range(3)}
+    assert handler.held not in others
+    handler.go.set()
+    await leaving
+    await rested(handler, len(others) + 1)
+
+
+async def test_no_more_threads_are_kept_than_pages_need(monkeypatch: Any) -> None:
+    monkeypatch.setattr(pages, "KEPT", 1)
+    handler = Held()
+    await asyncio.gather(*(thread_of(handler) for _ in range(5)))
+    await rested(handler, 1)
+    assert await thread_of(handler)
