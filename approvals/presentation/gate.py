@@ -218,10 +218,14 @@ class GatePage:
 
     @cached_property
     def missing(self) -> list[str]:
-        """The labels of required fields that hold nothing: the gate asks for them, a bare approval leaves them so."""
+        """The labels of required fields that hold nothing: the gate asks for them, a bare approval leaves them so.
+
+        What an effect is called with may well be an empty text: a yes does that, and nothing asks again.
+        """
         return [
             each.label
             for sheet in self.sheets
+            if not sheet.action.effect
             for each in sheet.fields
             if each.required and each.was in ("", MISSING) and each.place.was is not None
         ]

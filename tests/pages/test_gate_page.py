@@ -241,11 +241,22 @@ def test_a_gate_that_lacks_a_required_value_offers_edit_first_and_says_what_is_m
     order = {"type": "string", "title": "Order number"}
     schema = {"type": "object", "properties": {"order": order}, "required": ["order"]}
     run = make_run(state=make_state(proposal={"order": ""}), first_step="review", team=team)
-    gate = make_gate(run=run, card=make_card(actions=[make_action(schema=schema, pinned=[])]))
+    gate = make_gate(run=run, card=make_card(actions=[make_action(schema=schema, pinned=[], effect="")]))
     page = signed_in(ann(team)).get(f"/gates/{gate.pk}/").content.decode()
     assert "Fill in what is missing: <bdi>Order number</bdi>." in page
     assert page.index('data-choice="edit"') < page.index('data-choice="approve"')
     assert 'name="verdict" value="edit" data-hotkey="e" checked' in page
+
+
+def test_an_effect_that_is_called_with_an_empty_text_lacks_nothing() -> None:
+    """Its reviewers were told to fill it in, and that a yes might only ask again."""
+    team = make_team()
+    schema = {"type": "object", "properties": {"memo": {"type": "string"}}, "required": ["memo"]}
+    run = make_run(state=make_state(proposal={"memo": ""}), first_step="review", team=team)
+    gate = make_gate(run=run, card=make_card(actions=[make_action(schema=schema, pinned=[])]))
+    page = signed_in(ann(team)).get(f"/gates/{gate.pk}/").content.decode()
+    assert "Fill in what is missing" not in page
+    assert 'data-hotkey="e" checked' not in page
 
 
 def test_a_gate_that_lacks_nothing_preselects_nothing() -> None:
