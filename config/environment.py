@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 PREFIX = "HOLDPOINT_"
+OF_CLIENTS = frozenset({"HOLDPOINT_URL", "HOLDPOINT_TOKEN"})  # read by clients/python, in the same shell maybe
 YES = frozenset({"1", "true", "yes", "on"})
 NO = frozenset({"0", "false", "no", "off"})
 
@@ -161,7 +162,7 @@ class Environment:
 
     def refuse_junk(self) -> None:
         """End the process, with one sentence for each mistake, where there is any."""
-        for name in sorted(set(self.variables) - self.known):
+        for name in sorted(set(self.variables) - self.known - OF_CLIENTS):
             if name.startswith(PREFIX):
                 close = difflib.get_close_matches(name, self.known, 1)
                 self.complaints.append(f"{name} is no setting{f'; is {close[0]} meant?' if close else '.'}")

@@ -115,3 +115,9 @@ def test_a_database_url_on_a_socket_keeps_its_folder_and_escapes() -> None:
 def test_celery_gets_a_socket_in_its_own_spelling() -> None:
     assert Environment.broker("unix:///run/my%20redis.sock?db=3") == "redis+socket:///run/my redis.sock?virtual_host=3"
     assert Environment.broker("redis://redis:6379/1") == "redis://redis:6379/1"
+
+
+def test_what_the_client_is_told_by_the_environment_is_no_junk() -> None:
+    """A shell in which a program had been tried out could start no stack and make no token."""
+    code, said = python("import config.settings", **(GOOD | {"HOLDPOINT_URL": "http://h", "HOLDPOINT_TOKEN": "hp_a"}))
+    assert (code, said) == (0, "")
