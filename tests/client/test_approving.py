@@ -69,10 +69,10 @@ def test_an_edit_is_what_runs(web: str, way: str) -> None:
 def test_a_no_is_raised_with_its_words(web: str, way: str) -> None:
     world = World(web)
     told = start(world, way)
-    gate = world.decides("reject", comment="Not this month.")
-    with pytest.raises(Rejected, match=r"Ann Okafor said no to wire: Not this month\.") as refused:
+    gate = world.decides("reject", comment="Not this month")
+    with pytest.raises(Rejected, match=r"Ann Okafor said no to wire: Not this month\. Do not") as refused:
         told.result(PATIENCE)
-    assert (refused.value.by, refused.value.reason, refused.value.gate) == ("Ann Okafor", "Not this month.", gate.pk)
+    assert (refused.value.by, refused.value.reason, refused.value.gate) == ("Ann Okafor", "Not this month", gate.pk)
     assert Run.objects.get(pk=gate.run_id).status == "cancelled"
     assert not Effect.objects.filter(run=gate.run_id).exists()
 

@@ -169,8 +169,8 @@ class Way:
             yield from awaited(self.api, gate.id, self.until)
         except StillOpen:
             raise Unknown(
-                f"People are asked at gate {gate.id} how to go on: {gate.title} Do not do it again; resume gate "
-                f"{self.gate} later.",
+                f"People are asked at gate {gate.id} how to go on: {_sentence(gate.title)} Do not do it again; resume "
+                f"gate {self.gate} later.",
                 gate=gate.id, run=self.run,
             ) from None  # fmt: skip
 
@@ -199,7 +199,8 @@ class Way:
             return Withdrawn(f"Gate {self.gate} was withdrawn: {reason}", reason=reason, **known)
         if ending is not None and (ending.kind == "rejected" or (word is not None and word.verdict == "reject")):
             reason, by = (word.reason if word else "") or reason, (word.by if word else "") or by
-            told = f"{by} said no to {self.action}{f': {reason}' if reason else '.'} Do not do it another way."
+            told = _sentence(f"{by} said no to {self.action}{f': {reason}' if reason else ''}")
+            told += " Do not do it another way."
             return Rejected(told, by=by, reason=reason, **known)
         return Stopped(f"Run {self.run} is {run.status}: {run.reason}", reason=run.reason, **known)
 
@@ -218,3 +219,8 @@ def _decision(gate: Gate, action: str) -> Decision:
         at=ending.at if ending else None,
         comment="\n".join(comments),
     )
+
+
+def _sentence(said: str) -> str:
+    said = said.rstrip()
+    return said if said.endswith((".", "!", "?", "…")) else f"{said}."
