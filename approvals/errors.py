@@ -165,3 +165,12 @@ class Invalid(Rejected):
 
 class CardRefused(ValueError):
     """The gate's card cannot be shown as it is; correct the agent's gate step."""
+
+
+class NoSuchPolicy(CardRefused):
+    """The run's team has no policy of the name that the gate's step gives; have it made, and try again."""
+
+    def __init__(self, name: str, team: str, others: Sequence[str]) -> None:
+        super().__init__(
+            f"{team} has no policy {name}; it has {', '.join(others)}. Make it in the administration, and try again."
+        )

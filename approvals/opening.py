@@ -38,8 +38,8 @@ def open_gate(
 
     One transaction, or part of the caller's. The same run and checkpoint give the gate that is there; the run is
     let go only while that gate is open, so that a decision made meanwhile is not slept through: look at
-    `gate.status`. `asked_by`: who answers for the program elsewhere that asks, by id. Raises CardRefused, ValueRefused
-    and Fenced.
+    `gate.status`. `asked_by`: who answers for the program elsewhere that asks, by id. Raises CardRefused, NoSuchPolicy,
+    ValueRefused and Fenced.
     """
     with transaction.atomic():
         before = Gate.objects.select_for_update().filter(run=run, checkpoint=snapshot.id).first()
@@ -49,7 +49,7 @@ def open_gate(
             return before
         plan = spec_of(run.plan)
         asked = completed(card, step=step, plan=plan, state=snapshot.state, recovery=kind == Gate.Kind.RECOVERY)
-        named = Policy.objects.named(policy, team=run.team)
+        named = Policy.objects.named(policy, team=run.team, strict=kind == Gate.Kind.REVIEW)
         gate = _gate(run, snapshot, step, named, asked, kind, asked_by)
         target = binding.Target(
             run=run.pk,

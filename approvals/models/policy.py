@@ -8,22 +8,28 @@ from django.db import models
 from django.db.models.functions import Now
 from django.utils.functional import cached_property
 
+from approvals.errors import NoSuchPolicy
+
 DEFAULT = "default"
 
 
 class PolicyQuerySet(models.QuerySet["Policy"]):
     """Questions about policies."""
 
-    def named(self, name: str, *, team: Group) -> Policy:
+    def named(self, name: str, *, team: Group, strict: bool = True) -> Policy:
         """The newest version of the team's policy of that name, else of its default.
 
-        A team that has no default yet gets one: a single member of the team, not the one who started the run.
+        A team that has no default yet gets one: a single member of the team, not the one who started the run. A team
+        that has named others is not taken to mean that by a name which it has not: `strict` raises NoSuchPolicy.
         """
-        for wanted in (name or DEFAULT, DEFAULT):
-            newest = self.filter(team=team, name=wanted).order_by("-version").first()
-            if newest is not None:
-                return newest
-        return self.get_or_create(team=team, name=DEFAULT, version=1)[0]
+        newest = self.filter(team=team, name=name or DEFAULT).order_by("-version").first()
+        if newest is not None:
+            return newest
+        others = self.filter(team=team).exclude(name=DEFAULT).order_by("name").values_list("name", flat=True).distinct()
+        if strict and name not in ("", DEFAULT) and others:
+            raise NoSuchPolicy(name, team.name, list(others))
+        default = self.filter(team=team, name=DEFAULT).order_by("-version").first()
+        return default or self.get_or_create(team=team, name=DEFAULT, version=1)[0]
 
     def next_version(self, name: str, *, team: Group) -> int:
         """The number after the newest version of the team's policy of that name."""

@@ -10,6 +10,7 @@ from django.db import connection
 
 from agents import steps, text
 from checkpoints.models import Checkpoint, Run
+from tests.factories import make_policy, make_team
 
 from .driving import advance, advance_to_rest, answer, decide, failures, make_run, open_gate, state, trail
 
@@ -123,3 +124,17 @@ def test_a_run_whose_data_does_not_verify_is_frozen_and_names_the_last_good_chec
     assert run.status == "failed"
     assert run.reason.startswith("Integrity fault at ")
     assert run.reason.endswith("the last checkpoint that verifies is 1")
+
+
+def test_a_gate_whose_policy_its_team_has_not_is_asked_about_and_not_asked_under_the_default() -> None:
+    """A misspelt or missing name made one member of the team enough."""
+    team = make_team()
+    make_policy(team, name="paymnets", quorum=2)
+    run = advance_to_rest(make_run("payer", team=team))
+    gate = open_gate(run)
+    assert (gate.kind, gate.policy.name) == ("recovery", "default")
+    assert f"{team.name} has no policy payments; it has paymnets" in gate.standing().card.summary
+    make_policy(team, name="payments", quorum=2)
+    answer(run, "retry")
+    gate = open_gate(advance_to_rest(run))
+    assert (gate.kind, gate.policy.name) == ("review", "payments")
