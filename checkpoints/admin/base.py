@@ -128,13 +128,13 @@ def listed(model: str, label: str, **filters: str) -> Callable[[Any, Any], SafeS
     return link
 
 
-def shown(page: str, label: str, column: str = "pk", *, text: str = "open") -> Callable[[Any, Any], SafeString | str]:
+def shown(page: str, label: str, column: str = "pk") -> Callable[[Any, Any], SafeString | str]:
     """A column with a link to a page of the site: `shown("run", "page")`."""
 
     @admin.display(description=label)
     def link(self: Any, obj: Any) -> SafeString | str:
         value = getattr(obj, column)
-        return format_html('<a href="{}">{}</a>', reverse(page, args=[value]), text) if value else "-"
+        return format_html('<a href="{}">{} {}</a>', reverse(page, args=[value]), page, value) if value else "-"
 
     return link
 

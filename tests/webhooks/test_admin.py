@@ -131,6 +131,8 @@ def test_the_log_is_filtered_by_webhook_and_status_and_searched_by_message_and_g
         return {int(number) for number in re.findall(r"/approvals/delivery/(\d+)/change/", said)}
 
     assert listed() == {first.pk, second.pk}
+    shown = client.get(page("delivery_change", first.pk)).content.decode()
+    assert f'<a href="/gates/{gate.pk}/">gate {gate.pk}</a>' in shown  # not "open", which is a gate's status
     assert listed(webhook=one.pk) == {first.pk}
     assert listed(status__exact="failed") == set()
     assert listed(q=second.message) == {second.pk}
