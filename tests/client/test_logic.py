@@ -226,3 +226,11 @@ def test_that_nothing_answers_is_said_while_it_is_tried_again(caplog: pytest.Log
 
 def test_the_address_of_the_api_is_the_server_s() -> None:
     assert Holdpoint("https://host/holdpoint/api/", "hp_a").url == "https://host/holdpoint"
+
+
+@pytest.mark.parametrize("client", [Holdpoint, AsyncHoldpoint])
+def test_what_is_called_says_what_it_takes(client: type[Holdpoint | AsyncHoldpoint]) -> None:
+    """An editor and `inspect` showed *args and **kwargs."""
+    hp = client("http://127.0.0.1:9", "hp_a")
+    assert {"name", "arguments", "pinned", "timeout"} <= set(inspect.signature(hp.approve).parameters)
+    assert {"title", "undo"} <= set(inspect.signature(hp.requires_approval).parameters)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -85,7 +86,7 @@ class Approve(Generic[P]):
 
     def __init__(self, io: Threads, api: Api, asked: Callable[P, Posting]) -> None:
         self._io, self._api, self._asked = io, api, asked
-        self.__doc__ = asked.__doc__
+        self.__doc__, self.__signature__ = asked.__doc__, inspect.signature(asked)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Approval:
         posting = self._asked(*args, **kwargs)
@@ -101,7 +102,7 @@ class AsyncApprove(Generic[P]):
 
     def __init__(self, io: Tasks, api: Api, asked: Callable[P, Posting]) -> None:
         self._io, self._api, self._asked = io, api, asked
-        self.__doc__ = asked.__doc__
+        self.__doc__, self.__signature__ = asked.__doc__, inspect.signature(asked)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> AsyncApproval:
         posting = self._asked(*args, **kwargs)

@@ -197,6 +197,7 @@ class Requiring(Generic[T]):
     def __init__(self, io: Threads, api: Api, terms: Callable[T, Terms]) -> None:
         self._io, self._api = io, api
         self._terms: Callable[..., Terms] = terms
+        self.__doc__, self.__signature__ = terms.__doc__, inspect.signature(terms)
 
     @overload
     def __call__(self, function: Callable[P, R], /) -> Approved[P, R]: ...  # type: ignore[overload-overlap]
@@ -221,6 +222,7 @@ class AsyncRequiring(Generic[T]):
     def __init__(self, io: Tasks, api: Api, terms: Callable[T, Terms]) -> None:
         self._io, self._api = io, api
         self._terms: Callable[..., Terms] = terms
+        self.__doc__, self.__signature__ = terms.__doc__, inspect.signature(terms)
 
     @overload
     def __call__(  # type: ignore[overload-overlap]
