@@ -3,8 +3,9 @@
 The key, what it did and the answer are one transaction. A request that was refused leaves nothing behind, its key
 neither; two that come at once wait for each other at the key's row.
 
-What cannot be one transaction, because it waits for a worker or for its own commit, is `kept`: the answer is written
-after the work, while others with the key wait. Should the process die between the two, the work knows its `own` key.
+What cannot be one transaction, because it waits for a worker or for its own commit, is `kept`: the key is claimed
+before the work and the answer written after it, while others with the key wait. Should the process die between, the
+work knows its `own` key.
 """
 
 from __future__ import annotations
@@ -30,10 +31,6 @@ REPLAYED = "Idempotency-Replayed"
 _CLAIM = """
 INSERT INTO agents_answer (who, key, request, status, body, media_type, location) VALUES ($1, $2, $3, 0, '', '', '')
 ON CONFLICT DO NOTHING RETURNING id
-"""
-_DONE = """
-INSERT INTO agents_answer (who, key, request, status, body, media_type, location)
-VALUES ($1, $2, $3, $4::smallint, $5, $6, $7)
 """
 _LOCK, _UNLOCK = (f"SELECT {name}(hashtextextended($1, 0))" for name in ("pg_advisory_lock", "pg_advisory_unlock"))
 _KEEP = "UPDATE agents_answer SET status = $2::smallint, body = $3, media_type = $4, location = $5 WHERE id = $1"
@@ -76,7 +73,8 @@ def once(request: HttpRequest, key: str, do: Callable[[], HttpResponse]) -> Http
 def kept(request: HttpRequest, key: str, do: Callable[[], HttpResponse]) -> HttpResponse:
     """What `do` answers, which commits by itself; what it answered the first time where that is known.
 
-    `do` names its work by `own`. Raises KeyReused, KeyRefused, and whatever `do` raises.
+    The key is claimed before, so that it stays this request's whatever becomes of the process; `do` names its work by
+    `own`, and finds it done. Raises KeyReused, KeyRefused, and whatever `do` raises.
     """
     if not key:
         return do()
@@ -84,12 +82,17 @@ def kept(request: HttpRequest, key: str, do: Callable[[], HttpResponse]) -> Http
         raise KeyRefused
     who, asked = who_asks(request), fingerprint(request)
     with _alone(f"{who} {key}"):
-        before = Answer.objects.filter(who=who, key=key).first()
-        if before is not None:
-            return _same(before, asked)
-        answer = do()
+        run_sql(_CLAIM, [who, key, asked])
+        row = Answer.objects.get(who=who, key=key)
+        if row.status or bytes(row.request) != asked:
+            return _same(row, asked)
+        try:
+            answer = do()
+        except Exception:
+            row.delete()
+            raise
         location = answer.headers.get("Location", "")
-        run_sql(_DONE, [who, key, asked, answer.status_code, answer.content, answer["Content-Type"], location])
+        run_sql(_KEEP, [row.pk, answer.status_code, answer.content, answer["Content-Type"], location])
     return answer
 
 

@@ -27,6 +27,7 @@ from .orders import Order
 from .paging import NEXT, Paging, next_of
 from .problems import Fault, problem
 
+NONE = "No such webhook"
 router = Router(tags=["webhooks"], auth=needs(Scope.HOOKS))
 WebhookId = PathEx[int, P(title="Webhook", description="The webhook's number.", example=3)]
 
@@ -149,7 +150,13 @@ def one(request: HttpRequest, webhook_id: WebhookId) -> HttpResponse:
 def rotate(request: HttpRequest, webhook_id: WebhookId, key: Key) -> HttpResponse:
     """Give it another secret. For a day messages are signed with the one before, too."""
     webhook = webhook_or_404(request, webhook_id)
-    return _secret(request, key, lambda by: (webhook, webhook.rotate(by=by)), status=200)
+
+    def rotated(by: Actor) -> tuple[Webhook, str]:
+        if not (secret := webhook.rotate(by=by)):
+            raise Http404(NONE)
+        return webhook, secret
+
+    return _secret(request, key, rotated, status=200)
 
 
 @router.post(
@@ -181,7 +188,7 @@ def webhook_or_404(request: HttpRequest, number: int) -> Webhook:
     found = Webhook.objects.managed_by(reader_of(request)).filter(pk=min(number, 2**63 - 1))
     webhook = found.select_related("team").first()
     if webhook is None:
-        raise Http404("No such webhook")
+        raise Http404(NONE)
     return webhook
 
 

@@ -225,7 +225,9 @@ class WebhookAdmin(OfOwnTeams, OfWebhook):
         if request.method != "POST":
             return HttpResponse(status=405, headers={"Allow": "POST"})
         found = get_object_or_404(self.get_queryset(request), pk=webhook)
-        return self._secret(request, found, found.rotate(by=actors.of_user(request.user)))
+        if not (secret := found.rotate(by=actors.of_user(request.user))):
+            raise Http404("The webhook was removed.")
+        return self._secret(request, found, secret)
 
     def _ordered(self, order: Order) -> Callable[[HttpRequest, int], HttpResponse]:
         def view(request: HttpRequest, webhook: int) -> HttpResponse:

@@ -114,11 +114,15 @@ class Webhook(models.Model):
         return [newest] if former is None else [newest, former]
 
     def rotate(self, *, by: Actor) -> str:
-        """Give it another secret, which is returned; for a day what is sent is signed with the one before too."""
+        """Give it another secret, which is returned; for a day what is sent is signed with the one before too.
+
+        "" where it was removed.
+        """
         key, salt, secret = signing.make()
         kept = {"former_key": F("key"), "former_salt": F("salt"), "former_until": Now() + OVERLAP}
         with transaction.atomic():
-            self._move(Q(), **kept, key=key, salt=salt)
+            if not self._move(Q(), **kept, key=key, salt=salt):
+                return ""
             self.say("webhook.rotated", by=by)
         return secret
 

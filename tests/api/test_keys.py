@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from agents.api import keys
+from agents.api import keys, orders
 from agents.models import Answer
 from approvals.models import Decision, Gate
 from checkpoints.models import Checkpoint, Run
@@ -78,13 +78,36 @@ def test_a_settlement_whose_answer_was_lost_before_it_was_kept_is_done_once(ledg
     run = booked(ledger)
     client = member(run)
     edit(run, 1, size=2)
-    assert post(client, run, "settlements", {}, **KEY).status_code == 200
-    Answer.objects.filter(key="mine").delete()
+    first = post(client, run, "settlements", {}, **KEY)
+    assert Answer.objects.filter(key="mine", body=first.content).update(status=0, body=b"") == 1
     settled = Run.objects.get(pk=advance_to_rest(run).pk)
     assert post(client, run, "settlements", {}, **KEY).status_code == 200
     run.refresh_from_db()
     assert (run.status, run.seq, run.token) == (settled.status, settled.seq, settled.token)
     assert "left nothing behind" in refusal(post(client, run, "settlements", {}), 409)["detail"]
+
+
+@pytest.mark.parametrize(("noun", "body", "other"), ORDERS)
+def test_another_order_with_the_key_of_one_whose_answer_was_lost_is_refused(
+    ledger: str, monkeypatch: pytest.MonkeyPatch, noun: str, body: dict[str, Any], other: dict[str, Any]
+) -> None:
+    """The process died before it answered; the key stays that order's, and no order that was refused keeps one."""
+    run = booked(ledger)
+    client = member(run)
+
+    def died(*_: Any, **__: Any) -> Any:
+        raise SystemExit
+
+    with monkeypatch.context() as patched:
+        patched.setattr(orders, "done", died)
+        with pytest.raises(SystemExit):
+            post(client, run, noun, body, **KEY)
+    after = stands(run)
+    assert refusal(post(client, run, noun, other, **KEY), 409)["code"] == "key_reused"
+    assert post(client, run, noun, body, **KEY).status_code in (200, 201)
+    assert stands(run) == after
+    refusal(post(client, run, noun, {**body, "seen": "00"}, **{"Idempotency-Key": "refused"}), 409)
+    assert not Answer.objects.filter(key="refused").exists()
 
 
 @pytest.mark.parametrize(("noun", "body"), [(noun, body) for noun, body, _ in ORDERS])
@@ -95,7 +118,7 @@ def test_an_order_whose_answer_was_lost_before_it_was_kept_is_done_once(
     run = booked(ledger)
     client = member(run)
     first = post(client, run, noun, body, **KEY)
-    Answer.objects.filter(key="mine", body=first.content).delete()
+    assert Answer.objects.filter(key="mine", body=first.content).update(status=0, body=b"") == 1
     after = stands(run)
     again = post(client, run, noun, body, **KEY)
     assert again.status_code == first.status_code

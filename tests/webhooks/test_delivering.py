@@ -326,6 +326,12 @@ class TestSecrets:
         assert receiver.got[1].verified(new)
         assert len(receiver.got[1].headers["webhook-signature"].split()) == 1
 
+    def test_one_that_was_removed_meanwhile_is_given_none(self) -> None:
+        webhook, _ = make_webhook()
+        Webhook.objects.get(pk=webhook.pk).remove(by=SYSTEM)
+        assert webhook.rotate(by=SYSTEM) == ""
+        assert not Event.objects.filter(subject=webhook.subject, kind="webhook.rotated").exists()
+
     def test_the_installations_key_may_be_rotated_too(self, receiver: Receiver, settings: Any) -> None:
         delivery, secret = make_delivery(receiver.url)
         settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
