@@ -23,6 +23,7 @@ from .exact import answer
 from .keys import Key, once
 from .orders import Order
 from .starting import MAY, POLICY, VERSION, agent_of
+from .work import actor_of
 
 router = Router(tags=["agents"], auth=needs(Scope.START))
 
@@ -154,7 +155,7 @@ def register(request: HttpRequest, agent: AgentName, order: Version, key: Key) -
     under.check_plan(token_of(request), spec.steps)
 
     def do() -> HttpResponse:
-        plan = outside.register(spec, teams=teams)
+        plan = outside.register(spec, teams=teams, by=actor_of(request))
         response = answer(Registered(agent=plan.agent, version=plan.version, digest=bytes(plan.digest).hex()))
         response.status_code = 201
         return response

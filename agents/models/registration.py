@@ -11,21 +11,26 @@ from django.contrib.auth.models import Group
 from django.db import models
 from django.db.models.functions import Now
 
+from checkpoints import ledger
+from checkpoints.actors import Actor
 from checkpoints.models import Plan
 from checkpoints.rows import run_sql
 
 _SAY = """
 INSERT INTO agents_registration (plan_id, team_id, at) SELECT $1, unnest($2::int[]), statement_timestamp()
-ON CONFLICT (plan_id, team_id) DO UPDATE SET at = excluded.at
+ON CONFLICT (plan_id, team_id) DO UPDATE SET at = excluded.at RETURNING team_id, xmax = 0
 """
 
 
 class RegistrationQuerySet(models.QuerySet["Registration"]):
     """Registering, and finding what was registered."""
 
-    def say(self, plan: Plan, *, teams: Collection[int]) -> None:
-        """Note that the plan is what these teams have for its version from now on."""
-        run_sql(_SAY, [plan.pk, sorted(teams)])
+    def say(self, plan: Plan, *, teams: Collection[int], by: Actor) -> None:
+        """Note that the plan is what these teams have for its version from now on: an event where it is new to one."""
+        data = {"agent": plan.agent, "version": plan.version, "digest": bytes(plan.digest).hex()}
+        for team, new in run_sql(_SAY, [plan.pk, sorted(teams)]):
+            if new:
+                ledger.record("plan.registered", subject=f"plan:{plan.pk}", team_id=team, by=by, data=data)
 
     def plan_of(self, agent: str, version: str, *, team: Group) -> Plan | None:
         """The plan that the team has for a version, of the newest where none is named; None where it has none.

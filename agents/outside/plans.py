@@ -16,6 +16,7 @@ from django.db import transaction
 
 from approvals import holding, pointers
 from checkpoints import plans as stored
+from checkpoints.actors import Actor
 from checkpoints.models import Plan, Run
 from checkpoints.plans import PlanSpec, StepSpec, spec_of
 from checkpoints.values import canonical, decode
@@ -39,11 +40,11 @@ def keep(spec: PlanSpec) -> Plan:
     return stored.keep(_checked(canonical(spec.to_json())), external=True)
 
 
-def register(spec: PlanSpec, *, teams: Collection[int]) -> Plan:
+def register(spec: PlanSpec, *, teams: Collection[int], by: Actor) -> Plan:
     """Store it as what these teams have for that version. Raises PlanRefused."""
     with transaction.atomic():
         plan = keep(spec)
-        Registration.objects.say(plan, teams=teams)
+        Registration.objects.say(plan, teams=teams, by=by)
         others = Run.objects.filter(plan__agent=plan.agent, plan__version=plan.version, status__in=Run.LIVE)
         if others.filter(team__in=teams).exclude(plan=plan).exists():
             raise PlanRefused(

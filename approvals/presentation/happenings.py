@@ -71,6 +71,7 @@ WORDS = {
     "webhook.removed": "removed the webhook",
     "webhook.tested": "sent the webhook a test message",
     "webhook.resent": "sent a message to the webhook again",
+    "plan.registered": "registered version {version} of {agent}",
     "token.created": "made a token",
     "token.revoked": "revoked a token",
     "audit.verified": "had {seals} seals verified over {events} events: {faults} faults",

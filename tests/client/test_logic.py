@@ -234,3 +234,10 @@ def test_what_is_called_says_what_it_takes(client: type[Holdpoint | AsyncHoldpoi
     hp = client("http://127.0.0.1:9", "hp_a")
     assert {"name", "arguments", "pinned", "timeout"} <= set(inspect.signature(hp.approve).parameters)
     assert {"title", "undo"} <= set(inspect.signature(hp.requires_approval).parameters)
+
+
+@pytest.mark.parametrize(("lease", "pause"), [(30.0, 10.0), (3600.0, 30.0)])
+def test_a_program_is_heard_of_before_people_are_told_that_it_is_gone(lease: float, pause: float) -> None:
+    step = next(beating(Clock().api(), Held(2, 5, lease)))
+    assert isinstance(step, Pause)
+    assert step.seconds == pause

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from checkpoints.models import Run
+from checkpoints.models import Event, Plan, Run
 from checkpoints.plans import spec_of
+from checkpoints.values import decode
 from tests.api.test_doors import refusal
 from tests.factories import MEMBER, make_team, make_user
 from tests.factories.tokens import bearing, make_token
@@ -53,6 +54,18 @@ def test_runs_of_another_team_keep_nobody_from_registering() -> None:
     stranger.register(steps=LOOSE)
     own = program.post(f"agents/{program.agent}/versions", {"version": "1", "state_schema": SCHEMA, "steps": LOOSE})
     assert "runs under way" in refusal(own, 422)["errors"][0]["detail"]
+
+
+def test_registering_a_version_is_an_event_of_each_team_that_did_not_have_it() -> None:
+    program = Program()
+    registered = program.register()
+    program.register()
+    stranger = Program(agent=program.agent)
+    stranger.register()
+    told = Event.objects.filter(kind="plan.registered", team_id__in=(program.team.pk, stranger.team.pk)).order_by("pk")
+    assert [event.team_id for event in told] == [program.team.pk, stranger.team.pk]
+    assert decode(bytes(told[0].data)) == registered
+    assert (told[0].subject, told[0].actor) == (f"plan:{Plan.objects.get(agent=program.agent).pk}", told[1].actor)
 
 
 def test_of_two_plans_of_a_version_the_one_registered_last_is_run() -> None:

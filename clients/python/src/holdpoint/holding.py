@@ -13,6 +13,7 @@ from .sending import Api
 
 LOG = logging.getLogger("holdpoint")
 OnLost = Callable[[HoldpointError], object]
+BEAT = 30.0  # seconds between heartbeats at most: after 90 without a word people are told that the program is gone
 
 
 @dataclass
@@ -65,7 +66,7 @@ def claim(
 def beating(api: Api, held: Held) -> Op[None]:
     """Say again and again that the program is there, until it is told that the run is not its any more."""
     while True:
-        yield Pause(held.lease / 3)
+        yield Pause(min(held.lease / 3, BEAT))
         try:
             beat = yield from api.post(
                 f"runs/{held.run}/heartbeats", {"token": held.token}, Beat, patience=held.lease / 3
