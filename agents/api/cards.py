@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 from ninja import Schema
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 from approvals.actions import VERDICTS
-from approvals.cards import RISKS, Card
+from approvals.cards import IDENTIFIER, RISKS, Card
 
 from .orders import Order
 
@@ -18,6 +19,24 @@ SCHEMA: dict[str, Any] = {
     "properties": {"to": {"type": "string"}, "iban": {"type": "string"}, "amount": {"type": "string"}},
     "required": ["to", "iban", "amount"],
 }
+
+
+def _one_of(names: Sequence[str]) -> AfterValidator:
+    def known(value: str) -> str:
+        if value not in names:
+            raise ValueError(f"{value[:40]!r} is none of {', '.join(names)}")
+        return value
+
+    return AfterValidator(known)
+
+
+def _identifier(name: str) -> str:
+    if name and not IDENTIFIER.fullmatch(name):
+        raise ValueError(f"{name[:40]!r} is not an identifier of plain letters, digits, . : _ -")
+    return name
+
+
+Identifier = Annotated[str, AfterValidator(_identifier)]
 
 
 class Words(Order):
@@ -30,7 +49,7 @@ class Words(Order):
     for_whom: str = Field("", description="Whom it is about.", max_length=500, examples=["ACME Ltd"])
     amount: str = Field("", description="How much, as people write it.", max_length=200, examples=["120.00 EUR"])
     resource: str = Field("", description="What it is done to.", max_length=500, examples=["Invoice 7"])
-    risk: str = Field(
+    risk: Annotated[str, _one_of(RISKS)] = Field(
         "medium", description="How much is at stake.", examples=["medium"], json_schema_extra={"enum": list(RISKS)}
     )
     reasons: list[str] = Field(
@@ -50,16 +69,16 @@ class Quoted(Schema):
 class AskedAction(Order):
     """One action of a gate."""
 
-    id: str = Field(description="Its id, once in the gate.", min_length=1, max_length=100, examples=["wire"])
+    id: Identifier = Field(description="Its id, once in the gate.", min_length=1, max_length=100, examples=["wire"])
     title: str = Field("", description="In words; else the tool.", max_length=500, examples=["Wire money"])
-    tool: str = Field("", description="The tool's name; else the id.", max_length=100, examples=["wire"])
+    tool: Identifier = Field("", description="The tool's name; else the id.", max_length=100, examples=["wire"])
     pinned: list[str] = Field(
         [],
         description="JSON Pointers into the arguments that are shown first and never folded.",
         max_length=50,
         examples=[["/amount", "/iban"]],
     )
-    verdicts: list[str] = Field(
+    verdicts: list[Annotated[str, _one_of(VERDICTS)]] = Field(
         [],
         description="Those that it takes; empty: approve, edit where it may be edited, and reject.",
         max_length=len(VERDICTS),

@@ -286,9 +286,10 @@ class TestAsking:
             ),
             ({"actions": [{**ACTION, "schema": {"type": "nothing"}}]}, "/actions/0/schema", "not valid"),
             ({"actions": [{**ACTION, "effect": "report"}]}, "/", "report"),
-            ({"actions": [{**ACTION, "id": "wi re"}]}, "/", "not an identifier"),
-            ({"risk": "none"}, "/", "risk 'none'"),
-            ({"actions": [{**ACTION, "verdicts": ["maybe"]}]}, "/", "takes no verdict 'maybe'"),
+            ({"actions": [{**ACTION, "id": "wi re"}]}, "/actions/0/id", "not an identifier"),
+            ({"actions": [{**ACTION, "tool": "wi\u202ere"}]}, "/actions/0/tool", "not an identifier"),
+            ({"risk": "none"}, "/risk", "'none' is none of low, medium, high, critical"),
+            ({"actions": [{**ACTION, "verdicts": ["maybe"]}]}, "/actions/0/verdicts/0", "'maybe' is none of approve"),
             ({"actions": [{**ACTION, "tittle": "x"}]}, "/actions/0/tittle", "not permitted"),
         ],
     )
