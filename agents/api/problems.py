@@ -229,7 +229,7 @@ def not_worked(request: HttpRequest, error: WorkRefused) -> HttpResponse:
     """What a program did to a run from outside does not count."""
     faults = [Fault(parameter=each["pointer"] or "/", detail=each["message"]) for each in getattr(error, "errors", ())]
     said = str(error) or " ".join((error.__doc__ or "").split())
-    told = f"Nothing was done. Correct what errors names: {said}" if faults else said
+    told = f"Nothing was recorded. Correct what errors names: {said}" if faults else said
     return problem(request, error.status, told, faults, code=error.code, gate=error.gate, lease_until=error.until)
 
 

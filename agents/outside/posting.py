@@ -62,9 +62,10 @@ class Posted:
 def implied(posted: Posted) -> PlanSpec:
     """The plan of such a run; its version is a digest of it."""
     ids = [action.id for action in posted.card.actions]
+    edits = tuple(action.id for action in posted.card.actions if action.arguments or action.schema)
     shown = tuple(posted.state)
     gate = StepSpec(
-        GATE, kind="gate", reads=(*shown, *ids), allows=tuple(ids), edits=tuple(ids), policy=posted.policy,
+        GATE, kind="gate", reads=(*shown, *ids), allows=tuple(ids), edits=edits, policy=posted.policy,
         feedback=FEEDBACK, asks=True, doc="Ask people.",
     )  # fmt: skip
     effects = [_effect(action, posted.performed.get(action.id, Performed())) for action in posted.card.actions]
