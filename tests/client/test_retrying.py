@@ -106,8 +106,8 @@ def test_a_refusal_is_final(proxy: Start) -> None:
         hp.gate(2**40)
     with world.client() as hp, pytest.raises(Invalid) as invalid:
         hp.approve.defer("no name")
-    assert [each["parameter"] for each in invalid.value.errors] == ["/actions/0/id"]
-    assert "/actions/0/id: is letters" in str(invalid.value)
+    assert [each["parameter"] for each in invalid.value.errors] == ["/actions/0/id", "/actions/0/tool"]
+    assert "/actions/0/id: 'no name' is not an identifier" in str(invalid.value)
     assert len(way.seen) == 3
 
 
