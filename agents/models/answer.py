@@ -7,7 +7,7 @@ from django.db.models.functions import Now
 
 
 class Answer(models.Model):
-    """One request of somebody who named it by a key; written in the transaction that did what it asked."""
+    """One request of somebody who named it by a key; its status is 0 until it was answered."""
 
     who = models.CharField(max_length=40)  # "token:5", "user:7": nobody meets another's keys
     key = models.CharField(max_length=200)

@@ -20,17 +20,22 @@ def _at(address: str, part: str = "body") -> Show:
     return show
 
 
+def _of(address: Callable[[History], str]) -> Show:
+    """A page whose address came with what was done before."""
+
+    def show(page: Page, history: History) -> str:
+        page.goto(address(history))
+        return "body"
+
+    return show
+
+
 def _gate(name: str) -> Show:
     def show(page: Page, history: History) -> str:
         open_gate(page, name)
         return "body"
 
     return show
-
-
-def _run(page: Page, history: History) -> str:
-    page.goto(history.rewound)
-    return "body"
 
 
 def _comparison(page: Page, history: History) -> str:
@@ -74,29 +79,9 @@ def _keys(page: Page, history: History) -> str:
     return ""
 
 
-def _paid(page: Page, history: History) -> str:
-    page.goto(history.outside.paid)
-    return "body"
-
-
-def _asking(page: Page, history: History) -> str:
-    page.goto(history.outside.asking)
-    return "body"
-
-
-def _assistant(page: Page, history: History) -> str:
-    page.goto(history.outside.assistant)
-    return "body"
-
-
 def _password(page: Page, history: History) -> str:
     page.goto(history.outside.large)
     page.locator("#decide label[data-choice=approve]").click()
-    return "body"
-
-
-def _dry_run(page: Page, history: History) -> str:
-    page.goto(history.dry_run)
     return "body"
 
 
@@ -111,7 +96,7 @@ ANN: dict[str, Show] = {
     "gate": _gate("Marit Ellery"),
     "actions": _gate("Restock"),
     "schedules": _gate("Machine 14 is down"),
-    "run": _run,
+    "run": _of(lambda history: history.rewound),
     "comparison": _comparison,
     "rewind": _rewind,
     "edit": _edit,
@@ -119,10 +104,10 @@ ANN: dict[str, Show] = {
     "runs": _at("/runs/"),
     "agents": _at("/agents/"),
     "agent": _at("/agents/refunds/"),
-    "program-gate": _asking,
-    "program-run": _paid,
+    "program-gate": _of(lambda history: history.outside.asking),
+    "program-run": _of(lambda history: history.outside.paid),
     "password-gate": _password,
-    "assistant-gate": _assistant,
+    "assistant-gate": _of(lambda history: history.outside.assistant),
     "tokens": _at("/tokens/"),
     "palette": _palette,
     "keys": _keys,
@@ -133,7 +118,7 @@ ADMIN: dict[str, Show] = {
     "administration": _at("/admin/"),
     "policies": _at("/admin/approvals/policy/"),
     "retention": _at("/admin/checkpoints/retentionpolicy/"),
-    "dry-run": _dry_run,
+    "dry-run": _of(lambda history: history.dry_run),
     "webhooks": _at("/admin/approvals/webhook/"),
     "deliveries": _at("/admin/approvals/delivery/"),
     "sign-in": _sign_in,  # the last: it signs out
