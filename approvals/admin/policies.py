@@ -9,7 +9,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.widgets import FilteredSelectMultiple
 from django.contrib.auth.models import Group
-from django.db import models, transaction
+from django.db import models
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
@@ -17,7 +17,9 @@ from django.utils.safestring import SafeString
 
 from approvals import quorums
 from approvals.models import Policy
-from checkpoints import actors, ledger
+from approvals.policy import versions
+from checkpoints import actors
+from checkpoints.admin.base import Versioned
 
 if TYPE_CHECKING:
     OfPolicy = admin.ModelAdmin[Policy]
@@ -105,7 +107,7 @@ class PolicyForm(PolicyModelForm):
 
 
 @admin.register(Policy)
-class PolicyAdmin(OfPolicy):
+class PolicyAdmin(Versioned, OfPolicy):
     """Saving makes the next version; gates keep the version they were opened under, and older ones are only read."""
 
     list_display = (
@@ -200,20 +202,9 @@ class PolicyAdmin(OfPolicy):
 
     def save_model(self, request: HttpRequest, obj: Policy, form: forms.ModelForm[Policy], change: bool) -> None:
         """Write what was entered as the next version, and say so in the audit."""
-        with transaction.atomic():
-            Group.objects.select_for_update(no_key=True).get(pk=obj.team_id)  # two new ones at once: 1 and 2
-            obj.pk, obj.version = None, Policy.objects.next_version(obj.name, team=obj.team)
-            obj._state.adding = True
-            obj.save(force_insert=True)
-            ledger.record(
-                "policy.changed",
-                subject=f"policy:{obj.pk}",
-                by=actors.of_user(request.user),
-                team_id=obj.team_id,
-                version=obj.version,
-                data=said(obj, form.cleaned_data["groups"]),
-            )
-        if tight := quorums.tight(obj, list(form.cleaned_data["groups"]) or [obj.team]):
+        groups = list(form.cleaned_data["groups"])
+        versions.write(obj, groups, by=actors.of_user(request.user))
+        if tight := quorums.tight(obj, groups or [obj.team]):
             messages.warning(request, tight)
 
 
@@ -225,19 +216,3 @@ def newest_of(policy: Policy) -> Policy:
 def link_to(policy: Policy) -> SafeString:
     address = reverse("admin:approvals_policy_change", args=[policy.pk])
     return format_html('<a href="{}">version {}</a>', address, policy.version)
-
-
-def said(policy: Policy, groups: models.QuerySet[Group]) -> dict[str, Any]:
-    """All that a version says, for its event. `deadline` is in seconds; empty `groups` are the team's own people."""
-    return {
-        "name": policy.name,
-        "version": policy.version,
-        "groups": sorted(group.name for group in groups),
-        "quorum": policy.quorum,
-        "separation": policy.separation,
-        "step_up": policy.step_up,
-        "deadline": None if policy.deadline is None else int(policy.deadline.total_seconds()),
-        "on_expiry": policy.on_expiry,
-        "withdraw_after": None if policy.withdraw_after is None else int(policy.withdraw_after.total_seconds()),
-        "whole_state": policy.whole_state,
-    }

@@ -14,7 +14,7 @@ from checkpoints import actors
 from checkpoints.models import Plan, RetentionPolicy
 from checkpoints.retention import policies
 
-from .base import ALL, OfAllTeams
+from .base import ALL, OfAllTeams, Versioned
 
 if TYPE_CHECKING:
     OfPolicy = admin.ModelAdmin[RetentionPolicy]
@@ -39,7 +39,7 @@ class PolicyForm(PolicyModelForm):
 
 
 @admin.register(RetentionPolicy)
-class RetentionPolicyAdmin(OfAllTeams, OfPolicy):
+class RetentionPolicyAdmin(OfAllTeams, Versioned, OfPolicy):
     """What stays if any rule keeps it. Nothing is removed before a dry run is applied, or the night comes."""
 
     form = PolicyForm

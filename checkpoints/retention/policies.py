@@ -61,12 +61,12 @@ def rules_of(policy: RetentionPolicy) -> Rules:
 
 
 def write(policy: RetentionPolicy, *, by: Actor) -> RetentionPolicy:
-    """Store what was entered as the next version of the agent's policy, with its event."""
+    """Store a policy that has no row yet as the next version of its agent's, with its event, written from the row."""
     with transaction.atomic():
-        policy.pk, policy.version = None, RetentionPolicy.objects.next_version(policy.agent)
-        policy._state.adding = True
+        policy.version = RetentionPolicy.objects.next_version(policy.agent)
         policy.save(force_insert=True)
+        stored = RetentionPolicy.objects.get(pk=policy.pk)
         ledger.record(
-            "retention.changed", subject=f"retention:{policy.called}", by=by, version=policy.version, data=policy.facts
+            "retention.changed", subject=f"retention:{stored.called}", by=by, version=stored.version, data=stored.facts
         )
     return policy
