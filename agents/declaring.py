@@ -21,6 +21,7 @@ class Declaration:
     """What a decorator was told about one method."""
 
     kind: Literal["step", "effect", "gate"]
+    title: str = ""
     writes: tuple[str, ...] | None = None
     uses: tuple[Callable[..., Any], ...] = ()
     reads_world: bool = False
@@ -68,6 +69,7 @@ def step(method: Function, /) -> Function: ...
 @overload
 def step(
     *,
+    title: str = "",
     reads_world: bool = False,
     writes: Sequence[str] | None = None,
     uses: Sequence[Callable[..., Any]] = (),
@@ -86,6 +88,7 @@ def step(
     method: Any = None,
     /,
     *,
+    title: str = "",
     reads_world: bool = False,
     writes: Sequence[str] | None = None,
     uses: Sequence[Callable[..., Any]] = (),
@@ -102,14 +105,16 @@ def step(
 ) -> Any:
     """A unit of work. `reads_world`: it looks outside the state, so that its output is never reused after a rewind.
 
-    `retry`: further attempts after the first, `backoff` seconds apart and doubling, each ended after `timeout`
-    seconds; when they have run out the run goes on with the step `catch`, or a person is asked. `loop_guard`: how
-    often it may run on one path before a person is asked. `validators`: methods that judge what it returned; a
-    refusal goes back to it `tries` times, then to the producers of its inputs, `rings` rings wide, with the
-    validator's words in the state's list `feedback`; then to a person.
+    `title`: what reviewers call it; without one, its name in words ("ask_facts" is "Ask facts"). `retry`: further
+    attempts after the first, `backoff` seconds apart and doubling, each ended after `timeout` seconds; when they have
+    run out the run goes on with the step `catch`, or a person is asked. `loop_guard`: how often it may run on one path
+    before a person is asked. `validators`: methods that judge what it returned; a refusal goes back to it `tries`
+    times, then to the producers of its inputs, `rings` rings wide, with the validator's words in the state's list
+    `feedback`; then to a person.
     """
     said = Declaration(
         "step",
+        title,
         _names(writes),
         tuple(uses),
         reads_world=reads_world,
@@ -129,6 +134,7 @@ def step(
 
 def effect(
     *,
+    title: str = "",
     undo: Any = "",
     irreversible: bool = False,
     idempotent: bool = False,
@@ -147,6 +153,7 @@ def effect(
 ) -> Callable[[Function], Function]:
     """A step that changes the outside world. A parameter named `key` gets the idempotency key.
 
+    `title`: what reviewers call it; without one, its name in words.
     `undo` names the method that takes it back; `idempotent`: the provider does a key once, so that an unknown
     end may be tried again; `readable` names the method that asks the provider by key and returns what the effect
     would have returned, or None where it did not happen; `guarded=False`: it needs no gate's permission.
@@ -157,6 +164,7 @@ def effect(
     """
     said = Declaration(
         "effect",
+        title,
         _names(writes),
         tuple(uses),
         jumps=_names(jumps),
@@ -223,6 +231,7 @@ def upcast(version: str, *, steps: Mapping[str, str] | None = None) -> Callable[
 
 def gate(
     *,
+    title: str = "",
     policy: str = "default",
     allows: Sequence[str] = (),
     edits: Sequence[str] = (),
@@ -239,6 +248,8 @@ def gate(
 ) -> Callable[[Function], Function]:
     """A step that asks people. The method returns the Card to show, or None where there is nothing to ask.
 
+    `title`: what reviewers call it; without one, its name in words.
+
     One annotated `-> Card` always asks, and is held to it: what comes after it is then foretold no further than that.
 
     `allows`: the effects that a yes permits; `edits`: the fields that a reviewer may change; `on_reject`: the step
@@ -248,6 +259,7 @@ def gate(
     """
     said = Declaration(
         "gate",
+        title,
         (),
         tuple(uses),
         retry=retry,

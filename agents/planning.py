@@ -10,16 +10,18 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from approvals.presentation.unseen import pieces
 from checkpoints.plans import PlanSpec, StepSpec
 
 from . import feedback, fields
 from .base import Agent
 from .declaring import MARK, Declaration, Method
 from .errors import AgentError
-from .writes import always_asks, config_of, inferred, jumps_of, source_of
+from .writes import always_asks, config_of, inferred, jumps_of, source_of, untitled
 
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,99}")
 VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+TITLE = 100  # characters
 KEY = "key"  # the parameter of an effect that gets the idempotency key
 DECISION = "decision"  # the state field in which an agent may be told what was decided
 
@@ -97,6 +99,7 @@ def _spec(agent: type[Agent], name: str, method: Callable[..., Any], said: Decla
     return StepSpec(
         name=name,
         kind=said.kind,
+        title=said.title,
         reads=reads,
         writes=writes,
         code_hash=_code_hash(agent, method, said),
@@ -150,10 +153,10 @@ def _code_hash(agent: type[Agent], method: Callable[..., Any], said: Declaration
     """Over the step's source, its declared helpers, what judges it and what it observes.
 
     A stricter validator makes another step, and so does an observation that looks at something else: an approval
-    that binds what was observed must not be held against that.
+    that binds what was observed must not be held against that. Another title makes the same step.
     """
     called = [getattr(agent, name) for name in (*said.validators, *said.observes)]
-    sources = [source_of(each) for each in (method, *said.uses, *called)]
+    sources = [untitled(source_of(method)), *(source_of(each) for each in (*said.uses, *called))]
     return hashlib.sha256("\0".join(sources).encode()).hexdigest()
 
 
@@ -239,6 +242,7 @@ def _method(agent: type[Agent], where: str, name: str, kind: str) -> None:
 def check_flow(plan: PlanSpec) -> None:
     """Refuse a plan whose steps name others that are not there, or that nothing allows. Raises AgentError."""
     specs, by_name = plan.steps, {spec.name: spec for spec in plan.steps}
+    _check_titles(plan)
     for spec in specs:
         after = {"catches with": [spec.catch], "goes on with": [spec.then], "jumps to": spec.jumps}
         for word, targets in after.items():
@@ -269,6 +273,20 @@ def check_flow(plan: PlanSpec) -> None:
                 "or declare it with guarded=False."
             )
     _check_catches(plan)
+
+
+def _check_titles(plan: PlanSpec) -> None:
+    """People tell steps apart by their titles, and choose by them."""
+    named: dict[str, str] = {}
+    for spec in plan.steps:
+        where = f"{plan.agent}.{spec.name}"
+        if len(spec.title) > TITLE or any(piece.kind != "text" for piece in pieces(spec.title)) or "\n" in spec.title:
+            raise AgentError(
+                f"{where} has the title {spec.title[:TITLE]!a}; give it one line of plain words, "
+                f"at most {TITLE} characters."
+            )
+        if (other := named.setdefault(spec.title.casefold(), spec.name)) != spec.name:
+            raise AgentError(f"{where} and {other} are both called {spec.title}; give one of them another title.")
 
 
 def _check_catches(plan: PlanSpec) -> None:

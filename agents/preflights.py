@@ -45,7 +45,7 @@ def code_of(run: Run, plan: Plan, snapshot: Snapshot | None, steps: Iterable[str
     if not versions:
         return Unknown(f"No version of {name} is known to this process, so its code was not checked here.")
     mine = known.get((name, version))
-    if mine is not None and mine.body == bytes(plan.body):
+    if mine is not None and mine.digest == bytes(plan.digest):
         faults, doubts = _fits(mine.agent, snapshot)
         now = _environment(run, mine.agent)
         return Code(agent=name, version=version, deployed=True, faults=faults, doubts=doubts, environment=now)

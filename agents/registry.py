@@ -17,8 +17,7 @@ from django.conf import settings
 from checkpoints import plans as stored_plans
 from checkpoints.errors import PlanChanged
 from checkpoints.models import Plan, Run
-from checkpoints.plans import PlanSpec
-from checkpoints.values import canonical
+from checkpoints.plans import PlanSpec, digest_of
 
 from . import environment, upcasting
 from .base import Agent
@@ -41,9 +40,9 @@ class Registered:
         return "" if self.row is not None and self.row.external else queue_of(self.spec.agent, self.spec.version)
 
     @cached_property
-    def body(self) -> bytes:
-        """The plan as its row holds it."""
-        return canonical(self.spec.to_json())
+    def digest(self) -> bytes:
+        """What the plan's row is found by."""
+        return digest_of(self.spec)
 
 
 def queue_of(agent: str, version: str) -> str:

@@ -14,6 +14,8 @@ from typing import Any
 
 from .errors import AgentError
 
+STEPS = ("step", "effect", "gate")  # the decorators that take a title
+
 
 def source_of(fn: Callable[..., Any]) -> str:
     """The dedented source of `fn`; AgentError where there is none to read."""
@@ -22,6 +24,27 @@ def source_of(fn: Callable[..., Any]) -> str:
     except (OSError, TypeError) as error:
         where = fn.__qualname__
         raise AgentError(f"The source of {where} cannot be read; declare agents in a module's file.") from error
+
+
+def untitled(source: str) -> str:
+    """The source of a step without the title that its decorator gives it: the same for whatever it is called.
+
+    Such a decorator is written on one line, as it would be without the title; the rest stays as it is.
+    """
+    lines = source.encode().splitlines(keepends=True)
+    for node in ast.parse(source).body[0].decorator_list:  # type: ignore[attr-defined]
+        name = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+        if name.rpartition(".")[2] not in STEPS or all(keyword.arg != "title" for keyword in node.keywords):
+            continue
+        rest = [
+            ast.get_source_segment(source, each) or ""
+            for each in (*node.args, *node.keywords)
+            if getattr(each, "arg", "") != "title"
+        ]
+        bare = f"@{name}({', '.join(rest)})" if rest or name.rpartition(".")[2] != "step" else f"@{name}"
+        after = lines[node.end_lineno - 1][node.end_col_offset :]
+        lines[node.lineno - 1 : node.end_lineno] = [bare.encode() + after, *[b""] * (node.end_lineno - node.lineno)]
+    return b"".join(lines).decode()
 
 
 def inferred(fn: Callable[..., Any]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ the same declaration registered twice is one row.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import lru_cache
@@ -63,6 +64,11 @@ class StepSpec:
     action: str = ""  # an effect's: the field that holds the id of the action that it performs next
     responds: str = ""  # an effect's: the field that a person's answer in its place is written to
     then: str = ""  # the step that comes after it, where that is not the next in order
+    title: str = ""  # what people call it; without one, its name in words
+
+    def __post_init__(self) -> None:
+        if not self.title:
+            object.__setattr__(self, "title", in_words(self.name))
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -93,6 +99,19 @@ class PlanSpec:
             if step.name == name:
                 return step
         raise KeyError(name)
+
+    def title_of(self, name: str) -> str:
+        """What people call the step of that name, whether or not the plan has it."""
+        return self.titles.get(name) or in_words(name)
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """What people call each step, by its name."""
+        return {step.name: step.title for step in self.steps}
+
+    def untitled(self) -> Self:
+        """The same without titles of its own: what the steps do, whatever people call them."""
+        return replace(self, steps=tuple(replace(step, title="") for step in self.steps))
 
     def next_after(self, name: str) -> str:
         """The name of the step after `name`: the one that it names, else the next in order; empty after the last."""
@@ -167,9 +186,14 @@ class PlanSpec:
     def to_json(self) -> dict[str, Any]:
         """The plan as plain data; tuples become lists when it is written.
 
-        `then` is left out where a step names none, so that a plan that was stored before there was any stays the same.
+        `then` and `title` are left out where a step says none, so that a plan that was stored before there was any
+        stays the same.
         """
-        steps = [{name: each for name, each in asdict(step).items() if name != "then" or each} for step in self.steps]
+        steps = [asdict(step) for step in self.steps]
+        for step in steps:
+            for name, none in (("then", ""), ("title", in_words(step["name"]))):
+                if step[name] == none:
+                    del step[name]
         return {**asdict(replace(self, steps=())), "steps": steps}
 
     @classmethod
@@ -205,16 +229,34 @@ def of_teams(teams: Collection[int]) -> QuerySet[Plan]:
 
 
 def keep(spec: PlanSpec, *, external: bool = False) -> Plan:
-    """The plan's row, made where it is new. `external`: the agent's code is elsewhere."""
+    """The plan's row, made where it is new. `external`: the agent's code is elsewhere.
+
+    Other titles are the same plan, whose row has the newest. Of an agent elsewhere they are another plan: its rows are
+    shared by teams, and nobody may give another team's steps other titles.
+    """
     body = canonical(spec.to_json())
     plan, _ = Plan.objects.get_or_create(
         agent=spec.agent,
         version=spec.version,
-        digest=hashlib.sha256(body).digest(),
+        digest=digest_of(spec, external=external),
         external=external,
         defaults={"body": body},
     )
+    if bytes(plan.body) != body:
+        Plan.objects.filter(pk=plan.pk).update(body=body)
+        plan.body = body
     return plan
+
+
+def digest_of(spec: PlanSpec, *, external: bool = False) -> bytes:
+    """What the plan's row is found by."""
+    return hashlib.sha256(canonical((spec if external else spec.untitled()).to_json())).digest()
+
+
+def in_words(name: str) -> str:
+    """A step's name as people read it: "ask_facts" is "Ask facts"."""
+    words = " ".join(re.findall(r"[^\s_.:-]+", name)) or name
+    return words[:1].upper() + words[1:]
 
 
 def spec_of(plan: Plan) -> PlanSpec:

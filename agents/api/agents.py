@@ -53,6 +53,7 @@ class AgentStep(Schema):
     """One step of an agent."""
 
     name: str = Field(description="Its name.", examples=["pay"])
+    title: str = Field(description="What people call it.", examples=["Pay the refund"])
     kind: str = Field(
         description="What it is.", examples=["effect"], json_schema_extra={"enum": ["step", "effect", "gate"]}
     )

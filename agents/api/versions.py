@@ -36,6 +36,9 @@ class StepBody(Order):
         "step", description="What it is.", pattern="^(step|effect|gate)$", examples=["effect"],
         json_schema_extra={"enum": ["step", "effect", "gate"]},
     )  # fmt: skip
+    title: str = Field(
+        "", description="What people call it; without one, its name in words.", max_length=100, examples=["Wire it"]
+    )
     doc: str = Field("", description="What it does, for people.", max_length=2000, examples=["Wire the money."])
     reads: list[str] = Field(
         [], description="The fields of the state that it reads.", max_length=500, examples=[["payment"]]

@@ -127,13 +127,13 @@ class Assistant(Agent):
             raise AgentError(f"There is no .md or .txt file in {path}.")
         return [{"task": file.read_text()} for file in files]
 
-    @step(reads_world=True)
+    @step(title="Begin the task", reads_world=True)
     def begin(self, task: str) -> Any:
         """Open the folder and the conversation."""
         told = [Message(role="system", content=assistant_words.HOW), Message(role="user", content=task)]
         return Jump("think", {"folder": assistant_files.home(), "messages": told})
 
-    @step(writes=["messages"])
+    @step(title="Shorten the conversation", writes=["messages"])
     def trim(self, messages: list[Message]) -> Any:
         """Leave out the oldest turns."""
         cut = assistant_trimming.cut(messages, settings.HOLDPOINT_ASSISTANT_CONTEXT)
@@ -143,7 +143,8 @@ class Assistant(Agent):
             )
         return Jump("think", {"messages": cut or Append([])})
 
-    @step(writes=["messages", "usage", "calls", "there", "calling", "saying", "heard", "faults", "answer"],
+    @step(title="Think",
+          writes=["messages", "usage", "calls", "there", "calling", "saying", "heard", "faults", "answer"],
           retry=6, backoff=2, timeout=600, loop_guard=TURNS)  # fmt: skip
     def think(self, messages: list[Message], usage: Usage, feedback: list[Feedback], heard: int, faults: int) -> Any:
         """Ask the model what to do next."""
@@ -164,7 +165,12 @@ class Assistant(Agent):
             return Jump("think", writes)
         return writes if taken.calls else Done(writes | {"answer": taken.answer})
 
-    @step(reads_world=True, writes=["messages", "calls", "there", "heard"], timeout=TOOLS["read_file"].seconds)
+    @step(
+        title="Look at files",
+        reads_world=True,
+        writes=["messages", "calls", "there", "heard"],
+        timeout=TOOLS["read_file"].seconds,
+    )
     def look(self, folder: str, calls: list[AnyCall], feedback: list[Feedback], heard: int) -> Any:
         """Answer what needs nobody's word, and look at what the rest would write over."""
         assistant_files.check(folder, StepFailed)
@@ -186,7 +192,8 @@ class Assistant(Agent):
             return Jump("think", writes | {"heard": len(feedback)})
         return writes if asking else Jump("think", writes)
 
-    @gate(policy="assistant", allows=["write_file", "run_command", "http_get"], edits=["calls"], on_reject="look",
+    @gate(title="Review the calls",
+          policy="assistant", allows=["write_file", "run_command", "http_get"], edits=["calls"], on_reject="look",
           on_skip="think", uses=[assistant_words.assess])  # fmt: skip
     def review(self, folder: str, calls: list[AnyCall], there: list[There], saying: str) -> Card | None:
         """Ask about every call of the turn; each gets its own verdict."""
@@ -219,7 +226,7 @@ class Assistant(Agent):
             ],
         )
 
-    @step(writes=["messages", "calls", "there", "calling", "result", "heard"])
+    @step(title="Pick the next call", writes=["messages", "calls", "there", "calling", "result", "heard"])
     def pick(
         self, calls: list[AnyCall], calling: str, result: str, decision: Decision | None, feedback: list[Feedback]
     ) -> Any:
@@ -236,7 +243,8 @@ class Assistant(Agent):
             return Jump("write_file", on)
         return Jump("run_command", on) if coming.tool == "run_command" else Jump("http_get", on)
 
-    @effect(undo=TOOLS["write_file"].reverses, idempotent=True, action="calling", responds="result", then="pick",
+    @effect(title="Write a file",
+            undo=TOOLS["write_file"].reverses, idempotent=True, action="calling", responds="result", then="pick",
             timeout=TOOLS["write_file"].seconds)  # fmt: skip
     def write_file(
         self, folder: str, calls: list[AnyCall], there: list[There], calling: str, *, key: str
@@ -266,7 +274,8 @@ class Assistant(Agent):
         except assistant_files.FileRefused as refused:
             raise EffectFailed(str(refused)) from refused
 
-    @effect(irreversible=not TOOLS["run_command"].reverses, action="calling", responds="result", then="pick",
+    @effect(title="Run a command",
+            irreversible=not TOOLS["run_command"].reverses, action="calling", responds="result", then="pick",
             timeout=TOOLS["run_command"].seconds)  # fmt: skip
     def run_command(self, folder: str, calls: list[AnyCall], calling: str, *, key: str) -> dict[str, Any]:
         """Run a command, and tell what it said. Of one that was cut off nobody knows what it did."""
@@ -274,7 +283,8 @@ class Assistant(Agent):
         arguments = assistant_tools.called(calls, calling, RunCommand)
         return {"result": assistant_commands.run(arguments.argv, folder=folder, seconds=arguments.seconds)}
 
-    @effect(irreversible=not TOOLS["http_get"].reverses, idempotent=True, action="calling", responds="result",
+    @effect(title="Fetch from the web",
+            irreversible=not TOOLS["http_get"].reverses, idempotent=True, action="calling", responds="result",
             then="pick", timeout=TOOLS["http_get"].seconds)  # fmt: skip
     def http_get(self, calls: list[AnyCall], calling: str, *, key: str) -> dict[str, Any]:
         """Fetch an address, and tell what came back."""

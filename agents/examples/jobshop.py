@@ -99,13 +99,13 @@ class JobShop(Agent):
             raise AgentError(f"There is no file in {path}.")
         return [{"source": source.model_dump(mode="json")} for file in files for source in _sources(file)]
 
-    @step(uses=[jobshop_reading.read])
+    @step(title="Read the shop's orders", uses=[jobshop_reading.read])
     def read_shop(self, source: Source) -> dict[str, Any]:
         """Read the shop from its file's text."""
         shop = jobshop_reading.read(source.text)[0]
         return {"instance": Instance(machines=shop.machines, jobs=shop.jobs)}
 
-    @step(uses=[jobshop_planning.sequenced])
+    @step(title="Put the jobs in order", uses=[jobshop_planning.sequenced])
     def sequence(self, instance: Instance, feedback: list[Feedback]) -> dict[str, Any]:
         """Say who comes next on each machine; by another rule each time that the schedule was refused."""
         refused = jobshop_feedback.refusals(feedback, "check_plan")
@@ -113,7 +113,7 @@ class JobShop(Agent):
         self.note(f"Rule: {rule}.")
         return {"orders": jobshop_planning.sequenced(instance.plant, rule)}
 
-    @step(uses=[jobshop_planning.timed], validators=["check_plan"], rings=1)
+    @step(title="Set the times", uses=[jobshop_planning.timed], validators=["check_plan"], rings=1)
     def set_times(self, instance: Instance, orders: list[list[int]]) -> dict[str, Any]:
         """Say when each operation starts: as early as the orders let it."""
         plant = instance.plant
@@ -130,14 +130,18 @@ class JobShop(Agent):
         """The first schedule keeps every rule of the shop."""
         return jobshop_check.faults(instance.jobs, plan.operations) or None
 
-    @step(uses=[jobshop_schedules.derived])
+    @step(title="Place the breakdown", uses=[jobshop_schedules.derived])
     def break_down(self, instance: Instance, plan: Schedule, breakdown: Breakdown) -> dict[str, Any]:
         """A machine stops: as the input says, and where it does not, as the schedule suggests."""
         downtime = jobshop_schedules.derived(breakdown, instance.plant, plan)
         self.note(f"Machine {downtime.machine} stops at {downtime.since} and is back at {downtime.until}.")
         return {"downtime": downtime}
 
-    @step(uses=[Situation, jobshop_local.repaired, jobshop_local.timed], validators=["check_local"])
+    @step(
+        title="Repair the schedule locally",
+        uses=[Situation, jobshop_local.repaired, jobshop_local.timed],
+        validators=["check_local"],
+    )
     def repair_locally(
         self, instance: Instance, plan: Schedule, downtime: Downtime, feedback: list[Feedback]
     ) -> dict[str, Any]:
@@ -159,7 +163,7 @@ class JobShop(Agent):
         """The local repair keeps every rule of the shop, the machine's standstill and what has begun."""
         return _faults(instance, plan, downtime, local_repair)
 
-    @step(uses=[Situation, jobshop_solver.solved], validators=["check_global"])
+    @step(title="Solve the schedule anew", uses=[Situation, jobshop_solver.solved], validators=["check_global"])
     def solve_globally(
         self, instance: Instance, plan: Schedule, downtime: Downtime, feedback: list[Feedback]
     ) -> dict[str, Any]:
@@ -181,7 +185,7 @@ class JobShop(Agent):
         """The global plan keeps every rule of the shop, the machine's standstill and what has begun."""
         return _faults(instance, plan, downtime, global_plan)
 
-    @gate(policy="schedules", allows=["dispatch"], on_reject="repair_locally")
+    @gate(title="Choose a schedule", policy="schedules", allows=["dispatch"], on_reject="repair_locally")
     def choose(
         self,
         source: Source,
@@ -214,7 +218,7 @@ class JobShop(Agent):
             quotes=jobshop_words.quoted(feedback),
         )
 
-    @step
+    @step(title="Take the choice")
     def take_choice(self, decision: Decision | None) -> dict[str, Any]:
         """Take down what was chosen."""
         choice = (decision.answer or {}).get("choice", "") if decision else ""
@@ -222,7 +226,7 @@ class JobShop(Agent):
             raise StepFailed("Nobody chose between the two schedules.")
         return {"chosen": choice}
 
-    @effect(undo="withdraw", idempotent=True, readable="on_the_board")
+    @effect(title="Send the schedule to the shop floor", undo="withdraw", idempotent=True, readable="on_the_board")
     def dispatch(
         self, source: Source, local_repair: Repair, global_plan: Repair, chosen: Chosen, *, key: str
     ) -> dict[str, Any]:

@@ -121,7 +121,7 @@ class Refunds(Agent):
             raise AgentError(f"There is no .eml file in {path}.")
         return [{"mail": Mail.read(file).model_dump(mode="json")} for file in files]
 
-    @step(uses=[refunds_mail.parse, refunds_rules.ticket_of])
+    @step(title="Read the mail", uses=[refunds_mail.parse, refunds_rules.ticket_of])
     def read_mail(self, mail: Mail) -> dict[str, Any]:
         """Make out of the mail what can be made out."""
         ticket = refunds_rules.ticket_of(refunds_mail.parse(mail.octets))
@@ -135,14 +135,14 @@ class Refunds(Agent):
         )
         return {"ticket": ticket, "facts": facts}
 
-    @step(reads_world=True)
+    @step(title="Find the order", reads_world=True)
     def find_order(self, facts: Facts) -> dict[str, Any]:
         """Look the order up in the shop's file."""
         order = _look_up(facts.order_number)
         self.note(_seen(order) if order else f"There is no order {facts.order_number or 'number in the mail'}.")
         return {"order": order}
 
-    @gate(policy="refunds", edits=["facts"], on_skip="propose")
+    @gate(title="Ask for missing facts", policy="refunds", edits=["facts"], on_skip="propose")
     def ask_facts(self, ticket: Ticket, facts: Facts, order: Order | None) -> Card | None:
         """Ask a person for what the mail does not say."""
         if order:
@@ -159,7 +159,7 @@ class Refunds(Agent):
             quotes=[said(ticket)],
         )
 
-    @step(reads_world=True)
+    @step(title="Look the order up again", reads_world=True)
     def look_up_again(self, facts: Facts) -> Any:
         """Look for the order that a person named; ask again while there is none."""
         found = _look_up(facts.order_number)
@@ -169,7 +169,7 @@ class Refunds(Agent):
         self.note(_seen(found))
         return {"order": found}
 
-    @step(uses=[refunds_rules.draft, refunds_rules.heed, refunds_words.letter])
+    @step(title="Propose the refund", uses=[refunds_rules.draft, refunds_rules.heed, refunds_words.letter])
     def propose(self, ticket: Ticket, facts: Facts, order: Order, feedback: list[Feedback]) -> dict[str, Any]:
         """Work out an amount and a reply, heeding what reviewers said."""
         made = refunds_rules.draft(order, facts.reason, refunds_rules.words_in_sight(ticket.text), feedback)
@@ -191,7 +191,14 @@ class Refunds(Agent):
         amount, currency = refunds_payments.refunded(order.charge, but=self.reference)
         return f"{amount:.2f} {currency}"
 
-    @gate(policy="refunds", allows=["pay", "reply"], edits=["proposal"], on_reject="propose", observes=["refunded"])
+    @gate(
+        title="Review the refund",
+        policy="refunds",
+        allows=["pay", "reply"],
+        edits=["proposal"],
+        on_reject="propose",
+        observes=["refunded"],
+    )
     def review(self, ticket: Ticket, facts: Facts, order: Order, proposal: Proposal, feedback: list[Feedback]) -> Card:
         """Ask whether to pay and reply. One yes allows both."""
         made = refunds_rules.draft(order, facts.reason, refunds_rules.words_in_sight(ticket.text), feedback)
@@ -244,7 +251,7 @@ class Refunds(Agent):
             ],
         )
 
-    @effect(undo="cancel_payment", idempotent=True, readable="find_refund")
+    @effect(title="Pay the refund", undo="cancel_payment", idempotent=True, readable="find_refund")
     def pay(self, order: Order, proposal: Proposal, *, key: str) -> dict[str, Any]:
         """Pay the refund. Nothing is paid for an amount of 0.00."""
         if not proposal.refund.amount:
@@ -272,7 +279,7 @@ class Refunds(Agent):
         """What the provider keeps with this run's refunds, so that they can be told from those of others."""
         return f"holdpoint run {self.run.id}"
 
-    @effect(irreversible=True)
+    @effect(title="Reply to the customer", irreversible=True)
     def reply(self, order: Order, proposal: Proposal, payment: Payment | None, *, key: str) -> dict[str, Any]:
         """Send the reply, with the statement of the refund below it."""
         said = proposal.reply

@@ -89,7 +89,10 @@ class Restock(Agent):
             raise AgentError(f"There is no .json file in {path}.")
         return [json.loads(file.read_bytes()) for file in files]
 
-    @step(uses=[restock_rules.purchase_of, restock_rules.repricing_of, restock_rules.message_of])
+    @step(
+        title="Propose what to order",
+        uses=[restock_rules.purchase_of, restock_rules.repricing_of, restock_rules.message_of],
+    )
     def propose(self, shelf: Shelf, feedback: list[Feedback]) -> dict[str, Any]:
         """Work out an order, a price and a message, heeding what reviewers said."""
         purchase = restock_rules.purchase_of(shelf, feedback)
@@ -101,6 +104,7 @@ class Restock(Agent):
         }
 
     @gate(
+        title="Review the restock",
         policy="restock",
         allows=["order", "reprice", "notify"],
         edits=["purchase", "repricing", "message"],
@@ -130,7 +134,7 @@ class Restock(Agent):
             ],
         )  # fmt: skip
 
-    @effect(undo="cancel_order", idempotent=True)
+    @effect(title="Place the order", undo="cancel_order", idempotent=True)
     def order(self, purchase: Purchase, *, key: str) -> dict[str, Any]:
         """Send the order to the supplier."""
         placed = restock_trade.order(purchase, key)
@@ -143,7 +147,7 @@ class Restock(Agent):
         if ordered:
             restock_trade.withdraw("orders", ordered.id)
 
-    @effect(undo="restore_price", idempotent=True)
+    @effect(title="Change the price", undo="restore_price", idempotent=True)
     def reprice(self, repricing: Repricing, *, key: str) -> dict[str, Any]:
         """Put the new price into the till."""
         return {"repriced": restock_trade.reprice(repricing, key)}
@@ -154,13 +158,13 @@ class Restock(Agent):
         if repriced:
             restock_trade.withdraw("prices", repriced.id)
 
-    @effect(irreversible=True, responds="told")
+    @effect(title="Tell the customers", irreversible=True, responds="told")
     def notify(self, message: Message, *, key: str) -> dict[str, Any]:
         """Write to the customers who wait."""
         restock_trade.mail(message, key)
         return {"told": message.text}
 
-    @step(uses=[restock_rules.report])
+    @step(title="Write the report", uses=[restock_rules.report])
     def report(
         self, purchase: Purchase, ordered: Placed | None, repriced: Placed | None, told: str, feedback: list[Feedback]
     ) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, cast
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef
 
 from approvals import holding, pointers
 from checkpoints import plans as stored
@@ -45,8 +46,9 @@ def register(spec: PlanSpec, *, teams: Collection[int], by: Actor) -> Plan:
     with transaction.atomic():
         plan = keep(spec)
         Registration.objects.say(plan, teams=teams, by=by)
-        others = Run.objects.filter(plan__agent=plan.agent, plan__version=plan.version, status__in=Run.LIVE)
-        if others.filter(team__in=teams).exclude(plan=plan).exists():
+        live = Run.objects.filter(plan=OuterRef("pk"), team__in=teams, status__in=Run.LIVE)
+        others = Plan.objects.filter(Exists(live), agent=plan.agent, version=plan.version).exclude(pk=plan.pk)
+        if any(spec_of(other).untitled() != spec_of(plan).untitled() for other in others):
             raise PlanRefused(
                 [FieldError(pointer="/version", message="another plan of this version has runs under way; raise it")]
             )

@@ -15,11 +15,11 @@ def named(agent: str, version: str) -> str:
 
 
 class Plan(models.Model):
-    """The steps of one agent version. Rows are never changed: other code under a version is another row."""
+    """The steps of one agent version. Other code under a version is another row; other titles of its steps are not."""
 
     agent = models.CharField(max_length=100)
     version = models.CharField(max_length=40)
-    digest = models.BinaryField()  # SHA-256 over `body`
+    digest = models.BinaryField()  # SHA-256 over `body`, without titles where the code is here
     body = models.BinaryField()  # canonical JSON, see checkpoints.plans
     external = models.BooleanField(default=False, db_default=False)  # its code is elsewhere: no worker here takes it
     created_at = models.DateTimeField(auto_now_add=True)

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from agents import Agent, AgentError, Jump, effect, gate, registry, step
 from agents.errors import UnknownAgent
 from agents.planning import plan_of
+from agents.writes import untitled
 from checkpoints.errors import PlanChanged
 from checkpoints.models import Plan, Run
 from tests.agents.driving import make_run
@@ -58,6 +59,21 @@ def writes_unreadably(self: Any, amount: int) -> dict[str, Any]:
 @step(writes=["price"])
 def declares_unknown(self: Any) -> None:
     """Declare what is not there."""
+
+
+@step(title="Two\nlines")
+def titled_on_two_lines(self: Any) -> None:
+    """A title that is no title."""
+
+
+@step(title="Pay \u202eyap")
+def titled_with_what_nobody_sees(self: Any) -> None:
+    """A title that turns its letters around."""
+
+
+@step(title="plain")
+def titled_as_another(self: Any) -> None:
+    """A title that another step has."""
 
 
 @effect(guarded=False)
@@ -147,6 +163,9 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"one": rejects_to_nowhere}, "unknown step nowhere in on_reject"),
     ({"one": expires_to_nowhere}, "unknown step nowhere in on_expire"),
     ({"one": edits_unknown}, "edit price, which is no field"),
+    ({"one": titled_on_two_lines}, "one line of plain words"),
+    ({"one": titled_with_what_nobody_sees}, "one line of plain words"),
+    ({"one": titled_as_another, "plain": plain}, "are both called"),
     ({"one": feeds_back_into_no_list}, "feedback into amount, which is no list field"),
     ({}, "has no steps"),
     ({"name": "Not A Name", "one": plain}, "needs a `name`"),
@@ -183,6 +202,29 @@ def test_two_agents_of_one_name_and_version_are_refused(settings: Any) -> None:
         registry.agents()
 
 
+def made_twice() -> tuple[Any, Any]:
+    """The same step without a title and with one."""
+
+    def without() -> Any:
+        @step
+        def one(self: Any) -> None:
+            """Do it."""
+
+        return one
+
+    def with_one() -> Any:
+        @step(title="Do it")
+        def one(self: Any) -> None:
+            """Do it."""
+
+        return one
+
+    return without(), with_one()
+
+
+untitled_step, titled_step = made_twice()
+
+
 def conditional(self: Any, amount: int) -> Any:
     if amount:
         return {"amount": 1, "log": []}
@@ -217,6 +259,28 @@ def test_the_code_hash_covers_the_step_and_its_declared_helpers_only() -> None:
 
     assert made(conditional) == made(conditional)
     assert made(conditional) != made(conditional, uses=[inner_helper])
+
+
+PAYS = '''
+@effect(undo="cancel"{more}, idempotent=True)
+def pay(self, amount: int, key: str) -> None:
+    """Pay it."""
+'''
+
+
+@pytest.mark.parametrize("more", [', title="Pay"', ', title="Pay, (all) of it"', ",\n    title='Pay'\n    \"it\""])
+def test_the_code_hash_covers_no_title(more: str) -> None:
+    """Naming a step for people was a change of its code, and stopped the runs that were under way."""
+    assert untitled(PAYS.format(more=more)) == PAYS.format(more="")
+    assert untitled(PAYS.format(more=", retry=2")) == PAYS.format(more=", retry=2")
+    assert untitled("@step(title='A')\ndef one(self): ...") == "@step\ndef one(self): ..."
+    assert untitled("@chart(title='A')\n@step\ndef one(self): ...") == "@chart(title='A')\n@step\ndef one(self): ..."
+
+
+def test_a_title_stands_in_the_plan_and_changes_no_code() -> None:
+    bare, titled = (plan_of(agent(one=method, two=plain)) for method in (untitled_step, titled_step))
+    assert (titled.step("one").title, bare.step("one").title, bare.step("two").title) == ("Do it", "One", "Two")
+    assert titled.untitled() == bare.untitled()
 
 
 def inner_helper() -> int:

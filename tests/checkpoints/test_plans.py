@@ -74,3 +74,35 @@ def test_a_hold_is_made_once_for_one_subject_and_may_be_made_again_after_it_was_
     assert Hold.objects.free(run=run.pk, subject="gate:1", by=SYSTEM) == 1
     Hold.objects.make(run=run, checkpoint=None, kind="gate", subject="gate:1", reason="Again", by=SYSTEM)
     assert Hold.objects.filter(run=run).count() == 2
+
+
+def test_a_step_is_called_by_its_title_or_by_its_name_in_words() -> None:
+    spec = PlanSpec("robo", "1", steps=(StepSpec("ask_facts"), StepSpec("pay", title="Pay the refund")))
+    assert [step.title for step in spec.steps] == ["Ask facts", "Pay the refund"]
+    assert [spec.title_of(name) for name in ("pay", "no_step_of_it")] == ["Pay the refund", "No step of it"]
+
+
+def test_a_plan_that_was_stored_without_titles_is_read_and_found() -> None:
+    spec = make_spec()
+    assert all("title" not in step for step in spec.to_json()["steps"])
+    assert [step.title for step in plans.spec_of(plans.keep(spec)).steps] == ["Propose", "Review", "Pay"]
+
+
+def test_another_title_is_the_same_plan_by_its_newest_title() -> None:
+    """Naming a step for people stopped every run of the version that was under way."""
+    spec = make_spec()
+    first = plans.keep(spec)
+    titled = replace(spec, steps=(*spec.steps[:2], replace(spec.steps[2], title="Pay the refund")))
+    assert plans.keep(titled).pk == first.pk
+    first.refresh_from_db()
+    assert plans.spec_of(first) == titled
+
+
+def test_another_title_of_an_agent_elsewhere_is_another_row() -> None:
+    """Its row is shared by teams: whoever sends the same plan must not give their steps other titles."""
+    spec = make_spec()
+    first = plans.keep(spec, external=True)
+    titled = replace(spec, steps=(*spec.steps[:2], replace(spec.steps[2], title="Send a card")))
+    assert plans.keep(titled, external=True).pk != first.pk
+    first.refresh_from_db()
+    assert plans.spec_of(first) == spec

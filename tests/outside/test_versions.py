@@ -112,3 +112,21 @@ def test_a_run_that_is_under_way_keeps_its_own_plan() -> None:
     program.draft()
     Program(agent=program.agent).register(steps=LOOSE)
     assert program.ok(program.work("gates", step="review", title="Wire", actions=[ACTION]))["status"] == "waiting"
+
+
+def test_another_title_is_taken_while_runs_are_under_way_and_is_for_new_runs() -> None:
+    program = Program()
+    program.start()
+    run = Run.objects.select_related("plan").get(pk=program.run)
+    program.register(steps=[*STEPS[:-1], {**STEPS[-1], "title": "Write the report"}])
+    later = program.ok(program.post("runs", {"agent": program.agent, "input": {"invoice": {}}}))
+    plans = [each.plan for each in (run, Run.objects.select_related("plan").get(pk=later["id"]))]
+    run.refresh_from_db()
+    assert [spec_of(plan).step("report").title for plan in plans] == ["Report", "Write the report"]
+
+
+def test_a_title_that_is_no_plain_line_is_refused() -> None:
+    program = Program()
+    steps = [*STEPS[:-1], {**STEPS[-1], "title": "Wire\u202e"}]
+    own = program.post(f"agents/{program.agent}/versions", {"version": "1", "state_schema": SCHEMA, "steps": steps})
+    assert "one line of plain words" in refusal(own, 422)["errors"][0]["detail"]

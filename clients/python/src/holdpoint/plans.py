@@ -27,6 +27,7 @@ class Step(Sent):
 
     name: str
     kind: Kind = "step"
+    title: str = ""
     doc: str = ""
     reads: Sequence[str] = ()
     writes: Sequence[str] = ()
