@@ -89,7 +89,7 @@ def shown_for(slice: Slice, spec: StepSpec) -> list[Action]:
     if spec.action:
         named = [action for action in named if action.id == acting(slice, spec)]
     return [
-        replace(action, edits=False, verdicts=(), effect=spec.name if action.effect == spec.name else "")
+        replace(action, edits=False, missing=(), verdicts=(), effect=spec.name if action.effect == spec.name else "")
         for action in named
     ]
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+from checkpoints.patch import same
 from checkpoints.plans import PlanSpec, StepSpec
 
 from . import pointers, veils
@@ -46,6 +47,7 @@ class Action:
     arguments: Any = None
     edits: bool = True  # may be edited, where the gate allows it
     pinned: Sequence[str] = ()  # pointers within the arguments that are shown first and never folded
+    missing: Sequence[str] = ()  # pointers within the arguments that a reviewer has to fill in or change to approve it
     irreversible: bool = False
     undo: str = ""  # the step or tool that undoes it
     verdicts: Sequence[str] = ()  # of VERDICTS, those that it takes; empty: all but respond
@@ -54,16 +56,25 @@ class Action:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pinned", tuple(self.pinned))
+        object.__setattr__(self, "missing", tuple(self.missing))
         object.__setattr__(self, "verdicts", tuple(self.verdicts))
 
     def takes(self, verdict: str) -> bool:
         """Whether this verdict is offered for it."""
         return verdict in self.verdicts
 
+    def unfilled(self, asked: Action) -> list[str]:
+        """What of the missing is still as the agent `asked` it, or empty; nothing of an action that does not run."""
+        if self.settled is not None:
+            return []
+        values = [(place, _at(self.arguments, place), _at(asked.arguments, place)) for place in self.missing]
+        return [place for place, now, was in values if is_empty(now) or same(now, was)]
+
     def to_json(self) -> dict[str, Any]:
-        """A JSON object with every field; `settled` only where something is."""
-        plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "settled"}
+        """A JSON object with every field; `settled` and `missing` only where something is."""
+        plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("settled", "missing")}
         lists = {"pinned": list(self.pinned), "verdicts": list(self.verdicts)}
+        lists |= {"missing": list(self.missing)} if self.missing else {}
         settled = {"settled": asdict(self.settled)} if self.settled else {}
         return {**plain, "schema": dict(self.schema), "response": dict(self.response), **lists, **settled}
 
@@ -73,6 +84,15 @@ class Action:
         known = {f.name: data[f.name] for f in fields(cls) if f.name in data}
         settled = known.get("settled")
         return cls(**{**known, "settled": Settled(**settled) if settled else None})
+
+
+def is_empty(value: Any) -> bool:
+    """Whether nothing was filled in: nothing there, null, blank text, or nothing in it."""
+    return value is None or (isinstance(value, str) and not value.strip()) or value in ([], {})
+
+
+def _at(value: Any, place: str) -> Any:
+    return pointers.get(value, place) if pointers.has(value, place) else None
 
 
 def editable(step: StepSpec) -> tuple[str, ...]:
@@ -116,6 +136,7 @@ def completed(
 def faults_of(actions: Sequence[Action], *, step: StepSpec, plan: PlanSpec, recovery: bool) -> list[str]:
     """What is senseless about the verdicts that the actions take, and about who performs them."""
     faults = [fault for action in actions for fault in _verdict_faults(action, step, plan)]
+    faults += [fault for action in actions for fault in _missing_faults(action, step)]
     performed = [] if recovery else [action.effect for action in actions if action.effect]
     by_name = {each.name: each for each in plan.steps}
     for name in sorted({name for name in performed if performed.count(name) > 1}):
@@ -125,6 +146,16 @@ def faults_of(actions: Sequence[Action], *, step: StepSpec, plan: PlanSpec, reco
                 f"with @effect(action=…) naming the field of the state that holds the action's id"
             )
     return faults
+
+
+def _missing_faults(action: Action, step: StepSpec) -> Iterator[str]:
+    """What nobody could fill in would keep the gate from ever being approved."""
+    for place in action.missing:
+        where = f"action {action.id!r} lacks {place}"
+        if not (pointers.has(action.arguments, place) or schema_at(action.schema, place)):
+            yield f"{where}, which is no place in its arguments"
+        elif not (action.edits and any(pointers.covers(each, action.pointer + place) for each in editable(step))):
+            yield f"{where}, but the gate lets nobody edit it"
 
 
 def _schema_of(plan: PlanSpec, pointer: str) -> dict[str, Any]:

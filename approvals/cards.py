@@ -84,6 +84,11 @@ class Card:
         """The same card with other arguments, by action id."""
         return replace(self, actions=[replace(a, arguments=arguments.get(a.id, a.arguments)) for a in self.actions])
 
+    def unfilled(self, asked: Card) -> list[tuple[Action, str]]:
+        """(action, pointer) of all that has to be filled in before this is approved; `asked` is the agent's card."""
+        before = {action.id: action for action in asked.actions}
+        return [(each, place) for each in self.actions if each.id in before for place in each.unfilled(before[each.id])]
+
     @property
     def settled(self) -> bool:
         """Whether somebody refused one of the actions, or answered in its place."""

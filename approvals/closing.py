@@ -74,7 +74,8 @@ _EVENT = {Gate.Status.DECIDED: "closed", Gate.Status.EXPIRED: "expired", Gate.St
 def expire(gate: Gate, *, by: Actor) -> Outcome | None:
     """Close an open gate past its deadline; None where it is not one.
 
-    A deadline approves only where the policy says so in that word, and never answers a question.
+    A deadline approves only where the policy says so in that word. It never answers a question, and never agrees to
+    what lacks something.
     """
     with transaction.atomic():
         gate = read(gate.pk).gate
@@ -82,6 +83,7 @@ def expire(gate: Gate, *, by: Actor) -> Outcome | None:
             return None
         standing = gate.standing()
         approves = gate.policy.on_expiry == Policy.OnExpiry.APPROVE and standing.card.question is None
+        approves = approves and not standing.card.unfilled(gate.asked)
         kind = agreed_kind(standing) if approves else Kind.EXPIRED
         end = End(kind=kind, by=by, added=_added(standing) if approves else ())
         return close(gate, standing, end, status=Gate.Status.EXPIRED)

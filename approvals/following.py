@@ -16,7 +16,8 @@ from checkpoints import actors, patch
 from checkpoints.patch import same
 from checkpoints.plans import spec_of
 
-from . import answering, authority, editing, mixing, rewriting, uploads
+from . import answering, authority, editing, mixing, pointers, rewriting, uploads
+from .actions import is_empty
 from .cards import Card, editable
 from .editing import Edit
 from .errors import CannotResume, EditRefused, Invalid, NotAllowed, problem
@@ -25,6 +26,9 @@ from .preflight import sources as preflights
 from .reading import Reading
 from .saying import Said, Verdict, check_form
 from .verdicts import Word
+
+UNFILLED = "Fill this in: nothing can be approved without it."
+UNCHANGED = "Change this value: the agent says that it cannot go on with it as it is."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,10 +60,22 @@ def put(reading: Reading, *, by: User, said: Said) -> tuple[Said, Word | None, N
     said, word = mixing.heard(said, standing.card)
     check_form(said, standing.card)
     following = _instead(gate, standing, said, word, by)
+    if said.verdict in (Verdict.APPROVE, Verdict.EDIT, Verdict.MIXED):
+        _refuse_unfilled(gate.asked, following.card if following else standing.card)
     if following is not None:
         after = patch.apply(following.patch, gate.saved.state)
         uploads.refuse_foreign(gate, standing, gate.saved.state, following.card.to_json(), following.answer, after)
     return said, word, following
+
+
+def _refuse_unfilled(asked: Card, card: Card) -> None:
+    """Raises Invalid where what would be agreed to lacks what the agent cannot go on without."""
+    faults = []
+    for action, place in card.unfilled(asked):
+        there = pointers.has(action.arguments, place) and not is_empty(pointers.get(action.arguments, place))
+        faults.append(problem(UNCHANGED if there else UNFILLED, action=action.id, pointer=place))
+    if faults:
+        raise Invalid(faults)
 
 
 def _instead(gate: Gate, standing: Proposal, said: Said, word: Word | None, by: User) -> Next | None:

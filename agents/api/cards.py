@@ -78,6 +78,13 @@ class AskedAction(Order):
         max_length=50,
         examples=[["/amount", "/iban"]],
     )
+    missing: list[str] = Field(
+        [],
+        description="JSON Pointers into the arguments that a person has to fill in or change; until then an approval "
+        "is refused (422, with the pointer).",
+        max_length=50,
+        examples=[[]],
+    )
     verdicts: list[Annotated[str, _one_of(VERDICTS)]] = Field(
         [],
         description="Those that it takes; empty: approve, edit where it may be edited, and reject.",

@@ -155,7 +155,9 @@ class Refunds(Agent):
             resource="1 mail",
             risk="medium",
             reasons=[f"The mail was hard to read: {problem}" for problem in ticket.problems] or [why.capitalize()],
-            actions=[Action(id="facts", title="Missing facts", tool="facts", pointer="/facts")],
+            actions=[
+                Action(id="facts", title="Missing facts", tool="facts", pointer="/facts", missing=["/order_number"])
+            ],
             quotes=[said(ticket)],
         )
 

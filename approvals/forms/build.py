@@ -57,6 +57,7 @@ class Builder:
 
     def __init__(self, root: Schema, sent: Sent, faults: Faults, pinned: Sequence[str], *, inputs: int) -> None:
         self.root, self.sent, self.faults, self.pinned = root, sent, faults, pinned
+        self.missing: Sequence[str] = ()
         self.left = inputs
 
     def node(self, part: Schema, value: Any, place: Place) -> Node:
@@ -126,6 +127,7 @@ class Builder:
             "name": self.sent.name(place.path, mark),
             "was": value,
             "pinned": any(pointers.covers(each, place.pointer) for each in self.pinned),
+            "missing": place.pointer in self.missing,
             "help": str(what.schema.get("description", "")),
         }
 
@@ -142,6 +144,7 @@ def build(
     posted: Mapping[str, str] | None = None,
     errors: Mapping[str, str] | None = None,
     pinned: Sequence[str] = (),
+    missing: Sequence[str] = (),
     inputs: int = INPUTS,
 ) -> Form:
     """The form of `value`, with what was `posted` for it.
@@ -151,6 +154,7 @@ def build(
     """
     root = sound(schema)
     found = Builder(root, Sent.of(posted or {}, prefix), Faults(errors or {}), pinned, inputs=inputs)
+    found.missing = missing
     return Form(found.node(root, value, Place()))
 
 

@@ -30,6 +30,7 @@ class Node:
     value: Any
     was: Any = MISSING  # the value as it was rendered
     pinned: bool = False
+    missing: bool = False  # it has to be filled in or changed
     error: str = ""
     help: str = ""
     hints: Sequence[str] = ()

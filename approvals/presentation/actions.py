@@ -59,6 +59,12 @@ class Sheet:
     def prefix(self) -> str:
         return prefix(self.action)
 
+    def label_of(self, place: str) -> str:
+        """What people call the argument at a pointer."""
+        nodes = self.form.nodes if self.form else ()
+        named = next((each.label for each in nodes if each.pointer == place), "")
+        return named or " ".join(pointers.tokens(place)).replace("_", " ")
+
     @property
     def fields(self) -> Sequence[Field]:
         """Every input that is drawn."""
@@ -142,7 +148,7 @@ def form_of(
     """The form of an action's arguments, with what was typed into it."""
     return forms.build(
         action.schema, action.arguments, prefix=prefix(action), posted=posted, errors=errors, pinned=action.pinned,
-        inputs=inputs,
+        missing=action.missing, inputs=inputs,
     )  # fmt: skip
 
 

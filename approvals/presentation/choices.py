@@ -73,7 +73,8 @@ class Choices:
     @property
     def expiry(self) -> str:
         """What follows where nobody answers in time."""
-        if self.page.gate.policy.on_expiry == Policy.OnExpiry.APPROVE and self.page.card.question is None:
+        approves = self.page.gate.policy.on_expiry == Policy.OnExpiry.APPROVE and self.page.card.question is None
+        if approves and not self.page.card.unfilled(self.page.first):
             return "then it is approved without you"
         return consequences.expiry(self.page.future.expire())
 

@@ -11,7 +11,6 @@ from django.contrib.auth.models import User
 
 from approvals import authority, veils
 from approvals.cards import Card
-from approvals.forms import MISSING
 from approvals.models import Draft, Gate, Looking, Proposal
 from approvals.preflight import sources as preflights
 from approvals.preflight.checks import Preflight
@@ -218,17 +217,14 @@ class GatePage:
 
     @cached_property
     def missing(self) -> list[str]:
-        """The labels of required fields that hold nothing: the gate asks for them, a bare approval leaves them so.
+        """The labels of what the agent cannot go on without, and nobody has filled in yet."""
+        sheets = {sheet.action.id: sheet for sheet in self.sheets}
+        return [sheets[action.id].label_of(place) for action, place in self.card.unfilled(self.first)]
 
-        What an effect is called with may well be an empty text: a yes does that, and nothing asks again.
-        """
-        return [
-            each.label
-            for sheet in self.sheets
-            if not sheet.action.effect
-            for each in sheet.fields
-            if each.required and each.was in ("", MISSING) and each.place.was is not None
-        ]
+    @property
+    def offers_approve(self) -> bool:
+        """Whether all of it may be approved as it stands."""
+        return self.may_approve and not self.missing
 
     @property
     def chosen_verdict(self) -> str:

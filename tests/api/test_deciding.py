@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 
 from approvals.models import Gate
 from tests.agents.driving import advance_to_rest, open_gate
-from tests.factories import ann, bob, make_policy, make_team
+from tests.factories import ann, bob, make_action, make_card, make_gate, make_policy, make_team
 from tests.verdicts.conftest import known_agents, ledger
 from tests.verdicts.saying import APPROVE, edit, lines, make_three, reject, respond
 
@@ -110,3 +110,15 @@ def test_a_word_on_no_action_is_no_approval(ledger: Path) -> None:
     answer = post(ann(run.team), gate, verdict="approve", actions={})
     assert answer.status_code == 422
     assert Gate.objects.get(pk=gate.pk).status == "open"
+
+
+def test_an_approval_of_what_lacks_something_is_refused_with_its_pointer() -> None:
+    card = make_card(actions=[make_action(missing=["/amount"])])
+    gate = make_gate(card=card)
+    answer = post(ann(gate.team), gate, verdict="approve")
+    [fault] = answer.json()["errors"]
+    assert answer.status_code == 422
+    assert fault["parameter"].endswith("/amount")
+    assert "Change this value" in fault["detail"]
+    asked = ask(ann(gate.team), f"/api/gates/{gate.pk}")["card"]["actions"][0]
+    assert asked["missing"] == ["/amount"]

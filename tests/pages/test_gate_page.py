@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from django.contrib.auth.models import Group
+
 from approvals.models import Gate
 from checkpoints.models import Checkpoint
 from tests.factories import (
@@ -236,16 +238,35 @@ def test_a_gate_that_cannot_be_decided_here_shows_labelled_values_and_no_inputs(
     assert "<input" not in sheet
 
 
-def test_a_gate_that_lacks_a_required_value_offers_edit_first_and_says_what_is_missing() -> None:
-    team = make_team()
+def make_lacking(team: Group) -> Gate:
+    """A gate whose card says that the order number is missing."""
     order = {"type": "string", "title": "Order number"}
     schema = {"type": "object", "properties": {"order": order}, "required": ["order"]}
     run = make_run(state=make_state(proposal={"order": ""}), first_step="review", team=team)
-    gate = make_gate(run=run, card=make_card(actions=[make_action(schema=schema, pinned=[], effect="")]))
+    action = make_action(schema=schema, pinned=[], effect="", missing=["/order"])
+    return make_gate(run=run, card=make_card(actions=[action]))
+
+
+def test_a_gate_that_lacks_something_asks_for_it_and_offers_no_approval_of_what_is_known_to_be_wrong() -> None:
+    team = make_team()
+    gate = make_lacking(team)
     page = signed_in(ann(team)).get(f"/gates/{gate.pk}/").content.decode()
     assert "Fill in what is missing: <bdi>Order number</bdi>." in page
-    assert page.index('data-choice="edit"') < page.index('data-choice="approve"')
+    assert 'data-choice="approve"' not in page
     assert 'name="verdict" value="edit" data-hotkey="e" checked' in page
+    field = page[page.index('data-field="/order"') :].partition('<p class="error"')[0]
+    assert ">Required</span>" in field
+    assert 'aria-required="true"' in field
+
+
+def test_an_approval_of_what_lacks_something_is_refused_at_the_field() -> None:
+    team = make_team()
+    gate = make_lacking(team)
+    answer = post(ann(team), gate, form_of(gate))
+    assert answer.status_code == 422
+    page = answer.content.decode()
+    assert "Fill this in: nothing can be approved without it." in page[page.index('data-field="/order"') :]
+    assert Gate.objects.get(pk=gate.pk).status == "open"
 
 
 def test_an_effect_that_is_called_with_an_empty_text_lacks_nothing() -> None:

@@ -176,6 +176,15 @@ def test_missing_facts_are_asked_for_and_the_run_goes_on_with_them(name: str, ti
     assert state(run)["order"]["number"] == "20424"
 
 
+@pytest.mark.parametrize("name", ["07", "08"])
+def test_missing_facts_are_not_approved_as_they_are(name: str, world: World) -> None:
+    """A plain yes to the number that is not known asked for it again, for ever."""
+    run = make_team_run(name)
+    with pytest.raises(Invalid) as refused:
+        decide(open_gate(run), reviewer(run))
+    assert [(each["action"], each["pointer"]) for each in refused.value.errors] == [("facts", "/order_number")]
+
+
 def test_facts_that_lead_nowhere_are_asked_for_again(world: World) -> None:
     run = make_team_run("09")
     by = reviewer(run)
