@@ -1,10 +1,10 @@
 """The sweeper: a small process of its own that finds what a crash, a flush or a clock left lying.
 
 Every second it wakes runs whose timer is due, rings for those that are due and for those whose worker is gone, closes
-gates past their deadline, seals the audit and rings for a verification of it, and for messages to webhooks. A ring
-carries nothing, so that two sweepers, or one too many rings, do no harm. How often it rang for a run is its own affair
-and dies with it: were that kept in `wake_at`, a queued run would not be due while its bell rings. A mark in Redis shows
-a flush, which makes it ring for all again.
+gates past their deadline, takes on runs whose program elsewhere is gone, seals the audit and rings for a verification
+of it, and for messages to webhooks. A ring carries nothing, so that two sweepers, or one too many rings, do no harm.
+How often it rang for a run is its own affair and dies with it: were that kept in `wake_at`, a queued run would not be
+due while its bell rings. A mark in Redis shows a flush, which makes it ring for all again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from checkpoints.models import Run, Verification
 
 from . import doorbell, registry, upgrades
 from .models import SweeperPass
-from .outside import presence, refused
+from .outside import presence, unattended
 
 AT_ONCE = 200  # runs and gates a pass
 UPGRADES = 20  # runs a pass that are tried out in another version
@@ -69,7 +69,7 @@ class Sweeper:
 
     bells: Bells = field(default_factory=Bells)
     tried: Bells = field(default_factory=Bells)  # the runs that were tried out in another version
-    refused: Bells = field(default_factory=Bells)  # the runs that were tried to be ended, since people refused
+    alone: Bells = field(default_factory=Bells)  # the runs elsewhere that were tried to go on without their program
     sent: Bells = field(default_factory=Bells)  # deliveries, by their attempts
 
     def __post_init__(self) -> None:
@@ -79,7 +79,7 @@ class Sweeper:
         """One pass; how many runs and gates each part touched. Raises the database's errors."""
         self._look_for_a_flush()
         done = {"woken": wake_timers(), "expired": expire_gates(), "upgraded": self.upgrade(), "rung": self.ring_due()}
-        done |= {"missed": presence.miss(), "withdrawn": withdraw_gates(), "refused": self.end_refused()}
+        done |= {"missed": presence.miss(), "withdrawn": withdraw_gates(), "alone": self.go_on_alone()}
         done["sealed"] = int(sealer.seal_once() is not None)
         done["verifying"] = ring_for_verifications()
         done["sending"] = self.ring_for_deliveries()
@@ -124,14 +124,14 @@ class Sweeper:
             woken += bool(_tried(partial(upgrades.wake, run), "run.not_upcast"))
         return woken
 
-    def end_refused(self) -> int:
-        """End runs elsewhere that people refused; how many. One that needs its program first is tried again later."""
-        now, ended = time.monotonic(), 0
-        quiet = self.refused.quiet(now)
-        for run, token in refused.waiting(but=[run for run, _ in quiet]):
-            self.refused.rang(run, token, now)
-            ended += bool(_tried(partial(refused.end, run), "run.not_ended"))
-        return ended
+    def go_on_alone(self) -> int:
+        """Take runs elsewhere on that need no program; how many. One that needs it first is tried again later."""
+        now, went = time.monotonic(), 0
+        quiet = self.alone.quiet(now)
+        for run, token in unattended.waiting(but=[run for run, _ in quiet]):
+            self.alone.rang(run, token, now)
+            went += bool(_tried(partial(unattended.go_on, run), "run.not_taken_on"))
+        return went
 
     def _look_for_a_flush(self) -> None:
         """Redis without the mark was flushed or restarted empty: every bell that was in it is gone."""
@@ -177,7 +177,7 @@ def run_for_ever(stop: Callable[[], bool], *, every: float = 1.0) -> None:
         try:
             connection.close_if_unusable_or_obsolete()
             done = sweeper.sweep_once()
-            if any(done[part] for part in ("woken", "expired", "upgraded", "rung", "missed", "withdrawn", "refused")):
+            if any(done[part] for part in ("woken", "expired", "upgraded", "rung", "missed", "withdrawn", "alone")):
                 log.info("sweeper.swept", **done)
         except Exception:
             log.exception("sweeper.failed")

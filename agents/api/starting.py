@@ -192,5 +192,5 @@ def _started(request: HttpRequest, order: Start, agent: str, team: Group) -> Run
             f"by POST /api/agents/{agent}/versions, or post its gate to /api/gates, which needs no plan."
         )
     run = start_run(outside.declared(plan), order.input, title=title, **known)
-    Client.came(run, token=token_of(request))
+    Client.came(run, token=token_of(request), owner=reader_of(request).pk)
     return run

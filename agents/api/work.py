@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import P, PathEx, Router
 
-from agents.errors import FieldError, NoGrant, OutOfTurn, StaleToken, WorkInvalid
+from agents.errors import FieldError, NoGrant, OutOfTurn, ReportedBefore, StaleToken, WorkInvalid
 from agents.models import Client, Effect, Scope
 from agents.outside import asking, desk, reach, results, turns
 from agents.outside.handing import Hands
@@ -156,6 +156,14 @@ def begin(request: HttpRequest, run_id: RunId, order: Begin, key: Key) -> HttpRe
 )
 def report(request: HttpRequest, run_id: RunId, effect_id: EffectId, order: Report, key: Key) -> HttpResponse:
     """Say what became of an effect. Said after the claim was lost, it is evidence: it answers who was asked."""
+    try:
+        return _report(request, run_id, effect_id, order, key)
+    except (StaleToken, ReportedBefore):
+        # The claim may have been lost while this was on its way: read anew, it is evidence then.
+        return _report(request, run_id, effect_id, order, key)
+
+
+def _report(request: HttpRequest, run_id: int, effect_id: int, order: Report, key: str) -> HttpResponse:
     run = reach.to_work(run_id, by=reader_of(request))
     row = Effect.objects.select_related("run", "undoes__run").filter(pk=effect_id, run=run.id).first()
     if row is None:

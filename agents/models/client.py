@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from django.contrib.auth.models import User
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -16,10 +17,10 @@ from .token import Token
 LEASE = 60.0  # seconds, where it asked for none
 HEARD = timedelta(seconds=5)  # how exactly it is kept when it was last heard: it may call a hundred times a second
 _CAME = """
-INSERT INTO agents_client (run_id, token_id, name, lease, heard_at, deferred)
-VALUES ($1, $2, $3, $4::float8, statement_timestamp(), $5)
-ON CONFLICT (run_id) DO UPDATE SET token_id = excluded.token_id, name = excluded.name, lease = excluded.lease,
-  heard_at = excluded.heard_at, missed_at = NULL, deferred = excluded.deferred
+INSERT INTO agents_client (run_id, token_id, owner_id, name, lease, heard_at, deferred)
+VALUES ($1, $2, $3, $4, $5::float8, statement_timestamp(), $6)
+ON CONFLICT (run_id) DO UPDATE SET token_id = excluded.token_id, owner_id = excluded.owner_id, name = excluded.name,
+  lease = excluded.lease, heard_at = excluded.heard_at, missed_at = NULL, deferred = excluded.deferred
 """
 
 
@@ -40,6 +41,7 @@ class Client(models.Model):
 
     run = models.OneToOneField(Run, primary_key=True, on_delete=models.CASCADE, related_name="client")
     token = models.ForeignKey("agents.Token", null=True, on_delete=models.PROTECT, related_name="+")
+    owner = models.ForeignKey(User, null=True, on_delete=models.PROTECT, related_name="+")  # who answers for it
     name = models.CharField(max_length=120, default="", blank=True)  # what it calls itself: host and process
     lease = models.FloatField(default=LEASE)  # seconds that it asked for
     heard_at = models.DateTimeField(db_default=Now())
@@ -59,7 +61,14 @@ class Client(models.Model):
 
     @classmethod
     def came(
-        cls, run: Run, *, token: Token | None, name: str = "", lease: float = LEASE, deferred: bool = False
+        cls,
+        run: Run,
+        *,
+        token: Token | None,
+        owner: int,
+        name: str = "",
+        lease: float = LEASE,
+        deferred: bool = False,
     ) -> None:
         """Note who works on the run from now on."""
-        run_sql(_CAME, [run.pk, token.pk if token else None, name, lease, deferred])
+        run_sql(_CAME, [run.pk, token.pk if token else None, owner, name, lease, deferred])

@@ -120,7 +120,7 @@ def post(
         )
         if claim is None:
             raise LookupError(f"{run} was claimed by somebody else in the transaction that made it")
-        Client.came(run, name=one_line(worker, 120), token=token, deferred=deferred)
+        Client.came(run, name=one_line(worker, 120), token=token, owner=owner.pk, deferred=deferred)
         run = Run.objects.select_related("plan", "team").get(pk=run.pk)
         slice = slice_of(run, claim)
         slice.for_whom = owner.pk

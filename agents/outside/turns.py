@@ -64,7 +64,7 @@ def claim(reached: Reached, *, worker: str, lease: float, by: Actor, token: Toke
         made = claims.claim(run_id, plan_ids=[run.plan_id], worker=named, lease=lease, by=by)
         if made is None:
             raise why_not(run_id)
-        Client.came(run, name=named, token=token, lease=lease, deferred=False)
+        Client.came(run, name=named, token=token, owner=reached.by, lease=lease, deferred=False)
         slice = slice_of(whole(run_id), made)
         slice.for_whom = reached.by
         turn = go_on(slice)

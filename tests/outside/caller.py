@@ -1,4 +1,4 @@
-"""A warm web process that forks another for each line of JSON: one request, in the middle of which it may be killed.
+"""A warm process that forks another for each line of JSON: one request, or sweep, in which it may be killed.
 
 It is killed before a statement that may write, or before or after a commit: `at` says which, `kill` the number of it.
 This process itself has no connection open, so that its children inherit none.
@@ -50,11 +50,15 @@ class Counter:
 
 
 def call(asked: dict[str, Any]) -> int:
-    """POST what is asked; the answer's status."""
+    """POST what is asked, the answer's status; or sweep the run that is named, as the sweeper does."""
     from django.test import Client
+
+    from agents.outside import unattended
 
     counter = Counter(asked["at"], asked["kill"])
     counter.watch()
+    if "sweep" in asked:
+        return int(unattended.go_on(asked["sweep"]))
     client = Client(headers=asked["headers"], SERVER_NAME="localhost")
     status: int = client.post(asked["address"], asked["body"], content_type="application/json").status_code
     return status

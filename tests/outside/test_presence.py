@@ -174,12 +174,12 @@ def test_a_run_that_was_refused_ends_without_its_program(how: str) -> None:
         decide(gate, "reject", comment="No.")
     else:
         gate.withdraw(by=SYSTEM, reason="Not needed.")
-    Sweeper().end_refused()
+    Sweeper().go_on_alone()
     assert program.row().status == "queued"  # its program may be first
     closed_before(gate)
-    Sweeper().end_refused()
+    Sweeper().go_on_alone()
     assert program.row().status == "cancelled"
-    Sweeper().end_refused()
+    Sweeper().go_on_alone()
     assert Event.objects.filter(run_id=program.run, kind="run.cancelled").count() == 1
 
 
@@ -192,7 +192,7 @@ def test_what_its_program_has_to_do_waits_for_it(how: str) -> None:
     else:
         decide(gate, "reject", comment="No.", then="back", back_to="draft")
     closed_before(gate)
-    Sweeper().end_refused()
+    Sweeper().go_on_alone()
     assert program.row().status == "queued"
     assert program.claim()["next"]["step"] == ("wire" if how == "approved" else "draft")
 

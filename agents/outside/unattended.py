@@ -1,7 +1,8 @@
-"""Runs that need no program any more: what people refused, or nobody answered in time, ends them here.
+"""Runs elsewhere that go on without their program, which may never come back.
 
-A program that waits is told first, and ends its run by claiming it. One that went away may never come back, and its run
-would stand in the queue for ever.
+What people refused, or nobody answered in time, ends: the program may be first for some seconds, then the run would
+stand in the queue for ever. And where a program vanished in the middle of an effect, people are asked what became of
+it as soon as its lease is over. Neither waits for somebody to claim the run.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from checkpoints.errors import Fenced
 from checkpoints.models import Run
 
 from .. import runner
+from ..models import Client, Effect
 from .desk import DESK, slice_of
 from .handing import HandOut
 from .reach import whole
@@ -35,16 +37,19 @@ _REFUSED = Q(outcome__kind=Outcome.Kind.REJECTED, outcome__then="stop") | Q(
 def waiting(*, but: Collection[int] = ()) -> list[tuple[int, int]]:
     """(run, token) of such runs, but of these."""
     closed = Gate.objects.filter(_REFUSED, run=OuterRef("pk"), checkpoint=OuterRef("head"))
-    queued = Run.objects.filter(status=Run.Status.QUEUED, plan__external=True).exclude(pk__in=but)
-    found = queued.filter(Exists(closed.filter(closed_at__lt=Now() - PATIENCE)))
+    begun = Effect.objects.filter(run=OuterRef("pk"), status=Effect.Status.INTENDED)
+    refused = Q(Exists(closed.filter(closed_at__lt=Now() - PATIENCE)), status=Run.Status.QUEUED)
+    vanished = Q(Exists(begun), status=Run.Status.RUNNING, lease_until__lt=Now())
+    found = Run.objects.filter(refused | vanished, plan__external=True).exclude(pk__in=but)
     return list(found.order_by("pk").values_list("pk", "token")[:AT_ONCE])
 
 
-def end(run_id: int) -> bool:
-    """Apply what was decided; False where its program has something to do before, such as to take something back.
+def go_on(run_id: int) -> bool:
+    """Take the run as far as it goes; False where its program has something to do before.
 
-    Nothing is written then: it is the program's whole turn, and the run would else be claimed and let go of for ever.
-    Raises NotVerified.
+    Nothing is written then, as where an effect may be sent again under its key, or something is to be taken back: it
+    is the program's whole turn, and the run would else be claimed and let go of for ever. What is asked is asked for
+    whoever answers for the program. Raises NotVerified.
     """
     with DESK.alone(run_id):
         DESK.take(run_id)
@@ -56,7 +61,9 @@ def end(run_id: int) -> bool:
                 )
                 if claim is None:
                     return False
-                runner.go_on(slice_of(whole(run_id), claim))
+                slice = slice_of(whole(run_id), claim)
+                slice.for_whom = Client.objects.filter(run=run_id).values_list("owner", flat=True).first()
+                runner.go_on(slice)
         except (Fenced, HandOut):
             return False
     return True
