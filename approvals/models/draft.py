@@ -45,7 +45,7 @@ class DraftQuerySet(models.QuerySet["Draft"]):
             stands = self.filter(gate=gate, user=by).first()
             known = stands is None or stands.kept_at.isoformat() == seen or stands.fields.get("key") == key
             if seen is not None and not known:
-                raise NotKept("Another page of yours keeps a newer draft; load this one again to see it.")
+                raise NotKept("A newer draft exists in another tab. Reload to see it.")
             made, _ = self.update_or_create(
                 gate=gate, user=by,
                 defaults={"proposal": proposal, "body": values.canonical({**fields, "key": key}), "kept_at": Now()},

@@ -45,7 +45,9 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     if blank(fields, looked_at.card, whole.state_of(gate, looked_at), whole.veil_of(gate)):
         Draft.objects.drop(gate, by=user)
         return _told(request, gate_id, {"kept_at": None})
-    key, seen = storable(request.POST.get("key", "")[:LONGEST_KEY]), request.POST.get("draft_seen")
+    key = storable(request.POST.get("key", "")[:LONGEST_KEY])
+    # A page without script has no place to say that its draft was not kept: what is typed last is kept there.
+    seen = None if request.accepts("text/html") else request.POST.get("draft_seen")
     try:
         kept_at = Draft.objects.keep(gate, by=user, proposal=looked_at.number, fields=fields, key=key, seen=seen)
     except NotKept as why:

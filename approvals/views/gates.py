@@ -41,6 +41,7 @@ def show(
         "page": page, "refusal": refusal,
         # In the address it comes back from where the password was asked for: the same form, sent anew.
         "key": request.POST.get("key") or request.GET.get("key") or uuid.uuid4().hex,
+        "draft_seen": request.POST.get("draft_seen", page.draft.kept_at.isoformat() if page.draft else ""),
         "place": place(request, page.gate.pk),
     }  # fmt: skip
     return render(request, "approvals/gate.html", context, status=status)

@@ -15,7 +15,6 @@ class Draft extends HTMLElement {
     this.note = this.querySelector("[data-draft-note]");
     if (!this.form) return;
     this.store = `hp-draft:${this.dataset.gate}`;
-    this.seen = this.dataset.keptAt; // when the draft was kept that this page shows; another page's is not written over
     const entered = (event) => event.target.form === this.form && this.later(PAUSE);
     document.addEventListener("input", entered);
     document.addEventListener("change", entered);
@@ -27,11 +26,24 @@ class Draft extends HTMLElement {
     this.left();
   }
 
+  // When the draft was kept that this page knows of: another page's is not written over. It is a field of the form, so
+  // that a page which the server draws in answer to the form knows it too.
+  get seen() {
+    return this.form.elements.draft_seen.value;
+  }
+
+  set seen(at) {
+    this.form.elements.draft_seen.value = at;
+  }
+
   // What an earlier visit could not send: keep it now, and show the page that the server makes of it.
   left() {
     const left = recall(BROWSER, this.store);
-    if (!left || left.seen !== this.seen || document.querySelector("#refusal")) return forget(BROWSER, this.store);
-    this.send(new URLSearchParams(left.fields)).then((kept) => kept && location.reload());
+    if (document.querySelector("#refusal")) return this.later(PAUSE); // what was sent and refused is kept as any draft
+    if (!left || left.seen !== this.seen) return forget(BROWSER, this.store);
+    const body = new URLSearchParams(left.fields);
+    body.set("draft_seen", this.seen);
+    this.send(body).then((kept) => kept && location.reload());
   }
 
   later(pause) {
@@ -60,13 +72,12 @@ class Draft extends HTMLElement {
 
   async send(body, options = {}) {
     remember(BROWSER, this.store, { seen: this.seen, fields: [...body] });
-    body.set("draft_seen", this.seen);
     let answer;
     try {
       const headers = { accept: "application/json", "x-csrftoken": this.form.elements[TOKEN].value };
       answer = await fetch(this.dataset.url, { method: "POST", body, headers, redirect: "manual", ...options });
     } catch {
-      this.say("Not kept yet: no connection");
+      this.say("Draft not saved: offline");
       this.later(RETRY);
       return false;
     }
@@ -74,13 +85,13 @@ class Draft extends HTMLElement {
       forget(BROWSER, this.store);
       const { kept_at: at } = await answer.json();
       this.seen = at ?? "";
-      this.say(at && `Draft kept, ${clock(new Date(at))}`);
+      this.say(at && `Draft saved, ${clock(new Date(at))}`);
       return true;
     }
     if ([403, 409, 413].includes(answer.status) && answer.headers.get("content-type") === "application/json") {
       forget(BROWSER, this.store);
       this.say((await answer.json()).problem);
-    } else this.say("Not kept by the server; it stays in this browser");
+    } else this.say("Draft not saved by the server; it stays in this browser");
     return false;
   }
 

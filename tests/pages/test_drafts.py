@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import html
+import re
 import threading
 
 from django.db import connection, transaction
@@ -31,9 +33,9 @@ def test_a_draft_is_in_the_fields_again_on_any_machine_and_nobody_elses() -> Non
     mine, theirs = page_of(reviewer, gate), page_of(colleague, gate)
     assert 'value="80.00"' in mine
     assert "The shop&#x27;s limit" in mine
-    assert "was put back" in mine
+    assert "restored." in mine
     assert "80.00" not in theirs
-    assert "was put back" not in theirs
+    assert "restored." not in theirs
 
 
 def test_a_form_that_says_nothing_is_no_draft_and_drops_the_one_before() -> None:
@@ -53,7 +55,7 @@ def test_a_draft_of_an_earlier_version_is_read_against_what_stands_now() -> None
     decide(gate, bob(team), "edit", arguments=edit_amount(gate, "90.00"))
     page = page_of(reviewer, gate)
     assert 'value="80.00"' in page
-    assert "It was of an earlier version" in page
+    assert "The request has changed since then." in page
 
 
 def test_the_decision_takes_the_draft_and_a_late_keeping_of_the_same_form_brings_none_back() -> None:
@@ -144,9 +146,32 @@ def test_a_page_that_was_drawn_before_another_kept_a_draft_does_not_write_over_i
     assert "newer draft" in stale.json()["problem"]  # type: ignore[attr-defined]
     assert Draft.objects.get(gate=gate).fields["comment"] == "From the desk"
     seen = first.json()["kept_at"]  # type: ignore[attr-defined]
-    assert f'data-kept-at="{seen}"' in page_of(reviewer, gate)
+    assert f'name="draft_seen" value="{seen}"' in page_of(reviewer, gate)
     keep(reviewer, gate, form_of(gate, "approve", comment="At the desk again", draft_seen=seen))
     assert Draft.objects.get(gate=gate).fields["comment"] == "At the desk again"
+
+
+def test_a_page_drawn_in_answer_to_a_refused_send_goes_on_keeping_the_draft() -> None:
+    """The refused page no longer knew of the draft that it was drawn with, and took it for another page's."""
+    gate = make_gate(team=(team := make_team()))
+    reviewer = ann(team)
+    seen = keep(reviewer, gate, form_of(gate, "edit", **{AMOUNT: "80.00"})).json()["kept_at"]  # type: ignore[attr-defined]
+    form = form_of(gate, "", **{AMOUNT: "80.00", "draft_seen": seen})  # of the page loaded anew, with a key of its own
+    refused = post(reviewer, gate, form)
+    assert refused.status_code == 422
+    [known] = re.findall(r'name="draft_seen" value="([^"]*)"', refused.content.decode())
+    kept = keep(reviewer, gate, {**form, "comment": "Half of it", "draft_seen": html.unescape(known)})
+    assert kept.status_code == 200, kept.json()  # type: ignore[attr-defined]
+    assert Draft.objects.get(gate=gate).fields["comment"] == "Half of it"
+
+
+def test_a_page_without_script_keeps_what_it_holds_over_any_other() -> None:
+    gate = make_gate(team=(team := make_team()))
+    reviewer = ann(team)
+    keep(reviewer, gate, form_of(gate, "approve", comment="From the desk", draft_seen=""))
+    form = form_of(gate, "approve", comment="From the train", draft_seen="")
+    assert signed_in(reviewer).post(f"/gates/{gate.pk}/drafts/", form).status_code == 303
+    assert Draft.objects.get(gate=gate).fields["comment"] == "From the train"
 
 
 def test_a_draft_that_a_crash_left_behind_its_decision_is_none() -> None:
@@ -156,7 +181,7 @@ def test_a_draft_that_a_crash_left_behind_its_decision_is_none() -> None:
     keep(reviewer, gate, form)
     decide(gate, reviewer, key=form["key"], comment="Fine")
     assert Draft.objects.filter(gate=gate).count() == 1
-    assert "was put back" not in page_of(reviewer, gate)
+    assert "restored." not in page_of(reviewer, gate)
     assert "Your draft was not sent" not in page_of(reviewer, gate)
 
 

@@ -352,7 +352,7 @@ def test_in_a_browser_a_chosen_file_is_uploaded_and_said_and_survives_a_reload(
     expect(page.locator('[name="verdict"][value="edit"]')).to_be_checked()
     struck = page.locator(".file-ref").first
     expect(struck).to_have_css("text-decoration-line", "line-through")
-    expect(page.locator("[data-draft-note]")).to_contain_text("Draft kept")
+    expect(page.locator("[data-draft-note]")).to_contain_text("Draft saved")
     page.reload()
     expect(page.locator(".item .was ins")).to_contain_text("new.png")
     reference = page.locator("[data-file]").input_value()

@@ -229,9 +229,9 @@ def test_a_draft_entered_while_cut_off_is_kept_by_the_server_when_it_is_back(new
     page = opened(new_page, gate)
     cut(page)
     page.fill(AMOUNT, "99.50")
-    expect(page.locator("[data-draft-note]")).to_contain_text("Not kept yet: no connection")
+    expect(page.locator("[data-draft-note]")).to_contain_text("Draft not saved: offline")
     page.context.set_offline(False)
-    expect(page.locator("[data-draft-note]")).to_contain_text("Draft kept")
+    expect(page.locator("[data-draft-note]")).to_contain_text("Draft saved")
     page.reload()
     expect(page.locator(AMOUNT)).to_have_value("99.50")
 
