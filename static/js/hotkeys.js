@@ -54,12 +54,15 @@ class Hotkeys extends HTMLElement {
     if (target.matches("[data-ballot]")) into(target);
   }
 
-  // Works while typing too: it is not a single key, and it presses only the button that is in view.
+  // Works while typing too: it is not a single key. It sends the form that one is in, and from anywhere else the
+  // decision, by the button that is in view.
   commit(event) {
-    const button = [...document.querySelectorAll("[data-commit]")].find((each) => each.checkVisibility());
-    if (!button || button.disabled) return;
+    const form = event.target.form ?? event.target.closest?.("dialog, form");
+    const own = form && !form.querySelector("[data-commit]");
+    if (own && !typing(event.target)) return; // a button does what it does
+    const button = own ? first(form) : [...document.querySelectorAll("[data-commit]")].find((each) => each.checkVisibility());
     event.preventDefault();
-    button.click();
+    if (button && !button.disabled) button.click();
   }
 }
 
@@ -69,6 +72,11 @@ function into(choice) {
   const fields = named ? `[name^="${named}."]` : choice.value === "edit" ? ".item :is(input, textarea, select)" : null;
   const found = fields ? [...choice.closest(".action").querySelectorAll(fields)] : [];
   found.find((each) => typing(each) && each.type !== "hidden" && each.checkVisibility())?.focus();
+}
+
+// The button by which a browser sends a form on Enter; a disabled one keeps it from that.
+function first(form) {
+  return [...(form.elements ?? [])].find((each) => each.type === "submit");
 }
 
 function typing(element) {

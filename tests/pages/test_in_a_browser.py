@@ -138,6 +138,48 @@ def test_a_draft_outlives_the_page_and_put_back_drops_it(new_page: NewPage) -> N
     expect(page.locator(AMOUNT)).to_have_value("120.00")
 
 
+def test_a_draft_goes_on_being_kept_after_a_refused_send(new_page: NewPage) -> None:
+    """"Another page of yours keeps a newer draft", with one page open."""
+    team = make_team()
+    gate = make_gate(team=team)
+    page = new_page(ann(team))
+    note = page.locator("[data-draft-note]")
+    page.goto(f"/gates/{gate.pk}/")
+    page.fill(AMOUNT, "99.50")
+    expect(note).to_contain_text("Draft saved")
+    page.reload()
+    page.fill(AMOUNT, "no amount")
+    page.locator("[data-commit]:visible").click()
+    expect(page.locator("#refusal")).to_be_visible()
+    expect(note).to_contain_text("Draft saved")
+    page.fill(AMOUNT, "88.25")
+    with page.expect_response("**/drafts/") as kept:
+        page.locator(AMOUNT).blur()
+    assert kept.value.status == 200
+    expect(note).to_contain_text("Draft saved")
+    page.reload()
+    expect(page.locator(AMOUNT)).to_have_value("88.25")
+
+
+def test_control_enter_in_another_box_sends_that_box_and_no_decision(new_page: NewPage) -> None:
+    """It sent the decision, and the question was lost."""
+    team = make_team()
+    gate = make_gate(team=team)
+    page = new_page(ann(team))
+    page.goto(f"/gates/{gate.pk}/")
+    page.keyboard.press("a")
+    page.keyboard.press("c")
+    page.keyboard.type("Was it two frames?")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("#gate-remarks")).to_contain_text("Was it two frames?")
+    expect(page.locator("#ask")).to_have_value("")
+    assert fresh(gate).status == "open"
+    page.keyboard.press("Control+k")
+    page.keyboard.type("nothing")
+    page.keyboard.press("Control+Enter")
+    assert fresh(gate).status == "open"
+
+
 def test_a_gate_is_decided_by_keyboard_alone(new_page: NewPage) -> None:
     team = make_team()
     gate = make_gate(team=team)
