@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from approvals.presentation.english import listed
+
 from . import marks
 from .facts import Asked
 from .marks import Mark
@@ -45,9 +47,3 @@ def open_remark(gate: Asked) -> Remark:
     agreed = sum(said.counts and said.verdict != "reject" for said in gate.said)
     asks = "asks how to go on after a fault" if gate.kind == "recovery" else "asks for a decision"
     return Remark(f"{agreed} of {gate.quorum} agreed" if gate.quorum > 1 else asks)
-
-
-def listed(names: list[str]) -> str:
-    """Names as a sentence lists them: "Ann", "Ann and Bob", "Ann, Bob and Mira"; each once."""
-    once = list(dict.fromkeys(names))
-    return " and ".join([", ".join(once[:-1]), once[-1]] if len(once) > 1 else once)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from .asked import listed
+from approvals.presentation.english import listed
+
 from .facts import Done, Planned
 from .fates import Fate, fates
 from .marks import Mark

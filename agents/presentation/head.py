@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from approvals.preflight.facts import Program
+from approvals.presentation.english import counted
 from approvals.presentation.times import lasting
 
 from .facts import Asked, Done, Standing
 from .fates import fates
 from .marks import Mark
 from .pending import after_settling
-from .words import counted, duration
+from .words import duration
 
 STATUS = {
     "queued": Mark("", "ahead", "clock", "Queued"),

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from approvals.impact import Impact, Row
-from approvals.impact.result import names
 from approvals.presentation import consequences
-
-from .asked import listed
+from approvals.presentation.english import listed, plural, quoted
 
 EXECUTED = ("step", "gate", "reused")  # kinds of the checkpoints that a step left
 
@@ -48,26 +46,26 @@ def ways(
 
 
 def commit(verb: str, impact: Impact) -> str:
-    """What the button says: "Rewind, undoing pay", "Fork", "Rewind, undoing 2 effects, perhaps a third"."""
+    """What the button says: "Rewind, undoing “Pay”", "Fork", "Rewind, undoing 2 effects, perhaps a third"."""
     said = [verb]
     if impact.undone:
-        said.append(f"undoing {_effects(impact.undone)}")
+        said.append(f"undoing {_effects(impact, impact.undone)}")
     if impact.may_undone:
-        said.append(f"perhaps undoing {_effects(impact.may_undone)}")
+        said.append(f"perhaps undoing {_effects(impact, impact.may_undone)}")
     if impact.repeated:
-        said.append(f"doing {listed(list(names(impact.repeated)))} once more")
+        said.append(f"doing {quoted(impact.called(impact.repeated))} once more")
     return ", ".join(said)
 
 
-def _effects(rows: Sequence[Row]) -> str:
-    return rows[0].title or rows[0].step if len(rows) == 1 else f"{len(rows)} effects"
+def _effects(impact: Impact, rows: Sequence[Row]) -> str:
+    return rows[0].title or quoted(impact.called(rows)) if len(rows) == 1 else f"{len(rows)} effects"
 
 
 def closing(gates: Sequence[int], agreed: Sequence[str]) -> consequences.Row | None:
     """The gates that a move of the head withdraws, and whose word lapses with them; None where none is open."""
     if not gates:
         return None
-    what = "gate" if len(gates) == 1 else "gates"
+    what = plural(len(gates), "gate")
     lapses = f"; what {listed(list(agreed))} agreed to lapses" if agreed else ", which is no rejection"
     numbers = listed([str(gate) for gate in gates])
     return consequences.Row(effect="people", title="Closes", said=f"{what} {numbers}{lapses}")

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from approvals.presentation.english import counted
+
 from . import marks
 from .asked import ending_of, gate_remarks, how_long
 from .facts import Asked, Failed, Forked, Pruned, Saved, Story
@@ -17,7 +19,7 @@ from .fates import Fate
 from .lanes import Slice
 from .marks import Mark
 from .remarks import Remark
-from .words import counted, duration
+from .words import duration
 
 
 @dataclass(slots=True)

@@ -12,12 +12,13 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from approvals.presentation.english import counted
+
 from . import drawing, marks, pending, rows
 from .facts import Asked, Failed, Forked, Planned, Saved, Story
 from .fates import Fate, fates
 from .lanes import Node, lay_out, width
 from .rows import Around, Row
-from .words import counted
 
 OVER = ("completed", "failed", "cancelled")
 

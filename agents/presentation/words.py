@@ -1,4 +1,4 @@
-"""Figures as a person reads them: durations, sizes, counts."""
+"""Figures as a person reads them: durations, sizes."""
 
 from __future__ import annotations
 
@@ -30,8 +30,3 @@ def size(count: int) -> str:
         return f"{count} B"
     amount = count / _KILO
     return f"{amount:.1f} kB" if amount < _KILO else f"{amount / _KILO:.1f} MB"
-
-
-def counted(count: int, one: str, many: str = "") -> str:
-    """`count` with its noun: "1 branch", "2 branches"."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"

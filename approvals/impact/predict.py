@@ -24,7 +24,8 @@ def impact(history: History, target: Target) -> Impact:
         at, forced = _visit(walk, at, forced=forced), False
     asked = questions(walk)
     ends = at == "" and walk.ahead is None and not asked
-    return Impact(rows=(*finished(walk), *asked, *left(walk)), asks=walk.asks, ends=ends)
+    rows = (*finished(walk), *asked, *left(walk))
+    return Impact(rows=rows, asks=walk.asks, ends=ends, titles=history.plan.titles)
 
 
 def _visit(walk: Walk, name: str, *, forced: bool) -> str | None:

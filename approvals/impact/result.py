@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
 from checkpoints import digests
+from checkpoints.plans import in_words
 
 
 class Verdict(StrEnum):
@@ -95,6 +96,15 @@ class Impact:
     rows: tuple[Row, ...] = ()
     asks: str = ""
     ends: bool = False  # the run certainly ends, without asking anybody
+    titles: Mapping[str, str] = field(default_factory=dict, compare=False)  # what people call each step of the plan
+
+    def title_of(self, step: str) -> str:
+        """What people call a step."""
+        return self.titles.get(step) or in_words(step)
+
+    def called(self, rows: Iterable[Row]) -> tuple[str, ...]:
+        """What people call the steps of these rows, each once, in order."""
+        return tuple(map(self.title_of, names(rows)))
 
     def having(self, *verdicts: Verdict, kind: str = "") -> tuple[Row, ...]:
         """The rows with one of these verdicts, those of the path before the target left out."""

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from approvals.presentation.english import counted, plural
+
 from .facts import Code, Environment, Library, Program, Saved, Takeover, Unknown
 
 GREEN, AMBER, RED = "green", "amber", "red"
@@ -223,9 +225,4 @@ def listed(things: Sequence[str], by: str = ", ") -> str:
 
 def named(noun: str, things: Sequence[str]) -> str:
     """ "step a", "steps a, b"."""
-    return f"{noun}{'' if len(things) == 1 else 's'} {listed(things)}"
-
-
-def counted(count: int, noun: str) -> str:
-    """ "1 check", "2 checks"."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    return f"{plural(len(things), noun)} {listed(things)}"

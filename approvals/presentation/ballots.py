@@ -13,6 +13,8 @@ from approvals.errors import Problem, problem
 from checkpoints import values
 from checkpoints.errors import ValueRefused
 
+from .english import quoted
+
 # By verdict: what its choice is called, its icon and its key.
 CHOICES = {
     APPROVE: ("Approve", "check", "a"), EDIT: ("Edit", "pencil", "e"), REJECT: ("Reject", "x", "r"),
@@ -143,7 +145,7 @@ def as_text(response: Any) -> str:
 
 
 def in_words(verdicts: Sequence[str], effects: Sequence[str] | None) -> str:
-    """The large button: `Approve 1, edit 1, reject 1 and run order, reprice`. None: nothing runs before others agree.
+    """The large button: `Approve 1, edit 1, reject 1 and run “Order”`. None: nothing runs before others agree.
 
     static/js/ballots.js says the same while the choice is made; where there is no script this has to do for any.
     """
@@ -151,5 +153,5 @@ def in_words(verdicts: Sequence[str], effects: Sequence[str] | None) -> str:
         return "Send these verdicts"
     verbs = {APPROVE: "approve", EDIT: "edit", REJECT: "reject", RESPOND: "answer for"}
     said = ", ".join(f"{verb} {verdicts.count(name)}" for name, verb in verbs.items() if name in verdicts)
-    does = "" if effects is None else f" and run {', '.join(effects)}" if effects else " and go on"
+    does = "" if effects is None else f" and run {quoted(effects)}" if effects else " and go on"
     return f"{said[:1].upper()}{said[1:]}{does}"

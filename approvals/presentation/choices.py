@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from approvals.mixing import Mixed
 from approvals.models import Gate, Policy
 
 from . import actions, ballots, consequences, mixed, untrusted
+from .english import quoted
 
 if TYPE_CHECKING:
     from .gate import GatePage
@@ -46,11 +48,12 @@ class Choices:
         }
 
     @cached_property
-    def backs(self) -> list[tuple[str, consequences.Impact]]:
-        """The steps the run can be sent back to, the nearest first, each with what that does."""
+    def backs(self) -> list[tuple[str, str, consequences.Impact]]:
+        """The steps the run can be sent back to, the nearest first, each with its title and what that does."""
         ran = {step.name for step in self.page.saved.steps} | {self.page.card.on_reject}
         nearest = [step for step in reversed(self.page.card.back_to) if step in ran]
-        return [(step, consequences.back(self.page.future.back(step), step)) for step in nearest]
+        title = self.page.plan.title_of
+        return [(step, title(step), consequences.back(self.page.future.back(step), step)) for step in nearest]
 
     @property
     def chosen_back(self) -> str:
@@ -82,11 +85,11 @@ class Choices:
     def undo(self) -> str:
         """Whether what a yes does can be taken back."""
         allowed = [step for step in self.page.plan.steps if step.name in self.page.card.allows]
-        final = tuple(step.name for step in allowed if step.irreversible)
+        final = tuple(step.title for step in allowed if step.irreversible)
         if self.page.open:
             final = next((row.names for row in self.impacts["approve"].rows if row.effect == "oneway"), ())
         if final:
-            return f"{', '.join(final)} cannot be undone"
+            return f"{quoted(final)} cannot be undone"
         undone_by = [action.undo for action in self.page.card.actions] + [step.undo for step in allowed]
         return "can be undone" if any(undone_by) else ""
 
@@ -97,7 +100,7 @@ class Choices:
         amount = f" {untrusted.plain(card.amount, limit=40)}" if card.amount else ""
         if self.page.left > 1:
             return f"Agree{amount}"
-        does = f" and run {', '.join(card.allows)}" if card.allows else " and go on"
+        does = f" and run {self._called(card.allows)}" if card.allows else " and go on"
         return f"Approve{amount}{does}"
 
     @property
@@ -105,8 +108,11 @@ class Choices:
         """The same where an answer is sent."""
         if not any(choice.grants for choice in self.page.answers):
             return "Send this answer"
-        runs = ", ".join(self.page.card.allows)
+        runs = self._called(self.page.card.allows)
         return "Agree to this answer" if self.page.left > 1 else f"Send this answer and run {runs}"
+
+    def _called(self, steps: Iterable[str]) -> str:
+        return quoted(map(self.page.plan.title_of, steps))
 
     @cached_property
     def mix(self) -> Mixed | None:
@@ -121,11 +127,16 @@ class Choices:
         card, ballot = self.page.card, self.page.ballots
         chosen = [(action, ballot[action.id].chosen.verdict) for action in card.actions if ballot]
         running = {action.effect for action, verdict in chosen if verdict in ("approve", "edit")}
-        runs = [name for name in card.allows if name in running or name in self.runs_beside]
+        beside = self._beside
+        runs = [self.page.plan.title_of(name) for name in card.allows if name in running or name in beside]
         return ballots.in_words([verdict for _, verdict in chosen], None if self.page.left > 1 else runs)
 
     @property
-    def runs_beside(self) -> list[str]:
-        """The effects that belong to no action: they run whatever becomes of each."""
+    def runs_beside(self) -> str:
+        """The titles of the effects that belong to no action, a line each: they run whatever becomes of each."""
+        return "\n".join(map(self.page.plan.title_of, self._beside))
+
+    @property
+    def _beside(self) -> list[str]:
         own = {action.effect for action in self.page.card.actions}
         return [name for name in self.page.card.allows if name not in own]

@@ -12,9 +12,10 @@ from datetime import timedelta
 from django.utils.safestring import SafeString
 
 from approvals.impact import result as foretold
-from approvals.impact.result import Verdict, names
+from approvals.impact.result import Verdict
 
 from . import track
+from .english import quoted
 from .times import lasting
 
 KEPT_NAMES = 6  # of what is kept, told one by one
@@ -22,7 +23,7 @@ KEPT_NAMES = 6  # of what is kept, told one by one
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One line: `effect` picks icon and colour; `names` are steps, `said` is our sentence after them."""
+    """One line: `effect` picks icon and colour; `names` are steps' titles, `said` is our sentence after them."""
 
     effect: str  # run, skip, reuse, undo, oneway, people
     title: str
@@ -47,13 +48,13 @@ class Impact:
     """What one choice does: a heading, a drawing of the steps, and the same again in words."""
 
     heading: str
-    step: str = ""  # the step named in the heading
+    step: str = ""  # the title of the step named in the heading
     rows: tuple[Row, ...] = ()
     marks: tuple[str, ...] = ()  # of the track: reused, undone, run, ahead, and "held" once
 
     @property
     def track(self) -> SafeString:
-        label = ", ".join(f"{row.title} {' '.join(row.names)}".strip() for row in self.rows)
+        label = ", ".join(f"{row.title} {', '.join(row.names)}".strip() for row in self.rows)
         return track.draw(self.marks, label=label)
 
 
@@ -77,17 +78,17 @@ def drawn(
 ) -> Impact:
     """An impact as a page shows it: run, reuse, undo, cannot undo, people.
 
-    `step` ends the heading; `people` is the last row; `later`: nothing runs before others have agreed. Where the
-    run does not go on from `at_gate`, the hold line is drawn where it will stand next.
+    `step` is the title that ends the heading; `people` is the last row; `later`: nothing runs before others have
+    agreed. Where the run does not go on from `at_gate`, the hold line is drawn where it will stand next.
     """
     rows = [
         _run(told, later=later),
         _skip(told),
-        _may("May run", _may_run(told)),
-        _may("May ask", [row for row in told.asking if row.verdict is Verdict.MAY and row.asks_alone]),
+        _may(told, "May run", _may_run(told)),
+        _may(told, "May ask", [row for row in told.asking if row.verdict is Verdict.MAY and row.asks_alone]),
         _keep(told, at_gate=at_gate),
-        _undo("Undo", told.undone),
-        _undo("May undo", told.may_undone),
+        _undo(told, "Undo", told.undone),
+        _undo(told, "May undo", told.may_undone),
         _oneway(told),
         people,
     ]
@@ -135,7 +136,9 @@ def stop(told: foretold.Impact) -> Impact:
     made = drawn(told, "If you stop the run", people=closes)
     first = Row(effect="run", title="Run 0", said="the run ends as rejected")
     done = [row for row in told.kept if row.kind == "effect"]
-    stays = Row(effect="oneway", title=f"Stays done {len(done)}", names=names(done), said="this does not take it back")
+    stays = Row(
+        effect="oneway", title=f"Stays done {len(done)}", names=told.called(done), said="this does not take it back"
+    )
     rest = [row for row in made.rows if row.effect in ("undo", "oneway", "people")]
     return Impact(
         heading=made.heading, rows=(first, *([stays] if done else []), *rest), marks=(*made.marks, *["ahead"] * 2)
@@ -145,23 +148,23 @@ def stop(told: foretold.Impact) -> Impact:
 def back(told: foretold.Impact, step: str) -> Impact:
     """Reject, and the run goes back to `step` with feedback."""
     closes = Row(effect="people", title="Closes now", said="one rejection is enough; the agent reads your feedback")
-    return drawn(told, "If you send it back to", step=step, people=closes, at_gate=False)
+    return drawn(told, "If you send it back to", step=told.title_of(step), people=closes, at_gate=False)
 
 
 def expiry(told: foretold.Impact) -> str:
     """What follows where nobody answers in time, in one line."""
-    will, may = names(told.will), names(_may_run(told))
+    will, may = told.called(told.will), told.called(_may_run(told))
     said = [_which(will, "runs", "run") or _which(may, "may run", "may run") or "nothing runs"]
-    said += filter(None, [_which(names(told.undone), "is undone", "are undone")])
-    said += filter(None, [_which(names(told.may_undone), "may be undone", "may be undone")])
-    perhaps = names(row for row in told.asking if row.verdict is Verdict.MAY and row.asks_alone)
+    said += filter(None, [_which(told.called(told.undone), "is undone", "are undone")])
+    said += filter(None, [_which(told.called(told.may_undone), "may be undone", "may be undone")])
+    perhaps = told.called(row for row in told.asking if row.verdict is Verdict.MAY and row.asks_alone)
     said += filter(None, [_which(perhaps, "may ask", "may ask")])
     said += [_asks(told)] if told.asks else ["the run ends"] if told.ends else []
     return f"then {', '.join(said[:-1])} and {said[-1]}" if len(said) > 1 else f"then {said[0]}"
 
 
 def _which(steps: Sequence[str], one: str, more: str) -> str:
-    return f"{', '.join(steps)} {one if len(steps) == 1 else more}" if steps else ""
+    return f"{quoted(steps)} {one if len(steps) == 1 else more}" if steps else ""
 
 
 def _run(told: foretold.Impact, *, later: bool) -> Row:
@@ -170,7 +173,7 @@ def _run(told: foretold.Impact, *, later: bool) -> Row:
     ends = f"{'then ' if told.will else ''}the run ends" if told.ends else ""
     said = ", ".join(filter(None, [_about(told.will), then or ends]))
     return Row(
-        effect="run", title=f"Run {len(told.will)}{', later' if later else ''}", names=names(told.will), said=said
+        effect="run", title=f"Run {len(told.will)}{', later' if later else ''}", names=told.called(told.will), said=said
     )
 
 
@@ -180,13 +183,14 @@ def _skip(told: foretold.Impact) -> Row | None:
         return None
     why = {"reject": "rejected", "respond": "answered for"}
     said = " and ".join(dict.fromkeys(why.get(row.why, row.why) for row in told.skipped))
-    return Row(effect="skip", title=f"Skip {len(told.skipped)}", names=names(told.skipped), said=said)
+    return Row(effect="skip", title=f"Skip {len(told.skipped)}", names=told.called(told.skipped), said=said)
 
 
 def _asks(told: foretold.Impact) -> str:
     """Who is certainly asked, or of a fork's effect, what."""
     origin = next((row.origin for row in told.asking if row.why == "takeover" and row.step == told.asks), 0)
-    return f"it asks whether to take over what R-{origin} did at {told.asks}" if origin else f"{told.asks} asks"
+    asks = quoted([told.title_of(told.asks)])
+    return f"it asks whether to take over what R-{origin} did at {asks}" if origin else f"{asks} asks"
 
 
 def _may_run(told: foretold.Impact) -> list[foretold.Row]:
@@ -194,12 +198,12 @@ def _may_run(told: foretold.Impact) -> list[foretold.Row]:
     return [row for row in told.may if row.why != "takeover"]
 
 
-def _may(title: str, rows: Sequence[foretold.Row]) -> Row | None:
+def _may(told: foretold.Impact, title: str, rows: Sequence[foretold.Row]) -> Row | None:
     """What may run, or ask, and on whose output that depends."""
     if not rows:
         return None
-    said = ", ".join(filter(None, [_depends(rows), _about(rows)]))
-    return Row(effect="run", title=f"{title} {len(names(rows))}", names=names(rows), said=said)
+    said = ", ".join(filter(None, [_depends(told, rows), _about(rows)]))
+    return Row(effect="run", title=f"{title} {len(told.called(rows))}", names=told.called(rows), said=said)
 
 
 def _about(rows: Sequence[foretold.Row]) -> str:
@@ -215,24 +219,24 @@ def _keep(told: foretold.Impact, *, at_gate: bool) -> Row | None:
     title = f"Keep {len(told.stands)}"
     if at_gate and len(told.stands) == len(told.kept):
         return Row(effect="reuse", title=title, said="nothing runs again")
-    stands = names(told.stands)
+    stands = told.called(told.stands)
     if len(stands) > KEPT_NAMES:
         return Row(effect="reuse", title=title, names=stands[-1:], before="up to")
     return Row(effect="reuse", title=title, names=stands)
 
 
-def _undo(title: str, rows: Sequence[foretold.Row]) -> Row | None:
+def _undo(told: foretold.Impact, title: str, rows: Sequence[foretold.Row]) -> Row | None:
     if not rows:
         return None
     may = [row for row in rows if row.verdict is Verdict.MAY_UNDONE]
-    said = f"unless the run comes to it again with the same input; {_depends(rows)}".rstrip("; ") if may else ""
-    return Row(effect="undo", title=f"{title} {len(rows)}", names=names(rows), said=said)
+    said = f"unless the run comes to it again with the same input; {_depends(told, rows)}".rstrip("; ") if may else ""
+    return Row(effect="undo", title=f"{title} {len(rows)}", names=told.called(rows), said=said)
 
 
 def _oneway(told: foretold.Impact) -> Row | None:
     """What was done and stays done, and what runs now and is final then."""
-    left = names(told.cannot)
-    found = tuple(dict.fromkeys([*left, *names(told.final)]))
+    left = told.called(told.cannot)
+    found = tuple(dict.fromkeys([*left, *told.called(told.final)]))
     if not found:
         return None
     said = "once done" if not left else "done before, and stays done"
@@ -241,9 +245,9 @@ def _oneway(told: foretold.Impact) -> Row | None:
     return Row(effect="oneway", title="Cannot undo", names=found, said=said)
 
 
-def _depends(rows: Sequence[foretold.Row]) -> str:
-    on = tuple(dict.fromkeys(name for row in rows for name in row.on))
-    return f"depends on {', '.join(on)}" if on else ""
+def _depends(told: foretold.Impact, rows: Sequence[foretold.Row]) -> str:
+    on = tuple(dict.fromkeys(told.title_of(name) for row in rows for name in row.on))
+    return f"depends on {quoted(on)}" if on else ""
 
 
 def _agreeing(now: People, *, left: int, edited: bool) -> Row:

@@ -92,6 +92,11 @@ class GatePage:
         return veils.veil(self.plan.state_schema)
 
     @cached_property
+    def step(self) -> str:
+        """What people call the step that asks."""
+        return spec_of(self.gate.run.plan).title_of(self.gate.step)
+
+    @cached_property
     def open(self) -> bool:
         return self.gate.status == Gate.Status.OPEN
 
@@ -151,7 +156,7 @@ class GatePage:
 
     @cached_property
     def ended(self) -> outcomes.Ended | None:
-        return None if self.open else outcomes.ended(self.gate)
+        return None if self.open else outcomes.ended(self.gate, spec_of(self.gate.run.plan))
 
     @cached_property
     def sees_run(self) -> bool:

@@ -8,6 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from approvals.models import Gate, Outcome
+from checkpoints.plans import PlanSpec
+
+from .english import listed, quoted
 
 VERBS = {
     "approved": "Approved",
@@ -67,7 +70,7 @@ class Ended:
     state: str  # for [data-status]
     by: str  # a person's name; empty where nobody decided
     at: datetime | None
-    then: str  # what happens now, one sentence
+    then: str  # what happens now, one sentence; empty where the plan was not given
     icon: str
     said: str = ""  # the answer that was chosen, as the question put it
     actions: Sequence[Judged] = ()  # what became of each, where there are several or not all of them run
@@ -79,8 +82,8 @@ class Ended:
         return f"{verb} by {self.by}" if self.by and self.kind not in ("expired", "withdrawn") else verb
 
 
-def ended(gate: Gate) -> Ended:
-    """How a closed gate ended. Needs its outcome and decisions."""
+def ended(gate: Gate, plan: PlanSpec | None = None) -> Ended:
+    """How a closed gate ended, and by its plan what happens now. Needs its outcome and decisions."""
     outcome: Outcome | None = getattr(gate, "outcome", None)
     kind = outcome.kind if outcome else gate.status
     return Ended(
@@ -88,7 +91,7 @@ def ended(gate: Gate) -> Ended:
         state="approved" if kind in ("edited", "mixed", "answered") else kind,
         by=deciders(outcome) if outcome else "",
         at=gate.closed_at,
-        then=sentence(outcome) if outcome else "",
+        then=sentence(outcome, plan) if outcome and plan else "",
         icon=ICONS.get(kind, "hold"),
         said=chosen(gate, outcome) if outcome else "",
         actions=_told(outcome) if outcome else (),
@@ -136,17 +139,20 @@ def chosen(gate: Gate, outcome: Outcome) -> str:
 def deciders(outcome: Outcome) -> str:
     """The people whose decisions counted, by name."""
     people = [decision.user for decision in outcome.decisions.all()]
-    names = list(dict.fromkeys(person.get_full_name() or person.get_username() for person in people))
-    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+    return listed(person.get_full_name() or person.get_username() for person in people)
 
 
-def sentence(outcome: Outcome) -> str:
+def sentence(outcome: Outcome, plan: PlanSpec) -> str:
     """What the run does now."""
     effects = list(dict.fromkeys(grant.effect for grant in sorted(outcome.grants.all(), key=lambda each: each.pk)))
     held = ", only if what was observed is still so" if outcome.counted else ""
     times = "once each" if len(effects) == outcome.grants.count() else "once for each action"
-    runs = f"The run goes on: {', '.join(effects)} may run, {times}{held}." if effects else "The run goes on."
-    back = f"The run goes back to {outcome.back_to}; the agent reads the feedback."
+    runs = (
+        f"The run goes on: {quoted(map(plan.title_of, effects))} may run, {times}{held}."
+        if effects
+        else "The run goes on."
+    )
+    back = f"The run goes back to {quoted([plan.title_of(outcome.back_to)])}; the agent reads the feedback."
     return {
         "approved": runs,
         "edited": f"{runs} With the edited values.",

@@ -25,7 +25,8 @@ class Step:
     """One step of the run so far, for the compact list."""
 
     seq: int
-    name: str
+    name: str  # of the step; empty where none ran
+    title: str
     kind: str
     seconds: float
 
@@ -69,8 +70,12 @@ class Saved:
         path = self.page.future.history.places if self.page.open else ()
         if not path or path[-1].id != self.page.gate.checkpoint:
             path = records.path(self.page.gate.checkpoint)
+        title = self.page.plan.title_of
         own = [place for place in path if place.run_id == self.page.gate.run_id]
-        return [Step(seq=at.seq, name=at.step or at.kind, kind=at.kind, seconds=at.took_us / 1e6) for at in own]
+        return [
+            Step(seq=at.seq, name=at.step, title=title(at.step or at.kind), kind=at.kind, seconds=at.took_us / 1e6)
+            for at in own
+        ]
 
     @property
     def last_steps(self) -> list[Step]:
@@ -85,7 +90,7 @@ class Saved:
         """By field, which step wrote it: the last one on the path whose plan says that it does."""
         known = {step.name: step for step in self.page.plan.steps}
         ran = [known[step.name] for step in self.steps if step.name in known]
-        return {name: f"from {step.name}" for step in ran for name in step.writes}
+        return {name: f"from “{step.title}”" for step in ran for name in step.writes}
 
     @property
     def unfolded(self) -> list[str]:

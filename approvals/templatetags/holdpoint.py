@@ -30,6 +30,7 @@ from approvals.presentation import (
     untrusted,
     wording,
 )
+from checkpoints.plans import PlanSpec
 
 register = template.Library()
 # What goes back over nothing it has read: a text of backticks alone would take the square of its length.
@@ -71,6 +72,12 @@ def untrusted_line(value: object) -> SafeString:
 def docstring(value: object) -> SafeString:
     """What an agent's author wrote, on one line, without the backticks that mark code in it."""
     return untrusted.line(CODE.sub(r"\2", str(value)))
+
+
+@register.filter
+def titled(step: str, plan: PlanSpec) -> str:
+    """What people call a step of the plan: `{{ name|titled:page.plan }}`."""
+    return plan.title_of(step)
 
 
 @register.filter

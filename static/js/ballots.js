@@ -73,8 +73,8 @@ export class Ballots {
     const said = Object.entries(VERBS).filter(([name]) => all.includes(name))
       .map(([name, verb]) => `${verb} ${all.filter((each) => each === name).length}`).join(", ");
     const runs = this.sections.filter((_, at) => ["approve", "edit"].includes(all[at])).map((one) => one.dataset.effect);
-    const effects = [...new Set([...runs, ...dataset.also.split(" ")])].filter(Boolean);
-    const does = "later" in dataset ? "" : effects.length ? ` and run ${effects.join(", ")}` : " and go on";
+    const effects = [...new Set([...runs, ...dataset.also.split("\n")])].filter(Boolean);
+    const does = "later" in dataset ? "" : effects.length ? ` and run ${effects.map((each) => `“${each}”`).join(", ")}` : " and go on";
     return said[0].toUpperCase() + said.slice(1) + does;
   }
 }

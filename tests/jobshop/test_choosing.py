@@ -58,7 +58,7 @@ def test_the_page_offers_each_choice_and_none_of_them() -> None:
     for choice in CHOICES:
         assert f'name="verdict" value="answer.{choice["id"]}"' in page
     assert 'name="verdict" value="reject"' in page
-    assert "Send this answer and run pay" in page
+    assert "Send this answer and run “Pay”" in page
     assert "What went wrong" not in page
     assert 'name="back_to" value="propose"' in page
 
@@ -137,7 +137,7 @@ def test_a_person_chooses_between_the_two_charts_in_a_browser(new_page: NewPage,
     expect(page.locator(".gantt-bars")).to_have_count(2)
     expect(page.locator(".commit:visible")).to_have_count(0)
     page.keyboard.press("2")
-    expect(page.locator(".commit:visible span")).to_have_text("Send this answer and run dispatch")
+    expect(page.locator(".commit:visible span")).to_have_text("Send this answer and run “Send the schedule to the shop floor”")
     page.locator(".commit:visible").click()
     expect(page.locator("#gate-line")).to_contain_text("Answered by Ann Okafor")
     assert advance_to_rest(run).status == "completed"

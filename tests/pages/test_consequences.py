@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -43,13 +44,13 @@ def spoken(line: Line) -> str:
 
 def test_the_order_is_run_keep_undo_cannot_undo_people() -> None:
     assert lines(consequences.back(ALL, "plan")) == [
-        "Run 1: plan; about 4 s",
-        "May run 2: check, mail; depends on plan, ask",
-        "May ask 1: ask; depends on plan",
-        "Keep 2: read, find",
-        "Undo 1: book",
-        "May undo 1: pay; unless the run comes to it again with the same input; depends on plan",
-        "Cannot undo: mail; what was done stays done, and what runs now is final",
+        "Run 1: Plan; about 4 s",
+        "May run 2: Check, Mail; depends on “Plan”, “Ask”",
+        "May ask 1: Ask; depends on “Plan”",
+        "Keep 2: Read, Find",
+        "Undo 1: Book",
+        "May undo 1: Pay; unless the run comes to it again with the same input; depends on “Plan”",
+        "Cannot undo: Mail; what was done stays done, and what runs now is final",
         "Closes now: one rejection is enough; the agent reads your feedback",
     ]
 
@@ -66,7 +67,7 @@ def test_nothing_runs_before_the_others_have_agreed() -> None:
     told = Impact(rows=(step("pay", WILL, kind="effect"),), ends=True)
     first = consequences.approve(told, People(agreed=0, quorum=2))
     assert lines(first) == [
-        "Run 1, later: pay; then the run ends",
+        "Run 1, later: Pay; then the run ends",
         "1 of 2: then 1 more must agree before anything runs",
     ]
     assert first.marks == ("held", "ahead")
@@ -81,8 +82,8 @@ def test_a_run_that_stops_names_what_it_leaves_done() -> None:
     )
     assert lines(consequences.stop(told)) == [
         "Run 0: the run ends as rejected",
-        "Stays done 1: pay; this does not take it back",
-        "Undo 1: book",
+        "Stays done 1: Pay; this does not take it back",
+        "Undo 1: Book",
         "Closes now: one rejection is enough",
     ]
 
@@ -90,11 +91,11 @@ def test_a_run_that_stops_names_what_it_leaves_done() -> None:
 def test_where_nothing_runs_before_somebody_is_asked_that_is_said() -> None:
     """It was said that nothing runs, and "then" somebody asks."""
     told = Impact(rows=(step("review", WILL, kind="gate", asks=True),), asks="review")
-    assert lines(consequences.back(told, "review"))[0] == "Run 0: nothing runs before review asks"
-    assert consequences.expiry(told) == "then nothing runs and review asks"
+    assert lines(consequences.back(told, "review"))[0] == "Run 0: nothing runs before “Review” asks"
+    assert consequences.expiry(told) == "then nothing runs and “Review” asks"
     plan = step("plan", WILL)
     assert lines(consequences.back(Impact(rows=(plan, *told.rows), asks="review"), "plan"))[0] == (
-        "Run 1: plan; then review asks"
+        "Run 1: Plan; then “Review” asks"
     )
 
 
@@ -102,14 +103,27 @@ def test_a_fork_says_what_it_asks_about_what_its_origin_did() -> None:
     """It was said that an effect may run, depending on itself, and that the effect asks."""
     row = step("reply", MAY, kind="effect", why="takeover", on=("reply",), asks=True, origin=12, effect=3)
     told = Impact(rows=(step("find", STANDS), row), asks="reply")
-    asks = "it asks whether to take over what R-12 did at reply"
-    assert lines(consequences.drawn(told, "x", at_gate=False)) == [f"Run 0: nothing runs before {asks}", "Keep 1: find"]
+    asks = "it asks whether to take over what R-12 did at “Reply”"
+    assert lines(consequences.drawn(told, "x", at_gate=False)) == [f"Run 0: nothing runs before {asks}", "Keep 1: Find"]
     assert consequences.expiry(told) == f"then nothing runs and {asks}"
     told = Impact(rows=(step("find", WILL), row), asks="reply")
-    assert lines(consequences.drawn(told, "x", at_gate=False)) == [f"Run 1: find; then {asks}"]
+    assert lines(consequences.drawn(told, "x", at_gate=False)) == [f"Run 1: Find; then {asks}"]
 
 
 def test_of_much_that_is_kept_only_the_last_is_named() -> None:
     many = Impact(rows=tuple(step(f"s{number}", STANDS, kept=True) for number in range(9)))
-    assert lines(consequences.drawn(many, "x", at_gate=False))[1] == "Keep 9: up to s8"
+    assert lines(consequences.drawn(many, "x", at_gate=False))[1] == "Keep 9: up to S8"
     assert lines(consequences.drawn(many, "x"))[1] == "Keep 9: nothing runs again"
+
+
+def test_steps_are_told_by_their_titles() -> None:
+    """A reviewer read what the agent's author calls the steps in the code: `pay`, `ask_facts`."""
+    titles = {"plan": "Plan the trip", "mail": "Write to the traveller"}
+    told = replace(ALL, titles=titles)
+    assert lines(consequences.back(told, "plan"))[:2] == [
+        "Run 1: Plan the trip; about 4 s",
+        "May run 2: Check, Write to the traveller; depends on “Plan the trip”, “Ask”",
+    ]
+    assert consequences.back(told, "plan").step == "Plan the trip"
+    assert told == ALL
+    assert told.digest() == ALL.digest()

@@ -35,7 +35,7 @@ def test_the_run_goes_on_where_the_plan_says_so() -> None:
     )
     run = make_run(team=team, plan=make_plan(make_spec(steps=steps)))
     gate = make_gate(run=run, policy=make_policy(team, deadline=SOON))
-    assert "then reply runs and the run ends" in told(gate)
+    assert "then “Reply” runs and the run ends" in told(gate)
 
 
 @pytest.mark.parametrize(
@@ -49,4 +49,4 @@ def test_a_deadline_that_approves_answers_no_question(kind: str, said: str) -> N
 
 
 def test_what_runs_may_run_is_undone_and_asks_is_said_in_one_line() -> None:
-    assert consequences.expiry(ALL) == "then plan runs, book is undone, pay may be undone and ask may ask"
+    assert consequences.expiry(ALL) == "then “Plan” runs, “Book” is undone, “Pay” may be undone and “Ask” may ask"

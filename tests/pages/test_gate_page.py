@@ -33,7 +33,7 @@ def test_a_gates_page_says_what_is_asked_and_what_a_yes_does() -> None:
     page = signed_in(ann(team)).get(f"/gates/{gate.pk}/").content.decode()
     assert "Refund €120.00 to Marit" in page
     assert "Amount over 100" in page
-    assert "Approve €120.00 and run pay, reply" in page
+    assert "Approve €120.00 and run “Pay”, “Reply”" in page
     assert "Pinned: <bdi>Amount</bdi>" in page
     assert 'name="args.refund/amount"' in page
     assert "If you send it back to" in page
@@ -161,7 +161,7 @@ def test_a_closed_gate_is_read_only_and_says_how_it_ended() -> None:
     decide(gate, ann(team), "reject", then="back", back_to="propose", comment="Only the frames.")
     page = signed_in(make_user("Bob", team)).get(f"/gates/{gate.pk}/").content.decode()
     assert "Rejected by Ann Okafor" in page
-    assert "The run goes back to propose" in page
+    assert "The run goes back to “Propose”" in page
     assert "Only the frames." in page
     assert 'id="decision"' not in page
 

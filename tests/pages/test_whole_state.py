@@ -63,7 +63,7 @@ def test_an_edit_of_it_is_taken_and_shown_as_a_difference() -> None:
     assert answer.status_code == 303
     page = page_of(gate, bob(gate.team))
     assert "Also edited in the state" in page
-    assert "<code>pay</code> reads order" in page
+    assert "“Pay” reads order" in page
     assert fresh(gate).standing().state_patch == [{"op": "replace", "path": "/order/number", "value": "A-2"}]
 
 

@@ -63,7 +63,7 @@ def test_one_is_approved_one_edited_deep_inside_and_one_rejected_while_another_i
         choose(first, "message", "reject")
     first.fill(REASON, "They were told by telephone.")
     expect(first.locator("[data-commit]:visible")).to_have_text(
-        "Approve 1, edit 1, reject 1 and run order, repriceCtrl ⏎"
+        "Approve 1, edit 1, reject 1 and run “Place the order”, “Change the price”Ctrl ⏎"
     )
     skipped = first.locator("#edit-impact [data-effect=skip]")
     expect(skipped).to_contain_text("Skip 1")
@@ -110,7 +110,7 @@ def test_what_was_chosen_and_typed_for_each_outlives_a_sign_out(new_page: NewPag
     expect(page.locator(REASON)).to_have_value("They were told by telephone.")
     expect(page.locator("[name='verdict.price'][value=approve]")).to_be_checked()
     expect(page.locator("#edit-impact [data-effect=skip]")).to_contain_text("notify; rejected")
-    expect(page.locator("[data-commit]:visible")).to_contain_text("Approve 1, edit 1, reject 1 and run order, reprice")
+    expect(page.locator("[data-commit]:visible")).to_contain_text("Approve 1, edit 1, reject 1 and run “Place the order”, “Change the price”")
 
 
 def test_it_is_decided_by_keyboard_alone(new_page: NewPage) -> None:
@@ -147,7 +147,7 @@ def test_all_of_them_at_once_and_back_to_one_by_one(new_page: NewPage) -> None:
     expect(page.locator("[data-ballot][value=approve]:checked")).to_have_count(3)
     choose(page, "price", "reject")
     expect(page.locator("[name=verdict][value=each]")).to_be_checked()
-    expect(page.locator("[data-commit]:visible")).to_contain_text("Approve 2, reject 1 and run order, notify")
+    expect(page.locator("[data-commit]:visible")).to_contain_text("Approve 2, reject 1 and run “Place the order”, “Tell the customers”")
     page.locator("#decide label[data-choice=reject]").click()
     expect(page.locator("[data-ballot][value=reject]:checked")).to_have_count(3)
     expect(page.locator("[data-commit]:visible")).to_contain_text("Reject and send it back")
@@ -163,7 +163,7 @@ def test_without_script_the_consequences_are_shown_and_a_mix_is_sent(new_page: N
     page.fill("[name='response.message']", "I rang both.")
     page.get_by_role("button", name="Show the consequences").click()
     expect(page.locator("#edit-impact")).to_contain_text("Skip 2")
-    page.get_by_role("button", name="Approve 1, reject 1, answer for 1 and run order").click()
+    page.get_by_role("button", name="Approve 1, reject 1, answer for 1 and run “Place the order”").click()
     expect(page.locator("#reason-2-error")).to_contain_text("Say why")
     page.fill("[name='reason.price']", "Not before Easter.")
     page.locator("[data-commit]:visible").click()

@@ -141,11 +141,11 @@ def row(step: str, verdict: Verdict, **more: Any) -> Row:
     [
         ((), "Rewind"),
         ((row("pay", Verdict.WILL),), "Rewind"),
-        ((row("pay", Verdict.UNDONE),), "Rewind, undoing pay"),
+        ((row("pay", Verdict.UNDONE),), "Rewind, undoing “Pay”"),
         ((row("pay", Verdict.UNDONE, title="1 payment"),), "Rewind, undoing 1 payment"),
         ((row("pay", Verdict.UNDONE), row("book", Verdict.UNDONE)), "Rewind, undoing 2 effects"),
-        ((row("pay", Verdict.UNDONE), row("fee", Verdict.MAY_UNDONE)), "Rewind, undoing pay, perhaps undoing fee"),
-        ((row("tell", Verdict.CANNOT, again=True),), "Rewind, doing tell once more"),
+        ((row("pay", Verdict.UNDONE), row("fee", Verdict.MAY_UNDONE)), "Rewind, undoing “Pay”, perhaps undoing “Fee”"),
+        ((row("tell", Verdict.CANNOT, again=True),), "Rewind, doing “Tell” once more"),
         ((row("tell", Verdict.CANNOT),), "Rewind"),
     ],
 )

@@ -1,0 +1,26 @@
+"""Counts and lists in English, said one way everywhere: "1 customer", "2 customers", "Ann, Bob and Mira"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    """`one` or `many` (without it, `one` with an s): what agrees with a count that stands elsewhere."""
+    return one if count == 1 else many or f"{one}s"
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """`count` with its noun: "1 branch", "2,000 branches"."""
+    return f"{count:,} {plural(count, one, many)}"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names as a sentence lists them: "Ann", "Ann and Bob", "Ann, Bob and Mira"; each once."""
+    once = list(dict.fromkeys(names))
+    return " and ".join([", ".join(once[:-1]), once[-1]] if len(once) > 1 else once)
+
+
+def quoted(titles: Iterable[str]) -> str:
+    """Titles in a sentence: “Pay the refund”, “Reply to the customer”; each once."""
+    return ", ".join(f"“{title}”" for title in dict.fromkeys(titles))
