@@ -8,7 +8,8 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from agents.models import Scope
 from agents.views.access import reader_of
@@ -19,6 +20,7 @@ from checkpoints import store
 
 from .addresses import GateId
 from .auth import needs
+from .enumerations import optional
 from .exact import answer
 from .gates import DIGEST, GateHead, head_of
 from .keys import Key, kept, own
@@ -67,10 +69,10 @@ class Decide(Order):
     )
     verdict: str = Field(
         "",
-        description="About all actions at once; empty where `actions` says it of each. To approve is to agree to what "
-        "stands, with what others have edited, refused and answered for.",
+        description="About all actions at once; left out where `actions` says it of each. To approve is to agree to "
+        "what stands, with what others have edited, refused and answered for.",
         examples=["approve"],
-        json_schema_extra={"enum": ["", "approve", "edit", "reject", "answer"]},
+        json_schema_extra=optional("approve", "edit", "reject", "answer"),
     )
     actions: dict[str, OnAction] | None = Field(
         None,
@@ -104,6 +106,16 @@ class Decide(Order):
     preconditions: list[str] = Field(
         [], description="The card's preconditions that you add, by id.", examples=[["nothing-else-refunded"]]
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def named_as_one_action(cls, sent: Any) -> Any:
+        """Name the member that is meant where the reason of a rejection comes as it does for one action."""
+        if isinstance(sent, dict) and "reason" in sent:
+            told = "is said of one action, under `actions`; about all of them at once say why in `comment`"
+            fault = InitErrorDetails(type=PydanticCustomError("misnamed", told), loc=("reason",), input=sent["reason"])
+            raise ValidationError.from_exception_data("Decide", [fault])
+        return sent
 
 
 class Decided(Schema):

@@ -16,6 +16,7 @@ from approvals.webhooks import outbox
 from checkpoints import actors
 
 from .auth import needs
+from .enumerations import optional
 from .exact import answer
 from .keys import Key, once
 from .paging import NEXT, Paging, next_of
@@ -112,9 +113,9 @@ class DeliveryFilter(Paging):
     status: str = Field(
         "",
         title="Status",
-        description="Only those of this status.",
+        description="Only those of this status; all of them without it.",
         examples=["failed"],
-        json_schema_extra={"enum": ["", *Delivery.Status.values]},
+        json_schema_extra=optional(*Delivery.Status.values),
     )
 
     @field_validator("status")

@@ -133,8 +133,8 @@ class OfAction(Schema):
         return cls(verdict=found.verdict, by=found.by, reason=found.reason, response=found.response)
 
 
-class Ending(Schema):
-    """How a gate ended."""
+class EndingHead(Schema):
+    """How a gate ended, without what was decided."""
 
     kind: str = Field(
         description="Expired is not rejected, and neither is withdrawn.",
@@ -175,7 +175,7 @@ class Ending(Schema):
         )
 
 
-class Ended(Ending):
+class Ending(EndingHead):
     """How a gate ended, with what was decided."""
 
     arguments: dict[str, Any] = Field(
@@ -216,7 +216,7 @@ class GateDetail(GateHead):
     masked: list[str] = Field(
         description="JSON Pointers into `card` to the secrets; in their place are placeholders.", examples=[[]]
     )
-    outcome: Ended | None = Field(description="How it ended; null while it is open.", examples=[None])
+    outcome: Ending | None = Field(description="How it ended; null while it is open.", examples=[None])
 
 
 @router.get("", response=GatePage, operation_id="list_gates", summary="List open gates")
@@ -264,7 +264,7 @@ def ended(gate: Gate) -> bytes:
     outcome: Outcome | None = getattr(gate, "outcome", None)
     if outcome is None:
         return b"null"
-    return spliced(Ending.of(outcome), **outcome_of(gate, outcome))
+    return spliced(EndingHead.of(outcome), **outcome_of(gate, outcome))
 
 
 def _summed_up(gate: Gate) -> dict[str, Any]:

@@ -80,7 +80,7 @@ def _again(request: HttpRequest, told: dict[str, Any]) -> bytes:
     if (run.status, run.token, run.seq) != then or run.status != Run.Status.RUNNING:
         return b"null"
     _may_have(request, run.pk)
-    undoes = told["next"]["undoes"]
+    undoes = told["next"] and told["next"]["undoes"]
     if undoes is None:
         return exact.of_state(store.load(run).state)
     return exact.of_state(versions.left_by(Effect.objects.select_related("run").get(pk=undoes["id"]), run.plan))

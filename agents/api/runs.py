@@ -18,6 +18,7 @@ from checkpoints.models import Run
 
 from .addresses import RunId
 from .auth import needs
+from .enumerations import optional
 from .exact import answer
 from .paging import NEXT, Paging, next_of
 
@@ -37,10 +38,10 @@ class RunSummary(Schema):
         description="Where it stands.", examples=["waiting"], json_schema_extra={"enum": list(Run.Status.values)}
     )
     reason: str = Field(description="Why it ended or stands still; empty where it just runs.", examples=[""])
-    ending: str = Field(
-        description="How it ends once what it left behind is settled; now: it goes on then; empty: nothing is settled.",
-        examples=[""],
-        json_schema_extra={"enum": ["", "now", "completed", "failed", "cancelled"]},
+    ending: str | None = Field(
+        description="How it ends once what it left behind is settled; now: it goes on then; null: nothing is settled.",
+        examples=[None],
+        json_schema_extra={"enum": ["now", "completed", "failed", "cancelled", None]},
     )
     next_step: str = Field(description="The step that comes next; empty once it is done.", examples=["review"])
     seq: int = Field(description="The number of its newest checkpoint, which is its head.", examples=[3])
@@ -61,7 +62,7 @@ class RunSummary(Schema):
             team=run.team.name,
             status=run.status,
             reason=run.reason,
-            ending=run.ending,
+            ending=run.ending or None,
             next_step=run.next_step,
             seq=run.seq,
             started_by=starter(run),
@@ -84,9 +85,9 @@ class RunFilter(Paging):
     status: str = Field(
         "",
         title="Status",
-        description="Only runs of this status.",
+        description="Only runs of this status; all of them without it.",
         examples=["waiting"],
-        json_schema_extra={"enum": ["", *Run.Status.values]},
+        json_schema_extra=optional(*Run.Status.values),
     )
 
     @field_validator("status")

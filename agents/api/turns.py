@@ -47,9 +47,9 @@ class Next(Schema):
 
     kind: str = Field(
         description="step: run it and save what it wrote. gate: ask. effect: begin it, do it, report it. undo: the "
-        "same for taking one back. Empty: nothing now.",
+        "same for taking one back.",
         examples=["effect"],
-        json_schema_extra={"enum": ["", "step", "gate", "effect", "undo"]},
+        json_schema_extra={"enum": ["step", "gate", "effect", "undo"]},
     )
     step: str = Field(description="The step of the plan.", examples=["wire"])
     effect: Begun | None = Field(description="The effect, once it is begun.", examples=[None])
@@ -71,7 +71,7 @@ class TurnAnswer(Schema):
         examples=["2026-03-02T09:16:05.104112Z"],
     )
     gate: int | None = Field(description="The gate at which it waits.", examples=[None])
-    next: Next = Field(description="What comes next.")
+    next: Next | None = Field(description="What comes next; null where nothing does now.")
 
     @classmethod
     def of(cls, turn: Turn) -> Self:
@@ -85,12 +85,7 @@ class TurnAnswer(Schema):
             seq=turn.seq,
             lease_until=turn.until if turn.kind else None,
             gate=turn.gate.pk if turn.gate else None,
-            next=Next(
-                kind=turn.kind,
-                step=turn.step.name if turn.step else "",
-                effect=Begun.of(turn.effect) if turn.effect else None,
-                undoes=_undone(turn),
-            ),
+            next=_next(turn),
         )
 
 
@@ -110,6 +105,13 @@ def answer(turn: Turn, *, status: int = 200, state: bool = False) -> HttpRespons
     response = exact.answer(TurnAnswer.of(turn), **more)
     response.status_code = status
     return response
+
+
+def _next(turn: Turn) -> Next | None:
+    if not turn.kind:
+        return None
+    effect = Begun.of(turn.effect) if turn.effect else None
+    return Next(kind=turn.kind, step=turn.step.name if turn.step else "", effect=effect, undoes=_undone(turn))
 
 
 def _undone(turn: Turn) -> Undone | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Self
+from typing import Literal, Self
 
 from django.contrib.auth.models import Group
 from django.http import Http404, HttpRequest, HttpResponse
@@ -60,10 +60,10 @@ class WebhookAnswer(Schema):
     status: str = Field(
         description="Whether it is told.", examples=["enabled"], json_schema_extra={"enum": list(Webhook.Status.values)}
     )
-    reason: str = Field(
-        description="Why it is disabled: by_hand, gone (it answered 410), failing (for days), secret_lost (rotate it).",
-        examples=[""],
-        json_schema_extra={"enum": ["", *Webhook.Reason.values]},
+    reason: Literal["by_hand", "gone", "failing", "secret_lost"] | None = Field(
+        description="Why it is disabled: by_hand, gone (it answered 410), failing (for days), secret_lost (rotate it). "
+        "Null while it is told.",
+        examples=[None],
     )
     failing_since: datetime | None = Field(
         description="The first failure since something was delivered; null: none.", examples=[None]
@@ -77,8 +77,8 @@ class WebhookAnswer(Schema):
     @classmethod
     def of(cls, webhook: Webhook) -> Self:
         """Needs its team."""
-        same = ("url", "agent", "purpose", "status", "reason", "failing_since", "former_until", "created_at")
-        told = {name: getattr(webhook, name) for name in same}
+        same = ("url", "agent", "purpose", "status", "failing_since", "former_until", "created_at")
+        told = {name: getattr(webhook, name) for name in same} | {"reason": webhook.reason or None}
         return cls(id=webhook.pk, team=webhook.team.name, created_by=webhook.by_name or webhook.by, **told)
 
 

@@ -89,6 +89,17 @@ def test_a_member_that_does_not_exist_is_refused(ledger: Path) -> None:
     refusal(post(ann(run.team), open_gate(run), verdicts={"a": APPROVE}), 422)
 
 
+def test_why_all_of_it_is_rejected_is_its_comment_and_a_reason_names_that(ledger: Path) -> None:
+    """`reason` is what one action has: sent for the whole gate it was "not permitted", and nothing said what is."""
+    run = make_three(ledger)
+    told = refusal(post(ann(run.team), open_gate(run), verdict="reject", reason="Too dear."), 422)
+    (fault,) = told["errors"]
+    assert fault["parameter"] == "/reason"
+    assert "`comment`" in fault["detail"]
+    post(ann(run.team), gate := open_gate(run), verdict="reject", comment="Too dear.")
+    assert Gate.objects.get(pk=gate.pk).outcome.words == "Too dear."
+
+
 def test_whoever_is_slower_is_told_what_changed_and_the_same_key_is_the_same_word(ledger: Path) -> None:
     team = make_team()
     make_policy(team, name="three", quorum=2)

@@ -112,7 +112,36 @@ def test_a_gate_that_ended_is_of_the_shape_that_is_described() -> None:
     decide(closed, member)
     found = ask(member, f"/api/gates/{closed.pk}")
     jsonschema.validate(found, schema({"$ref": "#/components/schemas/GateDetail"}))
-    assert set(found["outcome"]) == set(document()["components"]["schemas"]["Ended"]["properties"])
+    assert set(found["outcome"]) == set(document()["components"]["schemas"]["Ending"]["properties"])
+
+
+def test_an_outcome_is_of_the_shape_that_is_described() -> None:
+    """Its description left out the final arguments, the answer and the patch."""
+    closed = make_gate(team=make_team())
+    member = ann(closed.team)
+    decide(closed, member)
+    found = ask(member, f"/api/gates/{closed.pk}/outcome")
+    jsonschema.validate(found, schema({"$ref": "#/components/schemas/OutcomeAnswer"}))
+    whole = set(document()["components"]["schemas"]["Ending"]["properties"])
+    assert set(found["outcome"]) == whole >= {"arguments", "answer", "patch"}
+
+
+def enumerations(told: Any) -> Iterator[list[Any]]:
+    """Every enumeration below."""
+    if isinstance(told, dict):
+        if isinstance(told.get("enum"), list):
+            yield told["enum"]
+        for part in told.values():
+            yield from enumerations(part)
+    for part in told if isinstance(told, list) else ():
+        yield from enumerations(part)
+
+
+def test_no_value_of_an_enumeration_is_empty() -> None:
+    """A client that is made from the description has no name for one."""
+    found = list(enumerations(document()))
+    assert len(found) > 20
+    assert not [each for each in found if "" in each]
 
 
 def test_refusals_are_of_the_shape_that_is_described() -> None:

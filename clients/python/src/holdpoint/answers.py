@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, RootModel
+from pydantic import BaseModel, ConfigDict, RootModel, field_validator
 
 
 class Answer(BaseModel):
@@ -50,8 +50,14 @@ class Turn(Answer):
     token: int
     seq: int
     gate: int | None = None
-    next: Next
+    next: Next = Next(kind="", step="")
     state: dict[str, Any] | None = None
+
+    @field_validator("next", mode="before")
+    @classmethod
+    def nothing(cls, told: Any) -> Any:
+        """Read null as a step without a kind: nothing comes next now."""
+        return told or Next(kind="", step="")
 
     @property
     def ended(self) -> bool:
