@@ -58,6 +58,7 @@ class Wanted:
     words: str = ""  # in the title, each from its beginning
     since: date | None = None  # days by the database's time zone, both included
     until: date | None = None
+    thread: str = ""
     forks_of: int = 0
     before: int = 0  # the run above the first one
     upto: int = 0  # the newest that is told: of a list that is open, nothing is put on top
@@ -65,7 +66,19 @@ class Wanted:
     @property
     def filtered(self) -> bool:
         """Whether anything but the status is asked for."""
-        return any((self.agent, self.version, self.team, self.by, self.words, self.since, self.until, self.forks_of))
+        return any(
+            (
+                self.agent,
+                self.version,
+                self.team,
+                self.by,
+                self.words,
+                self.since,
+                self.until,
+                self.forks_of,
+                self.thread,
+            )
+        )
 
 
 def ids(wanted: Wanted, *, teams: Collection[int], most: int, waiting: Sequence[int] = ()) -> list[int]:
@@ -106,6 +119,7 @@ def _conditions(wanted: Wanted, waiting: Sequence[int]) -> tuple[list[str], list
         (wanted.until, "r.created_at < %s::date + 1", wanted.until),
         (wanted.forks_of, "r.forked_from IS NOT NULL AND r.lineage = (SELECT coalesce(lineage, id)"
          " FROM checkpoints_run WHERE id = %s)", wanted.forks_of),
+        (wanted.thread, "r.thread = %s", wanted.thread),
         (wanted.before, "r.id < %s", wanted.before),
         (wanted.upto, "r.id <= %s", wanted.upto),
     ]  # fmt: skip

@@ -33,6 +33,7 @@ def start_run(
     started_by: Any = None,
     key: str | None = None,
     config: Mapping[str, Any] | None = None,
+    thread: str = "",
 ) -> Run:
     """Start a run and ring for it after commit; the same key gives the same run.
 
@@ -58,6 +59,7 @@ def start_run(
                 started_by=started_by,
                 key=key,
                 environment=recorded,
+                thread=thread,
             )
             transaction.on_commit(lambda: doorbell.ring(run.pk, known.queue))
     except ValueRefused as error:

@@ -33,6 +33,7 @@ def start(
     started_by: Any = None,
     key: str | None = None,
     environment: Mapping[str, Any] | None = None,
+    thread: str = "",
 ) -> Run:
     """Make a run with its first checkpoint, queued, in one transaction.
 
@@ -42,7 +43,7 @@ def start(
     header = Header("input", "input", first_step)
     run = Run(
         plan=plan, team=team, title=title[:200], key=key, started_by=started_by, started_as=by.id,
-        environment=canonical(dict(environment or {})),
+        environment=canonical(dict(environment or {})), thread=thread,
     )  # fmt: skip
 
     def make() -> Run:

@@ -22,7 +22,7 @@ from checkpoints import digests, store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
 from checkpoints.values import canonical
 
-from .addresses import GateId
+from .addresses import GateId, gate_page
 from .auth import needs
 from .exact import answer, spliced
 from .masking import card_of, outcome_of
@@ -36,6 +36,9 @@ class GateSummary(Schema):
     """A stop at which people are asked."""
 
     id: int = Field(description="The gate's number.", examples=[42])
+    url: str = Field(
+        description="The page on which people decide it.", examples=["https://holdpoint.example.com/gates/42/"]
+    )
     run: int = Field(description="The run that it holds.", examples=[7])
     agent: str = Field(description="The agent that asks.", examples=["refunds"])
     team: str = Field(description="The team that owns the run.", examples=["Support"])
@@ -269,5 +272,11 @@ def ended(gate: Gate) -> bytes:
 
 def _summed_up(gate: Gate) -> dict[str, Any]:
     own = ("step", "kind", "status", "version", "proposal", "title", "risk", "deadline", "opened_at", "closed_at")
-    about = {"id": gate.pk, "run": gate.run_id, "agent": gate.run.plan.agent, "team": gate.team.name}
+    about = {
+        "id": gate.pk,
+        "url": gate_page(gate.pk),
+        "run": gate.run_id,
+        "agent": gate.run.plan.agent,
+        "team": gate.team.name,
+    }
     return about | {name: getattr(gate, name) for name in own}

@@ -11,6 +11,7 @@ from ninja import Query, Router, Schema
 from pydantic import Field, field_validator
 
 from agents.models import Scope
+from agents.text import one_line
 from agents.views.access import reader_of, run_or_404
 from agents.views.story import starter
 from approvals.models import Gate
@@ -45,6 +46,10 @@ class RunSummary(Schema):
     )
     next_step: str = Field(description="The step that comes next; empty once it is done.", examples=["review"])
     seq: int = Field(description="The number of its newest checkpoint, which is its head.", examples=[3])
+    thread: str = Field(
+        description="What its program says that it is a part of, such as one conversation; else empty.",
+        examples=["chat-1207"],
+    )
     started_by: str = Field(description="Who started it.", examples=["Ann Okafor"])
     created_at: datetime = Field(description="When it was started.", examples=["2026-03-02T09:15:04.120931Z"])
     finished_at: datetime | None = Field(description="When it ended; null while it lives.", examples=[None])
@@ -65,6 +70,7 @@ class RunSummary(Schema):
             ending=run.ending or None,
             next_step=run.next_step,
             seq=run.seq,
+            thread=run.thread,
             started_by=starter(run),
             created_at=run.created_at,
             finished_at=run.finished_at,
@@ -90,6 +96,10 @@ class RunFilter(Paging):
         json_schema_extra=optional(*Run.Status.values),
     )
 
+    thread: str = Field(
+        "", title="Thread", description="Only runs of this thread.", max_length=200, examples=["chat-1207"]
+    )
+
     @field_validator("status")
     @classmethod
     def known(cls, status: str) -> str:
@@ -104,6 +114,8 @@ def listing(request: HttpRequest, asked: Query[RunFilter]) -> HttpResponse:
     runs = Run.objects.visible_to(reader_of(request)).order_by("-id")
     if asked.status:
         runs = runs.filter(status=asked.status)
+    if asked.thread:
+        runs = runs.filter(thread=one_line(asked.thread, 200))
     if asked.cursor:
         runs = runs.filter(pk__lt=asked.place)
     found = list(runs.select_related("plan", "team", "started_by").prefetch_related(OPEN_GATES)[: asked.limit + 1])

@@ -15,6 +15,7 @@ from agents.outside import plans as outside
 from agents.outside import posting, under
 from agents.outside.posting import Performed, Posted
 from agents.start import start_run
+from agents.text import one_line
 from agents.views.access import reader_of
 from approvals.cards import Card
 from checkpoints import bounds
@@ -36,6 +37,13 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 VERSION = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$"
 POLICY = "^[A-Za-z0-9_-]{0,60}$"
 MAY = "checkpoints.start_run"
+THREAD = Field(
+    "",
+    description="A name of your own for what this is a part of, such as one conversation: its runs are listed "
+    "together.",
+    max_length=200,
+    examples=["chat-1207"],
+)
 
 
 class Start(Order):
@@ -64,6 +72,7 @@ class Start(Order):
         examples=[""],
     )
     title: str = Field("", description="What people read of it in lists.", max_length=200, examples=["Invoice 7"])
+    thread: str = THREAD
 
 
 class PostedAction(AskedAction):
@@ -102,16 +111,25 @@ class PostGate(Words):
     deferred: bool = Field(
         False, description="Whether you go away meanwhile and come back for the outcome.", examples=[False]
     )
+    thread: str = THREAD
+    ask_only: bool = Field(
+        False,
+        description="Whether you only want to know what people say: the run has no effects, and ends by itself once "
+        "they have decided.",
+        examples=[False],
+    )
 
     def posted(self, agent: str, policy: str) -> Posted:
         """As the runner takes it."""
-        of_card = {"agent", "state", "policy", "team", "worker", "deferred"}
+        of_card = {"agent", "state", "policy", "team", "worker", "deferred", "thread", "ask_only"}
         return Posted(
             agent=agent,
             card=Card.from_json(self.model_dump(exclude=of_card, by_alias=True)),
             state=self.state,
             performed={each.id: Performed(each.undo, each.idempotent) for each in self.actions},
             policy=policy,
+            thread=one_line(self.thread, 200),
+            ask_only=self.ask_only,
         )
 
 
@@ -176,7 +194,7 @@ def team_of(request: HttpRequest, name: str) -> Group:
 def _started(request: HttpRequest, order: Start, agent: str, team: Group) -> Run:
     here = any(name == agent for name, _ in registry.agents())
     known: dict[str, Any] = {"by": actor_of(request), "team": team, "started_by": reader_of(request)}
-    title = order.title or None
+    title, known["thread"] = order.title or None, one_line(order.thread, 200)
     if here:
         if order.version:
             raise WorkInvalid([FieldError(pointer="/version", message=f"{agent} lives here: its newest version runs")])

@@ -14,6 +14,7 @@ from agents.outside.turns import Turn
 from checkpoints.models import Run
 
 from . import exact
+from .addresses import gate_page
 
 KEY = "3f0a1b2c4d5e6f708192a3b4c5d6e75c0e1f2a3b4d5e6f708192a3b4c5d6e7ff"
 
@@ -71,6 +72,9 @@ class TurnAnswer(Schema):
         examples=["2026-03-02T09:16:05.104112Z"],
     )
     gate: int | None = Field(description="The gate at which it waits.", examples=[None])
+    gate_url: str | None = Field(
+        description="The page on which people decide that gate.", examples=["https://holdpoint.example.com/gates/42/"]
+    )
     next: Next | None = Field(description="What comes next; null where nothing does now.")
 
     @classmethod
@@ -85,6 +89,7 @@ class TurnAnswer(Schema):
             seq=turn.seq,
             lease_until=turn.until if turn.kind else None,
             gate=turn.gate.pk if turn.gate else None,
+            gate_url=gate_page(turn.gate.pk) if turn.gate else None,
             next=_next(turn),
         )
 

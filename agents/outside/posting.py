@@ -34,6 +34,7 @@ from .desk import DESK, slice_of
 from .turns import Turn
 
 GATE, RESULT, FEEDBACK = "ask", "_result", "feedback"
+VERSION = "posted-"  # how the versions of such plans begin
 DEPTH, MEMBERS = 4, 40  # of objects whose members are told apart where nobody gave a schema
 DEFINED = "#/$defs/"
 RETRY = 3  # further attempts of an effect that may be tried again, as a registered plan's has unless it says otherwise
@@ -57,26 +58,30 @@ class Posted:
     performed: Mapping[str, Performed] = field(default_factory=dict)  # by action id
     policy: str = ""
     run_title: str = ""
+    thread: str = ""
+    ask_only: bool = False  # nothing is done under it: the run ends with the decision
 
 
 def implied(posted: Posted) -> PlanSpec:
     """The plan of such a run; its version is a digest of it."""
     ids = [action.id for action in posted.card.actions]
+    performed = [] if posted.ask_only else posted.card.actions
     edits = tuple(action.id for action in posted.card.actions if action.arguments or action.schema)
     shown = tuple(posted.state)
     gate = StepSpec(
-        GATE, kind="gate", reads=(*shown, *ids), allows=tuple(ids), edits=edits, policy=posted.policy,
-        feedback=FEEDBACK, asks=True, doc="Ask people.",
+        GATE, kind="gate", reads=(*shown, *ids), allows=tuple(action.id for action in performed), edits=edits,
+        policy=posted.policy, feedback=FEEDBACK, asks=True, doc="Ask people.",
     )  # fmt: skip
-    effects = [_effect(action, posted.performed.get(action.id, Performed())) for action in posted.card.actions]
+    effects = [_effect(action, posted.performed.get(action.id, Performed())) for action in performed]
     properties: dict[str, Any] = {name: {} for name in shown}
     properties |= {action.id: _moved(action.schema, action.id) for action in posted.card.actions}
-    properties |= {action.id + RESULT: {} for action in posted.card.actions}
+    properties |= {action.id + RESULT: {} for action in performed}
     properties[FEEDBACK] = {"type": "array", "items": {}}
     schema = {"type": "object", "properties": properties, "required": [*shown, *ids], "$defs": _definitions(posted)}
-    spec = PlanSpec(posted.agent, "", "Asks before it acts.", schema, (gate, *effects))
+    doc = "Asks before it acts." if effects else "Asks, and does nothing by itself."
+    spec = PlanSpec(posted.agent, "", doc, schema, (gate, *effects))
     digest = hashlib.sha256(canonical(spec.to_json())).hexdigest()
-    return replace(spec, version=f"posted-{digest[:12]}")
+    return replace(spec, version=f"{VERSION}{digest[:12]}")
 
 
 def shaped(value: Any, depth: int = 0) -> dict[str, Any]:
@@ -107,7 +112,7 @@ def post(
             state = fields.whole(checked(known.agent.State, values))
             run = store.start(
                 plan=plan, team=team, title=one_line(posted.run_title or posted.card.title, 200), values=state,
-                first_step=GATE, by=by, started_by=owner,
+                first_step=GATE, by=by, started_by=owner, thread=posted.thread,
             )  # fmt: skip
         except ValueRefused as error:
             raise InputRefused([FieldError(pointer=error.pointer, message=error.reason)]) from error
@@ -124,7 +129,7 @@ def post(
         run = Run.objects.select_related("plan", "team").get(pk=run.pk)
         slice = slice_of(run, claim)
         slice.for_whom = owner.pk
-        turn = asking.ask(slice, GATE, _placed(posted.card), token=token)
+        turn = asking.ask(slice, GATE, _placed(posted), token=token)
     DESK.take(run.pk)
     return turn
 
@@ -167,12 +172,13 @@ def _moved(schema: Any, action: str) -> Any:
     return kept
 
 
-def _placed(card: Card) -> Card:
-    """The card with its actions' arguments where the state has them."""
+def _placed(posted: Posted) -> Card:
+    """The card with its actions' arguments where the state has them, and the effects that perform them."""
     actions: Sequence[Action] = [
-        replace(action, effect=action.id, pointer=f"/{action.id}", arguments=None) for action in card.actions
+        replace(action, effect="" if posted.ask_only else action.id, pointer=f"/{action.id}", arguments=None)
+        for action in posted.card.actions
     ]
-    return replace(card, actions=actions)
+    return replace(posted.card, actions=actions)
 
 
 def _check_names(posted: Posted) -> None:

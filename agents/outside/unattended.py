@@ -1,8 +1,9 @@
 """Runs elsewhere that go on without their program, which may never come back.
 
-What people refused, or nobody answered in time, ends: the program may be first for some seconds, then the run would
-stand in the queue for ever. And where a program vanished in the middle of an effect, people are asked what became of
-it as soon as its lease is over. Neither waits for somebody to claim the run.
+What people refused, or nobody answered in time, ends, and so does a posted gate of which nothing is left to be done:
+the program may be first for some seconds, then the run would stand in the queue for ever. And where a program vanished
+in the middle of an effect, people are asked what became of it as soon as its lease is over. Neither waits for somebody
+to claim the run.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 
-from approvals.models import Gate, Outcome
+from approvals.models import Gate, Grant, Outcome
 from checkpoints import claims
 from checkpoints.actors import SYSTEM
 from checkpoints.errors import Fenced
@@ -22,6 +23,7 @@ from checkpoints.models import Run
 
 from .. import runner
 from ..models import Client, Effect
+from . import posting
 from .desk import DESK, slice_of
 from .handing import HandOut
 from .reach import whole
@@ -36,11 +38,13 @@ _REFUSED = Q(outcome__kind=Outcome.Kind.REJECTED, outcome__then="stop") | Q(
 
 def waiting(*, but: Collection[int] = ()) -> list[tuple[int, int]]:
     """(run, token) of such runs, but of these."""
-    closed = Gate.objects.filter(_REFUSED, run=OuterRef("pk"), checkpoint=OuterRef("head"))
+    granted = Exists(Grant.objects.filter(outcome__gate=OuterRef("pk")))
+    nothing_left = Q(~granted, status=Gate.Status.DECIDED, run__plan__version__startswith=posting.VERSION)
+    closed = Gate.objects.filter(_REFUSED | nothing_left, run=OuterRef("pk"), checkpoint=OuterRef("head"))
     begun = Effect.objects.filter(run=OuterRef("pk"), status=Effect.Status.INTENDED)
-    refused = Q(Exists(closed.filter(closed_at__lt=Now() - PATIENCE)), status=Run.Status.QUEUED)
+    over = Q(Exists(closed.filter(closed_at__lt=Now() - PATIENCE)), status=Run.Status.QUEUED)
     vanished = Q(Exists(begun), status=Run.Status.RUNNING, lease_until__lt=Now())
-    found = Run.objects.filter(refused | vanished, plan__external=True).exclude(pk__in=but)
+    found = Run.objects.filter(over | vanished, plan__external=True).exclude(pk__in=but)
     return list(found.order_by("pk").values_list("pk", "token")[:AT_ONCE])
 
 

@@ -51,7 +51,7 @@ class Address:
         said: dict[str, object] = {
             "status": WAITS if wanted.waits else wanted.status, "agent": wanted.agent, "version": wanted.version,
             "team": wanted.team, "by": self.by, "q": wanted.words, "since": wanted.since, "until": wanted.until,
-            "forks_of": wanted.forks_of, "before": wanted.before,
+            "forks_of": wanted.forks_of, "thread": wanted.thread, "before": wanted.before,
         } | changed  # fmt: skip
         text = urlencode({name: value for name, value in said.items() if value})
         return f"?{text}" if text else ""
@@ -81,6 +81,7 @@ def address_of(request: HttpRequest) -> Address:
         words=said.get("q", "")[:WORDS],
         since=day(said.get("since", "")),
         until=day(said.get("until", "")),
+        thread=said.get("thread", "")[:200],
         forks_of=number(said.get("forks_of", "").removeprefix("R-")),
         before=number(said.get("before", "")),
         upto=number(said.get("upto", "")),

@@ -100,6 +100,9 @@ class Run(models.Model):
     )
     started_as = models.CharField(max_length=120)  # an actor: "user:7", "agent:refunds", "system"
     key = models.CharField(max_length=200, null=True, unique=True)  # noqa: DJ001 - absent differs from empty
+    thread = models.CharField(
+        max_length=200, default="", db_default="", blank=True
+    )  # runs of one conversation share it
     forked_from = models.UUIDField(null=True)
     environment = models.BinaryField(default=b"{}")  # canonical JSON: {"config": {…}, "libraries": {name: version}}
     halt = models.BooleanField(default=False)  # a person asks its worker to stop at the next step
@@ -123,6 +126,7 @@ class Run(models.Model):
             models.Index(fields=["started_by", "team", "-id"], name="run_of_starter"),
             models.Index(fields=["team", "created_at"], name="run_of_team_day"),
             GinIndex(SearchVector("title", config="simple"), name="run_title"),
+            models.Index(fields=["team", "thread", "-id"], name="run_of_thread", condition=~Q(thread="")),
             models.Index("lineage", name="run_of_lineage", condition=Q(forked_from__isnull=False)),  # forks alone
         ]
         permissions = [
