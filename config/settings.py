@@ -29,7 +29,7 @@ HTTPS = env.boolean("HOLDPOINT_HTTPS", not set(ALLOWED_HOSTS) <= set(LOCAL_HOSTS
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 20_000  # of one form: a gate with several long actions has thousands
 
 INSTALLED_APPS = [
-    "django.contrib.admin",
+    "config.apps.AdministrationConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",

@@ -1,16 +1,9 @@
 """Every address: pages of the two apps, the API, accounts, admin, health."""
 
-from allauth.account.decorators import secure_admin_login
 from django.contrib import admin
 from django.urls import include, path
 
 from config import health
-
-admin.site.site_header = admin.site.site_title = "Holdpoint administration"
-admin.site.index_title = "Administration"
-
-# One sign-in, whose attempts are counted: the administration's own would let passwords be guessed without end.
-admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
 
 handler400 = "config.refusals.bad_request"
 handler404 = "config.refusals.not_found"

@@ -51,8 +51,10 @@ class PolicyForm(PolicyModelForm):
         labels = {
             "groups": "Decided by",
             "quorum": "People who must agree",
-            "separation": "Not by whoever started the run or has it asked",
-            "on_expiry": "When it has passed",
+            "separation": "Requester cannot approve (four-eyes)",
+            "step_up": "Require password",
+            "on_expiry": "After the deadline",
+            "withdraw_after": "Withdraw if the external agent is offline for",
         }
         help_texts = {
             "name": "The name that agents' gates ask for. One named “default” serves the gates that name none. A name "
@@ -114,20 +116,21 @@ class PolicyAdmin(Versioned, OfPolicy):
         "name",
         "version",
         "team",
-        "quorum",
+        "needed",
         "reviewing",
         "may_decide",
-        "separation",
-        "step_up",
+        "four_eyes",
+        "password",
         "within",
         "then",
-        "whole_state",
+        "state_edits",
         "gates",
     )
     list_filter = ("team", "name")
     list_select_related = ("team",)
     search_fields = ("name", "team__name")
     ordering = ("team__name", "name", "-version")
+    sortable_by = ()
     filter_horizontal = ("groups",)
     form = PolicyForm
     fields = PolicyForm.Meta.fields
@@ -141,6 +144,26 @@ class PolicyAdmin(Versioned, OfPolicy):
     def reviewing(self, policy: Policy) -> str:
         """The groups whose members may decide."""
         return ", ".join(group.name for group in policy.reviewers)
+
+    @admin.display(description="Approvals")
+    def needed(self, policy: Policy) -> int:
+        """How many people must agree."""
+        return policy.quorum
+
+    @admin.display(description="Four-eyes", boolean=True)
+    def four_eyes(self, policy: Policy) -> bool:
+        """Whether whoever asks cannot approve."""
+        return policy.separation
+
+    @admin.display(description="Password", boolean=True)
+    def password(self, policy: Policy) -> bool:
+        """Whether each approval takes the password again."""
+        return policy.step_up
+
+    @admin.display(description="Whole state", boolean=True)
+    def state_edits(self, policy: Policy) -> bool:
+        """Whether the whole state may be edited."""
+        return policy.whole_state
 
     @admin.display(description="May decide now")
     def may_decide(self, policy: Policy) -> str:

@@ -30,12 +30,13 @@ class RunAdmin(ReadOnlyAdmin):
     list_select_related = ("team", "plan")
     search_fields = ("title",)
     search_help_text = "R-7, a key, or the beginning of a title"
-    readonly_fields = ("page", "checkpoints", "gates", "effects", "events", "holds")
+    readonly_fields = ("page", "checkpoints", "gates", "effects", "events", "legal_holds", "holds")
     page = shown("run", "page")
     checkpoints = listed("checkpoints_checkpoint", "its checkpoints", run__id__exact="pk")
     gates = listed("approvals_gate", "its gates", run__id__exact="pk")
     effects = listed("agents_effect", "its effects", run__id__exact="pk")
-    holds = listed("checkpoints_hold", "its holds", run__id__exact="pk")
+    legal_holds = listed("checkpoints_hold", "its legal holds", run__id__exact="pk")
+    holds = listed("checkpoints_technicalhold", "its technical holds", run__id__exact="pk")
     events = listed("checkpoints_event", "its events", run_id="pk")
 
     @admin.display(description="run")

@@ -1,4 +1,4 @@
-"""Holds: all of them to look at; legal ones are set and freed here."""
+"""Holds: legal ones are set and freed here; those that the product makes by itself are listed apart, to look at."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from django.core.exceptions import PermissionDenied
 from django.db import models, transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.urls import URLPattern, path
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from checkpoints import actors
 from checkpoints.errors import CheckpointError, NoSuchCheckpoint
-from checkpoints.models import Checkpoint, Hold, Run
+from checkpoints.models import Checkpoint, Hold, Run, TechnicalHold
 from checkpoints.retention import holds
 
-from .base import ALL, OfAllTeams
+from .base import ALL, OfAllTeams, ReadOnlyAdmin
 
 if TYPE_CHECKING:
     OfHold = admin.ModelAdmin[Hold]
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 else:
     OfHold, HoldModelForm = admin.ModelAdmin, forms.ModelForm
 MAY = "checkpoints.set_legal_hold"
+# What this list and its pages are called; no migration, as these are not its Meta's.
+Hold._meta.verbose_name, Hold._meta.verbose_name_plural = "legal hold", "legal holds"
 
 
 class LegalHoldForm(HoldModelForm):
@@ -74,34 +78,45 @@ class Standing(admin.SimpleListFilter):
         return queryset if wanted is None else queryset.filter(freed_at__isnull=wanted)
 
 
-@admin.register(Hold)
-class HoldAdmin(OfAllTeams, OfHold):
+class Holds(OfAllTeams, OfHold):
     """What must live, and why."""
 
-    form = LegalHoldForm
     actions = None
-    list_display = ("run", "kind", "about", "reason", "made_by", "created_at", "freed_at")
-    list_filter = ("kind", Standing)
-    search_fields = ("reason", "=run__id")
-    list_select_related = ("run",)
     list_per_page = 50
     show_full_result_count = False
-    change_form_template = "admin/checkpoints/hold/change_form.html"
+    show_facets = admin.ShowFacets.NEVER
+    search_fields = ("reason", "=run__id")
+    search_help_text = "Words of a reason, or a run's number"
+    list_select_related = ("run",)
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Hold]:
-        """With the number of the checkpoint, which is what people know it by."""
-        held = Checkpoint.objects.filter(pk=models.OuterRef("checkpoint")).values("seq")
+        """With what people know a checkpoint by: its number, its step, and the name that somebody gave it."""
+        held = Checkpoint.objects.filter(pk=models.OuterRef("checkpoint"))
+        name = Hold.objects.standing().filter(
+            run=models.OuterRef("run"), checkpoint=models.OuterRef("checkpoint"), kind=Hold.Kind.NAME
+        )
         found: models.QuerySet[Hold] = super().get_queryset(request)
-        return found.annotate(seq=models.Subquery(held))
+        return found.annotate(
+            seq=models.Subquery(held.values("seq")),
+            step=models.Subquery(held.values("step")),
+            named=models.Subquery(name.values("reason")[:1]),
+        )
+
+    @admin.display(description="Run", ordering="run")
+    def of_run(self, hold: Hold) -> SafeString:
+        """The run by its number, with its title."""
+        return format_html('<a href="{}">{}</a> {}', reverse("run", args=[hold.run_id]), hold.run, hold.run.title)
 
     @admin.display(description="Holds")
     def about(self, hold: Hold) -> str:
-        """A checkpoint, or all of the run."""
-        return (
-            "the whole run"
-            if hold.checkpoint is None
-            else f"checkpoint {getattr(hold, 'seq', None) or hold.checkpoint}"
-        )
+        """A checkpoint by its number, step and name, or all of the run."""
+        if hold.checkpoint is None:
+            return "the whole run"
+        seq, step, name = (getattr(hold, column, None) for column in ("seq", "step", "named"))
+        if not seq:
+            return "a checkpoint that was deleted"
+        called = f" “{name}”" if name and hold.kind != Hold.Kind.NAME else ""
+        return f"checkpoint {seq}{called}" + (f", after {step}" if step else "")
 
     @admin.display(description="By")
     def made_by(self, hold: Hold) -> str:
@@ -122,15 +137,9 @@ class HoldAdmin(OfAllTeams, OfHold):
             hold.names = known
         return page
 
-    def get_fields(self, request: HttpRequest, obj: Hold | None = None) -> tuple[str, ...]:
-        """Three to fill in; every column of one that is there."""
-        if obj is None:
-            return ("run_number", "seq", "reason")
-        return ("run", "kind", "about", "reason", "made_by", "created_at", "freed_at", "let_go_by")
-
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Whoever may set legal holds, and sees what there is to hold."""
-        return request.user.has_perm(MAY) and request.user.has_perm(ALL)
+        """Nobody: the product makes these."""
+        return False
 
     def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
         """A hold is made and freed, and not changed."""
@@ -139,6 +148,61 @@ class HoldAdmin(OfAllTeams, OfHold):
     def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
         """One that was freed stays in the list."""
         return False
+
+
+class Why(admin.SimpleListFilter):
+    """Those that one kind of thing keeps."""
+
+    title = "what holds"
+    parameter_name = "kind"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """All but people, who have a list of their own."""
+        return [(str(each.value), str(each.label)) for each in Hold.Kind if each != Hold.Kind.LEGAL]
+
+    def queryset(self, request: HttpRequest, queryset: models.QuerySet[Hold]) -> models.QuerySet[Hold]:
+        """Those of the one that was chosen."""
+        return queryset.filter(kind=self.value()) if self.value() else queryset
+
+
+@admin.register(TechnicalHold)
+class TechnicalHoldAdmin(Holds, ReadOnlyAdmin):
+    """What open gates, forks, names and unsettled effects keep. They are freed by what made them."""
+
+    list_display = ("about", "of_run", "kind", "reason", "made_by", "created_at", "freed_at")
+    list_filter = (Why, Standing)
+
+    def get_fields(self, request: HttpRequest, obj: models.Model | None = None) -> list[Any]:
+        """What there is to know of one, in words."""
+        return ["of_run", "kind", "about", "reason", "made_by", "created_at", "freed_at", "let_go_by"]
+
+    def get_queryset(self, request: HttpRequest) -> models.QuerySet[Hold]:
+        """All but the legal ones."""
+        return super().get_queryset(request).exclude(kind=Hold.Kind.LEGAL)
+
+
+@admin.register(Hold)
+class HoldAdmin(Holds):
+    """Legal holds: set and freed by people."""
+
+    form = LegalHoldForm
+    list_display = ("about", "of_run", "reason", "made_by", "created_at", "freed_at")
+    list_filter = (Standing,)
+    change_form_template = "admin/checkpoints/hold/change_form.html"
+
+    def get_queryset(self, request: HttpRequest) -> models.QuerySet[Hold]:
+        """The legal ones."""
+        return super().get_queryset(request).filter(kind=Hold.Kind.LEGAL)
+
+    def get_fields(self, request: HttpRequest, obj: Hold | None = None) -> tuple[str, ...]:
+        """Three to fill in; every column of one that is there."""
+        if obj is None:
+            return ("run_number", "seq", "reason")
+        return ("of_run", "about", "reason", "made_by", "created_at", "freed_at", "let_go_by")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Whoever may set legal holds, and sees what there is to hold."""
+        return request.user.has_perm(MAY) and request.user.has_perm(ALL)
 
     def save_model(self, request: HttpRequest, obj: Hold, form: Any, change: bool) -> None:
         """Hold what was named, with its event."""

@@ -1,7 +1,7 @@
 from .checkpoint import Checkpoint, Chunk, Note
 from .event import Event, EventText
 from .gap import Gap
-from .hold import Hold
+from .hold import Hold, TechnicalHold
 from .plan import Plan
 from .retention import Prune, PruneLine, RetentionPolicy
 from .run import Run
@@ -10,5 +10,5 @@ from .verification import Verification
 
 __all__ = [
     "Checkpoint", "Chunk", "Event", "EventText", "Gap", "Hold", "Note", "Plan", "Prune", "PruneLine", "RetentionPolicy",
-    "Run", "Seal", "Verification",
+    "Run", "Seal", "TechnicalHold", "Verification",
 ]  # fmt: skip

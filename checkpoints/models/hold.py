@@ -71,4 +71,11 @@ class Hold(models.Model):
         permissions = [("set_legal_hold", "May set and free legal holds")]
 
     def __str__(self) -> str:
-        return f"{self.kind} hold on run {self.run_id}"
+        return f"{self.get_kind_display()} on R-{self.run_id}: {self.reason}"
+
+
+class TechnicalHold(Hold):
+    """A hold that the product makes and frees by itself. The administration lists those apart from the legal ones."""
+
+    class Meta:
+        proxy = True

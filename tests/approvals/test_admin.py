@@ -19,7 +19,7 @@ from django.utils import timezone
 from agents.models import Effect, Failure, Token
 from approvals.admin import ReadOnlyAdmin
 from approvals.models import Delivery, Gate, Policy, Webhook
-from checkpoints.models import Event, Hold, Prune, RetentionPolicy, Verification
+from checkpoints.models import Event, Hold, Prune, RetentionPolicy, TechnicalHold, Verification
 from checkpoints.sealer import seal_once
 from tests.approvals.racing import race
 from tests.factories import (
@@ -175,8 +175,8 @@ def test_the_list_of_policies_says_in_a_word_when_a_gate_ends_and_how() -> None:
     policy = make_policy(deadline=dt.timedelta(days=2))
     listing = reverse("admin:approvals_policy_changelist") + f"?team__id__exact={policy.team_id}"
     said = as_root().get(listing).content.decode()
-    assert '<td class="field-within">2 days</td>' in said
-    assert '<td class="field-then">expire</td>' in said
+    assert 'class="field-within">2 days</td>' in said
+    assert 'class="field-then">expire</td>' in said
 
 
 def test_the_list_of_policies_asks_once_who_may_decide(django_assert_max_num_queries: Any) -> None:
@@ -212,10 +212,10 @@ def test_times_are_said_with_24_hours_and_the_zone() -> None:
     client = as_root()
     pages = [reverse("admin:approvals_gate_change", args=[gate.pk]), reverse("admin:approvals_gate_changelist")]
     for page in pages:
-        assert "2026-03-02 15:04:05 +0000" in client.get(page).content.decode()
+        assert "2 Mar 2026, 15:04:05 UTC" in client.get(page).content.decode()
     client.cookies["hp-zone"] = "Asia/Kolkata"
     for page in pages:
-        assert "2026-03-02 20:34:05 +0530" in client.get(page).content.decode()
+        assert "2 Mar 2026, 20:34:05 IST" in client.get(page).content.decode()
 
 
 def test_a_policy_without_people_is_refused() -> None:
@@ -239,6 +239,7 @@ def some_of(model: Any) -> Any:
         Effect: lambda: Effect.objects.create(
             run=run, step="pay", key=unique("key"), base=gate.checkpoint, token=1, input_digest=b""
         ),
+        TechnicalHold: lambda: Hold.objects.get(run=run, kind="gate"),
         Delivery: lambda: make_delivery()[0],
         Token: lambda: make_token(ann(team))[0],
         Failure: lambda: Failure.objects.create(run=run, base=gate.checkpoint, step="pay", attempt=1, error="no"),

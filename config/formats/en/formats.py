@@ -1,9 +1,9 @@
-"""How the administration writes dates and times: in the order of ISO 8601, 24 hours, with the zone's offset.
+"""How the administration writes dates and times: as the pages do, with seconds, 24 hours and the reader's zone.
 
 Django's own formats of a language overrule the settings, so these stand in their place. Pages of the product say
 times by their own tag.
 """
 
-DATE_FORMAT = SHORT_DATE_FORMAT = "Y-m-d"
+DATE_FORMAT = SHORT_DATE_FORMAT = "j M Y"
 TIME_FORMAT = "H:i:s"
-DATETIME_FORMAT = SHORT_DATETIME_FORMAT = "Y-m-d H:i:s O"
+DATETIME_FORMAT = SHORT_DATETIME_FORMAT = "j M Y, H:i:s T"
