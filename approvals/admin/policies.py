@@ -19,7 +19,8 @@ from approvals import quorums
 from approvals.models import Policy
 from approvals.policy import versions
 from checkpoints import actors
-from checkpoints.admin.base import Versioned
+from checkpoints.admin.durations import HOW, Duration, spelled
+from checkpoints.admin.versions import Newest, Versioned, refuse_old
 
 if TYPE_CHECKING:
     OfPolicy = admin.ModelAdmin[Policy]
@@ -33,6 +34,18 @@ PATIENCE = timedelta(minutes=2)  # with a program that has gone silent
 
 class PolicyForm(PolicyModelForm):
     """What a version says, each in words that tell what it does."""
+
+    deadline = Duration(
+        least=SHORTEST,
+        too_short="That is less than a minute, too short for anybody to decide.",
+        help_text=f"{HOW} Empty: no deadline.",
+    )
+    withdraw_after = Duration(
+        least=PATIENCE,
+        too_short="A program is heard of once a minute: write 2 min or more.",
+        label="Withdraw if the external agent is offline for",
+        help_text="Applies to external agents that have not announced a pause. For example 10 min. Empty: never.",
+    )
 
     class Meta:
         model = Policy
@@ -54,7 +67,6 @@ class PolicyForm(PolicyModelForm):
             "separation": "Requester cannot approve (four-eyes)",
             "step_up": "Require password",
             "on_expiry": "After the deadline",
-            "withdraw_after": "Withdraw if the external agent is offline for",
         }
         help_texts = {
             "name": "The name that agents' gates ask for. One named “default” serves the gates that name none. A name "
@@ -62,25 +74,8 @@ class PolicyForm(PolicyModelForm):
             "groups": "The teams whose members may decide. None chosen: the policy's own team.",
             "quorum": "So many different people have to agree on the same version of what is asked.",
             "separation": "Whoever started a run, or owns the token that did or that asks, cannot approve its gates.",
-            "deadline": "Days, then hours:minutes:seconds. “2 00:00:00” is two days, “04:00:00” four hours. Empty: a "
-            "gate waits for as long as it takes.",
+            "step_up": "Each approval takes the reviewer's password again. API tokens cannot approve then.",
         }
-
-    def clean_deadline(self) -> timedelta | None:
-        """A bare number counts seconds, which nobody means: 48 would close a gate before it is read."""
-        deadline: timedelta | None = self.cleaned_data["deadline"]
-        if deadline is not None and deadline < SHORTEST:
-            raise forms.ValidationError(
-                "That is less than a minute: a bare number counts seconds. Write 04:00:00 for four hours."
-            )
-        return deadline
-
-    def clean_withdraw_after(self) -> timedelta | None:
-        """A program that waits asks again within a minute: a shorter time would withdraw gates that are waited for."""
-        after: timedelta | None = self.cleaned_data["withdraw_after"]
-        if after is not None and after < PATIENCE:
-            raise forms.ValidationError("A program is heard of once a minute: write two minutes, 00:02:00, or more.")
-        return after
 
     def clean(self) -> dict[str, Any]:
         """Refuse what would overwrite a version that was not read, and a quorum that nobody could make."""
@@ -98,14 +93,7 @@ class PolicyForm(PolicyModelForm):
         """Under the team's lock: of two who save at once, the second has read what is not the newest any more."""
         locked = Group.objects.select_for_update(no_key=True)
         locked.get(pk=self.instance.team_id)
-        newest = newest_of(self.instance)
-        if newest.pk != self.instance.pk:
-            raise forms.ValidationError(
-                format_html(
-                    "Nothing was saved. Version {} was written since; {} shows what it says: change that one.",
-                    newest.version, link_to(newest),
-                )
-            )  # fmt: skip
+        refuse_old(self.instance, newest_of(self.instance))
 
 
 @admin.register(Policy)
@@ -126,12 +114,13 @@ class PolicyAdmin(Versioned, OfPolicy):
         "state_edits",
         "gates",
     )
-    list_filter = ("team", "name")
+    list_filter = (Newest, "team", "name")
     list_select_related = ("team",)
     search_fields = ("name", "team__name")
     ordering = ("team__name", "name", "-version")
     sortable_by = ()
     filter_horizontal = ("groups",)
+    COUNTS = "What counts for new gates is {}."
     form = PolicyForm
     fields = PolicyForm.Meta.fields
     actions = None
@@ -183,7 +172,7 @@ class PolicyAdmin(Versioned, OfPolicy):
     @admin.display(description="Deadline")
     def within(self, policy: Policy) -> str:
         """How long its gates wait for an answer."""
-        return "none" if policy.deadline is None else str(policy.deadline).removesuffix(", 0:00:00")
+        return "none" if policy.deadline is None else spelled(policy.deadline)
 
     @admin.display(description="Then")
     def then(self, policy: Policy) -> str:
@@ -200,28 +189,15 @@ class PolicyAdmin(Versioned, OfPolicy):
         """A version of a policy stays the same policy of the same team."""
         return ("team", "name") if obj else ()
 
-    def has_change_permission(self, request: HttpRequest, obj: Policy | None = None) -> bool:
-        """Only the newest version is changed. What is posted to an older one gets to the form, which says why not."""
-        old = obj is not None and request.method != "POST" and newest_of(obj).pk != obj.pk
-        return not old and bool(super().has_change_permission(request, obj))
-
-    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
-        """An older version leads to the newest."""
-        policy = self.get_object(request, object_id)
-        if policy is not None and request.method != "POST" and (newest := newest_of(policy)).pk != policy.pk:
-            words = "This is version {}, for the gates that were opened under it. What counts for new gates is {}."
-            messages.info(request, format_html(words, policy.version, link_to(newest)))
-        return super().change_view(request, object_id, form_url, extra_context)
+    def newest_of(self, row: Policy) -> Policy:
+        """The version that counts for new gates."""
+        return newest_of(row)
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """A group is called a team here as everywhere."""
         if db_field.name == "groups":
             kwargs["widget"] = FilteredSelectMultiple("teams", is_stacked=False)
         return super().formfield_for_manytomany(db_field, request, **kwargs)
-
-    def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        """A gate's policy can be read for as long as the gate."""
-        return False
 
     def save_model(self, request: HttpRequest, obj: Policy, form: forms.ModelForm[Policy], change: bool) -> None:
         """Write what was entered as the next version, and say so in the audit."""
@@ -234,8 +210,3 @@ class PolicyAdmin(Versioned, OfPolicy):
 def newest_of(policy: Policy) -> Policy:
     """The version that counts for new gates."""
     return Policy.objects.filter(team=policy.team_id, name=policy.name).order_by("-version")[0]
-
-
-def link_to(policy: Policy) -> SafeString:
-    address = reverse("admin:approvals_policy_change", args=[policy.pk])
-    return format_html('<a href="{}">version {}</a>', address, policy.version)

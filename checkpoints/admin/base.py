@@ -14,8 +14,7 @@ from django.contrib import admin
 from django.core.paginator import Paginator
 from django.db import models
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.functional import cached_property
@@ -57,35 +56,6 @@ class OfAllTeams(Mixed):
     def has_module_permission(self, request: HttpRequest) -> bool:
         """The same."""
         return request.user.has_perm(ALL)
-
-
-class Versioned(Mixed):
-    """A form whose save is the next version of what it shows.
-
-    That is a row of its own: what was read along with the old one (its groups, its cached answers) is not of the new
-    one, and would hide from a many-to-many field that it has nothing yet.
-    """
-
-    ANEW = ("version", "created_at")  # columns that a version does not take from the one before
-
-    def save_form(self, request: HttpRequest, form: Any, change: bool) -> Any:
-        """Put a row that is not stored yet, with the columns of the form's, in its place."""
-        said = super().save_form(request, form, change)
-        form.instance = type(said)(
-            **{
-                field.attname: getattr(said, field.attname)
-                for field in self.opts.concrete_fields
-                if not field.primary_key and field.name not in self.ANEW
-            }
-        )
-        return form.instance
-
-    def response_change(self, request: HttpRequest, obj: Any) -> HttpResponse:
-        """Whoever goes on editing goes on with the version that was just written."""
-        answer = super().response_change(request, obj)
-        if "_continue" not in request.POST:
-            return answer
-        return redirect(reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_change", args=[obj.pk]))
 
 
 class ReadOnlyAdmin(OfAllTeams, AnyAdmin):

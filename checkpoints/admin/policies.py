@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django import forms
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.db import models
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from checkpoints import actors
 from checkpoints.models import Plan, RetentionPolicy
 from checkpoints.retention import policies
 
-from .base import ALL, OfAllTeams, Versioned
+from .base import ALL, OfAllTeams
+from .durations import Days, spelled
+from .versions import Newest, Versioned, refuse_old
 
 if TYPE_CHECKING:
     OfPolicy = admin.ModelAdmin[RetentionPolicy]
@@ -24,7 +26,30 @@ else:  # at run time Django's classes take no parameter
 
 
 class PolicyForm(PolicyModelForm):
-    """What is kept. The agent has to be one that there is."""
+    """What is kept. The agent has to be one that there is, and something has to be limited."""
+
+    keep_days = Days(
+        label="Keep checkpoints newer than",
+        help_text="For example 90 days. Empty: no age rule.",
+        least=timedelta(days=1),
+        too_short="The shortest age is 1 day.",
+    )
+
+    class Meta:
+        model = RetentionPolicy
+        fields = ("agent", "enabled", "keep_days", "keep_last", "keep_gates", "keep_decisions", "keep_finals")
+        labels = {
+            "enabled": "Delete by this policy",
+            "keep_last": "Always keep the newest checkpoints of each run",
+            "keep_gates": "Keep what people were asked",
+            "keep_decisions": "Keep what was decided, and the first checkpoint",
+            "keep_finals": "Keep the end of every branch",
+        }
+        help_texts = {
+            "enabled": "When off, these runs are never pruned.",
+            "keep_last": "How many, on all branches together. Empty: no limit by count.",
+            "keep_finals": "The newest checkpoint of a run is kept in any case.",
+        }
 
     def clean_agent(self) -> str:
         """An agent of which a version was ever registered, and that has no policy yet where this is a new one."""
@@ -32,10 +57,25 @@ class PolicyForm(PolicyModelForm):
         known = sorted(set(Plan.objects.values_list("agent", flat=True)))
         if agent and agent not in known:
             raise forms.ValidationError(f"There is no agent of that name. Known are: {', '.join(known) or 'none'}.")
+        policies.lock(agent)
         if self.instance._state.adding and RetentionPolicy.objects.filter(agent=agent).exists():
             whose = agent or "all agents without one of their own"
             raise forms.ValidationError(f"There is a policy for {whose} already; change that one.")
         return agent
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse what would overwrite a version that was not read, and a policy that would delete nothing."""
+        said: dict[str, Any] = super().clean() or {}
+        if self.instance.pk:
+            policies.lock(self.instance.agent)
+            refuse_old(self.instance, newest_of(self.instance))
+        limits = [said.get(name) for name in ("keep_days", "keep_last")]
+        if said.get("enabled") and not any(limits) and not self.errors:
+            raise forms.ValidationError(
+                "Set an age, a count, or both: without a limit nothing would ever be deleted. To keep everything of "
+                "these runs, switch “Delete by this policy” off."
+            )
+        return said
 
 
 @admin.register(RetentionPolicy)
@@ -44,7 +84,10 @@ class RetentionPolicyAdmin(OfAllTeams, Versioned, OfPolicy):
 
     form = PolicyForm
     actions = None
-    list_display = ("whose", "version", "keep_days", "keep_last", "milestones", "enabled")
+    list_display = ("whose", "version", "deletes", "age", "count", "milestones")
+    list_filter = (Newest,)
+    ordering = ("agent", "-version")
+    sortable_by = ()
     fieldsets = (
         (None, {"fields": ("agent", "enabled")}),
         (
@@ -52,24 +95,39 @@ class RetentionPolicyAdmin(OfAllTeams, Versioned, OfPolicy):
             {
                 "fields": ("keep_days", "keep_last", "keep_gates", "keep_decisions", "keep_finals"),
                 "description": (
-                    "With neither an age nor a count everything stays. Above all rules stays what is held (named "
-                    "checkpoints, open gates, forks' origins, unsettled effects, legal holds), a run's newest "
-                    "checkpoint, the states from which effects are undone, and what people changed."
+                    "Set an age, a count, or both. Held items are never deleted (named checkpoints, open gates, "
+                    "forks' origins, unsettled effects, legal holds), nor a run's newest checkpoint, the states that "
+                    "are needed to undo effects, and what people changed."
                 ),
             },
         ),
     )
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[RetentionPolicy]:
-        """The versions that count."""
-        return RetentionPolicy.objects.current().order_by("agent")
+    def newest_of(self, row: RetentionPolicy) -> RetentionPolicy:
+        """The version that counts."""
+        return newest_of(row)
+
+    @admin.display(description="Newer than", empty_value="no age rule")
+    def age(self, policy: RetentionPolicy) -> str | None:
+        """Up to which age checkpoints are kept."""
+        return None if policy.keep_days is None else spelled(timedelta(days=policy.keep_days))
+
+    @admin.display(description="Newest", empty_value="no limit by count")
+    def count(self, policy: RetentionPolicy) -> int | None:
+        """How many of a run's newest are kept."""
+        return policy.keep_last
+
+    @admin.display(description="Deletes", boolean=True)
+    def deletes(self, policy: RetentionPolicy) -> bool:
+        """Whether anything is deleted by it."""
+        return policy.enabled
 
     @admin.display(description="Agent")
     def whose(self, policy: RetentionPolicy) -> str:
         """Whose runs it is about."""
         return policy.agent or "all others (default)"
 
-    @admin.display(description="Milestones kept")
+    @admin.display(description="Also kept")
     def milestones(self, policy: RetentionPolicy) -> str:
         """The kinds that stay whatever their age, beside what is named."""
         kinds = {"gates": policy.keep_gates, "decisions": policy.keep_decisions, "finals": policy.keep_finals}
@@ -92,12 +150,10 @@ class RetentionPolicyAdmin(OfAllTeams, Versioned, OfPolicy):
         may = {"may_look": request.user.has_perm("checkpoints.prune_checkpoints")}
         return super().changelist_view(request, (extra_context or {}) | may)
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Gaps name versions, so these stay; one that is switched off removes nothing."""
-        return False
-
     def save_model(self, request: HttpRequest, obj: RetentionPolicy, form: Any, change: bool) -> None:
         """Write what was entered as the next version, with its event."""
         policies.write(obj, by=actors.of_user(request.user))
-        if obj.keep_days is None and obj.keep_last is None:
-            messages.info(request, "With neither an age nor a count this policy keeps everything.")
+
+
+def newest_of(policy: RetentionPolicy) -> RetentionPolicy:
+    return RetentionPolicy.objects.filter(agent=policy.agent).order_by("-version")[0]

@@ -11,6 +11,7 @@ from django.db.models import Q
 from checkpoints import ledger
 from checkpoints.actors import Actor
 from checkpoints.models import RetentionPolicy
+from checkpoints.rows import run_sql
 
 from .rules import Rules
 
@@ -60,9 +61,15 @@ def rules_of(policy: RetentionPolicy) -> Rules:
     return Rules(policy.keep_days, policy.keep_last, policy.keep_gates, policy.keep_decisions, policy.keep_finals)
 
 
+def lock(agent: str) -> None:
+    """Let whoever else writes this agent's policy wait for the end of the transaction."""
+    run_sql("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [f"retention:{agent}"])
+
+
 def write(policy: RetentionPolicy, *, by: Actor) -> RetentionPolicy:
     """Store a policy that has no row yet as the next version of its agent's, with its event, written from the row."""
     with transaction.atomic():
+        lock(policy.agent)
         policy.version = RetentionPolicy.objects.next_version(policy.agent)
         policy.save(force_insert=True)
         stored = RetentionPolicy.objects.get(pk=policy.pk)

@@ -1,0 +1,102 @@
+"""Tables of versions: a save writes the next one, the newest counts, and older ones are read only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from .base import Mixed
+
+
+class Versioned(Mixed):
+    """A form whose save is the next version of what it shows.
+
+    That is a row of its own: what was read along with the old one (its groups, its cached answers) is not of the new
+    one, and would hide from a many-to-many field that it has nothing yet.
+    """
+
+    ANEW = ("version", "created_at")  # columns that a version does not take from the one before
+    COUNTS = "What counts now is {}."
+
+    def newest_of(self, row: Any) -> Any:
+        """The version that counts, of those of the same name."""
+        raise NotImplementedError
+
+    def save_form(self, request: HttpRequest, form: Any, change: bool) -> Any:
+        """Put a row that is not stored yet, with the columns of the form's, in its place."""
+        said = super().save_form(request, form, change)
+        form.instance = type(said)(
+            **{
+                field.attname: getattr(said, field.attname)
+                for field in self.opts.concrete_fields
+                if not field.primary_key and field.name not in self.ANEW
+            }
+        )
+        return form.instance
+
+    def response_change(self, request: HttpRequest, obj: Any) -> HttpResponse:
+        """Whoever goes on editing goes on with the version that was just written."""
+        answer = super().response_change(request, obj)
+        return redirect(address_of(obj)) if "_continue" in request.POST else answer
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Only the newest version is changed. What is posted to an older one gets to the form, which says why not."""
+        old = obj is not None and request.method != "POST" and self.newest_of(obj).pk != obj.pk
+        return not old and bool(super().has_change_permission(request, obj))
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Nobody: what was done under a version names it."""
+        return False
+
+    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
+        """An older version leads to the newest."""
+        row = self.get_object(request, object_id)
+        if row is not None and request.method != "POST" and (newest := self.newest_of(row)).pk != row.pk:
+            words = format_html("This is version {}, which is only kept for the record. ", row.version)
+            messages.info(request, words + format_html(self.COUNTS, link_to(newest)))
+        return super().change_view(request, object_id, form_url, extra_context)
+
+
+class Newest(admin.SimpleListFilter):
+    """The versions that count, or all there are."""
+
+    title = "versions"
+    parameter_name = "versions"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """Beside the newest, which are shown where nothing is chosen."""
+        return [("all", "All")]
+
+    def choices(self, changelist: Any) -> Any:
+        """The first one by its name."""
+        first, *rest = super().choices(changelist)
+        return [{**first, "display": "Newest"}, *rest]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Those of the choice."""
+        newest = queryset.model._default_manager.current().values("pk")
+        return queryset if self.value() == "all" else queryset.filter(pk__in=newest)
+
+
+def refuse_old(row: Any, newest: Any) -> None:
+    """Refuse to write over a version that was not read. Raises ValidationError; hold the lock that writers take."""
+    if newest.pk != row.pk:
+        words = "Nothing was saved. Version {} was written since; {} shows what it says: change that one."
+        raise forms.ValidationError(format_html(words, newest.version, link_to(newest)))
+
+
+def link_to(row: Any) -> SafeString:
+    """Name a version, with its page."""
+    return format_html('<a href="{}">version {}</a>', address_of(row), row.version)
+
+
+def address_of(row: Any) -> str:
+    return reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_change", args=[row.pk])
