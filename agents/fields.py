@@ -7,9 +7,9 @@ does to it cannot touch the saved state.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from functools import cache
-from typing import Annotated, Any, get_args, get_origin
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Annotated, Any, TypeVar, get_args, get_origin
+from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel, SecretBytes, SecretStr, TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
@@ -23,7 +23,11 @@ from checkpoints.values import pointer
 
 from .errors import FieldError
 
+Made = TypeVar("Made")
+
 ANY: TypeAdapter[Any] = TypeAdapter(Any)
+# By the class, and gone with it: the class of a plan from outside is made and dropped again while the process lives.
+_DERIVED: WeakKeyDictionary[type[BaseModel], dict[str, Any]] = WeakKeyDictionary()
 WORDS = {"missing": "This is needed."}  # by pydantic's type of error; its own words are for those who wrote the model
 
 
@@ -40,17 +44,23 @@ def schema_of(state: type[BaseModel]) -> dict[str, Any]:
     return state.model_json_schema(mode="serialization", by_alias=False, schema_generator=StateSchema)
 
 
-@cache
 def adapter(state: type[BaseModel], name: str) -> TypeAdapter[Any]:
-    """Validates and dumps one field, its constraints included."""
+    """Return what validates and dumps one field, its constraints included; made once for each class."""
+    return _derived(state, f"field {name}", lambda: _adapter(state, name))
+
+
+def item_adapter(state: type[BaseModel], name: str) -> TypeAdapter[Any]:
+    """Return what validates and dumps one item of a list field; anything where the annotation names no list."""
+    return _derived(state, f"item {name}", lambda: _item_adapter(state, name))
+
+
+def _adapter(state: type[BaseModel], name: str) -> TypeAdapter[Any]:
     info = state.model_fields[name]
     constrained: Any = Annotated[info.annotation, info]
     return TypeAdapter(constrained)
 
 
-@cache
-def item_adapter(state: type[BaseModel], name: str) -> TypeAdapter[Any]:
-    """Validates and dumps one item of a list field; anything where the annotation names no list."""
+def _item_adapter(state: type[BaseModel], name: str) -> TypeAdapter[Any]:
     kind = state.model_fields[name].annotation
     for candidate in (kind, *get_args(kind)):
         if get_origin(candidate) in (list, Sequence):
@@ -105,10 +115,17 @@ def whole(state: BaseModel) -> dict[str, Any]:
     return _unmasked(state.model_dump(by_alias=False), plain) if veil(type(state)) else plain
 
 
-@cache
 def veil(state: type[BaseModel]) -> Veil:
-    """Which places of the state are secret."""
-    return veils.veil(schema_of(state))
+    """Return which places of the state are secret; found once for each class."""
+    return _derived(state, "veil", lambda: veils.veil(schema_of(state)))
+
+
+def _derived(state: type[BaseModel], what: str, make: Callable[[], Made]) -> Made:
+    kept = _DERIVED.setdefault(state, {})
+    if what not in kept:
+        kept[what] = make()
+    made: Made = kept[what]
+    return made
 
 
 def _items(state: type[BaseModel], name: str, items: Any) -> list[Any]:

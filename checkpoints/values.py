@@ -23,9 +23,12 @@ import orjson
 from .errors import ValueRefused
 
 DEPTH_LIMIT = 128
+# Values in one text from outside. A value that says nothing, `[]`, takes thirty times its length in memory.
+MOST_VALUES = 250_000
 
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 _WIDE = re.compile(rb"[0-9]{19}")
+_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _MANY = 1_000_000  # nodes of one level; a value that holds itself may double with each
 _NARROW = range(-(2**63), 2**63)
 
@@ -66,6 +69,8 @@ def parse(text: str | bytes) -> Any:
     """Read JSON from outside. Raises ValueRefused for what is no JSON, ambiguous, or cannot be saved."""
     try:
         text = text.decode() if isinstance(text, bytes) else text
+        if _count(text) > MOST_VALUES and _count(_STRING.sub("", text)) > MOST_VALUES:
+            raise ValueRefused("", f"has more than {MOST_VALUES:,} values; send fewer, or a file")
         value = json.loads(
             text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_float, parse_int=_integer
         )
@@ -77,6 +82,11 @@ def parse(text: str | bytes) -> Any:
         raise ValueRefused("", f"is nested deeper than {DEPTH_LIMIT} levels") from error
     canonical(value)
     return value
+
+
+def _count(text: str) -> int:
+    """Count the values of a JSON text from above: what stands in strings counts too."""
+    return 1 + text.count(",") + text.count("[") + text.count("{")
 
 
 class _Refused:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Any
@@ -108,6 +109,16 @@ class Interface(NinjaAPI):
             told = f"has {number:,} faults, which is more than are told; begin with what the description asks for"
             return ValidationError([{"loc": (error_contexts[0].model.__ninja_param_source__, ""), "msg": told}])
         return super().validation_error_from_error_contexts(error_contexts)
+
+    def on_exception(self, request: HttpRequest, exc: Exception) -> HttpResponse:
+        """Answer what went wrong, and let go of the request: its frames hold the error, which holds them.
+
+        Such a ring stands until the collector looks at old objects, and a refused body may have left megabytes in it.
+        """
+        try:
+            return super().on_exception(request, exc)
+        finally:
+            traceback.clear_frames(exc.__traceback__)
 
     def _scopes(self) -> Iterator[tuple[str, str]]:
         """(operation's id, scope that a token needs for it)."""

@@ -29,7 +29,7 @@ from . import plans
 from .handing import Hands
 from .reach import Reached, whole
 
-KEPT, LARGEST = 256, 256 * 1024 * 1024  # runs, and bytes of their states together
+KEPT, LARGEST = 256, 32 * 1024 * 1024  # runs, and bytes of their states together, which take several times that
 _HELD = """
 SELECT r.head, r.seq, r.next_step, r.attempts, clock_timestamp(), coalesce(c.lease, $3::float8)
 FROM checkpoints_run r LEFT JOIN agents_client c ON c.run_id = r.id

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from functools import lru_cache
+from threading import RLock
 from typing import Any, cast
 
+from cachetools import LRUCache, cached
 from django.db import transaction
 from django.db.models import Exists, OuterRef
 
@@ -32,13 +33,20 @@ from . import states
 FIELD = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}")
 STEP = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
 STEPS = 200  # of one plan
-LARGEST = 256 * 1024  # bytes of a state's schema
+LARGEST, FIELDS = 256 * 1024, 1000  # bytes and fields of a state's schema
+KEPT = 4000  # fields of all plans that a process keeps: each is about 15 KB of pydantic's
 TAKEN = "model_"  # pydantic's own names
 
 
 def keep(spec: PlanSpec) -> Plan:
     """Store the plan of a version that lives outside. Raises PlanRefused with every fault at once."""
     return stored.keep(_checked(canonical(spec.to_json())), external=True)
+
+
+def _weight(known: PlanSpec | Registered | None) -> int:
+    """Count the fields of a plan, of which each costs memory wherever the plan is kept."""
+    spec = known.spec if isinstance(known, Registered) else known
+    return 1 if spec is None else 1 + len(spec.state_schema.get("properties", {}))
 
 
 def register(spec: PlanSpec, *, teams: Collection[int], by: Actor) -> Plan:
@@ -55,7 +63,7 @@ def register(spec: PlanSpec, *, teams: Collection[int], by: Actor) -> Plan:
     return plan
 
 
-@lru_cache(256)
+@cached(LRUCache(KEPT, _weight), lock=RLock())
 def _checked(body: bytes) -> PlanSpec:
     """The plan with a schema that is sound, looked at once a process: gates that ask the same share theirs.
 
@@ -80,7 +88,7 @@ def _checked(body: bytes) -> PlanSpec:
     return whole
 
 
-@lru_cache(256)
+@cached(LRUCache(KEPT, _weight), lock=RLock())
 def registered(plan_id: int) -> Registered | None:
     """What the runner goes by for a plan that lives outside; None for any other."""
     plan = Plan.objects.filter(pk=plan_id, external=True).first()
@@ -105,6 +113,11 @@ def _schema_faults(schema: Mapping[str, Any]) -> Iterator[FieldError]:
     properties = schema.get("properties", {})
     if schema.get("type", "object") != "object" or not isinstance(properties, Mapping):
         yield FieldError(pointer="/state_schema", message="a state is an object with properties")
+        return
+    if len(properties) > FIELDS:
+        yield FieldError(
+            pointer="/state_schema/properties", message=f"has more than {FIELDS} fields; put some into an object"
+        )
         return
     for name, part in properties.items():
         at = pointers.join("/state_schema/properties", name)

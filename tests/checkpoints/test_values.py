@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkpoints.errors import ValueRefused
-from checkpoints.values import canonical, decode, parse
+from checkpoints.values import MOST_VALUES, canonical, decode, parse
 
 from .strategies import values
 
@@ -109,3 +109,15 @@ def test_text_from_outside_is_read_as_it_stands(value: Any) -> None:
 def test_a_wide_integer_in_a_text_is_still_text() -> None:
     value = {"n": 2**96, "s": str(2**96)}
     assert decode(canonical(value)) == value
+
+
+def test_a_text_of_more_values_than_anybody_sends_is_refused_before_it_is_read() -> None:
+    """`[]` takes two bytes in a text and sixty in memory."""
+    many = "[" + "[]," * MOST_VALUES + "[]]"
+    with pytest.raises(ValueRefused, match="has more than 250,000 values"):
+        parse(many)
+
+
+def test_commas_and_brackets_in_a_string_are_no_values() -> None:
+    text = '{"said": "' + ',[{\\"' * MOST_VALUES + '"}'
+    assert len(parse(text)["said"]) == 4 * MOST_VALUES

@@ -139,7 +139,7 @@ def test_a_draft_outlives_the_page_and_put_back_drops_it(new_page: NewPage) -> N
 
 
 def test_a_draft_goes_on_being_kept_after_a_refused_send(new_page: NewPage) -> None:
-    """"Another page of yours keeps a newer draft", with one page open."""
+    """ "Another page of yours keeps a newer draft", with one page open."""
     team = make_team()
     gate = make_gate(team=team)
     page = new_page(ann(team))

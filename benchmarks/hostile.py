@@ -1,0 +1,183 @@
+"""The memory of a web process while somebody sends it what is meant to break it.
+
+Requests of seven kinds come four at a time: bodies that are refused, gates and versions with a schema of their own
+each, large states, and pages, previews and drafts of what they left. A process that keeps something of each grows with
+their number; the figures are resident megabytes after each tenth of them.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import secrets
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from benchmarks.memory import _resident
+from benchmarks.scratch import Scratch
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+AT_ONCE = 4
+WARM = 400
+AGENT = "bench-outside"
+
+
+class Attacker:
+    """A program with a token, and a reviewer's session that reads what the program wrote."""
+
+    def __init__(self, base: str, token: str, reviewer: User) -> None:
+        headers = {"Authorization": f"Bearer {token}"}
+        limits = httpx.Limits(max_connections=AT_ONCE)
+        self.program = httpx.Client(base_url=base, headers=headers, timeout=120, limits=limits)
+        cookies = {"sessionid": _session(reviewer), "csrftoken": "c" * 32}
+        page = {"accept": "text/html", "x-csrftoken": "c" * 32, "origin": base}
+        self.browser = httpx.Client(base_url=base, cookies=cookies, headers=page, timeout=120, limits=limits)
+        self.gates: list[int] = []
+        self.answers: Counter[str] = Counter()
+        self.kinds: list[Callable[[random.Random], httpx.Response]] = [
+            self.refused, self.gate, self.version, self.state, self.page, self.preview, self.draft,
+        ]  # fmt: skip
+
+    def send(self, number: int, only: str = "") -> None:
+        """Send the request of that number; the same number is the same request."""
+        kinds = [each for each in self.kinds if not only or each.__name__ in only.split("+")]
+        kind = kinds[number % len(kinds)]
+        answer = kind(random.Random(number))  # noqa: S311 - the same list each time
+        self.answers[f"{kind.__name__} {answer.status_code}"] += 1
+
+    def refused(self, chance: random.Random) -> httpx.Response:
+        """Send a body that is no card: deep, wide, long, doubled, or without end."""
+        body = chance.choice([
+            "[" * 500_000, "[" + "[]," * 200_000 + "[]]", json.dumps("x" * 2_000_000), '{"a":1,"a":2}',
+            json.dumps({"actions": [None] * 50_000}), json.dumps({str(n): n for n in range(50_000)}), "1e999",
+        ])  # fmt: skip
+        return self.program.post("/api/gates", content=body, headers={"Content-Type": "application/json"})
+
+    def gate(self, chance: random.Random) -> httpx.Response:
+        """Ask under a schema that nobody has seen before."""
+        arguments = {f"name{n}": _text(chance) for n in range(20)}
+        card = {
+            "title": _text(chance)[:200], "summary": _text(chance), "state": {"padding": _text(chance) * 20},
+            "actions": [{"id": "wire", "arguments": arguments, "schema": _schema(chance, arguments)}],
+        }  # fmt: skip
+        answer = self.program.post("/api/gates", json=card)
+        if answer.status_code == 201:
+            self.gates.append(answer.json()["gate"])
+        return answer
+
+    def version(self, chance: random.Random) -> httpx.Response:
+        """Register a plan that nobody has seen before, and start a run of it."""
+        fields = {f"field{n}": _text(chance) for n in range(40)}
+        steps = [{"name": "work", "kind": "step", "reads": [], "writes": list(fields), "code_hash": "aa" * 32}]
+        body = {"version": secrets.token_hex(6), "state_schema": _schema(chance, fields), "steps": steps}
+        answer = self.program.post(f"/api/agents/{AGENT}/versions", json=body)
+        if answer.status_code not in (200, 201):
+            return answer
+        run = {"agent": AGENT, "version": body["version"], "input": fields}
+        started = self.program.post("/api/runs", json=run)
+        if started.status_code == 201:
+            claimed = self.program.post(f"/api/runs/{started.json()['id']}/claims", json={"worker": "box:1"})
+            return claimed
+        return started
+
+    def state(self, chance: random.Random) -> httpx.Response:
+        """Keep a state of some megabytes at a gate."""
+        card = {"title": "Large", "state": {str(n): _text(chance) * 40 for n in range(40)},
+                "actions": [{"id": "wire", "arguments": {"to": _text(chance) * 100}}]}  # fmt: skip
+        answer = self.program.post("/api/gates", json=card)
+        if answer.status_code == 201:
+            self.gates.append(answer.json()["gate"])
+        return answer
+
+    def page(self, chance: random.Random) -> httpx.Response:
+        """Read a gate's page or a part of it."""
+        part = chance.choice(["", "status/", "preview/", "values/?at=/padding"])
+        return self.browser.get(f"/gates/{self._gate(chance)}/{part}")
+
+    def preview(self, chance: random.Random) -> httpx.Response:
+        """Have an edit's consequences told while it is typed."""
+        return self.browser.post(f"/gates/{self._gate(chance)}/impacts/", data=self._form(chance))
+
+    def draft(self, chance: random.Random) -> httpx.Response:
+        """Keep a draft."""
+        return self.browser.post(f"/gates/{self._gate(chance)}/drafts/", data=self._form(chance))
+
+    def _gate(self, chance: random.Random) -> int:
+        return chance.choice(self.gates[-50:])
+
+    def _form(self, chance: random.Random) -> dict[str, str]:
+        typed = {f"args.wire/name{n}": _text(chance) for n in range(20)}
+        return {**typed, f"args.wire/{_text(chance)[:50]}": "x", "verdict": "edit", "key": secrets.token_hex(16)}
+
+
+def main(requests: int = 10_000, only: str = "") -> None:
+    """Print resident megabytes as the requests come."""
+    with Scratch() as scratch:
+        token, reviewer = _people()
+        web, base = scratch.web()
+        attacker = Attacker(base, token, reviewer)
+        print(f"before any request {_resident(web):7.1f} MB")
+        attacker.gate(random.Random(-1))  # noqa: S311
+        attacker.state(random.Random(-2))  # noqa: S311
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            list(pool.map(lambda n: attacker.send(n, only), range(-WARM, 0)))
+            print(f"after {WARM:>6} to warm   {_resident(web):7.1f} MB")
+            began, part = time.monotonic(), max(requests // 10, 1)
+            for first in range(0, requests, part):
+                list(pool.map(lambda n: attacker.send(n, only), range(first, first + part)))
+                print(f"after {first + part:>6} requests  {_resident(web):7.1f} MB", flush=True)
+        print(f"{requests / (time.monotonic() - began):.0f} requests/s; {dict(sorted(attacker.answers.items()))}")
+
+
+def _text(chance: random.Random) -> str:
+    """Words that look different each time: markup, what cannot be seen, look-alikes, piles, long stretches."""
+    piece = chance.choice(["<script>alert(1)</script>", "\u202e\u2066\u200b", "p\u0430ypal.com", "Z" + "\u0301" * 40,
+                           "{{ 7*7 }}", "w" * 200, " " * 300, "\U000e0041", "'\"></form>", "99999.00 EUR"])  # fmt: skip
+    return f"{piece}{chance.getrandbits(64):x}" * 3
+
+
+def _schema(chance: random.Random, values: dict[str, str]) -> dict[str, Any]:
+    """A JSON Schema of these names that nobody has seen before."""
+    each = {name: {"type": "string", "title": _text(chance), "description": _text(chance)} for name in values}
+    return {"type": "object", "properties": each}
+
+
+def _people() -> tuple[str, User]:
+    """A token for the program, and somebody who decides what it asks."""
+    from datetime import timedelta
+
+    from django.contrib.auth.models import Group, Permission, User
+
+    from agents import tokens
+    from agents.models.token import FOR_AGENTS
+    from checkpoints.actors import SYSTEM
+
+    team = Group.objects.create(name="Bench")
+    may = ("view_run", "start_run", "rewind_run", "decide_gate")
+    team.permissions.set(Permission.objects.filter(codename__in=may))
+    owner, reviewer = (User.objects.create_user(name, password=secrets.token_hex(9)) for name in ("olga", "ann"))
+    for person in (owner, reviewer):
+        person.groups.add(team)
+    _, sent = tokens.issue(
+        owner=owner, name="bench", scopes=[str(each) for each in FOR_AGENTS], lasts=timedelta(days=1), team=team,
+        agent=AGENT, by=SYSTEM,
+    )  # fmt: skip
+    return sent, reviewer
+
+
+def _session(person: User) -> str:
+    from tests.conftest import session_of
+
+    return session_of(person)
+
+
+if __name__ == "__main__":
+    main(*[int(sys.argv[1])] if sys.argv[1:] else [], *sys.argv[2:3])
