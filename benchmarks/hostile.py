@@ -90,7 +90,7 @@ class Attacker:
 
     def state(self, chance: random.Random) -> httpx.Response:
         """Keep a state of some megabytes at a gate."""
-        card = {"title": "Large", "state": {str(n): _text(chance) * 40 for n in range(40)},
+        card = {"title": "Large", "state": {f"part{n}": _text(chance) * 40 for n in range(40)},
                 "actions": [{"id": "wire", "arguments": {"to": _text(chance) * 100}}]}  # fmt: skip
         answer = self.program.post("/api/gates", json=card)
         if answer.status_code == 201:

@@ -34,7 +34,7 @@ FIELD = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}")
 STEP = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
 STEPS = 200  # of one plan
 LARGEST, FIELDS = 256 * 1024, 1000  # bytes and fields of a state's schema
-KEPT = 4000  # fields of all plans that a process keeps: each is about 15 KB of pydantic's
+KEPT = 2000  # fields of all plans that a process keeps: each is about 15 KB of pydantic's
 TAKEN = "model_"  # pydantic's own names
 
 
