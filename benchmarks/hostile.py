@@ -50,7 +50,7 @@ class Attacker:
         """Send the request of that number; the same number is the same request."""
         kinds = [each for each in self.kinds if not only or each.__name__ in only.split("+")]
         kind = kinds[number % len(kinds)]
-        answer = kind(random.Random(number))  # noqa: S311 - the same list each time
+        answer = kind(random.Random(number))
         self.answers[f"{kind.__name__} {answer.status_code}"] += 1
 
     def refused(self, chance: random.Random) -> httpx.Response:
@@ -125,8 +125,8 @@ def main(requests: int = 10_000, only: str = "") -> None:
         web, base = scratch.web()
         attacker = Attacker(base, token, reviewer)
         print(f"before any request {_resident(web):7.1f} MB")
-        attacker.gate(random.Random(-1))  # noqa: S311
-        attacker.state(random.Random(-2))  # noqa: S311
+        attacker.gate(random.Random(-1))
+        attacker.state(random.Random(-2))
         with ThreadPoolExecutor(AT_ONCE) as pool:
             list(pool.map(lambda n: attacker.send(n, only), range(-WARM, 0)))
             print(f"after {WARM:>6} to warm   {_resident(web):7.1f} MB")

@@ -110,7 +110,8 @@ def test_what_was_chosen_and_typed_for_each_outlives_a_sign_out(new_page: NewPag
     expect(page.locator(REASON)).to_have_value("They were told by telephone.")
     expect(page.locator("[name='verdict.price'][value=approve]")).to_be_checked()
     expect(page.locator("#edit-impact [data-effect=skip]")).to_contain_text("notify; rejected")
-    expect(page.locator("[data-commit]:visible")).to_contain_text("Approve 1, edit 1, reject 1 and run “Place the order”, “Change the price”")
+    words = "Approve 1, edit 1, reject 1 and run “Place the order”, “Change the price”"
+    expect(page.locator("[data-commit]:visible")).to_contain_text(words)
 
 
 def test_it_is_decided_by_keyboard_alone(new_page: NewPage) -> None:
@@ -147,7 +148,8 @@ def test_all_of_them_at_once_and_back_to_one_by_one(new_page: NewPage) -> None:
     expect(page.locator("[data-ballot][value=approve]:checked")).to_have_count(3)
     choose(page, "price", "reject")
     expect(page.locator("[name=verdict][value=each]")).to_be_checked()
-    expect(page.locator("[data-commit]:visible")).to_contain_text("Approve 2, reject 1 and run “Place the order”, “Tell the customers”")
+    words = "Approve 2, reject 1 and run “Place the order”, “Tell the customers”"
+    expect(page.locator("[data-commit]:visible")).to_contain_text(words)
     page.locator("#decide label[data-choice=reject]").click()
     expect(page.locator("[data-ballot][value=reject]:checked")).to_have_count(3)
     expect(page.locator("[data-commit]:visible")).to_contain_text("Reject and send it back")
