@@ -8,6 +8,7 @@ from allauth.account.models import EmailAddress
 from django.contrib import admin
 from django.contrib.admin.widgets import FilteredSelectMultiple
 from django.contrib.auth.admin import UserAdmin
+from django.contrib.auth.forms import UserChangeForm
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db import models, transaction
@@ -15,15 +16,18 @@ from django.http import HttpRequest, HttpResponse
 
 from checkpoints import actors, ledger
 
-from .told import Told, named
+from .permissions import EVERYWHERE, IN_TEAMS, Boxes, give, held, ticked, words
+from .told import Told
 
 if TYPE_CHECKING:
     Accounts = UserAdmin[User]
+    ChangeForm = UserChangeForm[User]
 else:  # at run time Django's classes take no parameter
-    Accounts = UserAdmin
+    Accounts, ChangeForm = UserAdmin, UserChangeForm
+OFFERED = IN_TEAMS | EVERYWHERE
 
 # What makes somebody more than they are; an address is where a new password is sent.
-RAISING = ("is_staff", "is_superuser", "user_permissions", "groups", "email")
+RAISING = ("is_staff", "is_superuser", "may", "groups", "email")
 # By what others know somebody: whoever bears a colleague's name is taken for them.
 WHO = ("username", "first_name", "last_name")
 admin.site.unregister(User)
@@ -38,6 +42,20 @@ class ByTeam(admin.RelatedFieldListFilter):
         self.title = "team"
 
 
+class AccountForm(ChangeForm):
+    """Who somebody is, and what they may do besides what their teams let them."""
+
+    may = Boxes(
+        label="May also",
+        choices=[("In their teams", list(IN_TEAMS.items())), ("Everywhere, as staff", list(EVERYWHERE.items()))],
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.pk and "may" in self.fields:
+            self.fields["may"].initial = ticked(held(self.instance.user_permissions), OFFERED)
+
+
 @admin.register(User)
 class AccountAdmin(Told, Accounts):
     """Accounts."""
@@ -46,10 +64,12 @@ class AccountAdmin(Told, Accounts):
     list_filter = ("is_active", "is_staff", "is_superuser", ("groups", ByTeam))
     search_fields = ("username", "first_name", "last_name", "email")
     actions = None
+    form = AccountForm
+    filter_horizontal = ("groups",)
     fieldsets = (
         (None, {"fields": ("username", "password")}),
         ("Who it is", {"fields": ("first_name", "last_name", "email")}),
-        ("Teams, and what this person may do in them besides", {"fields": ("groups", "user_permissions")}),
+        ("Teams and extra permissions", {"fields": ("groups", "may")}),
         ("The administration", {"fields": ("is_active", "is_staff", "is_superuser")}),
         ("When", {"fields": ("last_login", "date_joined")}),
     )
@@ -71,7 +91,7 @@ class AccountAdmin(Told, Accounts):
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """A group is called a team here as everywhere."""
         if db_field.name == "groups":
-            kwargs |= {"label": "Teams", "help_text": "What a team may do, its members may do in it."}
+            kwargs |= {"label": "Teams", "help_text": "Members inherit the team's permissions."}
             kwargs["widget"] = FilteredSelectMultiple("teams", is_stacked=False)
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
@@ -79,6 +99,17 @@ class AccountAdmin(Told, Accounts):
         """With their teams, read at once."""
         found: models.QuerySet[User] = super().get_queryset(request)
         return found.prefetch_related("groups")
+
+    @admin.display(description="May also")
+    def may(self, user: User) -> str:
+        """What somebody may do besides what their teams let them, in words."""
+        return words(held(user.user_permissions), OFFERED)
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        """With the permissions that were ticked; others that somebody holds stay."""
+        if "may" in form.cleaned_data:
+            give(form.instance.user_permissions, form.cleaned_data["may"], OFFERED)
+        super().save_related(request, form, formsets, change)
 
     @admin.display(description="teams")
     def teams(self, user: User) -> str:
@@ -88,8 +119,8 @@ class AccountAdmin(Told, Accounts):
         """All columns, the teams and the permissions of one's own."""
         fresh = User.objects.get(pk=obj.pk)
         columns = {f.name: getattr(fresh, f.name) for f in User._meta.concrete_fields if f.name != "last_login"}
-        own = {named(each) for each in fresh.user_permissions.select_related("content_type")}
-        return columns | {"teams": set(fresh.groups.values_list("pk", flat=True)), "may": own}
+        teams = set(fresh.groups.values_list("pk", flat=True))
+        return columns | {"teams": teams, "may": held(fresh.user_permissions)}
 
     def tell(self, request: HttpRequest, obj: User, before: dict[str, Any], after: dict[str, Any]) -> None:
         """Which columns changed, by name alone: what is in them is personal."""

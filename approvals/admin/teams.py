@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin
-from django.contrib.auth.models import Group, Permission, User
+from django.contrib.auth.models import Group, User
 from django.db import models
 from django.db.models import Count
 from django.http import HttpRequest
@@ -21,19 +21,8 @@ from django.utils.safestring import SafeString
 
 from checkpoints import actors, ledger
 
-from .told import Told, named
-
-MAY = {
-    "checkpoints.view_run": "read the team's runs, their states and events",
-    "checkpoints.start_run": "start runs",
-    "checkpoints.rewind_run": "rewind, edit, fork and cancel runs, and undo what they left behind",
-    "approvals.reveal_secret": "see secrets of the team's runs, one at a time",
-    "approvals.decide_gate": "decide at the gates of policies that name the team",
-    "approvals.manage_webhooks": "have the outside told of the team's gates: make, change and remove webhooks",
-    "checkpoints.view_audit": "see the team's audit, have the seals verified, and export",
-    "checkpoints.erase_text": "erase what people wrote from the audit",
-}
-
+from .permissions import IN_TEAMS, Boxes, give, held, named, ticked, words
+from .told import Told
 
 if TYPE_CHECKING:
     TeamModelForm = forms.ModelForm[Group]
@@ -50,9 +39,7 @@ admin.site.unregister(Group)
 class TeamForm(TeamModelForm):
     """A team's name and what its members may do."""
 
-    may = forms.MultipleChoiceField(
-        choices=list(MAY.items()), widget=forms.CheckboxSelectMultiple, required=False, label="Members may"
-    )
+    may = Boxes(choices=list(IN_TEAMS.items()), label="Members may")
 
     class Meta:
         model = Group
@@ -61,7 +48,7 @@ class TeamForm(TeamModelForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.instance.pk:
-            self.fields["may"].initial = sorted(may_of(self.instance) & MAY.keys())
+            self.fields["may"].initial = ticked(held(self.instance.permissions), IN_TEAMS)
 
 
 class MemberInline(AnyInline):
@@ -107,7 +94,7 @@ class TeamAdmin(Told, GroupAdmin):
     @admin.display(description="members may")
     def allowed(self, team: Group) -> str:
         there = {named(each) for each in team.permissions.all()}  # read with the list
-        return "; ".join(words for name, words in MAY.items() if name in there) or "nothing"
+        return words(there, IN_TEAMS)
 
     @admin.display(description="runs")
     def runs(self, team: Group) -> SafeString:
@@ -117,14 +104,15 @@ class TeamAdmin(Told, GroupAdmin):
     def state(self, obj: Group) -> dict[str, Any]:
         """Its name, what its members may do, and who they are."""
         fresh = Group.objects.get(pk=obj.pk)
-        return {"name": fresh.name, "may": may_of(fresh), "members": set(fresh.user_set.values_list("pk", flat=True))}
+        return {
+            "name": fresh.name,
+            "may": held(fresh.permissions),
+            "members": set(fresh.user_set.values_list("pk", flat=True)),
+        }
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         """With the permissions that were ticked; others that it has stay."""
-        team, ticked = form.instance, set(form.cleaned_data["may"])
-        ours = permissions(MAY)
-        team.permissions.remove(*[ours[name] for name in MAY.keys() - ticked])
-        team.permissions.add(*[ours[name] for name in ticked])
+        give(form.instance.permissions, form.cleaned_data["may"], IN_TEAMS)
         super().save_related(request, form, formsets, change)
 
     def tell(self, request: HttpRequest, obj: Group, before: dict[str, Any], after: dict[str, Any]) -> None:
@@ -138,15 +126,3 @@ class TeamAdmin(Told, GroupAdmin):
         ledger.record(
             "team.changed", subject=f"team:{obj.pk}", by=actors.of_user(request.user), team_id=obj.pk, data=data
         )  # fmt: skip
-
-
-def may_of(team: Group) -> set[str]:
-    """The permissions of a team, "app.codename"."""
-    return {named(each) for each in team.permissions.select_related("content_type")}
-
-
-def permissions(names: Any) -> dict[str, Permission]:
-    """The permissions of these "app.codename" names, by name."""
-    wanted = [name.split(".")[1] for name in names]
-    found = Permission.objects.filter(codename__in=wanted).select_related("content_type")
-    return {named(each): each for each in found if named(each) in names}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
-from django.contrib.auth.models import Permission
 from django.db import models
 from django.http import HttpRequest
 
@@ -42,7 +41,3 @@ class Told(Saving):
     def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
         """Nobody: runs and events name them. An account is switched off, a team emptied."""
         return False
-
-
-def named(permission: Permission) -> str:
-    return f"{permission.content_type.app_label}.{permission.codename}"

@@ -1,0 +1,78 @@
+"""What people may be given, in words: the few permissions that Holdpoint asks for, of the many that Django makes.
+
+A box stands for one permission or for several that are of use only together. Whatever else somebody holds stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django import forms
+from django.contrib.auth.models import Permission
+
+# By permission, what it allows in the teams of whoever holds it. docs/operations.md, "People", tells more.
+IN_TEAMS = {
+    "checkpoints.view_run": "read the team's runs, their states and events",
+    "checkpoints.start_run": "start runs",
+    "checkpoints.rewind_run": "rewind, edit, fork and cancel runs, and undo what they left behind",
+    "approvals.reveal_secret": "see secrets of the team's runs, one at a time",
+    "approvals.decide_gate": "decide at the gates of policies that name the team",
+    "approvals.manage_webhooks": "manage the team's webhooks",
+    "checkpoints.view_audit": "see the team's audit, have the seals verified, and export",
+    "checkpoints.erase_text": "erase what people wrote from the audit",
+}
+# For staff: what it allows for every team, in the administration.
+EVERYWHERE = {
+    "checkpoints.view_event": "see the history and the audit of every team",
+    "approvals.change_policy": "write policies",
+    "checkpoints.change_retentionpolicy": "write retention policies (with the history of every team)",
+    "checkpoints.prune_checkpoints": "delete checkpoints by a retention policy (with the history of every team)",
+    "checkpoints.set_legal_hold": "set and free legal holds (with the history of every team)",
+    "agents.change_token": "revoke anybody's tokens (with the history of every team)",
+    "auth.change_user": "see accounts and switch them off",
+}
+TOGETHER = {
+    "approvals.change_policy": ("approvals.add_policy",),
+    "checkpoints.change_retentionpolicy": ("checkpoints.add_retentionpolicy",),
+}
+
+
+class Boxes(forms.MultipleChoiceField):
+    """A box for each of these permissions."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(widget=forms.CheckboxSelectMultiple, required=False, **options)
+
+
+def named(permission: Permission) -> str:
+    """ "app.codename", as code asks for it."""
+    return f"{permission.content_type.app_label}.{permission.codename}"
+
+
+def held(permissions: Any) -> set[str]:
+    """The names of a team's or a person's own permissions, given their manager."""
+    return {named(each) for each in permissions.select_related("content_type")}
+
+
+def ticked(names: set[str], offered: Iterable[str]) -> list[str]:
+    """The boxes that stand for what is held, whole."""
+    return sorted(name for name in offered if {name, *TOGETHER.get(name, ())} <= names)
+
+
+def give(permissions: Any, wanted: Iterable[str], offered: Mapping[str, str]) -> None:
+    """Give what was ticked and take what was unticked; a box that is as it was changes nothing."""
+    before, after = set(ticked(held(permissions), offered)), set(wanted)
+    permissions.remove(*_rows(before - after))
+    permissions.add(*_rows(after - before))
+
+
+def _rows(names: Iterable[str]) -> list[Permission]:
+    every = {each for name in names for each in (name, *TOGETHER.get(name, ()))}
+    found = Permission.objects.filter(codename__in=[name.split(".")[1] for name in every])
+    return [each for each in found.select_related("content_type") if named(each) in every]
+
+
+def words(names: set[str], offered: Mapping[str, str]) -> str:
+    """What is held, of what is offered, as one sentence's end."""
+    return "; ".join(offered[name] for name in offered if name in ticked(names, offered)) or "nothing"
