@@ -180,4 +180,4 @@ def _session(person: User) -> str:
 
 
 if __name__ == "__main__":
-    main(*[int(sys.argv[1])] if sys.argv[1:] else [], *sys.argv[2:3])
+    main(int((sys.argv[1:] or ["10000"])[0]), *sys.argv[2:3])

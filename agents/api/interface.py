@@ -110,7 +110,7 @@ class Interface(NinjaAPI):
             return ValidationError([{"loc": (error_contexts[0].model.__ninja_param_source__, ""), "msg": told}])
         return super().validation_error_from_error_contexts(error_contexts)
 
-    def on_exception(self, request: HttpRequest, exc: Exception) -> HttpResponse:
+    def on_exception(self, request: HttpRequest, exc: Exception | type[Exception]) -> HttpResponse:
         """Answer what went wrong, and let go of the request: its frames hold the error, which holds them.
 
         Such a ring stands until the collector looks at old objects, and a refused body may have left megabytes in it.
@@ -118,7 +118,8 @@ class Interface(NinjaAPI):
         try:
             return super().on_exception(request, exc)
         finally:
-            traceback.clear_frames(exc.__traceback__)
+            if isinstance(exc, Exception):
+                traceback.clear_frames(exc.__traceback__)
 
     def _scopes(self) -> Iterator[tuple[str, str]]:
         """(operation's id, scope that a token needs for it)."""

@@ -97,19 +97,12 @@ def story(text: str) -> tuple[Gate, str]:
 def everywhere(program: Program, text: str) -> tuple[dict[str, Any], int]:
     """The body with the text in each place where it is taken, and how many those are."""
     whole, taken = BODY, 0
-    for put in puts(text):
-        tried = put(whole)
-        if program.post("gates", {**tried, "deferred": False}).status_code == 201:
+    spots = [(place, text) for place in leaves(BODY)] + [([*key.split("/")[1:], text], "named by it") for key in KEYS]
+    for place, value in spots:
+        tried = replaced(whole, place, value)
+        if program.post("gates", tried).status_code == 201:
             whole, taken = tried, taken + 1
     return whole, taken
-
-
-def puts(text: str) -> Iterator[Callable[[dict[str, Any]], dict[str, Any]]]:
-    """For each place: what puts the text there, whatever else was put elsewhere."""
-    for place in leaves(BODY):
-        yield lambda body, place=place: replaced(body, place, text)
-    for key in KEYS:
-        yield lambda body, key=key: replaced(body, [*key.split("/")[1:], text], "named by it")
 
 
 def leaves(value: Any, *at: str | int) -> Iterator[list[str | int]]:
