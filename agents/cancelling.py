@@ -19,17 +19,18 @@ class _GateOpened(Exception):
     """The run asked something between the look for its gates and its end: begin again."""
 
 
-def cancel(run: Run, *, by: User, reason: str) -> bool:
+def cancel(run: Run, *, by: User | Actor, reason: str) -> bool:
     """End the run and withdraw what it still asks, in one transaction; False where it had ended before.
 
     A run that has left effects behind is queued to settle them first, and ends then. What is done on its path
     stays done. One that settles to end as cancelled already is left to that: whoever undoes something there is not
     fenced by a second word.
     """
+    actor = by if isinstance(by, Actor) else actors.of_user(by)
     while True:
         try:
             with transaction.atomic():  # a savepoint within the caller's: to go back to it lets go of the rows
-                return _cancelled(run, by=actors.of_user(by), reason=reason)
+                return _cancelled(run, by=actor, reason=reason)
         except _GateOpened:
             continue
 

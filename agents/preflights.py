@@ -18,7 +18,7 @@ from checkpoints.store import Snapshot
 
 from . import deployed, environment, fields, registry, upcasting, upgrades
 from .base import Agent
-from .errors import AgentError, ConfigRefused
+from .errors import ConfigRefused
 from .models import Client
 from .outside.presence import MISSED
 from .registry import Registered
@@ -37,13 +37,10 @@ def code_of(run: Run, plan: Plan, snapshot: Snapshot | None, steps: Iterable[str
     name, version = plan.agent, plan.version
     if plan.external:
         return _outside(run, plan, snapshot)
-    try:
-        known = registry.agents()
-    except (AgentError, ImportError) as error:
-        return Unknown(f"The agents' declarations cannot be read here, so no code was checked: {error}")
+    known = registry.agents()
     versions = [each for (agent, _), each in known.items() if agent == name]
     if not versions:
-        return Unknown(f"No version of {name} is known to this process, so its code was not checked here.")
+        return Unknown(_unknown(name))
     mine = known.get((name, version))
     if mine is not None and mine.digest == bytes(plan.digest):
         faults, doubts = _fits(mine.agent, snapshot)
@@ -52,6 +49,13 @@ def code_of(run: Run, plan: Plan, snapshot: Snapshot | None, steps: Iterable[str
     if mine is not None:
         return Code(agent=name, version=version, changed=True)
     return _gone(run, plan, snapshot, max(versions, key=lambda each: natural(each.spec.version)), steps)
+
+
+def _unknown(name: str) -> str:
+    """Why nothing is known of an agent's code."""
+    if faults := registry.faults():
+        return f"The code of {name} could not be read here. {' '.join(faults)}"
+    return f"The web server was started without {name}: add its module to HOLDPOINT_AGENTS and restart."
 
 
 def _outside(run: Run, plan: Plan, snapshot: Snapshot | None) -> Code | Unknown:

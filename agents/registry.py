@@ -1,27 +1,27 @@
 """The agents that this process knows: from HOLDPOINT_AGENTS and from the entry points `holdpoint.agents`.
 
 Declarations are read once a process. `plans` also stores each plan's row, once, and is what a worker may claim.
+What cannot be served is left out and told of in a sentence (`faults`, `changed`): the other agents go on.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from importlib import import_module
-from importlib.metadata import entry_points
-from types import ModuleType
-from typing import TypeGuard
 
 from django.conf import settings
 
 from checkpoints import plans as stored_plans
 from checkpoints.errors import PlanChanged
-from checkpoints.models import Plan, Run
+from checkpoints.models import Plan
 from checkpoints.plans import PlanSpec, digest_of
 
 from . import environment, upcasting
 from .base import Agent
-from .errors import AgentError, UnknownAgent
+from .definition import changed as changed_code
+from .definition import modules
+from .errors import UnknownAgent
 from .planning import plan_of
 from .upcasting import Versioned, Way, natural
 
@@ -50,22 +50,67 @@ def queue_of(agent: str, version: str) -> str:
     return f"agent.{agent}.{version}"
 
 
+@dataclass(frozen=True)
+class Declared:
+    """Every agent version that can be used, by (name, version), and a sentence for each thing that cannot."""
+
+    agents: dict[tuple[str, str], Registered]
+    faults: tuple[str, ...] = ()
+
+
 @cache
-def agents() -> dict[tuple[str, str], Registered]:
-    """Every agent version known here, by (name, version). Raises AgentError."""
+def _read() -> Declared:
+    return of_classes(*modules.read())
+
+
+_only: Declared | None = None
+
+
+def declared() -> Declared:
+    """What the modules declare; or what this process was told to know in their place."""
+    return _only or _read()
+
+
+def of_classes(classes: Iterable[type[Agent]], faults: Iterable[str] = ()) -> Declared:
+    """These classes, each by its plan. Of two with one name and version neither is used: they would take each other's
+    runs.
+    """
     found: dict[tuple[str, str], Registered] = {}
-    for agent in _declared():
+    wrong, twice = list(faults), set()
+    for agent in dict.fromkeys(classes):
         where = (agent.name, agent.version)
-        if where in found and found[where].agent is not agent:
-            raise AgentError(
+        try:
+            known = Registered(agent, plan_of(agent))
+            environment.check(agent, known.spec)
+            upcasting.check(agent, known.spec)
+        except Exception as error:  # noqa: BLE001 - a State may raise anything while its schema is made
+            wrong.append(f"{agent.__module__}.{agent.__name__} cannot be used: {modules.said(error)}.")
+            continue
+        if where in found:
+            twice.add(where)
+            wrong.append(
                 f"{agent.__module__}.{agent.__name__} and {found[where].agent.__module__}."
-                f"{found[where].agent.__name__} are both {agent.name} {agent.version}; raise one's version."
+                f"{found[where].agent.__name__} are both {agent.name} {agent.version}, so neither is used; "
+                "raise one's version."
             )
-        if where not in found:
-            found[where] = Registered(agent, plan_of(agent))
-            environment.check(agent, found[where].spec)
-            upcasting.check(agent, found[where].spec)
-    return found
+        found.setdefault(where, known)
+    return Declared({where: known for where, known in found.items() if where not in twice}, tuple(wrong))
+
+
+def agents() -> dict[tuple[str, str], Registered]:
+    """Every agent version that can be used here, by (name, version)."""
+    return declared().agents
+
+
+def faults() -> list[str]:
+    """A sentence for each module and class that cannot be used here, with what to do."""
+    return list(declared().faults)
+
+
+def changed() -> list[str]:
+    """A sentence for each version whose code changed while runs of it are under way, with the ways on."""
+    waiting = [(each.spec, changed_code.under_way(each.spec)) for each in agents().values()]
+    return [changed_code.sentence(spec, runs) for spec, runs in waiting if runs]
 
 
 def named(name: str, version: str = "") -> Registered:
@@ -73,7 +118,9 @@ def named(name: str, version: str = "") -> Registered:
     versions = [key for key in agents() if key[0] == name and version in ("", key[1])]
     if not versions:
         known = ", ".join(sorted({key[0] for key in agents()})) or "none"
-        raise UnknownAgent(f"There is no agent named {name}{f' {version}' if version else ''}; known: {known}.")
+        unread = "".join(f" {fault}" for fault in faults())
+        way = unread or " Name the module that declares it in HOLDPOINT_AGENTS, or in `make run AGENTS=…`."
+        raise UnknownAgent(f"There is no agent named {name}{f' {version}' if version else ''}; known: {known}.{way}")
     return agents()[max(versions, key=lambda key: natural(key[1]))]
 
 
@@ -89,10 +136,7 @@ def queue_for(plan: Versioned) -> str:
     """
     if getattr(plan, "external", False):
         return ""
-    try:
-        way = way_of(plan)
-    except AgentError:  # a process whose declarations are wrong still rings for those that can work
-        way = None
+    way = way_of(plan)
     return way.to.queue if way else queue_of(plan.agent, plan.version)
 
 
@@ -106,30 +150,53 @@ def queues() -> list[str]:
     return sorted(each.queue for each in agents().values())
 
 
-def register_all() -> dict[int, Registered]:
-    """Store the plan of every agent known here; returns them by their plan row's id. Raises PlanChanged."""
-    stored = [replace(each, row=register(each)) for each in agents().values()]
-    return {each.row.pk: each for each in stored if each.row is not None}
-
-
 def register(each: Registered) -> Plan:
-    """Store one agent's plan. Raises PlanChanged where runs still wait on other code of the same version."""
-    plan = stored_plans.keep(each.spec)
-    waiting = Run.objects.filter(plan__agent=plan.agent, plan__version=plan.version, status__in=Run.LIVE).exclude(
-        plan=plan
-    )
-    if waiting.exists():
-        raise PlanChanged(
-            f"The code of {plan.agent} {plan.version} changed while {waiting.count()} of its runs are under way; "
-            "raise the agent's version, or put the old code back until they are done."
-        )
-    return plan
+    """Store one agent's plan. Raises PlanChanged where runs still wait on other code of the same version.
+
+    While agents are being written (HOLDPOINT_DEVELOPMENT) the changed code is taken all the same.
+    """
+    waiting = [] if settings.HOLDPOINT_DEVELOPMENT else changed_code.under_way(each.spec)
+    if waiting:
+        raise PlanChanged(changed_code.sentence(each.spec, waiting))
+    return stored_plans.keep(each.spec)
+
+
+@dataclass
+class Stored:
+    """The plans that this process serves, by their row's id, and the versions that wait for runs of other code."""
+
+    plans: dict[int, Registered] = field(default_factory=dict)
+    waiting: list[Registered] = field(default_factory=list)
+
+    def look(self) -> dict[int, Registered]:
+        """Store what waits no more: the runs of other code have ended, or were cancelled.
+
+        Threads look at once, so that nothing that another may be reading is changed in its place.
+        """
+        stored, waiting = dict(self.plans), []
+        for each in self.waiting:
+            try:
+                row = register(each)
+            except PlanChanged:
+                waiting.append(each)
+            else:
+                stored[row.pk] = replace(each, row=row)
+        self.plans, self.waiting = stored, waiting
+        return stored
 
 
 @cache
+def _stored() -> Stored:
+    return Stored(waiting=list(agents().values()))
+
+
 def plans() -> dict[int, Registered]:
-    """The plans whose runs this process may claim, by plan id; stored on first use."""
-    return register_all()
+    """The plans whose runs this process may claim, by plan id; stored on first use.
+
+    A version whose code changed under runs is left out, and looked at again on each call.
+    """
+    known = _stored()
+    return known.look() if known.waiting else known.plans
 
 
 def stored(known: Registered) -> Registered:
@@ -139,21 +206,14 @@ def stored(known: Registered) -> Registered:
 
 def forget() -> None:
     """Read the declarations anew on next use."""
-    agents.cache_clear()
-    plans.cache_clear()
+    global _only
+    _only = None
+    _read.cache_clear()
+    _stored.cache_clear()
 
 
-def _declared() -> list[type[Agent]]:
-    homes: list[object] = [import_module(name) for name in settings.HOLDPOINT_AGENTS]
-    homes += [point.load() for point in entry_points(group="holdpoint.agents")]
-    return [agent for home in homes for agent in _agents_in(home)]
-
-
-def _agents_in(home: object) -> list[type[Agent]]:
-    if not isinstance(home, ModuleType):
-        return [home] if _is_agent(home) else []
-    return [each for each in vars(home).values() if _is_agent(each)]
-
-
-def _is_agent(thing: object) -> TypeGuard[type[Agent]]:
-    return isinstance(thing, type) and issubclass(thing, Agent) and bool(thing.name)
+def know_only(only: Declared) -> None:
+    """Know these agents and no others: no module is read, and runs of their plans alone are claimed."""
+    global _only
+    _only = only
+    _stored.cache_clear()

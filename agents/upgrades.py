@@ -30,7 +30,7 @@ from checkpoints.store import Header, Snapshot
 
 from . import effects, environment, gates, outcomes, registry, steps, unsettled, upcasting, versions
 from .base import Agent, AgentType
-from .errors import AgentError, ConfigRefused, UpcastFailed
+from .errors import ConfigRefused, UpcastFailed
 from .heartbeat import Beat
 from .models import Effect
 from .registry import Registered
@@ -176,11 +176,7 @@ def waiting(*, limit: int, but: Sequence[int] = ()) -> list[Run]:
 
     One that waits for its timer is brought up when that is due.
     """
-    try:
-        names = registry.upcasting_agents()
-    except AgentError as error:  # a sweeper whose declarations are wrong still does the rest
-        log.warning("agents.not_read", error=str(error))
-        return []
+    names = registry.upcasting_agents()
     plans = Plan.objects.filter(agent__in=names).only("agent", "version") if names else ()
     gone = [plan.pk for plan in plans if registry.way_of(plan)]
     if not gone:

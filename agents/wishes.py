@@ -13,7 +13,7 @@ from approvals.preflight import checks
 from approvals.preflight.facts import Code
 from checkpoints import patch as patches
 from checkpoints import store
-from checkpoints.errors import NotVerified, ValueRefused
+from checkpoints.errors import NotVerified, PlanChanged, ValueRefused
 from checkpoints.models import Checkpoint, Plan, Run
 from checkpoints.ops import DROP
 from checkpoints.patch import Op
@@ -160,7 +160,7 @@ def _version(recorded: Plan, version: str) -> Plan:
         return recorded
     try:
         return registry.register(registry.named(recorded.agent, version))
-    except UnknownAgent as error:
+    except (UnknownAgent, PlanChanged) as error:
         raise RewindRefused(str(error)) from error
 
 

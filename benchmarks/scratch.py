@@ -71,7 +71,7 @@ class Scratch:
         """Start a worker as `manage.py worker` does, that knows the bare task too, and wait until it is ready."""
         from agents import registry
 
-        registry.register_all()
+        registry.plans()
         command = [sys.executable, "-m", "celery", "-A", "config.celery", "worker", "--loglevel", "INFO", "-c", "2"]
         command += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
         command += ["-Q", ",".join(registry.queues()), "-I", "benchmarks.agents"]

@@ -247,6 +247,8 @@ HOLDPOINT_UPLOAD_QUOTA = env.whole("HOLDPOINT_UPLOAD_QUOTA", 500 * 1024 * 1024, 
 HOLDPOINT_AGENTS = env.words(
     "HOLDPOINT_AGENTS", [f"agents.examples.{name}" for name in ("refunds", "jobshop", "restock", "assistant")]
 )
+# While agents are being written: code that changed under runs of its version is served, and those runs wait.
+HOLDPOINT_DEVELOPMENT = env.boolean("HOLDPOINT_DEVELOPMENT", False)
 # A key for the audit's seals; without one they are plain SHA-256.
 HOLDPOINT_SEAL_KEY = env.text("HOLDPOINT_SEAL_KEY")
 # Webhooks: seconds that one message may take, seconds between its tries, how long they are kept and may all fail.

@@ -36,7 +36,4 @@ def warm(known: Registered) -> None:
 
 def know_only(drilled: Registered) -> None:
     """Forget every other agent: this process claims runs of this plan alone."""
-    registry.plans.cache_clear()
-    known = registry.agents()  # read before the fork: reading it again would cost every child as much as a run
-    known.clear()
-    known[drilled.spec.agent, drilled.spec.version] = drilled
+    registry.know_only(registry.Declared({(drilled.spec.agent, drilled.spec.version): drilled}))

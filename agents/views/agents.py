@@ -15,7 +15,8 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from agents import figures, registry
-from agents.errors import AgentError, FieldError, InputRefused
+from agents.definition import changed
+from agents.errors import FieldError, InputRefused
 from agents.presentation import meters, schemas, versions
 from agents.presentation import plan as plans
 from agents.registry import Registered
@@ -25,7 +26,7 @@ from approvals import forms, frames
 from approvals.presentation.actions import blank
 from approvals.presentation.faults import of_form
 from checkpoints import actors, artifacts, bounds, values
-from checkpoints.errors import ValueRefused
+from checkpoints.errors import PlanChanged, ValueRefused
 from checkpoints.models import Plan, Run
 from checkpoints.permissions import teams_where
 from checkpoints.plans import of_teams, spec_of
@@ -81,11 +82,8 @@ def known_to(request: HttpRequest, name: str = "") -> list[Known]:
 
 
 def _here() -> dict[str, Registered]:
-    """The newest version of each agent that this process knows; none where they cannot be read."""
-    try:
-        known = registry.agents()
-    except (AgentError, ImportError):
-        return {}
+    """The newest version of each agent that this process knows."""
+    known = registry.agents()
     return {name: known[name, version] for name, version in sorted(known, key=lambda key: natural(key[1]))}
 
 
@@ -96,7 +94,9 @@ def page(request: HttpRequest) -> HttpResponse:
     teams = frames.reach_of(request).teams
     known = known_to(request)
     found = figures.of_agents({each.name: [plan.pk for plan in each.plans] for each in known}, teams)
-    return render(request, "agents/list.html", {"rows": [(each, told(each, found[each.name])) for each in known]})
+    rows = [(each, told(each, found[each.name])) for each in known]
+    unread = registry.faults() if request.user.is_staff else []
+    return render(request, "agents/list.html", {"rows": rows, "unread": unread})
 
 
 @require_safe
@@ -148,7 +148,10 @@ def _started(known: Known, reader: User, team: Group | None, form: Mapping[str, 
     by, input = actors.of_user(reader), input_of(known, form)
     if files := list(artifacts.references(input)):  # whoever knows a file's digest would be handed it at a gate
         raise InputRefused([FieldError(pointer=at, message="a run is started without files") for at, _ in files])
-    return start_run(known.name, input, by=by, team=team, started_by=reader, key=key)
+    try:
+        return start_run(known.name, input, by=by, team=team, started_by=reader, key=key)
+    except PlanChanged as error:
+        raise InputRefused([FieldError(pointer="", message=str(error))]) from error
 
 
 def input_of(known: Known, form: Mapping[str, str]) -> Any:
@@ -187,9 +190,17 @@ def show(
         "figures": told(known, found[known.name]),
         "versions": known.plans[:SHOWN], "compared": compared(request, known), "form": form,
         "faults": list(of_form(form)),
+        "stuck": _stuck(request, known),
         "loose": [said for at, said in faults.items() if at not in placed], "json": posted.get("json", ""),
     }  # fmt: skip
     return render(request, "agents/agent.html", context, status=status)
+
+
+def _stuck(request: HttpRequest, known: Known) -> list[int]:
+    """The runs that the reader sees and that wait for the code they began with, where this version has other code."""
+    if known.here is None:
+        return []
+    return changed.under_way(known.here.spec, among=Run.objects.visible_to(request.user))
 
 
 def _starting(known: Known, reader: User, posted: Mapping[str, str]) -> dict[str, Any]:

@@ -9,7 +9,6 @@ import structlog
 
 from agents import fields, registry
 from agents.base import Agent
-from agents.errors import AgentError
 from agents.presentation.head import Cell
 from approvals import veils
 from checkpoints import store
@@ -61,10 +60,7 @@ def of(run: Run) -> Told:
 
 
 def _agent_of(run: Run) -> type[Agent] | None:
-    try:
-        known = registry.agents().get((run.plan.agent, run.plan.version))
-    except (AgentError, ImportError):
-        return None
+    known = registry.agents().get((run.plan.agent, run.plan.version))
     return known.agent if known else None
 
 

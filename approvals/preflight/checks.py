@@ -106,8 +106,9 @@ def version(code: Code) -> Finding:
         )
     if code.changed:
         words = (
-            f"Version {code.version} is deployed with other code than the run was planned with. Put that code back, "
-            "or give the new code a version of its own."
+            f"The code of {code.agent} {code.version} changed since the run began, so nothing takes the run on. Put "
+            f'that code back, give the class another `version` (with an @upcast("{code.version}") it takes the run over), '
+            "or cancel the run."
         )
         return Finding("version", RED, words)
     gone = f"Version {code.version} is not deployed"

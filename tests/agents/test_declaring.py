@@ -195,11 +195,13 @@ def test_a_step_defined_twice_is_refused() -> None:
                 """Second."""
 
 
-def test_two_agents_of_one_name_and_version_are_refused(settings: Any) -> None:
+def test_of_two_agents_of_one_name_and_version_neither_is_used(settings: Any) -> None:
     settings.HOLDPOINT_AGENTS = ["tests.agents.sample_agents", "tests.agents.rival_agents"]
     registry.forget()
-    with pytest.raises(AgentError, match=r"Rival and tests.agents.sample_agents.Hopper are both hopper 1"):
-        registry.agents()
+    assert ("hopper", "1") not in registry.agents()
+    assert ("payer", "1") in registry.agents()
+    [fault] = registry.faults()
+    assert "Rival and tests.agents.sample_agents.Hopper are both hopper 1, so neither is used; raise one's" in fault
 
 
 def made_twice() -> tuple[Any, Any]:
@@ -288,8 +290,9 @@ def inner_helper() -> int:
 
 
 def test_a_plan_is_stored_once_and_an_unknown_name_lists_the_known_ones() -> None:
-    registry.register_all()
-    registry.register_all()
+    registry.plans()
+    registry.forget()
+    registry.plans()
     assert Plan.objects.filter(agent="hopper", version="1").count() == 1
     with pytest.raises(UnknownAgent, match=r"no agent named nobody; known: asker, .*payer"):
         registry.named("nobody")

@@ -53,7 +53,7 @@ def test_where_all_is_well_it_is_one_calm_line() -> None:
         ),
         (SAVED, replace(GONE, lacks=()), "version", "red", "version 2 is. Write an upcaster from 1 to 2"),
         (SAVED, replace(GONE, lacks=("a", "b", "c", "d", "e")), "version", "red", "no steps a, b, c and 2 more"),
-        (SAVED, Code(agent="porter", version="1", changed=True), "version", "red", "with other code than the run was"),
+        (SAVED, Code(agent="porter", version="1", changed=True), "version", "red", "changed since the run began"),
         (SAVED, TAKEN, "version", "amber", "Version 2 takes the run: its upcaster from_1 runs first."),
         (SAVED, NOBODY, "version", "amber", "was not checked here"),
         (SAVED, Unknown("No version of porter is known"), "version", "amber", "No version of porter is known"),

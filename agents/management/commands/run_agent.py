@@ -140,9 +140,17 @@ def team_named(name: str, user: User | None) -> Group:
         try:
             return Group.objects.get(name=name)
         except Group.DoesNotExist as error:
-            known = ", ".join(Group.objects.order_by("name").values_list("name", flat=True)) or "none"
-            raise CommandError(f"There is no team named {name}; known: {known}.") from error
+            raise CommandError(
+                f"There is no team named {name}; known: {_known_teams()}. Give one with --team NAME, or make it in the "
+                "administration: Teams, Add."
+            ) from error
     teams = list(user.groups.all()) if user else list(Group.objects.all()[:2])
     if len(teams) == 1:
         return teams[0]
-    raise CommandError("Say which team the run belongs to: --team NAME.")
+    raise CommandError(
+        f"Say which team the run belongs to: --team NAME, or `team` in the class; known: {_known_teams()}."
+    )
+
+
+def _known_teams() -> str:
+    return ", ".join(Group.objects.order_by("name").values_list("name", flat=True)) or "none"

@@ -6,12 +6,11 @@ import os
 import sys
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandParser
 from django.db import connections
 
 from agents import registry
-from agents.errors import AgentError
-from checkpoints.errors import PlanChanged
 
 
 class Command(BaseCommand):
@@ -26,14 +25,18 @@ class Command(BaseCommand):
         parser.add_argument("--name", default="", help="the worker's name, for two on one machine")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Store the plans, then become Celery: no process of ours stays in between."""
-        try:
-            registry.register_all()
-        except (AgentError, PlanChanged) as error:
-            raise CommandError(str(error)) from error
+        """Store the plans, then become Celery: no process of ours stays in between.
+
+        What cannot be served is told of, and the rest is: a run of another agent, a webhook or a verification of the
+        audit need not wait for it.
+        """
+        registry.plans()
+        for sentence in [*registry.faults(), *registry.changed()]:
+            self.stderr.write(sentence)
+        queues = registry.queues() or [settings.CELERY_TASK_DEFAULT_QUEUE]
         command = [sys.executable, "-m", "celery", "-A", "config.celery", "worker", "--loglevel", "INFO"]
         command += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
-        command += ["-Q", ",".join(registry.queues()), "--pool", options["pool"], "-c", str(options["concurrency"])]
+        command += ["-Q", ",".join(queues), "--pool", options["pool"], "-c", str(options["concurrency"])]
         command += ["-n", f"{options['name'] or f'worker-{os.getpid()}'}@%h"]
         connections.close_all()
         sys.stdout.flush()

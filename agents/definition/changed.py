@@ -1,0 +1,44 @@
+"""Code that changed under runs which are under way.
+
+A run goes by the plan that it was started with. Where the code of its very version is another one now, nothing can
+take it on: other code might do something that nobody approved. Its agent's version is therefore not served until the
+code is back, the class has another version, or the runs are over. While an agent is being written the changed code
+is served all the same, and the runs that began before it wait (HOLDPOINT_DEVELOPMENT).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.conf import settings
+from django.db.models import QuerySet
+
+from checkpoints.models import Run
+from checkpoints.plans import PlanSpec, digest_of
+
+NAMED = 5  # runs by number
+
+
+def under_way(spec: PlanSpec, *, among: QuerySet[Run] | None = None) -> list[int]:
+    """The live runs of this version that were planned with other code, the oldest first; of all runs, or of some."""
+    runs = Run.objects.all() if among is None else among
+    runs = runs.filter(status__in=Run.LIVE, plan__external=False)
+    runs = runs.filter(plan__agent=spec.agent, plan__version=spec.version)
+    return list(runs.exclude(plan__digest=digest_of(spec)).order_by("pk").values_list("pk", flat=True))
+
+
+def sentence(spec: PlanSpec, runs: Sequence[int]) -> str:
+    """What waits, what is not served, and the ways on."""
+    numbers, more = runs[:NAMED], ", …" if len(runs) > NAMED else ""
+    named = ", ".join(f"R-{pk}" for pk in numbers) + more
+    if len(runs) > 1:
+        waits, them, it, those = f"{len(runs)} of its runs are", "those runs wait for the code they", "them", "the runs"
+    else:
+        waits, them, it, those = "1 of its runs is", "that run waits for the code it", "it", "the run"
+    rest = "new runs start with the changed code" if settings.HOLDPOINT_DEVELOPMENT else "no other is started"
+    return (
+        f"The code of {spec.agent} {spec.version} changed while {waits} under way ({named}); {them} began with, and "
+        f"{rest}. Put that code back, or give the class another `version` (with an "
+        f'@upcast("{spec.version}") it takes {it} over), or cancel {those}: '
+        f".venv/bin/python manage.py cancel {' '.join(map(str, numbers))}"
+    )

@@ -1,0 +1,27 @@
+"""`manage.py agents`: which agents this installation has, and what keeps others from being served."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from agents import registry
+from agents.upcasting import natural
+
+
+class Command(BaseCommand):
+    """Lists every agent version by name. Exit code 1 where something cannot be served."""
+
+    help = "Lists the agents of HOLDPOINT_AGENTS, and says what cannot be imported, used or served, and what to do."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Read the declarations."""
+        known = sorted(registry.agents(), key=lambda key: (key[0], natural(key[1])))
+        for name, version in known:
+            agent = registry.agents()[name, version].agent
+            team = f", team {agent.team}" if agent.team else ""
+            self.stdout.write(f"{name} {version}  ({agent.__module__}.{agent.__name__}{team})")
+        wrong = [*registry.faults(), *registry.changed()]
+        if wrong:
+            raise CommandError("\n".join(wrong))
