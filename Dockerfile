@@ -1,4 +1,4 @@
-# The image of every service: web, worker, beat, sweeper and the migration differ by their command.
+# The image of every service: web, worker, beat, sweeper, sandbox and the migration differ by their command.
 FROM python:3.11-slim AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 WORKDIR /build

@@ -4,18 +4,23 @@ VENV ?= .venv
 PYTHON ?= python3
 PY := $(VENV)/bin/python
 INSTALL := $(PYTHON) config/local/install.py $(VENV)
-# Checks read the settings and touch no server.
+# Checks read the settings and touch no server. They look at what belongs to Holdpoint, not at agents that lie beside it.
 CHECK_ENV := HOLDPOINT_SECRET_KEY=check DATABASE_URL=postgres://check@/check REDIS_URL=redis://127.0.0.1:1/0
+OURS := agents approvals benchmarks checkpoints clients config docs tests conftest.py manage.py
 
-.PHONY: help run reset test test-long check bench screenshots browser
+.PHONY: help run reset trial test test-long check bench screenshots browser
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 13
 
-run: ## run the whole product here (PORT, HOLDPOINT_HOME; DATABASE_URL and REDIS_URL for servers of your own)
-	@$(INSTALL) requirements.txt && exec $(PY) -m config.local run
+run: ## run the whole product here; AGENTS=my_agent serves yours too, and reloads it
+	@$(INSTALL) requirements.txt && exec $(PY) -m config.local run $(AGENTS)
 
 reset: ## wipe what `make run` keeps under HOLDPOINT_HOME
 	@$(INSTALL) requirements.txt && exec $(PY) -m config.local reset
+
+trial: ## run the tests of agents of yours, on a database of their own: TESTS=test_my_agent.py
+	@$(INSTALL) requirements-dev.txt
+	@exec $(PY) -m pytest $(or $(TESTS),$(wildcard test_*.py))
 
 test: browser ## test everything, on real servers, processes and a real browser
 	@exec $(PY) -m pytest -n 2 $(ARGS)
@@ -25,12 +30,12 @@ test-long: browser ## test exhaustively: every hostile string in every place, ev
 
 check: ## style, types, import layers, migrations in step
 	@$(INSTALL) requirements-dev.txt
-	@$(PY) -m ruff check .
-	@$(PY) -m ruff format --check .
-	@$(CHECK_ENV) $(PY) -m mypy .
+	@$(PY) -m ruff check $(OURS)
+	@$(PY) -m ruff format --check $(OURS)
+	@$(CHECK_ENV) $(PY) -m mypy $(OURS)
 	@$(PY) -m mypy --config-file clients/python/pyproject.toml clients/python/src clients/python/examples
 	@$(VENV)/bin/lint-imports
-	@$(CHECK_ENV) $(PY) -W ignore manage.py makemigrations --check --dry-run
+	@$(CHECK_ENV) DJANGO_SETTINGS_MODULE=config.checking $(PY) manage.py makemigrations --check --dry-run
 
 bench: ## print the figures, with this machine's floor from the same run
 	@$(INSTALL) requirements-dev.txt

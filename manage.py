@@ -6,12 +6,18 @@ import sys
 from pathlib import Path
 
 from config.local import alone, joining
+from config.local.errors import Refused
 
 
 def main() -> None:
     """Run one management command, on the stack that `make run` started here unless a database is named."""
-    joining.join(Path(__file__).resolve().parent)
-    alone.prepare(sys.argv[1:])
+    if alone.needs_nothing(sys.argv[1:]):
+        alone.prepare()
+    else:
+        try:
+            joining.join(Path(__file__).resolve().parent)
+        except Refused as refused:
+            raise SystemExit(str(refused)) from None
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     from django.core.management import execute_from_command_line
 

@@ -8,6 +8,8 @@ Celery's waits for seconds.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -70,6 +72,18 @@ def silence() -> None:
     """Ring no more: for a process that works on its runs by itself."""
     global _quiet_until
     _quiet_until = float("inf")
+
+
+@contextmanager
+def silenced() -> Iterator[None]:
+    """Ring for nobody meanwhile."""
+    global _quiet_until
+    before = _quiet_until
+    silence()
+    try:
+        yield
+    finally:
+        _quiet_until = before
 
 
 def on_attention(sender: Any, run_id: int, plan: Plan, **_: Any) -> None:

@@ -6,7 +6,8 @@ What cannot be served is left out and told of in a sentence (`faults`, `changed`
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
@@ -212,8 +213,19 @@ def forget() -> None:
     _stored.cache_clear()
 
 
-def know_only(only: Declared) -> None:
-    """Know these agents and no others: no module is read, and runs of their plans alone are claimed."""
+def know_only(only: Declared | None) -> None:
+    """Know these agents and no others: no module is read, and runs of their plans alone are claimed. None: all."""
     global _only
     _only = only
     _stored.cache_clear()
+
+
+@contextmanager
+def knowing(only: Declared) -> Iterator[None]:
+    """Know these agents and no others, for a while."""
+    before = _only
+    know_only(only)
+    try:
+        yield
+    finally:
+        know_only(before)

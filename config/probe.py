@@ -1,4 +1,6 @@
-"""`python -m config.probe web|worker|sweeper`: the health checks of the services; exit code 0 means healthy.
+"""`python -m config.probe web|worker|sweeper|sandbox`: the health checks of the services; exit code 0 means healthy.
+
+`web` and `sandbox` take another address than the one inside their containers.
 
 `worker` asks whether workers take messages at all (the canary that beat sends), so it speaks for beat too.
 """
@@ -10,24 +12,29 @@ import sys
 import urllib.request
 from types import ModuleType
 
+ADDRESSES = {"web": "http://127.0.0.1:8000/healthz", "sandbox": "http://127.0.0.1:8001/ledger"}
+
 
 def main() -> int:
     """Probe one service; return the exit code."""
-    probes = {"web": web, "worker": worker, "sweeper": sweeper}
-    if len(sys.argv) != 2 or sys.argv[1] not in probes:
-        sys.stderr.write(f"Usage: python -m config.probe {'|'.join(probes)}\n")
+    name, *address = sys.argv[1:] or [""]
+    if name not in ("web", "worker", "sweeper", "sandbox") or len(address) > (name in ADDRESSES):
+        sys.stderr.write("Usage: python -m config.probe web|worker|sweeper|sandbox\n")
         return 2
-    problem = probes[sys.argv[1]]()
+    if name in ADDRESSES:
+        problem = answers(*address or [ADDRESSES[name]])
+    else:
+        problem = worker() if name == "worker" else sweeper()
     if problem:
-        sys.stderr.write(f"{sys.argv[1]}: {problem}\n")
+        sys.stderr.write(f"{name}: {problem}\n")
     return 1 if problem else 0
 
 
-def web() -> str:
-    """Return what is wrong with the web process of this container, or ""."""
+def answers(address: str) -> str:
+    """Return what is wrong with the server at this address, or ""."""
     try:
-        request = urllib.request.Request("http://127.0.0.1:8000/healthz", headers={"Host": host()})
-        with urllib.request.urlopen(request, timeout=4):  # noqa: S310 - a fixed address
+        request = urllib.request.Request(address, headers={"Host": host()})  # noqa: S310 - an address of our own
+        with urllib.request.urlopen(request, timeout=4):  # noqa: S310
             return ""
     except OSError as error:
         return str(error)

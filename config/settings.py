@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from config import csp, logging
+from config import csp, examples, logging
 from config.environment import Environment
 from config.schedule import scheduled
 
@@ -244,9 +244,7 @@ HOLDPOINT_UPLOAD_LIMIT = env.whole("HOLDPOINT_UPLOAD_LIMIT", 25 * 1024 * 1024, l
 # How much the files may take, in bytes, that one person uploaded and that a gate or a run may still need.
 HOLDPOINT_UPLOAD_QUOTA = env.whole("HOLDPOINT_UPLOAD_QUOTA", 500 * 1024 * 1024, least=1)
 # Dotted names of the modules in which agents are declared.
-HOLDPOINT_AGENTS = env.words(
-    "HOLDPOINT_AGENTS", [f"agents.examples.{name}" for name in ("refunds", "jobshop", "restock", "assistant")]
-)
+HOLDPOINT_AGENTS = env.words("HOLDPOINT_AGENTS", examples.AGENTS)
 # While agents are being written: code that changed under runs of its version is served, and those runs wait.
 HOLDPOINT_DEVELOPMENT = env.boolean("HOLDPOINT_DEVELOPMENT", False)
 # A key for the audit's seals; without one they are plain SHA-256.

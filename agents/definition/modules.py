@@ -33,7 +33,7 @@ def read() -> tuple[list[type[Agent]], list[str]]:
         except ModuleNotFoundError as error:
             faults.append(_missing(name, error))
         except Exception as error:  # noqa: BLE001 - an author's module may raise anything
-            faults.append(f"{name} cannot be imported: {said(error)}. Correct it and start again.")
+            faults.append(f"{name} cannot be imported: {said(error)}. Correct it.")
         else:
             classes += found
             if not found:
@@ -58,7 +58,7 @@ def _missing(name: str, error: ModuleNotFoundError) -> str:
             f"There is no module {name}, which HOLDPOINT_AGENTS names: put {where} beside manage.py, "
             "or the folder that it is in on PYTHONPATH, or correct the name."
         )
-    return f"{name} cannot be imported: {said(error)}. Install it, or correct the import, and start again."
+    return f"{name} cannot be imported: {said(error)}. Install it, or correct the import."
 
 
 def said(error: Exception) -> str:

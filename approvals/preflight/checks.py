@@ -107,8 +107,8 @@ def version(code: Code) -> Finding:
     if code.changed:
         words = (
             f"The code of {code.agent} {code.version} changed since the run began, so nothing takes the run on. Put "
-            f'that code back, give the class another `version` (with an @upcast("{code.version}") it takes the run over), '
-            "or cancel the run."
+            "that code back, give the class another `version` (with an "
+            f'@upcast("{code.version}") it takes the run over), or cancel the run.'
         )
         return Finding("version", RED, words)
     gone = f"Version {code.version} is not deployed"

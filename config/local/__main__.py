@@ -1,4 +1,4 @@
-"""`python -m config.local run | reset`: what `make run` and `make reset` call."""
+"""`python -m config.local run [MODULE…] | reset`: what `make run` and `make reset` call."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 
 from config.local import joining
+from config.local.authoring import Author, modules_named, variables
 from config.local.console import Console
 from config.local.errors import Refused
 from config.local.home import Home
@@ -18,15 +18,21 @@ from config.local.static_files import collect
 PEOPLE = "ann (decides for Support and Planning), bob (on the team), mira (Finance), eve (an outsider), admin"
 
 
-def run() -> int:
-    """Start everything, stay until asked to stop, stop everything; return the exit code."""
+def run(modules: list[str]) -> int:
+    """Start everything, stay until asked to stop, stop everything; return the exit code.
+
+    `modules` are agents that are being written: they are served beside the others, and taken up when they change.
+    """
     home, console = Home.chosen(ROOT), Console()
     with home.locked():
         stack = Stack(home, console, chosen_port())
+        author = Author(stack, modules)
         stack.listen_for_signals()
         try:
+            stack.environment = environment(stack) | variables(modules, os.environ)
+            author.begin()
             bring_up(stack)
-            stack.supervise()
+            stack.supervise(author.look)
         except Stopping:
             return 0
         finally:
@@ -47,7 +53,6 @@ def chosen_port() -> int:
 
 def bring_up(stack: Stack) -> None:
     """Start servers, migrate, start the application, seed a first start, and say where everything is."""
-    stack.environment = environment(stack)
     refuse_junk(stack.environment)
     stack.start_servers()
     joining.publish(stack.home, stack.environment)
@@ -124,17 +129,14 @@ def reset() -> int:
     return 0
 
 
-COMMANDS: dict[str, Callable[[], int]] = {"run": run, "reset": reset}
-
-
 def main() -> int:
     """Run the command that was named; return the exit code."""
-    command = COMMANDS.get(sys.argv[1] if len(sys.argv) == 2 else "")
-    if command is None:
-        print(f"Usage: python -m config.local {' | '.join(COMMANDS)}", file=sys.stderr)
+    command, *words = sys.argv[1:] or [""]
+    if command not in ("run", "reset") or (command == "reset" and words):
+        print("Usage: python -m config.local run [MODULE…] | reset", file=sys.stderr)
         return 2
     try:
-        return command()
+        return run(modules_named(words)) if command == "run" else reset()
     except Refused as refused:
         print(refused, file=sys.stderr)
         return 1

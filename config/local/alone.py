@@ -1,4 +1,4 @@
-"""Commands that need no services: an export of the audit is verified on any machine, by its lines alone.
+"""Commands that need no services: help, and an export of the audit, which any machine verifies by its lines alone.
 
 The settings insist on what every service needs. Such a command gets stand-ins that lead nowhere, for what is not set.
 """
@@ -10,13 +10,17 @@ import secrets
 from collections.abc import Sequence
 
 ALONE = (("audit", "verify"),)
+HELP = frozenset({"help", "-h", "--help", "version", "--version"})
 NOWHERE = {"DATABASE_URL": "postgres://nobody@127.0.0.1:9/none?connect_timeout=1", "REDIS_URL": "redis://127.0.0.1:9/0"}
 
 
-def prepare(arguments: Sequence[str]) -> None:
+def needs_nothing(arguments: Sequence[str]) -> bool:
+    """Whether the command reaches no service."""
+    return not arguments or bool(HELP & set(arguments)) or tuple(arguments[:2]) in ALONE
+
+
+def prepare() -> None:
     """Set what is not set, for a command that needs none of it."""
-    if tuple(arguments[:2]) not in ALONE:
-        return
     for name, value in (NOWHERE | {"HOLDPOINT_SECRET_KEY": secrets.token_hex(32)}).items():
         if not os.environ.get(name):
             os.environ[name] = value

@@ -37,6 +37,7 @@ class Child:
     name: str
     process: subprocess.Popen[bytes]
     within: float
+    command: tuple[str, ...] = ()
     by: signal.Signals = signal.SIGTERM
 
 
@@ -101,9 +102,16 @@ class Stack:
         """Start one of the application's processes; it has `within` seconds to stop when asked."""
         process = spawn(tied([sys.executable, *command]), env=self.environment, out=subprocess.PIPE, cwd=ROOT)
         self.watch(name, process)
-        child = Child(name, process, within)
+        child = Child(name, process, within, command)
         self.children.append(child)
         return child
+
+    def restart(self, name: str) -> None:
+        """Stop one process of the application and start it anew, by the same command."""
+        child = next(each for each in self.children if each.name == name)
+        self.end(child)
+        self.children.remove(child)
+        self.start(name, *child.command, within=child.within)
 
     def complete(self, name: str, title: str, *command: str) -> None:
         """Run a command to its end. Raises Refused where it fails; what it said is shown already."""
@@ -144,10 +152,14 @@ class Stack:
         words = self.console.last_words(child.name) if code > 0 else ""
         return f"{ended} It said last:\n{words}" if words else ended
 
-    def supervise(self) -> None:
-        """Return never: raise Stopping when asked to end, Refused when a process ends by itself."""
+    def supervise(self, look: Callable[[], None]) -> None:
+        """Return never: raise Stopping when asked to end, Refused when a process ends by itself.
+
+        `look` is called again and again meanwhile.
+        """
         while True:
             self.check_children()
+            look()
             time.sleep(0.2)
 
     def stop(self) -> None:

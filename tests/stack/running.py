@@ -34,14 +34,14 @@ def environment(home: Path, port: int, **more: str) -> dict[str, str]:
 class Stack:
     """One running stack."""
 
-    def __init__(self, folder: Path, *, home: Path | None = None, seeded: bool = False, **more: str) -> None:
+    def __init__(self, folder: Path, *words: str, home: Path | None = None, seeded: bool = False, **more: str) -> None:
         self.home = home or folder / "home"
         self.port = free_port()
         self.base = f"http://127.0.0.1:{self.port}"
         if not seeded:
             self.home.mkdir(parents=True, exist_ok=True)
             (self.home / "seeded").touch()
-        self.service = Service("stack", COMMAND, folder, environment(self.home, self.port, **more))
+        self.service = Service("stack", [*COMMAND, *words], folder, environment(self.home, self.port, **more))
 
     def wait(self) -> None:
         """Wait until it says where it is."""

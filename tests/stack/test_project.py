@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 import sys
 import tomllib
 from pathlib import Path
@@ -16,7 +17,7 @@ from tests.harness.session import ROOT
 from tests.stack.test_settings import described
 
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
-SERVICES = {"postgres", "redis", "migrate", "web", "worker", "beat", "sweeper"}
+SERVICES = {"postgres", "redis", "migrate", "web", "worker", "beat", "sweeper", "sandbox"}
 OURS = SERVICES - {"postgres", "redis"}
 
 
@@ -34,13 +35,46 @@ def test_migrations_are_in_step_with_the_models() -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_continuous_integration_runs_exactly_make_test() -> None:
+def test_continuous_integration_runs_the_checks_and_then_every_test() -> None:
     commands = [line for line in (ROOT / ".ci" / "run").read_text().splitlines() if line.startswith("make")]
-    assert commands == ["make test"]
+    assert commands == ["make check", "make test"]
+
+
+def test_the_check_of_the_migrations_asks_no_server() -> None:
+    """It asked the one of DATABASE_URL, whichever that was, and warned where none answered."""
+    recipe = run("make", "-n", "check", f"PY={sys.executable}").stdout.splitlines()
+    [command] = [line for line in recipe if "makemigrations" in line]
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        server.setblocking(False)
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        watched = re.sub(r"@/check", f"@{address}/check", command).replace("127.0.0.1:1/", f"{address}/")
+        done = run("bash", "-c", watched)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "No changes detected\n", "")
+        with pytest.raises(BlockingIOError):
+            server.accept()
+
+
+def test_what_an_installation_of_the_client_may_leave_behind_is_neither_kept_nor_checked() -> None:
+    """After `pip install ./clients/python` the types of a second copy under build/ were checked, and refused."""
+    left = [f"clients/python/{name}" for name in ("build/lib/holdpoint/client.py", "dist/x.whl", "src/x.egg-info/PKG")]
+    assert run("git", "check-ignore", *left).stdout.split() == left
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert any(re.search(each, left[0]) for each in project["tool"]["mypy"]["exclude"])
+    client = tomllib.loads((ROOT / "clients" / "python" / "pyproject.toml").read_text())
+    assert client["build-system"]["build-backend"] == "flit_core.buildapi"  # which builds in a folder of its own
+
+
+def test_the_checks_look_at_all_that_is_kept_and_at_nothing_that_an_author_puts_beside_it() -> None:
+    ours = re.search(r"(?m)^OURS := (.+)$", (ROOT / "Makefile").read_text())
+    assert ours is not None
+    kept = run("git", "ls-files", "*.py").stdout.split()
+    assert {path.split("/")[0] for path in kept} == set(ours[1].split())
 
 
 def test_every_command_of_the_readme_and_the_operations_page_exists() -> None:
-    for document in ("README.md", "docs/operations.md"):
+    for document in ("README.md", "docs/operations.md", "docs/agents.md"):
         text = (ROOT / document).read_text()
         assert set(re.findall(r"`make ([a-z]+)", text)) <= targets(), document
         assert set(re.findall(r"manage\.py ([a-z_]+)", text)) <= set(get_commands()), document

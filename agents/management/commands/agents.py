@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from agents import registry
@@ -11,7 +12,7 @@ from agents.upcasting import natural
 
 
 class Command(BaseCommand):
-    """Lists every agent version by name. Exit code 1 where something cannot be served."""
+    """Lists every agent version by name. Exit code 1 where something is not served."""
 
     help = "Lists the agents of HOLDPOINT_AGENTS, and says what cannot be imported, used or served, and what to do."
 
@@ -22,6 +23,8 @@ class Command(BaseCommand):
             agent = registry.agents()[name, version].agent
             team = f", team {agent.team}" if agent.team else ""
             self.stdout.write(f"{name} {version}  ({agent.__module__}.{agent.__name__}{team})")
-        wrong = [*registry.faults(), *registry.changed()]
-        if wrong:
-            raise CommandError("\n".join(wrong))
+        faults, changed = registry.faults(), registry.changed()
+        for sentence in changed:
+            self.stderr.write(sentence)
+        if faults or (changed and not settings.HOLDPOINT_DEVELOPMENT):
+            raise CommandError("\n".join(faults) or "What changed is not served.")

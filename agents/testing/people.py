@@ -1,0 +1,33 @@
+"""The team of a trial and the people on it: each name is one person, made when the test first names them."""
+
+from __future__ import annotations
+
+import secrets
+
+from django.contrib.auth.models import Group, Permission, User
+
+from approvals.models import Policy
+from checkpoints.plans import PlanSpec
+
+MAY = ("checkpoints.view_run", "checkpoints.start_run", "checkpoints.rewind_run", "approvals.decide_gate")
+
+
+def make_team(name: str, spec: PlanSpec, *, quorum: int) -> Group:
+    """A team of its own, with a policy for each that the agent's gates name."""
+    team = Group.objects.create(name=f"{name or 'Trial'} {secrets.token_hex(4)}")
+    for each in MAY:
+        app, _, codename = each.partition(".")
+        team.permissions.add(Permission.objects.get(content_type__app_label=app, codename=codename))
+    for policy in {step.policy or "default" for step in spec.steps if step.kind == "gate"} | {"default"}:
+        Policy.objects.create(team=team, name=policy, version=1, quorum=quorum)
+    return team
+
+
+def person(name: str, team: Group) -> User:
+    """The member of the team whom the test calls so."""
+    username = f"{name}-{team.pk}"[:150]
+    found = User.objects.filter(username=username).first()
+    if found is None:
+        found = User.objects.create_user(username, first_name=name.capitalize()[:150])
+        found.groups.add(team)
+    return found

@@ -1,0 +1,242 @@
+"""One run of an agent, driven by a test."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Self
+
+from django.db.models.functions import Now
+
+from agents import doorbell, outputs, registry, runner, upgrades
+from agents.base import Agent
+from agents.errors import AgentError
+from agents.models import Effect, Failure
+from agents.start import start_run
+from approvals.cards import Card
+from approvals.models import Gate
+from checkpoints import actors, store
+from checkpoints.models import Checkpoint, Run
+from checkpoints.plans import PlanSpec
+
+from .people import make_team, person
+
+REVIEWER = "reviewer"
+TURNS = 200  # times that the run is taken on before it is said to go round
+
+
+class TrialStuck(AssertionError):
+    """The run is not where the test expects it; the message says where it is, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Performed:
+    """One effect: the step, what became of it ("done", "failed", "unknown", "undone", …), and what it wrote."""
+
+    step: str
+    status: str
+    key: str
+    wrote: dict[str, Any]
+    error: str = ""
+
+
+class Trial:
+    """A run of `agent`, from its input on; see the package."""
+
+    def __init__(
+        self,
+        agent: type[Agent],
+        input: Mapping[str, Any] | None = None,
+        /,
+        *,
+        config: Mapping[str, Any] | None = None,
+        quorum: int = 1,
+        team: str = "",
+        **fields: Any,
+    ) -> None:
+        """Start a run of `agent` on these fields of its State, and take it on until it asks somebody or has ended.
+
+        `input` holds fields that are called as one of the options here.
+        `quorum`: how many people have to agree at each of its gates. `team`: what the team is called.
+        Raises AgentError where the class cannot be used, InputRefused where the input does not fit.
+        """
+        self.known = registry.of_classes([agent])
+        if self.known.faults:
+            raise AgentError(" ".join(self.known.faults))
+        self.team = make_team(team or agent.team, self._plan(agent), quorum=quorum)
+        with self._world():
+            self.row = start_run(
+                agent.name,
+                {**(input or {}), **fields},
+                by=actors.of_user(person("starter", self.team)),
+                team=self.team,
+                started_by=person("starter", self.team),
+                config=config,
+            )
+            self._go_on()
+
+    # What the run is
+
+    @property
+    def status(self) -> str:
+        """ "waiting" at a gate; or "completed", "failed", "cancelled"."""
+        return str(self._fresh().status)
+
+    @property
+    def reason(self) -> str:
+        """Why it ended, or stands still."""
+        return self._fresh().reason
+
+    @property
+    def title(self) -> str:
+        """The run's title."""
+        return self.row.title
+
+    @property
+    def version(self) -> str:
+        """The version of the agent that the run is of now."""
+        return self._fresh().plan.version
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The saved state at its head, as JSON values."""
+        return store.load(self._fresh()).state
+
+    @property
+    def steps(self) -> list[str]:
+        """The steps on the way here, oldest first; one that ran twice stands twice."""
+        places = Checkpoint.objects.filter(run=self.row).order_by("seq")
+        return [step for kind, step in places.values_list("kind", "step") if kind in ("step", "effect", "gate")]
+
+    @property
+    def effects(self) -> list[Performed]:
+        """What it did in the outside world, and what was taken back, oldest first."""
+        rows = Effect.objects.filter(run=self.row).order_by("pk")
+        return [
+            Performed(row.step, row.status, row.key, dict(outputs.unpacked(row.returned).writes), row.error)
+            for row in rows
+        ]
+
+    @property
+    def failures(self) -> list[str]:
+        """What its steps raised, oldest first."""
+        return [f"{row.step}: {row.error}" for row in Failure.objects.filter(run=self.row).order_by("pk")]
+
+    @property
+    def card(self) -> Card:
+        """What its open gate asks. Raises TrialStuck where none is open."""
+        return self._gate().standing().card
+
+    @property
+    def asks(self) -> str:
+        """The step that asks, empty where none does."""
+        gate = Gate.objects.open().filter(run=self.row).first()
+        return gate.step if gate else ""
+
+    # What people say; each takes the run on, and returns it
+
+    def approve(self, *, by: str = REVIEWER, comment: str = "") -> Self:
+        """Approve all that is asked."""
+        return self._decide(by, verdict="approve", comment=comment)
+
+    def edit(self, action: str, value: Any = None, /, *, by: str = REVIEWER, comment: str = "", **fields: Any) -> Self:
+        """Approve with other arguments for one action: `value` in their place, or `fields` over them."""
+        arguments = self._action(action).arguments
+        changed = {**arguments, **fields} if fields else value
+        return self._decide(by, verdict="edit", arguments={action: changed}, comment=comment)
+
+    def reject(self, comment: str = "", *, back_to: str = "", by: str = REVIEWER) -> Self:
+        """Reject: the run goes back to the step that the gate or `back_to` names, else it ends."""
+        then = "back" if back_to or self.card.on_reject else "stop"
+        return self._decide(by, verdict="reject", comment=comment, then=then, back_to=back_to)
+
+    def stop(self, comment: str = "", *, by: str = REVIEWER) -> Self:
+        """Reject, and end the run."""
+        return self._decide(by, verdict="reject", comment=comment, then="stop")
+
+    def respond(self, action: str, response: Any, *, by: str = REVIEWER) -> Self:
+        """Answer in the place of one action, and approve the others."""
+        self._action(action)
+        others = {each.id: {"verdict": "approve"} for each in self.card.actions if each.id != action}
+        return self.decide({**others, action: {"verdict": "respond", "response": response}}, by=by)
+
+    def decide(self, verdicts: Mapping[str, Mapping[str, Any]], *, by: str = REVIEWER) -> Self:
+        """A verdict for each action by its id: {"verdict": "approve" | "edit" | "reject" | "respond", …}."""
+        return self._decide(by, verdicts=verdicts)
+
+    def answer(self, choice: str, value: Any = None, *, by: str = REVIEWER) -> Self:
+        """Answer the question that is asked after a failure: one of its choices, by id."""
+        return self._decide(by, verdict="answer", answer={"choice": choice, "value": value})
+
+    def expire(self) -> Self:
+        """Let the open gate's deadline pass without an answer."""
+        gate = self._gate()
+        Gate.objects.filter(pk=gate.pk).update(deadline=Now() - timedelta(seconds=1))
+        with self._world():
+            Gate.objects.get(pk=gate.pk).expire()
+            self._go_on()
+        return self
+
+    def upgrade(self, agent: type[Agent]) -> Self:
+        """Deploy another version of the agent in the place of this one: its upcasters take the run over."""
+        self.known = registry.of_classes([agent])
+        if self.known.faults:
+            raise AgentError(" ".join(self.known.faults))
+        with self._world():
+            if not upgrades.wake(self._fresh()):
+                raise TrialStuck(f"Version {agent.version} does not take the run over. {self._stands()}")
+            self._go_on()
+        return self
+
+    # How
+
+    def _decide(self, by: str, **said: Any) -> Self:
+        gate = self._gate()
+        with self._world():
+            gate.decide(by=person(by, self.team), seen=bytes(gate.standing().digest), key=secrets.token_hex(8), **said)
+            self._go_on()
+        return self
+
+    def _go_on(self) -> None:
+        """Take the run on as a worker would, without the waits, until it rests."""
+        for _ in range(TURNS):
+            Run.objects.filter(pk=self.row.pk, status=Run.Status.QUEUED).update(wake_at=None)
+            runner.advance(self.row.pk)
+            if self._fresh().status not in (Run.Status.QUEUED, Run.Status.RUNNING):
+                return
+        raise TrialStuck(f"The run was taken on {TURNS} times and does not come to rest. {self._stands()}")
+
+    def _gate(self) -> Gate:
+        gate = Gate.objects.open().select_related("run__plan", "policy").filter(run=self.row).first()
+        if gate is None:
+            raise TrialStuck(f"The run asks nothing. {self._stands()}")
+        return gate
+
+    def _action(self, action: str) -> Any:
+        found = self.card.action(action)
+        if found is None:
+            known = ", ".join(each.id for each in self.card.actions) or "none"
+            raise TrialStuck(f"The gate {self.asks} asks about no action {action}; its actions: {known}.")
+        return found
+
+    def _stands(self) -> str:
+        """Where the run is, for a message."""
+        run = self._fresh()
+        words = [f"It is {run.status}" + (f" before {run.next_step}" if run.next_step else "")]
+        words += [run.reason] * bool(run.reason) + self.failures[-1:]
+        return "; ".join(words) + "."
+
+    def _fresh(self) -> Run:
+        return Run.objects.select_related("plan").get(pk=self.row.pk)
+
+    def _plan(self, agent: type[Agent]) -> PlanSpec:
+        return self.known.agents[agent.name, agent.version].spec
+
+    @contextmanager
+    def _world(self) -> Iterator[None]:
+        """This process knows the agent on trial alone, and rings for no worker."""
+        with registry.knowing(self.known), doorbell.silenced():
+            yield

@@ -1,0 +1,109 @@
+"""A pytest plugin: the database for tests by agents.testing, and Django set up before such a test is read.
+
+`make trial` runs it, by the conftest.py beside manage.py. Holdpoint's own tests bring servers of their own, which are
+left alone; for any other test a PostgreSQL is started on a folder that is removed afterwards, whatever DATABASE_URL
+says: a trial never writes into the database that somebody works with.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+
+from config import roles
+from config.local.postgres import Postgres
+
+if TYPE_CHECKING:
+    from pytest_django.plugin import DjangoDbBlocker
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+OWNER, APPLICATION, DATABASE = "holdpoint_owner", "holdpoint_app", "holdpoint"
+# Durability off: the data does not outlive the tests.
+FAST = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
+_servers: list[Servers] = []
+
+
+class Servers:
+    """The one server that trials need. Its address is known before it runs, so that Django can read its settings."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="hp-trial-", dir="/tmp"))
+        self.postgres = Postgres(self.folder / "data", self.folder / "pg", FAST)
+
+    def environment(self) -> dict[str, str]:
+        """What the settings are read from. Nothing listens at Redis's address: doorbells are for workers."""
+        return {
+            "DATABASE_URL": self.postgres.url(DATABASE, APPLICATION),
+            "DATABASE_OWNER_URL": self.postgres.url(DATABASE, OWNER),
+            "REDIS_URL": f"unix://{self.folder}/redis.sock",
+            "HOLDPOINT_HOME": str(self.folder / "home"),
+            "HOLDPOINT_SECRET_KEY": secrets.token_hex(32),
+            "HOLDPOINT_LOG_FORMAT": "text",
+            "HOLDPOINT_LOG_LEVEL": "WARNING",
+        }
+
+    def start(self) -> None:
+        """Start the server and make the tables."""
+        if os.geteuid() == 0:
+            self.folder.chmod(0o711)  # the server's account passes through, and lists nothing
+        with (self.folder / "postgres.log").open("wb") as log:
+            self.postgres.start(log)
+        with psycopg.connect(self.postgres.url("postgres"), autocommit=True) as connection:
+            roles.create(connection, OWNER)
+            roles.create(connection, APPLICATION)
+            roles.create_database(connection, DATABASE, OWNER)
+        command = [sys.executable, "-m", "config.migrate"]
+        done = subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, text=True)
+        if done.returncode:
+            pytest.exit(f"The tables could not be made:\n{done.stdout}{done.stderr}", returncode=4)
+
+    def stop(self) -> None:
+        """Stop the server and remove what it kept."""
+        self.postgres.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def pytest_pycollect_makemodule() -> None:
+    """Set Django up before the first module of tests is read, which imports agents; leave one that is set up alone."""
+    from django.apps import apps
+
+    if apps.ready:
+        return
+    _servers.append(Servers())
+    os.environ.update(_servers[0].environment() | {"DJANGO_SETTINGS_MODULE": "config.settings"})
+    import django
+
+    django.setup()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def database_of_trials(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """The server, for as long as the tests run; nothing where the tests bring their own."""
+    if not _servers:
+        yield
+        return
+    from django.db import connections
+
+    _servers[0].start()
+    with django_db_blocker.unblock():
+        yield
+        for connection in connections.all(initialized_only=True):
+            connection.close()
+            if hasattr(connection, "close_pool"):
+                connection.close_pool()
+
+
+def pytest_unconfigure() -> None:
+    """Remove what was made, whether or not a test ran."""
+    while _servers:
+        _servers.pop().stop()

