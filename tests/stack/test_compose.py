@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from checkpoints.models import Run
 from tests.conftest import Starter
 from tests.harness.services import Service, free_port
 from tests.harness.session import ROOT, Session
@@ -185,6 +186,11 @@ def test_every_service_starts_from_the_image_with_what_it_is_given_and_becomes_h
     listed = composed.run("worker", ["python", "manage.py", "agents"])
     assert listed.returncode == 0, listed.stderr
     assert {line.split()[0] for line in listed.stdout.splitlines()} == {"assistant", "jobshop", "refunds", "restock"}
+    composed.here["HOLDPOINT_DEMO_PASSWORD"] = "for-a-try"
+    seeded = composed.run("web", ["python", "-m", "config.local.seed"])
+    assert seeded.returncode == 0, seeded.stderr
+    waiting = set(Run.objects.filter(status="waiting").values_list("plan__agent", flat=True))
+    assert waiting >= {"jobshop", "refunds", "restock"}
     for command in ("run_agent", "cancel", "token", "drill", "verify", "prune", "audit"):
         helped = composed.run("worker", ["python", "manage.py", command, "--help"])
         assert helped.returncode == 0, helped.stderr
