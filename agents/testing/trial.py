@@ -225,8 +225,8 @@ class Trial:
     def _stands(self) -> str:
         """Where the run is, for a message."""
         run = self._fresh()
-        words = [f"It is {run.status}" + (f" before {run.next_step}" if run.next_step else "")]
-        words += [run.reason] * bool(run.reason) + self.failures[-1:]
+        at = (self.asks or run.next_step) * (run.status in Run.LIVE)
+        words = [f"It is {run.status}" + (f" at {at}" if at else ""), *filter(None, [run.reason]), *self.failures[-1:]]
         return "; ".join(words) + "."
 
     def _fresh(self) -> Run:

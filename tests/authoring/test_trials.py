@@ -22,7 +22,9 @@ def test_the_documents_agents_pass_the_documents_tests(tmp_path: Path) -> None:
     for name, words in SHOWN.items():
         (tmp_path / name).write_text(block(*words))
     # What an author has in their shell must not matter: a trial writes into no database of theirs.
-    env = dict.fromkeys([*CLEARED, "HPTEST_HOME"], "") | {"DATABASE_URL": "postgres://mine@127.0.0.1:9/mine"}
+    env = dict.fromkeys([*CLEARED, "HPTEST_HOME", "DJANGO_SETTINGS_MODULE"], "") | {
+        "DATABASE_URL": "postgres://mine@127.0.0.1:9/mine"
+    }
     command = [sys.executable, "-m", "pytest", "-q", "-p", "config.local.trials", "--rootdir", str(tmp_path)]
     done = run(*command, *(str(tmp_path / name) for name in SHOWN if name.startswith("test_")), env=env, within=120)
     assert done.returncode == 0, done.stdout + done.stderr
