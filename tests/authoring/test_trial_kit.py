@@ -82,7 +82,9 @@ def test_another_version_takes_the_run_over_and_asks_anew() -> None:
     assert run.card.actions[1].arguments == {"text": "Kind regards"}
     run.approve()
     assert SENT == ["Dear Ada", "Kind regards"]
-    with pytest.raises(TrialStuck, match=r"Version 3 does not take the run over\. It is waiting at review; asks: Write to Ada\."):
+    with pytest.raises(
+        TrialStuck, match=r"Version 3 does not take the run over\. It is waiting at review; asks: Write to Ada\."
+    ):
         Trial(Letters, to="Ada").upgrade(Apart)
 
 
