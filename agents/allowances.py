@@ -63,6 +63,22 @@ def gates_for(slice: Slice, spec: StepSpec) -> list[str]:
     return [step.name for step in slice.plan.steps if spec.name in step.allows]
 
 
+def may_revise(slice: Slice, spec: StepSpec) -> bool:
+    """Whether people may edit what `spec` would do, at a gate that this process can open again."""
+    if not spec.guarded or not callable(getattr(slice.agent, asking_gate(slice, spec), None)):
+        return False
+    asked = Outcome.objects.filter(gate__run_id=slice.run.pk, gate__step=asking_gate(slice, spec), gate__kind="review")
+    outcome = asked.filter(gate__checkpoint__in=slice.path.settled()).select_related("gate").order_by("-pk").first()
+    return outcome is not None and any(each.edits and each.effect == spec.name for each in outcome.gate.asked.actions)
+
+
+def asking_gate(slice: Slice, spec: StepSpec) -> str:
+    """The gate step that is opened again for `spec`: the one that asked last on the path."""
+    asking = gates_for(slice, spec)
+    on_path = [place.step for place in slice.path.places if place.kind in ("gate", "reused") and place.step in asking]
+    return on_path[-1] if on_path else asking[-1]
+
+
 def changed_by_hand(slice: Slice, spec: StepSpec, outcome: Outcome) -> dict[str, dict[str, Any]]:
     """The fields that people changed after an outcome, on which depends what `spec` does, and which that did not fix.
 

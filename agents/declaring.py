@@ -255,7 +255,8 @@ def gate(
     `allows`: the effects that a yes permits; `edits`: the fields that a reviewer may change; `on_reject`: the step
     it goes back to unless the reviewer says another; `on_expire`: the step to go on with when nobody answered,
     `on_skip`: the one when there is nothing to ask;
-    `observes`: the observations that its card may make preconditions of.
+    `observes`: the observations that its card may make preconditions of. A parameter named `observed` gets what they
+    all gave when the gate was opened, by name, so that the card can say what is wrong already.
     """
     said = Declaration(
         "gate",

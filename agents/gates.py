@@ -17,6 +17,8 @@ from checkpoints.plans import StepSpec
 
 from . import allowances, fields, observing, reopening, standing, steps
 from .errors import OutputRefused, StepFailed
+from .models import Effect
+from .planning import OBSERVED
 from .slices import Slice
 
 
@@ -24,14 +26,15 @@ def ask(slice: Slice, spec: StepSpec) -> bool:
     """Run the gate's method and open its gate; without a card the run goes on. Says whether the slice goes on."""
     crash.point("before_step", spec.name)
     try:
-        returned = steps.call(slice, spec)
+        seen = observing.first_looks(slice, spec)
+        returned = steps.call(slice, spec, **({} if seen is None else {OBSERVED: seen}))
         crash.point("after_step", spec.name, returned.value)
         card = returned.value
         if card is None and spec.asks:
             raise OutputRefused(f"The gate {spec.name} says `-> Card` and asked nothing; say `-> Card | None`.")
         if card is not None and not isinstance(card, Card):
             raise OutputRefused(f"The gate {spec.name} returned {type(card).__name__}; a gate returns a Card or None.")
-        asked = None if card is None else observing.with_observations(slice, spec, _asked(spec, card))
+        asked = None if card is None else observing.with_observations(slice, spec, _asked(spec, card), seen or {})
         going = standing.passed(slice, spec, asked, returned.took)
         if going is not None:
             return going
@@ -69,9 +72,13 @@ def _open(slice: Slice, spec: StepSpec, card: Card) -> None:
     slice.check()
     before = _asked_before(slice, spec) if slice.path.head.kind == "reopen" else None
     if before is not None:
-        card = replace(
-            reopening.carried_over(slice, spec, card, before.outcome), reopened=_changed(slice, before, card)
-        )
+        failed = _failed(slice)
+        told = {**_changed(slice, before, card), **({"failed": failed} if failed else {})}
+        reasons = [
+            *card.reasons,
+            *([f"{slice.plan.title_of(slice.path.head.step)} failed: {failed}"] if failed else []),
+        ]
+        card = replace(reopening.carried_over(slice, spec, card, before.outcome), reopened=told, reasons=reasons)
     crash.point("before_gate", spec.name)
     open_gate(
         claim=slice.claim,
@@ -109,6 +116,12 @@ def _asked_before(slice: Slice, spec: StepSpec) -> Gate | None:
     """The gate at which people last decided on this path."""
     asked = Gate.objects.filter(run_id=slice.run.pk, step=spec.name, checkpoint__in=slice.path.settled())
     return asked.select_related("outcome__proposal", "run__plan").order_by("-pk").first()
+
+
+def _failed(slice: Slice) -> str:
+    """Why the effect failed for whose sake the gate is opened again; empty where it did not."""
+    tried = Effect.objects.filter(run_id=slice.run.pk, step=slice.path.head.step, undoes=None).order_by("-pk").first()
+    return tried.error if tried is not None and tried.status == Effect.Status.FAILED else ""
 
 
 def _changed(slice: Slice, gate: Gate, card: Card) -> dict[str, Any]:

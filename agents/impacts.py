@@ -26,6 +26,7 @@ from . import by_hand, environment, fields, recovery, registry, wishes
 from .base import RunInfo
 from .history import EXECUTED, Path
 from .lineages import Lineage
+from .planning import takes_observed
 
 MOVED = ("rewind", "edit", "fork", "upcast")  # kinds of checkpoints by which somebody moved a run, or changed it
 log = structlog.get_logger()
@@ -202,6 +203,8 @@ class Reader:
         try:
             config = environment.configured(known.agent, self.config)
             values = {name: fields.read(known.agent.State, name, state) for name in spec.reads}
+            if takes_observed(known.agent, spec):  # the world is not looked at to foretell
+                return None
             return getattr(known.agent(RunInfo(0, ""), 1, config), step)(**values) is not None
         except Exception as error:  # noqa: BLE001 - whatever an agent raises, the impact is only less certain
             log.info("gate.not_drawn", step=step, error=str(error))

@@ -33,6 +33,7 @@ from checkpoints.values import canonical, decode
 from . import fields, steps
 from .calling import call_method
 from .errors import ObservationFailed, Retry, StepFailed, WorldChanged
+from .planning import takes_observed
 from .slices import Slice
 from .text import one_line
 
@@ -42,8 +43,16 @@ FAILED = (ObservationFailed, StepFailed, Retry)  # what `look` raises
 log = structlog.get_logger()
 
 
-def with_observations(slice: Slice, spec: StepSpec, card: Card) -> Card:
-    """The card with what each of its preconditions observes now; each observation is made once.
+def first_looks(slice: Slice, spec: StepSpec) -> dict[str, Any] | None:
+    """What all observations of the gate give, by name, where its method wants to know before it draws its card.
+
+    None where it does not. Raises what `look` raises.
+    """
+    return {name: look(slice, name) for name in spec.observes} if takes_observed(slice.agent, spec) else None
+
+
+def with_observations(slice: Slice, spec: StepSpec, card: Card, known: Mapping[str, Any]) -> Card:
+    """The card with what each of its preconditions observes; what is `known` already is not observed again.
 
     Raises CardRefused for one that the gate does not name, and what `look` raises.
     """
@@ -51,7 +60,7 @@ def with_observations(slice: Slice, spec: StepSpec, card: Card) -> Card:
     for name in names:
         if name not in spec.observes:
             raise CardRefused(f"{spec.name}: a precondition observes {name!r}, which the gate does not name")
-    seen = {name: look(slice, name) for name in names}
+    seen = {name: known[name] if name in known else look(slice, name) for name in names}
     return replace(card, preconditions=[replace(each, value=seen[each.observes]) for each in card.preconditions])
 
 

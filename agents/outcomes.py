@@ -16,6 +16,7 @@ from checkpoints.store import Snapshot
 
 from . import (
     agreed,
+    allowances,
     effects,
     leaving,
     outputs,
@@ -154,6 +155,10 @@ def _recover(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool
         return takeovers.take(slice, spec, recovery.about(gate), by=_who(outcome))
     if choice == recovery.SKIP:
         return slice.save("recovery", spec, {}, slice.plan.next_after(spec.name), counts=False, by=_who(outcome))
+    if choice == recovery.REVISE:
+        note = f"{spec.title} failed, and its values are to be changed."
+        gate_step = allowances.asking_gate(slice, spec)
+        return slice.save("reopen", spec, {}, gate_step, counts=False, notes=[note], by=_who(outcome), slice_over=False)
     if choice in (recovery.RETRY, recovery.NOT_HAPPENED, recovery.AGAIN, recovery.DO_AGAIN):
         return _retry(slice, spec, outcome, effect, choice)
     asked = Effect.objects.filter(run=slice.run, key=recovery.about(gate)).first()

@@ -23,6 +23,7 @@ NAME = re.compile(r"[a-z][a-z0-9_-]{0,99}")
 VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 TITLE = 100  # characters
 KEY = "key"  # the parameter of an effect that gets the idempotency key
+OBSERVED = "observed"  # the parameter of a gate that gets what its observations gave, by name
 DECISION = "decision"  # the state field in which an agent may be told what was decided
 
 Steps = dict[str, tuple[Callable[..., Any], Declaration]]
@@ -136,10 +137,18 @@ def _spec(agent: type[Agent], name: str, method: Callable[..., Any], said: Decla
     )
 
 
+def takes_observed(agent: type[Agent], step: StepSpec) -> bool:
+    """Whether a gate's method wants to know what its observations gave before it draws its card."""
+    method = getattr(agent, step.name, None)
+    return callable(method) and bool(step.observes) and OBSERVED in _parameters(method) and OBSERVED not in step.reads
+
+
 def _reads(agent: type[Agent], where: str, method: Callable[..., Any], said: Declaration) -> tuple[str, ...]:
     names = []
     for parameter in list(inspect.signature(method).parameters.values())[1:]:
         if said.kind == "effect" and parameter.name == KEY:
+            continue
+        if said.observes and parameter.name == OBSERVED and OBSERVED not in agent.State.model_fields:
             continue
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise AgentError(f"{where} takes *{parameter.name}; a step names each state field that it reads.")

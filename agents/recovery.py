@@ -15,14 +15,14 @@ from checkpoints import crash
 from checkpoints.actors import SYSTEM
 from checkpoints.plans import StepSpec
 
-from . import versions
+from . import allowances, versions
 from .allowances import carried, shown_for
 from .models import Effect
 from .slices import Slice
 from .text import one_line
 
 HAPPENED, NOT_HAPPENED, AGAIN = "happened", "not_happened", "again"
-RETRY, SKIP, STOP = "retry", "skip", "stop"
+RETRY, REVISE, SKIP, STOP = "retry", "revise", "skip", "stop"
 # What is asked about an effect that the run has left behind: what became of it, and what its undo came to.
 WAS_DONE, WAS_NOT_DONE, LEFT_OPEN = "was_done", "was_not_done", "left_open"
 UNDO_AGAIN, UNDONE, KEEP = "undo_again", "undone", "keep"
@@ -35,6 +35,10 @@ TAKE, DO_AGAIN = "take", "do_again"  # what is asked in a fork about an effect o
 def quarantine(slice: Slice, spec: StepSpec, error: str) -> None:
     """Ask how to go on after a step that failed. Releases the run to waiting. Raises Fenced."""
     choices: list[Choice] = [{"id": RETRY, "label": f"Try {spec.name} again", "needs_value": False}]
+    if allowances.may_revise(slice, spec):
+        choices.append(
+            {"id": REVISE, "label": "Change the values first, then approve them again", "needs_value": False}
+        )
     choices += _without(spec)
     text = f"{spec.name} did not succeed after {slice.attempt} attempts. How should the run go on?"
     if slice.attempt == 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -13,6 +14,7 @@ from checkpoints.models import Plan
 
 from . import deployed, fields
 from .base import RunInfo
+from .planning import OBSERVED, takes_observed
 from .registry import Registered
 
 
@@ -42,8 +44,8 @@ def normalise(plan: Plan, state: State) -> State:
     return {name: whole[name] for name in state if name in whole}
 
 
-def redraw(plan: Plan, step: str, state: State) -> Card | None:
-    """The gate's card for an edited state, drawn by the gate's own method."""
+def redraw(plan: Plan, step: str, state: State, observed: Mapping[str, Any]) -> Card | None:
+    """The gate's card for an edited state, drawn by the gate's own method; `observed` is what it was drawn with."""
     known = _known(plan.pk)
     if known is None:
         return None
@@ -51,6 +53,10 @@ def redraw(plan: Plan, step: str, state: State) -> Card | None:
     if spec.kind != "gate":
         return None
     values = {name: fields.read(known.agent.State, name, state) for name in spec.reads}
+    if takes_observed(known.agent, spec):
+        if not observed.keys() >= set(spec.observes):
+            return None
+        values[OBSERVED] = observed
     draw = getattr(known.agent(RunInfo(0, ""), 1), step, None)
     card: Any = None if draw is None else draw(**values)  # one that lives outside is not asked
     return card if isinstance(card, Card) else None

@@ -184,7 +184,8 @@ def redrawn(card: Card, plan: Plan, step: str, state: dict[str, Any]) -> Card:
     Only words are taken from a card drawn anew: which actions there are and what they allow stay as they were
     asked. Where nobody can draw it, the amount goes, since it speaks of what will not run.
     """
-    drawn = validators.redrawn(plan, step, state)
+    observed = {each.observes: each.value for each in card.preconditions}
+    drawn = validators.redrawn(plan, step, state, observed)
     if drawn is None:
         return replace(card, amount="")
     words = scrubbed(drawn, veils.veil(spec_of(plan).state_schema).words(state))

@@ -25,7 +25,7 @@ class Fault(TypedDict):
 State = dict[str, Any]
 Check = Callable[[Plan, State], "list[Fault] | None"]
 Normalise = Callable[[Plan, State], State]
-Redraw = Callable[[Plan, str, State], "Card | None"]
+Redraw = Callable[[Plan, str, State, Mapping[str, Any]], "Card | None"]
 
 
 class NoValidator(LookupError):
@@ -47,8 +47,8 @@ def register(check: Check, normalise: Normalise, redraw: Redraw | None = None) -
 
     `check(plan, state)` gives every fault at once, or None where it does not know the plan.
     `normalise(plan, state)` gives a valid state in the form in which it will run.
-    `redraw(plan, step, state)` gives the gate's card for an edited state, so that its words and its amount
-    speak of what will run; None where it cannot.
+    `redraw(plan, step, state, observed)` gives the gate's card for an edited state, so that its words and its amount
+    speak of what will run; None where it cannot. `observed`: by name, what was observed when the gate was opened.
     """
     _registered.append(_Validator(check, normalise, redraw))
 
@@ -64,10 +64,10 @@ def validated(plan: Plan, state: Mapping[str, Any]) -> tuple[State, list[Fault]]
     return (dict(state), faults) if faults else (validator.normalise(plan, dict(state)), [])
 
 
-def redrawn(plan: Plan, step: str, state: Mapping[str, Any]) -> Card | None:
+def redrawn(plan: Plan, step: str, state: Mapping[str, Any], observed: Mapping[str, Any]) -> Card | None:
     """The gate's card for an edited state, where somebody can draw it."""
     for validator in _registered:
-        card = validator.redraw(plan, step, dict(state)) if validator.redraw else None
+        card = validator.redraw(plan, step, dict(state), observed) if validator.redraw else None
         if card is not None:
             return card
     return None

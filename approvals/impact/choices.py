@@ -36,7 +36,7 @@ from .walk import DECISION
 from .words import by_action, words_in
 
 HAPPENED, NOT_HAPPENED, AGAIN, ACCEPT = "happened", "not_happened", "again", "accept"
-RETRY, SKIP, STOP, TAKE, DO_AGAIN = "retry", "skip", "stop", "take", "do_again"
+RETRY, REVISE, SKIP, STOP, TAKE, DO_AGAIN = "retry", "revise", "skip", "stop", "take", "do_again"
 CLOSED = ("gate", "reused")  # kinds of the executions of a gate
 # What is said of an effect that was left behind -> the status that it has by that. An undo that was begun is over.
 ASIDE = {
@@ -201,11 +201,20 @@ def answering(history: History, gate: GateFact, choice: str, now: Saved) -> Targ
             settled=dict.fromkeys(doubtful, status) if status else {},
             grants=[GrantFact(effect=spec.name, fields=partial(now_covered, spec, now))] * permitted,
         )
+    if choice == REVISE:
+        return replace(here, next_step=_asking(history, spec), forced=True)
     if choice == SKIP:
         return replace(here, next_step=history.plan.next_after(spec.name))
     if choice in (HAPPENED, TAKE, ACCEPT):
         return _as_done(history, here, gate, spec, now, choice)
     return None
+
+
+def _asking(history: History, spec: StepSpec) -> str:
+    """The gate that is opened again for an effect: the one that asked last on the path."""
+    asking = [step.name for step in history.plan.steps if spec.name in step.allows]
+    asked = [each.step for each in history.head_path if each.kind in CLOSED and each.step in asking]
+    return asked[-1] if asked else asking[-1]
 
 
 def now_covered(spec: StepSpec, now: Saved) -> Fields:

@@ -122,7 +122,7 @@ def test_a_plan_that_is_not_known_here_is_left_to_others() -> None:
 
 def test_an_edited_state_is_drawn_by_the_gates_own_method() -> None:
     plan = make_run("payer").plan
-    card = validation.redraw(plan, "review", {"proposal": {"to": "bob", "amount": "4.00"}})
+    card = validation.redraw(plan, "review", {"proposal": {"to": "bob", "amount": "4.00"}}, {})
     assert card is not None
     assert card.title == "Pay 4.00 to bob"
     assert registry.named("payer").spec.step("review").kind == "gate"

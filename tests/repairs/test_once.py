@@ -120,7 +120,7 @@ def test_a_call_outside_a_running_step_is_refused() -> None:
         agent(None, 1).once("call", str)  # type: ignore[arg-type]
     plan = registry.register(named("caller"))
     with pytest.raises(AgentError, match="outside a running step"):
-        validation.redraw(plan, "review", {"ledger": "", "answer": 1})
+        validation.redraw(plan, "review", {"ledger": "", "answer": 1}, {})
 
 
 def test_a_validator_has_nothing_to_remember_by(ledger: Path) -> None:
