@@ -66,7 +66,7 @@ def access_as(user: User) -> Access:
 
 
 class _Watched(NamedTuple):
-    """Whose a gate is: its team, and the groups that review it for the team."""
+    """Whose a gate is: its team, and the groups that review it, or one that it replaces, for the team."""
 
     team: int
     reviewers: frozenset[int]
@@ -85,7 +85,7 @@ def _access(
     watched = {f"run.{pk}" for pk in _numbers("run", asked.subjects) if runs.get(pk) in sees}
     for pk in _numbers("gate", asked.subjects):
         gate = gates.get(pk)
-        if gate and (gate.team in sees or not decides.isdisjoint(gate.reviewers or {gate.team})):
+        if gate and (gate.team in sees or not decides.isdisjoint(gate.reviewers)):
             watched.add(f"gate.{pk}")
     return replace(_heard(user, teams), watched=frozenset(watched))
 
@@ -121,12 +121,20 @@ def _gates(asked: Iterable[Asked]) -> dict[int, _Watched]:
     numbers = {pk for each in asked for pk in _numbers("gate", each.subjects)}
     if not numbers:
         return {}
-    found = list(Gate.objects.filter(pk__in=numbers).values_list("pk", "team_id", "policy_id"))
+    found = Gate.objects.filter(pk__in=numbers).values_list("pk", "team_id", "policy_id", "replaces__policy_id")
+    teams: dict[int, int] = {}
+    policies: dict[int, set[int]] = {}
+    for pk, team, policy, replaced in found:
+        teams[pk] = team
+        policies.setdefault(pk, {policy}).update([replaced] if replaced else [])
     reviewers: dict[int, set[int]] = {}
-    links = Policy.groups.through.objects.filter(policy_id__in={policy for _, _, policy in found})
+    links = Policy.groups.through.objects.filter(policy_id__in=set().union(*policies.values()))
     for policy, group in links.values_list("policy_id", "group_id"):
         reviewers.setdefault(policy, set()).add(group)
-    return {pk: _Watched(team, frozenset(reviewers.get(policy, ()))) for pk, team, policy in found}
+    return {
+        pk: _Watched(team, frozenset().union(*(reviewers.get(policy, {team}) for policy in policies[pk])))
+        for pk, team in teams.items()
+    }
 
 
 def _runs(asked: Iterable[Asked]) -> dict[int, int]:

@@ -10,7 +10,7 @@ from checkpoints import claims
 from checkpoints.actors import Actor
 from checkpoints.claims import Claim
 from checkpoints.models import Hold, Run
-from checkpoints.plans import StepSpec, spec_of
+from checkpoints.plans import PlanSpec, StepSpec, spec_of
 from checkpoints.store import Snapshot
 from checkpoints.values import canonical
 
@@ -65,10 +65,25 @@ def open_gate(
         Hold.objects.create(
             run=run, checkpoint=snapshot.id, kind=Hold.Kind.GATE, subject=gate.subject, reason=gate.title, by=by.id
         )
-        gate.say("gate.opened", by=by, data={"kind": gate.kind})
+        before = _replaced(gate, plan)
+        gate.say("gate.opened", by=by, data={"kind": gate.kind, **({"replaces": before.pk} if before else {})})
+        if before:
+            gate.replaces.add(before, *before.replaces.all())
+            before.say("gate.replaced", by=by, data={"gate": gate.pk})
         outbox.tell(gate, "gate.opened", at=gate.opened_at)
         claims.release(claim, status="waiting", reason=f"asks: {gate.title}", by=by)
         return gate
+
+
+def _replaced(gate: Gate, plan: PlanSpec) -> Gate | None:
+    """The withdrawn gate that this one asks in the place of: the run's last one of this step, or of one renamed since.
+
+    None where people decided that one, or nobody did in time: this is another question then.
+    """
+    asked = Gate.objects.filter(run=gate.run_id, kind=gate.kind, pk__lt=gate.pk).select_related("policy__team", "run")
+    known = [step.name for step in plan.steps if step.name != gate.step]
+    last = asked.exclude(step__in=known).order_by("-pk").first()
+    return last if last is not None and last.status == Gate.Status.WITHDRAWN else None
 
 
 def heading(text: str) -> str:

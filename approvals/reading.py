@@ -69,6 +69,11 @@ SELECT json_build_object('id', granted.id, 'action', granted.action, 'effect', g
 FROM approvals_grant granted JOIN approvals_outcome outcome ON outcome.id = granted.outcome_id
 WHERE outcome.gate_id = %s ORDER BY granted.id
 """
+# The policies of the withdrawn gates in whose place it asks.
+_REPLACED = """
+SELECT to_json(replaced.policy_id) FROM approvals_gate_replaces link
+JOIN approvals_gate replaced ON replaced.id = link.to_gate_id WHERE link.from_gate_id = %s
+"""
 
 # As permissions.members_where has them; no more than it takes for the quorum if one started the run and one asks.
 _MEMBERS = f"""
@@ -113,7 +118,7 @@ def shown(gate_id: int, *, to: User) -> Shown | None:
         return None
     beside = _beside(to.pk, to.is_active, to.is_superuser).run(Int8(gate_id))
     sees_run = gate.team_id in beside["teams"]
-    if not sees_run and gate.policy_id not in beside["policies"]:
+    if not sees_run and not {gate.policy_id, *beside["replaced"]} & set(beside["policies"]):
         return None
     if outcome := getattr(gate, "outcome", None):
         outcome.gate = gate
@@ -141,6 +146,7 @@ def _beside(pk: int, is_active: bool, is_superuser: bool) -> together.Statement:
     return together.columns(
         teams=queues.seen_by(user).order_by().values("pk"),
         policies=queues.decided_by(user).order_by().values("pk"),
+        replaced=(_REPLACED, [_GATE]),
         reviewers=(_REVIEWERS, [_GATE]),
         draft=(_DRAFT, [_GATE, pk]),
         looking=(_LOOKING, [_GATE, pk]),

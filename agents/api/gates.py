@@ -220,6 +220,14 @@ class GateDetail(GateHead):
         description="JSON Pointers into `card` to the secrets; in their place are placeholders.", examples=[[]]
     )
     outcome: Ending | None = Field(description="How it ended; null while it is open.", examples=[None])
+    replaced_by: int | None = Field(
+        description="The gate that asks in the place of this one, which was withdrawn; null without one.",
+        examples=[None],
+    )
+    replaces: list[int] = Field(
+        description="The withdrawn gates in whose place this one asks, the newest first, as far as you may see them.",
+        examples=[[]],
+    )
 
 
 @router.get("", response=GatePage, operation_id="list_gates", summary="List open gates")
@@ -239,7 +247,16 @@ def one(request: HttpRequest, gate_id: GateId) -> HttpResponse:
     _verify(gate, proposal)
     head = head_of(gate, reader=reader_of(request))
     card, masked = card_of(gate, proposal)
-    return answer(head, masked=canonical(masked), card=card, outcome=ended(gate))
+    later = gate.replacement()
+    return answer(
+        head, masked=canonical(masked), replaced_by=canonical(later.pk if later else None),
+        replaces=canonical(_replaced(gate, reader_of(request))), card=card, outcome=ended(gate),
+    )  # fmt: skip
+
+
+def _replaced(gate: Gate, reader: User) -> list[int]:
+    seen = Gate.objects.visible_to(reader).filter(replacements=gate.pk).order_by("-pk")
+    return list(seen.values_list("pk", flat=True))
 
 
 def head_of(gate: Gate, *, reader: User) -> GateHead:

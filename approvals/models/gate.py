@@ -65,9 +65,14 @@ class GateQuerySet(models.QuerySet["Gate"]):
         return self.open().filter(deadline__lte=Now()).order_by("deadline")
 
     def visible_to(self, user: Any) -> GateQuerySet:
-        """Those of the person's teams, and those that they review for others; by a token, those within its bounds."""
+        """Those of the person's teams, and those that they review for others; by a token, those within its bounds.
+
+        Whoever reviews a gate that was withdrawn may see the one that asks in its place, and decide it only by its own
+        policy.
+        """
         teams = teams_where(user, "checkpoints.view_run").values("pk")
-        within, seen = bounds.of(user), self.filter(Q(team__in=teams) | self._reviewed_by(user))
+        reviewed = Gate.objects.filter(self._reviewed_by(user), replacements=OuterRef("pk"))
+        within, seen = bounds.of(user), self.filter(Q(team__in=teams) | self._reviewed_by(user) | Exists(reviewed))
         seen = seen if within.team is None else seen.filter(team=within.team)
         return seen.filter(run__plan__agent=within.agent) if within.agent else seen
 
@@ -115,6 +120,10 @@ class Gate(models.Model):
     asked_by = models.ForeignKey(User, null=True, on_delete=models.PROTECT, related_name="+")
     opened_at = models.DateTimeField(db_default=Now())
     closed_at = models.DateTimeField(null=True)
+    # The withdrawn gates in whose place it asks, all of them: the same step of the same run, asked again.
+    replaces: models.ManyToManyField[Gate, Any] = models.ManyToManyField(
+        "self", symmetrical=False, related_name="replacements"
+    )
 
     objects = GateQuerySet.as_manager()
     hooked = True  # whether a webhook may want to hear of it; who reads the gate with that puts False here
@@ -191,6 +200,10 @@ class Gate(models.Model):
             then=then, back_to=back_to, answer=answer, preconditions=preconditions,
         )  # fmt: skip
         return deciding.decide(self, by=by, said=said, confirmed=confirmed)
+
+    def replacement(self) -> Gate | None:
+        """The gate that asks in the place of this one, which was withdrawn; the newest where it was so again."""
+        return self.replacements.order_by("-pk").first() if self.status == Gate.Status.WITHDRAWN else None
 
     def expire(self, by: Actor = actors.SYSTEM) -> Outcome | None:
         """Close an open gate whose deadline has passed, as its policy says.

@@ -159,6 +159,16 @@ class GatePage:
         return None if self.open else outcomes.ended(self.gate, spec_of(self.gate.run.plan))
 
     @cached_property
+    def replacement(self) -> Gate | None:
+        """The gate that asks in the place of this one. Whoever may see this one may see that one."""
+        return self.gate.replacement()
+
+    @cached_property
+    def replaced(self) -> list[Gate]:
+        """The withdrawn gates in whose place this one asks, the newest first, those that the reader may see."""
+        return list(Gate.objects.visible_to(self.user).filter(replacements=self.gate.pk).order_by("-pk"))
+
+    @cached_property
     def sees_run(self) -> bool:
         """A reviewer from elsewhere sees the gate and what it shows, nothing else."""
         if self.read:

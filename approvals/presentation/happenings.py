@@ -36,6 +36,7 @@ WORDS = {
     "gate.closed": "closed {step}: {kind}",
     "gate.expired": "closed {step}: nobody answered in time",
     "gate.withdrawn": "withdrew {step}, which is not a rejection",
+    "gate.replaced": "asks {step} anew, as gate {gate}",
     "decision.refused": "was refused a decision: {kind}",
     "effect.intended": "is about to do {step} in the outside world",
     "effect.done": "did {step} in the outside world",

@@ -33,6 +33,7 @@ def cast() -> tuple[list[User], list[Gate], list[Run]]:
     policies = [make_policy(support, name="lent", groups=(finance,)), make_policy(finance, name="theirs")]
     policies += [make_policy(empty, name="empty"), make_policy(support, name="wide", groups=(finance, empty))]
     gates = [make_gate(policy=policy) for policy in policies] + [make_gate(team=support), make_gate()]
+    gates[4].replaces.add(gates[0])
     runs = [make_run(team=team) for team in (support, finance, empty)] + [make_run()]
     return people, gates, runs
 
