@@ -1,24 +1,8 @@
 """The refunds agent: it answers customers who want their money back, and pays nothing that nobody agreed to.
 
-Its rules are these, and no model guesses at them:
-
-1. The mail says which order, why, and perhaps how much. Only its words in sight count: not quoted lines, and not
-   what stands behind more than 20 blank lines. The order number is the one after "order", "Bestellung", "заказ"
-   or "#", else the only number of five digits.
-2. What cannot be made out is asked for: a gate stops the run until a person has typed the missing facts.
-3. What is given back, by reason:
-   - *returned*: what came back, by the shop's own list; shipping too when that was everything. When nothing has
-     come back yet, all the goods, and the reviewer is warned;
-   - *never arrived*: everything, shipping too;
-   - *faulty*: the goods that a sentence of the mail calls so, else all of them;
-   - *goodwill*, for everything else: a tenth of the goods.
-   It is never more than is left of the payment.
-4. A reviewer's feedback changes the proposal, the latest last: "only the frames", "not the lenses", "with shipping",
-   "no shipping", an amount ("€1,264.10", "1264.10"), "half", "20 %", "apologise". What no rule reads changes
-   nothing, and the agent says so.
-5. The money goes to the card that paid the order and the reply to the address that wrote; no edit changes that.
-6. Risk: medium over 100, high over 1,000, critical over 10,000; high at least for what an honest mail does not have
-   (hidden text, invisible characters, another sender's address, goods said to be returned that are not here).
+It reads the mail, finds the order, asks for what is missing, asks whether the refund is right where something does
+not fit, proposes an amount and a reply, asks, pays and answers. No model guesses at anything: its rules are in one
+table, docs/refunds.md, and a test holds the agent to every row of it.
 
 Orders come from a CSV file (`refunds_orders`), payments go to `SANDBOX_URL`, mail goes through Django.
 """
@@ -31,13 +15,10 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from agents import (
-    Action,
     Agent,
     AgentError,
     Card,
     Jump,
-    Precondition,
-    Quote,
     StepFailed,
     effect,
     gate,
@@ -47,8 +28,18 @@ from agents import (
     upcast,
 )
 
-from . import refunds_mail, refunds_orders, refunds_payments, refunds_risk, refunds_rules, refunds_words
-from .refunds_money import shown
+from . import (
+    refunds_cards,
+    refunds_doubts,
+    refunds_mail,
+    refunds_orders,
+    refunds_payments,
+    refunds_risk,
+    refunds_rules,
+    refunds_twins,
+    refunds_words,
+)
+from .refunds_money import exchanged, shown
 from .refunds_state import (
     Decision,
     Facts,
@@ -59,9 +50,9 @@ from .refunds_state import (
     Proposal,
     Refund,
     Reply,
+    Ruling,
     Sent,
     Ticket,
-    fixed,
 )
 from .refunds_text import one_line
 
@@ -70,7 +61,7 @@ class Refunds(Agent):
     """Answer a refund request: read the mail, find the order, propose, ask, pay, reply."""
 
     name = "refunds"
-    version = "2"
+    version = "3"
     team = "Support"
 
     class State(BaseModel):
@@ -87,15 +78,19 @@ class Refunds(Agent):
         payment: Payment | None = None
         reply_sent: Sent | None = None
         decision: Decision | None = None
+        earlier: list[int] = Field(default_factory=list)  # runs that have the same mail
+        ruling: Ruling = ""
 
         @field_validator("proposal")
         @classmethod
         def goes_where_it_came_from(cls, proposal: Proposal | None, info: ValidationInfo) -> Proposal | None:
-            """Rule 5, for whoever edits a proposal."""
+            """Refuse what no edit may change: where the money and the reply go, and how much there is."""
             order, facts = info.data.get("order"), info.data.get("facts")
             if proposal and order and facts:
                 if _target(proposal.refund) != (order.charge, order.card, order.currency):
                     raise ValueError(f"the money goes back, in {order.currency}, to the card that paid the order")
+                if proposal.refund.amount > order.left:
+                    raise ValueError(f"only {shown(order.left, order.currency)} is left of the payment")
                 if proposal.reply.to != _address(facts, order):
                     raise ValueError("the reply goes to the address that wrote")
             return proposal
@@ -107,10 +102,16 @@ class Refunds(Agent):
         return state
 
     @classmethod
+    @upcast("2")
+    def from_version_2(cls, state: dict[str, Any]) -> dict[str, Any]:
+        """Version 2 saved the same; it raised no doubts."""
+        return state
+
+    @classmethod
     def title(cls, state: State) -> str:
         """Who writes, and about what."""
         mail = refunds_mail.parse(state.mail.octets)
-        who = mail.from_name or one_line(mail.from_address) or "A sender that cannot be made out"
+        who = mail.from_name or one_line(mail.from_address) or "Unknown sender"
         return one_line(f"{who}: {mail.subject or 'no subject'}", 150)
 
     @classmethod
@@ -136,45 +137,64 @@ class Refunds(Agent):
         return {"ticket": ticket, "facts": facts}
 
     @step(title="Find the order", reads_world=True)
-    def find_order(self, facts: Facts) -> dict[str, Any]:
-        """Look the order up in the shop's file."""
-        order = _look_up(facts.order_number)
+    def find_order(self, mail: Mail, facts: Facts) -> dict[str, Any]:
+        """Look the order up in the shop's file, and whether the same mail came before."""
+        order = self._look_up(facts.order_number)
         self.note(_seen(order) if order else f"There is no order {facts.order_number or 'number in the mail'}.")
-        return {"order": order}
+        return {"order": order, "earlier": refunds_twins.earlier(self.run.id, self.name, mail)}
 
-    @gate(title="Ask for missing facts", policy="refunds", edits=["facts"], on_skip="propose")
+    @gate(
+        title="Ask for missing facts",
+        policy="refunds",
+        edits=["facts"],
+        on_skip="ask_doubts",
+        uses=[refunds_cards.facts],
+    )
     def ask_facts(self, ticket: Ticket, facts: Facts, order: Order | None) -> Card | None:
         """Ask a person for what the mail does not say."""
         if order:
             return None
-        why = f"order {facts.order_number} is not known" if facts.order_number else "no order number found"
-        return Card(
-            title=f"Type the missing facts: {why}",
-            summary="I cannot find the order that this mail is about. Its number is enough for me to go on.",
-            for_whom=ticket.from_name or ticket.from_address,
-            resource="1 mail",
-            risk="medium",
-            reasons=[f"The mail was hard to read: {problem}" for problem in ticket.problems] or [why.capitalize()],
-            actions=[
-                Action(id="facts", title="Missing facts", tool="facts", pointer="/facts", missing=["/order_number"])
-            ],
-            quotes=[said(ticket)],
-        )
+        return refunds_cards.facts(ticket, facts)
 
     @step(title="Look the order up again", reads_world=True)
     def look_up_again(self, facts: Facts) -> Any:
         """Look for the order that a person named; ask again while there is none."""
-        found = _look_up(facts.order_number)
+        found = self._look_up(facts.order_number)
         if found is None:
             self.note(f"There is no order {facts.order_number or 'without a number'}, so a person is asked again.")
             return Jump("ask_facts")
         self.note(_seen(found))
         return {"order": found}
 
+    @gate(
+        title="Ask whether the refund is right",
+        policy="refunds",
+        on_skip="propose",
+        uses=[refunds_doubts.doubts, refunds_cards.doubts],
+    )
+    def ask_doubts(self, ticket: Ticket, facts: Facts, order: Order, earlier: list[int]) -> Card | None:
+        """Ask a person where the mail, the order and the payment do not fit together."""
+        made = refunds_rules.draft(order, facts.reason, refunds_rules.words_in_sight(ticket.text), [])
+        doubts = refunds_doubts.doubts(ticket, order, made, earlier)
+        if not doubts:
+            return None
+        return refunds_cards.doubts(ticket, order, made, doubts)
+
+    @step(title="Take the answer")
+    def take_ruling(self, decision: Decision | None) -> dict[str, Any]:
+        """Take down what was answered."""
+        choice = (decision.answer or {}).get("choice", "") if decision else ""
+        if choice not in ("pay", "refuse"):
+            raise StepFailed("Nobody said whether the refund is right.")
+        return {"ruling": choice}
+
     @step(title="Propose the refund", uses=[refunds_rules.draft, refunds_rules.heed, refunds_words.letter])
-    def propose(self, ticket: Ticket, facts: Facts, order: Order, feedback: list[Feedback]) -> dict[str, Any]:
+    def propose(
+        self, ticket: Ticket, facts: Facts, order: Order, feedback: list[Feedback], ruling: Ruling
+    ) -> dict[str, Any]:
         """Work out an amount and a reply, heeding what reviewers said."""
-        made = refunds_rules.draft(order, facts.reason, refunds_rules.words_in_sight(ticket.text), feedback)
+        words = refunds_rules.words_in_sight(ticket.text)
+        made = refunds_rules.draft(order, facts.reason, words, feedback, ruling=ruling)
         amount = made.amount(order)
         self.note(refunds_words.summary(order, facts.reason, made, amount))
         refund = Refund(
@@ -182,7 +202,7 @@ class Refunds(Agent):
         )
         reply = Reply(
             to=_address(facts, order),
-            subject=f"Your refund for order {order.number}",
+            subject=f"{'About your request' if made.refused else 'Your refund'} for order {order.number}",
             text=refunds_words.letter(order, facts, made),
         )
         return {"proposal": Proposal(refund=refund, reply=reply)}
@@ -191,7 +211,7 @@ class Refunds(Agent):
     def refunded(self, order: Order) -> str:
         """What others have been given back of the payment. What this run itself paid is no news to it."""
         amount, currency = refunds_payments.refunded(order.charge, but=self.reference)
-        return f"{amount:.2f} {currency}"
+        return shown(amount, currency)
 
     @gate(
         title="Review the refund",
@@ -200,58 +220,27 @@ class Refunds(Agent):
         edits=["proposal"],
         on_reject="propose",
         observes=["refunded"],
+        uses=[refunds_cards.refund],
     )
-    def review(self, ticket: Ticket, facts: Facts, order: Order, proposal: Proposal, feedback: list[Feedback]) -> Card:
+    def review(
+        self,
+        ticket: Ticket,
+        facts: Facts,
+        order: Order,
+        proposal: Proposal,
+        feedback: list[Feedback],
+        earlier: list[int],
+        ruling: Ruling,
+        *,
+        observed: dict[str, Any],
+    ) -> Card:
         """Ask whether to pay and reply. One yes allows both."""
-        made = refunds_rules.draft(order, facts.reason, refunds_rules.words_in_sight(ticket.text), feedback)
-        risk, reasons = refunds_risk.assess(ticket, order, proposal, made, feedback)
-        amount = shown(proposal.refund.amount, order.currency)
-        name = order.customer or facts.name
-        return Card(
-            title=f"Refund {amount} and reply to {name}" if proposal.refund.amount else f"Reply to {name}, no refund",
-            summary=refunds_words.summary(order, facts.reason, made, proposal.refund.amount),
-            for_whom=", ".join(filter(None, [name, order.company])),
-            amount=amount,
-            resource=f"order {order.number}",
-            risk=risk,
-            reasons=reasons,
-            actions=[
-                Action(
-                    id="refund",
-                    title="Pay a refund",
-                    tool="payments.refund",
-                    effect="pay",
-                    pointer="/proposal/refund",
-                    schema=fixed(Refund, currency=order.currency, charge=order.charge, card=order.card),
-                    pinned=["/amount", "/card"],
-                ),
-                Action(
-                    id="reply",
-                    title="Send an e-mail",
-                    tool="mail.send",
-                    effect="reply",
-                    pointer="/proposal/reply",
-                    schema=fixed(Reply, to=proposal.reply.to),
-                    pinned=["/to"],
-                ),
-            ],
-            quotes=[
-                said(ticket),
-                *(
-                    Quote(label=each.by, role="reviewer, sent it back", pointer=f"/feedback/{number}/text")
-                    for number, each in enumerate(feedback)
-                ),
-            ],
-            preconditions=[
-                Precondition(
-                    id="nothing-else-refunded",
-                    label="nothing else has been refunded on this charge since, so still {value}",
-                    observes="refunded",
-                    effects=["pay"],
-                    preselected=True,
-                )
-            ],
-        )
+        words = refunds_rules.words_in_sight(ticket.text)
+        made = refunds_rules.draft(order, facts.reason, words, feedback, ruling=ruling)
+        doubts = refunds_doubts.doubts(ticket, order, made, earlier)
+        standing = refunds_risk.Standing.of(order, observed["refunded"])
+        judged = refunds_risk.assess(ticket, order, proposal, made, feedback, doubts=doubts, standing=standing)
+        return refunds_cards.refund(ticket, facts, order, proposal, feedback, made, judged, standing)
 
     @effect(title="Pay the refund", undo="cancel_payment", idempotent=True, readable="find_refund")
     def pay(self, order: Order, proposal: Proposal, *, key: str) -> dict[str, Any]:
@@ -276,6 +265,17 @@ class Refunds(Agent):
         if payment:
             refunds_payments.cancel(payment.id)
 
+    def _look_up(self, number: str) -> Order | None:
+        """The order, with what others were given back of its payment."""
+        try:
+            order = refunds_orders.find(number)
+        except refunds_orders.OrdersRefused as error:
+            raise StepFailed(str(error)) from error
+        if order is None:
+            return None
+        amount, currency = refunds_payments.refunded(order.charge, but=self.reference)
+        return order.model_copy(update={"elsewhere": exchanged(amount, currency, order.currency)})
+
     @property
     def reference(self) -> str:
         """What the provider keeps with this run's refunds, so that they can be told from those of others."""
@@ -289,25 +289,12 @@ class Refunds(Agent):
         return {"reply_sent": refunds_payments.mail(said.to, said.subject, text, key)}
 
 
-def said(ticket: Ticket) -> Quote:
-    """The customer's own words, as the reviewer should read them: beside the agent's summary, not through it."""
-    who = one_line(ticket.from_name or ticket.from_address) or "Somebody who cannot be made out"
-    return Quote(label=who, role="customer, by mail", pointer="/ticket/text")
-
-
 def _target(refund: Refund) -> tuple[str, str, str]:
     return refund.charge, refund.card, refund.currency
 
 
 def _address(facts: Facts, order: Order) -> str:
     return facts.address or order.email
-
-
-def _look_up(number: str) -> Order | None:
-    try:
-        return refunds_orders.find(number)
-    except refunds_orders.OrdersRefused as error:
-        raise StepFailed(str(error)) from error
 
 
 def _seen(order: Order) -> str:

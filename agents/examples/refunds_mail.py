@@ -23,6 +23,7 @@ from .refunds_text import invisible, one_line, words_of
 
 MAX_MAIL = 2_000_000  # bytes that are read of a mail
 MAX_TEXT = 200_000  # characters
+MAX_HIDDEN = 20_000
 MAX_HTML = 300_000  # characters
 MAX_TAGS = 5_000  # html.parser and bs4 take time with the square of what is nested or left open
 MAX_HEADER = 2_000  # characters of one header; so do the parsers of structured headers
@@ -60,6 +61,7 @@ class ParsedMail:
     subject: str = ""
     sent: str = ""
     text: str = ""
+    hidden: str = ""  # what its style hides
     attachments: list[str] = field(default_factory=list)  # "hook.png (image/png, 2,048 bytes)"
     problems: list[str] = field(default_factory=list)
 
@@ -266,10 +268,12 @@ def _from_html(html: str, mail: ParsedMail) -> str:
         mail.complain("its HTML is overgrown, and only its tags were taken out")
         return re.sub(r"<[^<>]*>", " ", html[:MAX_HTML])
     try:
-        return words_of(html[:MAX_HTML])
+        words, hidden = words_of(html[:MAX_HTML])
     except (ParserRejectedMarkup, *UNREADABLE):
         mail.complain("its HTML cannot be read and is shown as it came")
         return html[:MAX_HTML]
+    mail.hidden = _SURROGATES.sub("\ufffd", f"{mail.hidden}\n{hidden}".strip()[:MAX_HIDDEN])
+    return words
 
 
 def _bounded(text: str, mail: ParsedMail) -> str:

@@ -6,8 +6,9 @@ A float never gets in: `Money` takes text or a Decimal and refuses the rest, and
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from decimal import ROUND_HALF_UP, Decimal
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
@@ -18,12 +19,19 @@ RATES = {name: Decimal(rate) for name, rate in zip(CURRENCIES, ("0.94", "1", "0.
 
 # An amount in running text has a sign, a code or two decimals; a bare whole number may be anything.
 _NUMBER = r"\d{1,3}(?:[.,'\u00a0\u202f ]\d{3})+(?:[.,]\d{1,2})?|\d{1,9}(?:[.,]\d{1,2})?"
-_BEFORE, _AFTER = r"[€£$]|\b(?:EUR|GBP|USD|CHF|SEK)\b", r"[€£$]|(?:EUR|GBP|USD|CHF|SEK|euros?)\b"
+# Codes of other currencies are read in capitals alone: "try 20.00" is no Turkish amount.
+_OTHERS = (
+    r"(?-i:\b(?:AED|AUD|BGN|BRL|CAD|CNY|CZK|DKK|HKD|HUF|ILS|INR|JPY|KRW|MXN|NOK|NZD|PLN|RON|RUB|SGD|THB|TRY|UAH|ZAR)\b)"
+    r"|(?-i:\b[A-Z]{1,3}\$)|[¥₽₺₹₩₴]"
+)
+_BEFORE = rf"{_OTHERS}|[€£$]|\b(?:EUR|GBP|USD|CHF|SEK)\b"
+_AFTER = rf"{_OTHERS}|[€£$]|(?:EUR|GBP|USD|CHF|SEK|euros?|dollars?|pounds?|zł|yen)\b"
 _AMOUNT = re.compile(
-    rf"(?:{_BEFORE})\s?(?P<a>{_NUMBER})|(?P<b>(?<![\d.,])(?:{_NUMBER}))\s?(?:{_AFTER})"
+    rf"(?P<before>{_BEFORE})\s?(?P<a>{_NUMBER})|(?P<b>(?<![\d.,])(?:{_NUMBER}))\s?(?P<after>{_AFTER})"
     r"|(?<![\d.,/-])(?P<c>\d{1,9}[.,]\d{2})(?![\d.,/%-])",
     re.IGNORECASE,
 )
+_NAMES = {"€": "EUR", "£": "GBP", "$": "USD", "EURO": "EUR", "DOLLAR": "USD", "POUND": "GBP", "YEN": "JPY", "¥": "JPY"}
 
 
 def exchanged(amount: Decimal, currency: str, to: str) -> Decimal:
@@ -42,15 +50,25 @@ def shown(amount: Decimal, currency: str) -> str:
     return f"{SIGNS[currency]}{figures}" if currency in SIGNS else f"{figures} {currency}"
 
 
-def amount_in(text: str, *, bare: bool = True) -> Decimal | None:
-    """The first amount named in `text`, in either way of writing ("1,264.10", "1.264,10"); None without one.
+class Named(NamedTuple):
+    """An amount that a text names, with its currency by code, by sign where it has no code here; "" without one."""
 
-    `bare`: two decimals alone make an amount, without a currency.
+    amount: Decimal
+    currency: str
+
+
+def amounts_in(text: str) -> Iterator[Named]:
+    """The amounts named in `text`, in either way of writing ("1,264.10", "1.264,10").
+
+    Two decimals alone make an amount, without a currency.
     """
-    found = next((each for each in _AMOUNT.finditer(text) if bare or not each["c"]), None)
-    if not found:
-        return None
-    figures = re.sub(r"['\u00a0\u202f ]", "", found["a"] or found["b"] or found["c"])
+    for found in _AMOUNT.finditer(text):
+        said = (found["before"] or found["after"] or "").upper()
+        yield Named(_read(found["a"] or found["b"] or found["c"]), _NAMES.get(said.removesuffix("S"), said))
+
+
+def _read(written: str) -> Decimal:
+    figures = re.sub(r"['\u00a0\u202f ]", "", written)
     whole, mark, rest = figures, "", ""
     if (last := max(figures.rfind("."), figures.rfind(","))) >= 0 and len(figures) - last <= 3:
         whole, mark, rest = figures[:last], ".", figures[last + 1 :]

@@ -36,24 +36,36 @@ def read(file: Path) -> dict[str, Order]:
     """All orders by their number. Raises OrdersRefused."""
     orders: dict[str, Order] = {}
     for line, row in _rows(file):
-        try:
-            item = Item.model_validate({"name": row["item"], **{name: row[name] for name in ITEM_COLUMNS[1:]}})
-            if order := orders.get(row["order"]):
-                order.items.append(item)
-                continue
-            head = {name: row[name] for name in ORDER_COLUMNS}
-            number = row["order"]
-            orders[number] = Order.model_validate({"number": number, "charge": f"ch_{number}", "items": [item], **head})
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise OrdersRefused(f"{file.name}, line {line}, {where}: {first['msg']}") from error
+        _take(orders, file, line, row)
     return orders
 
 
 def find(number: str) -> Order | None:
-    """The order of that number, as the file says at this moment. Raises OrdersRefused."""
-    return read(path()).get(number) if number else None
+    """The order of that number, as the file says at this moment. Raises OrdersRefused.
+
+    Only that order's lines have to make sense: what is wrong with another one is no matter of this.
+    """
+    file, found = path(), dict[str, Order]()
+    for line, row in _rows(file):
+        if number and row["order"] == number:
+            _take(found, file, line, row)
+    return found.get(number)
+
+
+def _take(orders: dict[str, Order], file: Path, line: int, row: dict[str, str]) -> None:
+    """Add one line of the file. Raises OrdersRefused."""
+    try:
+        item = Item.model_validate({"name": row["item"], **{name: row[name] for name in ITEM_COLUMNS[1:]}})
+        if order := orders.get(row["order"]):
+            order.items.append(item)
+            return
+        head = {name: row[name] for name in ORDER_COLUMNS}
+        number = row["order"]
+        orders[number] = Order.model_validate({"number": number, "charge": f"ch_{number}", "items": [item], **head})
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise OrdersRefused(f"{file.name}, line {line}, {where}: {first['msg']}") from error
 
 
 def _rows(file: Path) -> Iterator[tuple[int, dict[str, str]]]:

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
+from . import refunds_numbers
 from .refunds_mail import ParsedMail
-from .refunds_money import amount_in, cents, shown
-from .refunds_state import Feedback, Item, Order, Reason, Ticket
+from .refunds_money import amounts_in, cents, shown
+from .refunds_state import Feedback, Item, Order, Reason, Ruling, Ticket
 from .refunds_text import blank_stretch
 
 FAR_DOWN = 20  # blank lines; what stands behind more of them was not meant to be read
@@ -30,10 +31,6 @@ _WORDS: tuple[tuple[Reason, str], ...] = (
         r"\bsent (?:it |them |these |this )?back|return|on (?:its|their) way back|zurückge|обратно|возврат",
     ),
 )
-_NUMBERED = re.compile(
-    r"(?:order|bestellung|auftrag|заказ\w*|#|\bno\.|\bnr\.)[^\d\n]{0,12}([0-9]{4,8})\b", re.IGNORECASE
-)
-_LONE = re.compile(r"(?<![\d.,-])[0-9]{5}(?![\d.,-]|\b\d)")
 _STOP = r"(?=[.,;!?\n]|\b(?:not|without|except|but|keep|with|plus)\b|$)"
 _ONLY = re.compile(rf"\b(?:only|just)\b(?:(?!{_STOP}).)*", re.IGNORECASE | re.DOTALL)
 _NOT = re.compile(rf"\b(?:not|without|except|keep|no)\b(?:(?!{_STOP}).)*", re.IGNORECASE | re.DOTALL)
@@ -53,18 +50,27 @@ class Draft:
     sorry: bool = False
     heeded: list[str] = field(default_factory=list)  # "As Ann Okafor asked: only Titanium frames."
     unheeded: list[str] = field(default_factory=list)  # who wrote what no rule reads
+    refused: bool = False  # a person said that nothing is to be paid
+
+    def due(self, order: Order) -> Decimal:
+        """What the rules give, however much is left of the payment."""
+        if self.refused:
+            return Decimal(0)
+        goods = sum((item.total for item in self.items), Decimal(0))
+        due = goods + (order.shipping if self.shipping else 0) if self.fixed is None else self.fixed
+        return cents(due * self.share)
 
     def amount(self, order: Order) -> Decimal:
         """What it comes to; never more than is left of the payment."""
-        goods = sum((item.total for item in self.items), Decimal(0))
-        due = goods + (order.shipping if self.shipping else 0) if self.fixed is None else self.fixed
-        return min(cents(due * self.share), order.left)
+        return min(self.due(order), order.left)
 
 
 def ticket_of(mail: ParsedMail) -> Ticket:
     """What the mail says and seems to want. Only the words in sight are searched, none that are quoted or far down."""
     words = words_in_sight(mail.text)
     searched = " ".join(f"{mail.subject}\n{words}".split())
+    named = refunds_numbers.named(mail.subject, words)
+    wants = next((each for each in amounts_in(words) if each.currency), None)
     return Ticket(
         from_address=mail.from_address,
         from_name=mail.from_name,
@@ -72,11 +78,15 @@ def ticket_of(mail: ParsedMail) -> Ticket:
         subject=mail.subject,
         sent=mail.sent,
         text=mail.text,
-        order_number=_order_number(mail.subject) or _order_number(words),
+        order_number=named.only,
         reason=next((reason for reason, told in _WORDS if re.search(told, searched, re.IGNORECASE)), Reason.GOODWILL),
-        wants=amount_in(words, bare=False),
+        wants=wants.amount if wants else None,
+        wants_currency=wants.currency if wants else "",
         attachments=mail.attachments[:20],
         problems=mail.problems[:20],
+        numbers=named.numbers,
+        lookalikes=named.lookalikes,
+        hidden=mail.hidden,
     )
 
 
@@ -87,9 +97,10 @@ def words_in_sight(text: str) -> str:
     return "\n".join(line for line in near.split("\n") if not line.startswith(">"))
 
 
-def draft(order: Order, reason: Reason, words: str, feedback: Sequence[Feedback]) -> Draft:
-    """What the shop gives for this reason, changed by what reviewers said since."""
+def draft(order: Order, reason: Reason, words: str, feedback: Sequence[Feedback], *, ruling: Ruling = "") -> Draft:
+    """What the shop gives for this reason, changed by what people said since."""
     made = _unchanged(order, reason, words)
+    made.refused = ruling == "refuse"
     for each in feedback:
         heed(made, order, each)
     return made
@@ -112,9 +123,11 @@ def heed(made: Draft, order: Order, feedback: Feedback) -> None:
     if _SHIPPING.search(_NOT.sub("", text)):
         made.shipping = True
         done.append("with shipping")
-    if (amount := amount_in(text)) is not None:
-        made.fixed, made.share = amount, Decimal(1)
-        done.append(shown(amount, order.currency))
+    named = next(amounts_in(text), None)
+    if named and named.currency in ("", order.currency):
+        made.fixed, made.share, made.refused = named.amount, Decimal(1), False
+        left = f", of which only {shown(order.left, order.currency)} is left" if named.amount > order.left else ""
+        done.append(shown(named.amount, order.currency) + left)
     if share := _SHARE.search(text):
         made.share = Decimal("0.5") if share["half"] else Decimal(share["percent"]) / 100
         done.append(f"{made.share:.0%} of it")
@@ -135,8 +148,18 @@ def mentions(text: str, item: Item) -> bool:
 
 def listed(items: Sequence[Item]) -> str:
     """The items in words: "2 Titanium frames and Leather case"."""
-    names = [f"{item.quantity} {item.name}" if item.quantity > 1 else item.name for item in items]
+    names = [f"{item.quantity} {_several(item.name)}" if item.quantity > 1 else item.name for item in items]
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def people(names: Sequence[str]) -> str:
+    """Who, each once: "Ann Okafor and Bob Lindqvist"."""
+    return " and ".join(dict.fromkeys(names))
+
+
+def _several(name: str) -> str:
+    """The name in the plural; one that ends in a number or capitals is left as it is."""
+    return f"{name}s" if name[-1:].islower() and not name.endswith("s") else name
 
 
 def _forms(word: str) -> set[str]:
@@ -163,10 +186,3 @@ def _unchanged(order: Order, reason: Reason, words: str) -> Draft:
         back = [item for item in order.items if item.returned_on]
         return Draft(back or list(order.items), shipping=len(back) == len(order.items))
     return Draft(list(order.items), share=GOODWILL)
-
-
-def _order_number(text: str) -> str | None:
-    if found := _NUMBERED.search(text):
-        return found[1]
-    lone = set(_LONE.findall(text))
-    return lone.pop() if len(lone) == 1 else None

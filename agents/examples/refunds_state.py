@@ -13,6 +13,7 @@ from . import refunds_mail
 from .refunds_money import Money
 
 Currency = Literal["CHF", "EUR", "GBP", "SEK", "USD"]
+Ruling = Literal["", "pay", "refuse"]  # what a person said where the mail raised doubts
 
 
 class Noun(BaseModel):
@@ -59,11 +60,15 @@ class Ticket(Noun):
     subject: str
     sent: str
     text: str
-    order_number: str | None
+    order_number: str | None  # where the mail names one order, and no other
     reason: Reason
     wants: Money | None  # the amount the customer names
     attachments: list[str]
     problems: list[str]
+    numbers: list[str] = []  # all order numbers that it names
+    lookalikes: list[str] = []  # what only looks like an order number
+    wants_currency: str = ""
+    hidden: str = ""  # what its style hides from whoever reads the mail
 
 
 class Facts(Noun):
@@ -98,6 +103,7 @@ class Order(Noun):
     paid_on: str
     shipping: Money
     refunded: Money  # before this request
+    elsewhere: Money = Decimal(0)  # what others gave back at the provider
     items: list[Item]
 
     @property
@@ -111,7 +117,7 @@ class Order(Noun):
     @property
     def left(self) -> Decimal:
         """What may still be refunded."""
-        return max(self.paid - self.refunded, Decimal(0))
+        return max(self.paid - self.refunded - self.elsewhere, Decimal(0))
 
 
 class Refund(Noun):
@@ -119,7 +125,7 @@ class Refund(Noun):
     currency: Currency = Field(title="Currency")
     reason: Reason = Field(title="Reason")
     charge: str = Field(title="Payment", description="The payment that is refunded.")
-    card: str = Field(title="Money goes to", description="The card that paid the order.")
+    card: str = Field(title="Refund to card ending", description="The card that paid the order.")
 
 
 class Reply(Noun):
@@ -154,6 +160,7 @@ class Decision(BaseModel):
     kind: str
     by: str
     changes: list[dict[str, Any]]
+    answer: dict[str, Any] | None = None
 
 
 class Payment(Noun):

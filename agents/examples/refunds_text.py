@@ -8,6 +8,8 @@ import unicodedata
 from bs4 import BeautifulSoup
 from bs4.element import NavigableString
 
+from . import refunds_hidden
+
 _BLANK_STRETCH = re.compile(r"\n(?:[^\S\n]*\n)+")
 _EMOJI_PARTS = ("So", "Sk")
 _LINES = ("address", "blockquote", "div", "h1", "h2", "h3", "h4", "li", "p", "pre", "table", "tr", "ul", "ol")
@@ -43,13 +45,14 @@ def one_line(text: str, limit: int = 100) -> str:
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
-def words_of(html: str) -> str:
-    """The words of a page, its blocks on lines of their own; what its style hides and its blank lines stay.
+def words_of(html: str) -> tuple[str, str]:
+    """(the words of a page, those that its style hides). Its blocks stand on lines of their own, blank lines stay.
 
     Raises what bs4 raises on markup that html.parser rejects.
     """
     # With an element before it, nothing takes the text for a file's name or for XML, and warns.
     soup = BeautifulSoup("<html>" + html, "html.parser")
+    hidden = refunds_hidden.taken_out(soup)
     for element in soup(["head", "script", "style", "template", "title"]):
         element.decompose()
     for node in soup.find_all(string=True):
@@ -60,7 +63,7 @@ def words_of(html: str) -> str:
     for element in soup(_LINES):
         element.insert_before("\v")
         element.append("\v\n" if element.name in _PARAGRAPHS else "\v")
-    return _BREAKS.sub(_break, soup.get_text()).strip("\n ")
+    return _BREAKS.sub(_break, soup.get_text()).strip("\n "), hidden
 
 
 def _break(found: re.Match[str]) -> str:

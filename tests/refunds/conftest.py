@@ -13,6 +13,7 @@ import pytest
 from tests.harness.waiting import PATIENCE
 
 if TYPE_CHECKING:
+    from checkpoints.models import Run
     from tests.harness.services import Service
 
 
@@ -23,6 +24,7 @@ class World:
         self.service = service
         self.url = url
         self.http = httpx.Client(base_url=url, timeout=PATIENCE, trust_env=False)
+        self.before = 0  # refunds that tests before this one made
 
     def refund(self, key: str, charge: str, amount: Any, currency: str = "EUR", **more: Any) -> httpx.Response:
         body = {"charge": charge, "amount": amount, "currency": currency, **more}
@@ -33,8 +35,26 @@ class World:
 
     def refunds(self, order: str = "") -> list[tuple[str, str]]:
         """(amount, status) of each refund of an order, or of all, in the order in which they were made."""
-        made = self.http.get("/ledger").json()["refunds"]
+        made = self.http.get("/ledger").json()["refunds"][self.before :]
         return [(each["amount"], each["status"]) for each in made if order in ("", each["charge"].removeprefix("ch_"))]
+
+    def take_back(self) -> None:
+        """Let the next test find nothing refunded: what was is cancelled, and told of no more."""
+        self.http.delete("/faults").raise_for_status()
+        made = self.http.get("/ledger").json()["refunds"]
+        for each in made[self.before :]:
+            self.http.post(f"/refunds/{each['id']}/cancel").raise_for_status()
+        self.before = len(made)
+
+
+def past_doubts(run: Run) -> Run:
+    """The run at its review: where it first asks whether the refund is right, it is."""
+    from tests.agents.driving import advance_to_rest, answer, open_gate
+
+    if open_gate(run).step == "ask_doubts":
+        answer(run, "pay")
+        advance_to_rest(run)
+    return run
 
 
 @pytest.fixture(scope="module")

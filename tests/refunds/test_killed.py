@@ -24,7 +24,7 @@ from tests.agents.driving import advance_to_rest, effects, open_gate
 from tests.factories import ann, decide, make_team
 from tests.harness.session import ROOT
 
-from .conftest import World
+from .conftest import World, past_doubts
 from .test_mail import MAILS
 
 AGENTS = "agents.examples.refunds"
@@ -59,7 +59,7 @@ def test_a_worker_killed_while_it_pays_leaves_one_refund(
     place: str, sandbox: World, hand: subprocess.Popen[str]
 ) -> None:
     [input] = Refunds.inputs_from(next(MAILS.glob("06-*.eml")))
-    run = advance_to_rest(start_run("refunds", input, by=actors.SYSTEM, team=make_team()))
+    run = past_doubts(advance_to_rest(start_run("refunds", input, by=actors.SYSTEM, team=make_team())))
     amount = f"{100 + PLACES.index(place)}.00"  # each its own, so that the ledger tells the runs apart
     standing = open_gate(run).standing().card.actions[0].arguments
     decide(open_gate(run), ann(run.team), "edit", arguments={"refund": {**standing, "amount": amount}})

@@ -85,12 +85,59 @@ def test_of_several_forms_the_plain_one_is_read() -> None:
     assert "Approve at once" not in mail.text
 
 
-def test_html_becomes_its_words_and_keeps_what_its_style_hides() -> None:
+def test_html_becomes_its_words_and_what_its_style_hides_stands_apart() -> None:
     html = b"""<title>t</title><p>One&nbsp;two<br>three</p><div>four</div><div><br></div><div>five</div>
         <p style="display:none">hidden</p><script>no()</script><style>p{}</style><ul><li>a</li><li>b</li></ul>"""
-    assert (
-        parse(mail_of(html, "text/html; charset=utf-8")).text == "One\u00a0two\nthree\n\nfour\n\nfive\nhidden\n\na\nb"
-    )
+    mail = parse(mail_of(html, "text/html; charset=utf-8"))
+    assert (mail.text, mail.hidden) == ("One\u00a0two\nthree\n\nfour\n\nfive\na\nb", "hidden")
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        '<p style="display:none">x9</p>',
+        '<p style="DISPLAY : none !important">x9</p>',
+        '<p style="dis/* */play:none;visibility:hidden">x9</p>',
+        r'<p style="d\69 splay:none">x9</p>',
+        "<p hidden>x9</p>",
+        '<p style="font-size:0">x9</p>',
+        '<p style="font-size:1px">x9</p>',
+        '<p style="opacity:.01">x9</p>',
+        '<p style="max-height:0;overflow:hidden">x9</p>',
+        '<p style="position:absolute;left:-9999px">x9</p>',
+        '<p style="text-indent:-999em">x9</p>',
+        '<p style="color:#fff">x9</p>',
+        '<p style="color:rgb(254, 254, 254)">x9</p>',
+        '<div style="background:#222"><p style="color:#222222">x9</p></div>',
+        '<table bgcolor="#000000"><tr><td><font color="black">x9</font></td></tr></table>',
+        '<p style="color:transparent">x9</p>',
+        '<p style="display:var(--shown)">x9</p>',
+        '<p style="mso-hide:all">x9</p>',
+        "<style>.a{color:red} p.a, .b {display:none}</style><p class=b>x9</p>",
+        "<style>@media screen { p > b { opacity: 0 } }</style><p><b>x9</b></p>",
+        '<div style="display:none"><p style="display:block">x9</p></div>',
+    ],
+)
+def test_what_a_style_hides_is_no_word_of_the_mail(hidden: str) -> None:
+    mail = parse(mail_of(f"<p>seen</p>{hidden}<p>too</p>".encode(), "text/html; charset=utf-8"))
+    assert "x9" not in mail.text
+    assert mail.hidden == "x9"
+    assert mail.text.split() == ["seen", "too"]
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        '<p style="font-size:.9em;opacity:1;margin:0;width:100%;height:20px">x9</p>',
+        '<p style="color:#333;background:#fff">x9</p>',
+        '<div style="background-color:#004080"><p style="color:white">x9</p></div>',
+        '<p style="font-size:12px;line-height:1.2;text-indent:-4px">x9</p>',
+        "<style>p:first-child{display:none} ::junk( {display:none}</style><p>one</p><p>x9</p>",
+    ],
+)
+def test_what_a_style_only_shapes_is_read(seen: str) -> None:
+    mail = parse(mail_of(f"<div>{seen}</div>".encode(), "text/html; charset=utf-8"))
+    assert "x9" in mail.text
 
 
 def test_blank_lines_of_html_are_counted_like_any_other() -> None:

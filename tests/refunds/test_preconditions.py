@@ -57,7 +57,7 @@ def test_approved_then_the_world_drifts_before_the_worker_wakes(world: World) ->
     """Nothing is performed, the gate is open again with the difference, and a yes to that pays once."""
     run = make_refund_run("01")
     [offered] = open_gate(run).standing().card.preconditions
-    assert (offered.id, offered.value, offered.required) == (CONDITION, "0.00 EUR", False)
+    assert (offered.id, offered.value, offered.required) == (CONDITION, "€0.00", False)
     decide(open_gate(run), ann(run.team), preconditions=[CONDITION])
     world.refund("somebody at the bank", "ch_20418", "20.00").raise_for_status()
     advance_to_rest(run)
@@ -66,7 +66,7 @@ def test_approved_then_the_world_drifts_before_the_worker_wakes(world: World) ->
     assert (effects(run), outbox.outbox) == ([], [])
     gate = open_gate(run)
     assert gate.step == "review"
-    assert world_rows(gate) == [("/refunded", "0.00 EUR", "20.00 EUR")]
+    assert world_rows(gate) == [("/refunded", "€0.00", "€20.00")]
 
     decide(gate, ann(run.team), "edit", arguments=edited(run, "1264.00"), preconditions=[CONDITION])
     advance_to_rest(run)
@@ -91,8 +91,8 @@ def test_what_the_run_itself_paid_is_no_news_to_it(world: World) -> None:
     decide(open_gate(run), ann(run.team), preconditions=[CONDITION])
     assert advance_to_rest(run).status == "completed"
     assert world.refunds("20402") == [("147.90", "succeeded")]
-    assert agent.refunded(order) == before == "0.00 EUR"
-    assert Refunds(RunInfo(run.pk + 1, ""), 1).refunded(order) == "147.90 EUR"
+    assert agent.refunded(order) == before == "€0.00"
+    assert Refunds(RunInfo(run.pk + 1, ""), 1).refunded(order) == "€147.90"
 
 
 @pytest.mark.parametrize("others", [False, True])
@@ -117,7 +117,7 @@ def test_a_finished_run_sent_back_asks_again_only_where_others_were_paid(others:
 def test_a_provider_that_cannot_be_asked_opens_no_gate_and_pays_nothing(world: World) -> None:
     world.fault("charges", "500", times=4)
     run = make_refund_run("13")
-    assert (open_gate(run).kind, open_gate(run).step) == ("recovery", "review")
+    assert (open_gate(run).kind, open_gate(run).step) == ("recovery", "find_order")
     waiting = make_refund_run("12")
     decide(open_gate(waiting), ann(waiting.team), preconditions=[CONDITION])
     world.fault("charges", "cut_before", times=4)

@@ -50,7 +50,8 @@ def test_what_the_page_said_is_what_comes_true(sandbox: World) -> None:
     shown = impacts.of_edit(run, at, PATCH)
     said = {(row.verdict, row.step) for row in shown.rows}
     assert said >= {
-        ("stands", "read_mail"), ("stands", "find_order"), ("will", "ask_facts"), ("will", "propose"),
+        ("stands", "read_mail"), ("stands", "find_order"), ("will", "ask_facts"), ("will", "ask_doubts"),
+        ("will", "propose"),
         ("will", "review"), ("undone", "pay"), ("cannot", "reply"),
     }  # fmt: skip
 
@@ -58,7 +59,7 @@ def test_what_the_page_said_is_what_comes_true(sandbox: World) -> None:
     rewinds.edit(run, at=at, patch=PATCH, by=by, seen=shown.digest())
     advance_to_rest(run)
     assert open_gate(run).title.startswith("Refund $")
-    assert ran(run, seq) == ["ask_facts", "propose"]
+    assert ran(run, seq) == ["ask_facts", "ask_doubts", "propose"]
     decide(open_gate(run), ann(run.team))
     assert advance_to_rest(run).status == "completed"
 

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from agents.examples import refunds_orders, refunds_risk, refunds_rules, refunds_words
 from agents.examples.refunds_mail import ParsedMail, parse
-from agents.examples.refunds_money import Money, amount_in, shown
+from agents.examples.refunds_money import Money, amounts_in, shown
 from agents.examples.refunds_state import Facts, Feedback, Order, Proposal, Reason, Refund, Reply, Ticket
 
 from .test_mail import read
@@ -79,6 +79,29 @@ def test_an_order_number_is_found_in_the_words_in_sight_only(text: str, number: 
 
 
 @pytest.mark.parametrize(
+    ("subject", "text", "numbers", "lookalikes"),
+    [
+        ("", "order 20418 and order 20391", ["20418", "20391"], []),
+        ("Order 20418", "it is about order 20391", ["20418", "20391"], []),
+        ("Order 20418", "order 20418 again, D-10115 Berlin", ["20418"], []),
+        ("", "20391 or 20418?", ["20391", "20418"], []),
+        ("", "order 2\u041e418", [], ["2\u041e418"]),
+        ("2O418 arrived broken", "", [], ["2O418"]),
+        ("", "order \uff12\uff10\uff14\uff11\uff18", [], ["\uff12\uff10\uff14\uff11\uff18"]),
+        ("", "order 20\u200b418", [], ["20\u200b418"]),
+        ("", "order 2\u041e418, which is 20391", ["20391"], ["2\u041e418"]),
+        ("", "order 20418, 100l of it, on the 1st, since 2019", ["20418"], []),
+    ],
+)
+def test_every_number_is_named_and_what_only_looks_like_one(
+    subject: str, text: str, numbers: list[str], lookalikes: list[str]
+) -> None:
+    ticket = refunds_rules.ticket_of(ParsedMail(subject=subject, text=text))
+    assert (ticket.numbers, ticket.lookalikes) == (numbers, lookalikes)
+    assert ticket.order_number == (numbers[0] if len(numbers) == 1 and not lookalikes else None)
+
+
+@pytest.mark.parametrize(
     ("feedback", "amount"),
     [
         ("only the frames", "1284.00"),
@@ -126,7 +149,7 @@ def test_the_agent_says_what_it_heeded_and_what_it_could_not_read() -> None:
     made = refunds_rules.draft(order, Reason.RETURNED, "", [said("only the lenses"), said("hm", by="Bob Lindqvist")])
     words = refunds_words.summary(order, Reason.RETURNED, made, made.amount(order))
     assert "As Ann Okafor asked: only 2 Prescription lenses." in words
-    assert "No rule of mine reads what Bob Lindqvist wrote" in words
+    assert "I could not apply the feedback from Bob Lindqvist; the proposal is unchanged." in words
     assert "That makes €162.80." in words
 
 
@@ -163,7 +186,8 @@ def assess(order: Order, amount: str, *feedback: Feedback, **changes: object) ->
         amount=Decimal(amount), currency=order.currency, reason=Reason.FAULTY, charge=order.charge, card=order.card
     )
     proposal = Proposal(refund=refund, reply=Reply(to=order.email, subject="s", text="t"))
-    return refunds_risk.assess(base.model_copy(update=changes), order, proposal, made, feedback)
+    standing = refunds_risk.Standing(left=order.left)
+    return refunds_risk.assess(base.model_copy(update=changes), order, proposal, made, feedback, standing=standing)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +227,7 @@ def test_what_an_honest_mail_does_not_have_makes_a_small_refund_dangerous(
 def test_being_asked_again_after_a_no_is_said() -> None:
     level, reasons = assess(ORDERS["20391"], "1.00", said("half"))
     assert level == "medium"
-    assert "Asked again after a no, by Ann Okafor" in reasons
+    assert "Rejected before by Ann Okafor" in reasons
 
 
 @pytest.mark.parametrize("value", [1284.0, 1284, True, None, "NaN", "Infinity", "-1.00", "1.001", "1e400", "", "x"])
@@ -234,8 +258,32 @@ def test_money_is_kept_with_two_decimals(value: str, kept: str) -> None:
     ],
 )
 def test_an_amount_is_found_in_either_way_of_writing(text: str, amount: str | None) -> None:
-    found = amount_in(text)
-    assert (None if found is None else str(found)) == amount
+    assert next((str(each.amount) for each in amounts_in(text)), None) == amount
+
+
+@pytest.mark.parametrize(
+    ("text", "currency"),
+    [
+        ("USD 59.00", "USD"),
+        ("59,00 euros", "EUR"),
+        ("twelve, or 59 dollars", "USD"),
+        ("A$59.00", "A$"),
+        ("JPY 5900", "JPY"),
+        ("\u00a559.00", "JPY"),
+        ("59.00 PLN", "PLN"),
+        ("I would try 59.00", ""),
+        ("59.00", ""),
+    ],
+)
+def test_an_amount_has_the_currency_that_is_written_beside_it(text: str, currency: str) -> None:
+    """ "USD 59.00" was read as 59.00 of whatever the order was in."""
+    assert [each.currency for each in amounts_in(text)] == [currency]
+
+
+@pytest.mark.parametrize("words", ["USD 20.00", "$20", "20.00 PLN"])
+def test_feedback_in_another_currency_changes_nothing_and_says_so(words: str) -> None:
+    made = refunds_rules.draft(ORDERS["20418"], Reason.NEVER_ARRIVED, "", [said(words)])
+    assert (made.fixed, made.unheeded) == (None, ["Ann Okafor"])
 
 
 def test_an_amount_is_shown_as_people_read_it() -> None:
@@ -278,3 +326,13 @@ def test_the_users_own_file_of_orders_is_read_each_time(tmp_path: Path, monkeypa
     mine.write_text(HEAD + LINE.replace("1,A", "2,A"))
     assert refunds_orders.find("1") is None
     assert refunds_orders.find("") is None
+
+
+def test_one_order_that_cannot_be_read_stops_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One row in an unknown currency stopped every mail."""
+    mine = tmp_path / "mine.csv"
+    monkeypatch.setenv("HOLDPOINT_REFUNDS_ORDERS", str(mine))
+    mine.write_text(HEAD + LINE + LINE.replace("EUR", "XXX").replace("1,A", "2,A"))
+    assert refunds_orders.find("1") is not None
+    with pytest.raises(refunds_orders.OrdersRefused, match="line 3, currency"):
+        refunds_orders.find("2")

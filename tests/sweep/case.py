@@ -50,22 +50,29 @@ class Case:
         return bool(self.wish) and (not self.counted.exists() or self.counted.stat().st_size < hit)
 
     def start(self, agent: str, mail: str) -> None:
-        """Start a run over the bundled mail of that number, and let it go on."""
+        """Start a run over the bundled mail of that number, unlike any that came before, and let it go on."""
         [input] = Refunds.inputs_from(next(MAILS.glob(f"{mail}-*.eml")))
+        input["mail"]["raw"] += f"\nMine, {secrets.token_hex(4)}.\n"
         self.run = start_run(agent, input, by=actors.SYSTEM, team=self.user.groups.get())
         self.go_on()
 
     def go_on(self) -> None:
-        """Take turns until the run has ended, or asks for a review. Questions after a fault are answered truthfully."""
+        """Take turns until the run has ended, or asks for a review. Questions after a fault are answered truthfully.
+
+        So is whether a refund is right of which less is left than it would come to: other cases were paid before.
+        """
         for _ in range(MOST_TURNS):
             self.run.refresh_from_db()
             if self.run.status not in Run.LIVE:
                 return
             if self.run.status == Run.Status.WAITING:
                 gate = Gate.objects.open().get(run=self.run)
-                if gate.kind == Gate.Kind.REVIEW:
+                if gate.step == "ask_doubts":
+                    self._answered(gate, {"choice": "pay"})
+                elif gate.kind == Gate.Kind.REVIEW:
                     return
-                self._answer(gate)
+                else:
+                    self._answer(gate)
             self._turn()
         raise AssertionError(f"{self.run} is {self.run.status} at {self.run.next_step}, asked {self.asked[-3:]}")
 
@@ -147,5 +154,8 @@ class Case:
             answer = {"choice": no} if result is None else {"choice": yes, "value": result}
         else:
             answer = {"choice": recovery.RETRY}
+        self._answered(gate, answer)
+
+    def _answered(self, gate: Gate, answer: dict[str, Any]) -> None:
         seen = bytes(gate.standing().digest)
         gate.decide(by=self.user, verdict="answer", seen=seen, key=secrets.token_hex(8), answer=answer)

@@ -7,7 +7,7 @@ from typing import Any
 from agents import step, validator
 from agents.examples import refunds_rules, refunds_words
 from agents.examples.refunds import Refunds as Plain
-from agents.examples.refunds_state import Facts, Feedback, Order, Proposal, Ticket
+from agents.examples.refunds_state import Facts, Feedback, Order, Proposal, Ruling, Ticket
 
 MOST = "4.00"
 
@@ -23,6 +23,8 @@ class Judged(Plain):
         return None if proposal.refund.amount <= 4 else f"That is too much, make it {MOST}"
 
     @step(uses=[refunds_rules.draft, refunds_rules.heed, refunds_words.letter], validators=[modest], tries=2)
-    def propose(self, ticket: Ticket, facts: Facts, order: Order, feedback: list[Feedback]) -> dict[str, Any]:
+    def propose(
+        self, ticket: Ticket, facts: Facts, order: Order, feedback: list[Feedback], ruling: Ruling
+    ) -> dict[str, Any]:
         """As the refunds agent does."""
-        return {"proposal": Plain.propose(self, ticket, facts, order, feedback)["proposal"]}
+        return {"proposal": Plain.propose(self, ticket, facts, order, feedback, ruling)["proposal"]}
