@@ -27,6 +27,12 @@ class EffectQuerySet(models.QuerySet["Effect"]):
         mine = self.filter(run__in=list(runs), step=step, action=action)
         return bool(at) and mine.filter(landings__overlap=list(at)).exists()
 
+    def lock_begun(self, run_id: int) -> None:
+        """Lock what is begun in a run, before the run itself is: whoever reports one takes the locks in that order."""
+        list(
+            self.filter(run=run_id, status=Effect.Status.INTENDED).select_for_update().order_by("pk").values_list("pk")
+        )
+
 
 class Effect(models.Model):
     """One change of the outside world, at most once per key."""

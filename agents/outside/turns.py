@@ -60,6 +60,7 @@ def claim(reached: Reached, *, worker: str, lease: float, by: Actor, token: Toke
     run_id = reached.id
     DESK.take(run_id)
     with transaction.atomic():
+        Effect.objects.lock_begun(run_id)
         run, named = whole(run_id), one_line(worker, 120)
         made = claims.claim(run_id, plan_ids=[run.plan_id], worker=named, lease=lease, by=by)
         if made is None:

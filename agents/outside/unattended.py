@@ -59,6 +59,7 @@ def go_on(run_id: int) -> bool:
         DESK.take(run_id)
         try:
             with transaction.atomic():
+                Effect.objects.lock_begun(run_id)
                 run = whole(run_id)
                 claim = claims.claim(
                     run_id, plan_ids=[run.plan_id], worker=NAMED, lease=claims.TAKE_OVER_LEASE, by=SYSTEM

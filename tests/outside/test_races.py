@@ -88,3 +88,23 @@ def test_an_effect_is_begun_once_and_one_word_about_it_counts(web: str) -> None:
     told = together(web, program, f"runs/{program.run}/effects/{effect}/results", words)
     assert Counter(each.status_code for each in told) == {201: 1, 409: AT_ONCE - 1}
     assert {each.json()["code"] for each in told if each.status_code == 409} == {"reported_before"}
+
+
+@pytest.mark.parametrize("time", range(6))
+def test_a_late_report_and_the_next_claim_come_to_one_end(web: str, time: int) -> None:
+    """The one held the effect and waited for the run, the other the run and waited for the effect: one was told 500."""
+    program = Program()
+    decide(program.to_gate())
+    program.claim()
+    effect = program.begin()
+    Run.objects.filter(pk=program.run).update(lease_until="2026-01-01T00:00Z")
+    headers = {"Authorization": f"Bearer {program.sent}"}
+    report = {"token": program.token, "status": "done", "writes": {"receipt": {"id": "tx_1"}}}
+    calls: list[tuple[str, dict[str, Any]]] = [("claims", {"worker": f"box:{n}"}) for n in range(3)]
+    calls.insert(time % 4, (f"effects/{effect['id']}/results", report))
+    with httpx.Client(base_url=web, headers=headers, timeout=PATIENCE) as client, ThreadPoolExecutor(4) as pool:
+        told = list(pool.map(lambda call: client.post(f"/api/runs/{program.run}/{call[0]}", json=call[1]), calls))
+    said = {each.status_code for (where, _), each in zip(calls, told, strict=True) if where == "claims"}
+    assert told[time % 4].status_code == 201
+    assert said <= {201, 409}
+    assert Effect.objects.get(pk=effect["id"]).status == "done"

@@ -143,7 +143,7 @@ def test_what_it_reports_late_answers_the_question() -> None:
     assert (told["next"]["step"], told["state"]["receipt"]) == ("report", {"id": "tx_1"})
 
 
-AT_ONCE, TIMES = 4, 8
+AT_ONCE, TIMES = 4, 12
 
 
 @pytest.mark.parametrize("time", range(TIMES))
