@@ -18,7 +18,7 @@ from checkpoints import patch
 from checkpoints.values import canonical
 
 from . import exact
-from .addresses import GateId
+from .addresses import GateId, gate_page
 from .auth import needs, token_of
 from .gates import Ending, ended
 from .waiting import AGAIN, AWAITS, LONGEST
@@ -39,6 +39,7 @@ class OutcomeHead(Schema):
     """Whether a gate has ended."""
 
     gate: int = Field(description="The gate.", examples=[42])
+    url: str = Field(description="The gate's page.", examples=["https://holdpoint.example.com/gates/42/"])
     run: int = Field(description="Its run.", examples=[7])
     status: str = Field(
         description="Whether it still asks.", examples=["decided"], json_schema_extra={"enum": list(Gate.Status.values)}
@@ -89,7 +90,10 @@ def told(gate: Gate) -> HttpResponse:
     outcome: Outcome | None = getattr(gate, "outcome", None)
     if outcome is not None:
         prefetch_related_objects([outcome], "grants")
-    head = OutcomeHead(gate=gate.pk, run=gate.run_id, status=gate.status, version=gate.version, grants=_grants(outcome))
+    head = OutcomeHead(
+        gate=gate.pk, url=gate_page(gate.pk), run=gate.run_id, status=gate.status, version=gate.version,
+        grants=_grants(outcome),
+    )  # fmt: skip
     return exact.answer(head, outcome=ended(gate), edits=canonical(_edits(gate, outcome)))
 
 

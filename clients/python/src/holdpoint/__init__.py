@@ -1,9 +1,10 @@
 """Ask people before your agent acts, and go on with exactly what they allowed."""
 
 from .answers import Begun, Event, Events, Gate, Outcome, Turn
-from .approvals import Approval, AsyncApproval, Pending
+from .approvals import Approval, AsyncApproval, AsyncCalls, Calls, Pending
 from .calls import AsyncCall, Call, Decision
 from .client import AsyncHoldpoint, Holdpoint
+from .endings import Said
 from .errors import (
     AlreadyDone,
     Answered,
@@ -34,14 +35,15 @@ from .errors import (
     Unreachable,
     Withdrawn,
 )
-from .plans import Action, Card, Step, Write
+from .plans import Action, Card, Quote, Step, Write
+from .posting import Ask, thread
 from .runs import AsyncRun, Run
 
 __all__ = [
-    "Action", "AlreadyDone", "Answered", "Approval", "AsyncApproval", "AsyncCall", "AsyncHoldpoint", "AsyncRun",
-    "BadAnswer", "BadToken", "Begun", "Call", "Card", "Decision", "Event", "Events", "Expired", "Gate", "Holdpoint",
-    "HoldpointError", "Invalid", "KeyReused", "NoGrant", "NotAllowed", "NotClaimable", "NotConfigured", "NotDone",
-    "NotFound", "OutOfTurn", "Outcome", "Pending", "Problem", "Refused", "Rejected", "ReportedBefore", "Run",
-    "RunEnded", "StaleToken", "Step", "StillOpen", "Stopped", "ToTakeBack", "TooMany", "Turn", "Unknown",
-    "Unreachable", "Withdrawn", "Write",
+    "Action", "AlreadyDone", "Answered", "Approval", "Ask", "AsyncApproval", "AsyncCall", "AsyncCalls",
+    "AsyncHoldpoint", "AsyncRun", "BadAnswer", "BadToken", "Begun", "Call", "Calls", "Card", "Decision", "Event",
+    "Events", "Expired", "Gate", "Holdpoint", "HoldpointError", "Invalid", "KeyReused", "NoGrant", "NotAllowed",
+    "NotClaimable", "NotConfigured", "NotDone", "NotFound", "OutOfTurn", "Outcome", "Pending", "Problem", "Quote",
+    "Refused", "Rejected", "ReportedBefore", "Run", "RunEnded", "Said", "StaleToken", "Step", "StillOpen",
+    "Stopped", "ToTakeBack", "TooMany", "Turn", "Unknown", "Unreachable", "Withdrawn", "Write", "thread",
 ]  # fmt: skip

@@ -50,6 +50,7 @@ class Turn(Answer):
     token: int
     seq: int
     gate: int | None = None
+    gate_url: str | None = None
     next: Next = Next(kind="", step="")
     state: dict[str, Any] | None = None
 
@@ -79,6 +80,7 @@ class Run(Answer):
     title: str
     agent: str
     agent_version: str
+    thread: str = ""
     team: str
     status: str
     reason: str
@@ -132,6 +134,7 @@ class Outcome(Answer):
     """Whether a gate has ended, and how: the exact edits by action id as JSON Patches, and what was allowed."""
 
     gate: int
+    url: str = ""
     run: int
     status: str
     version: int
@@ -165,9 +168,10 @@ class Agreement(Answer):
 
 
 class Gate(Answer):
-    """A gate with all that it asks."""
+    """A gate with all that it asks. `url` is its page, on which people decide."""
 
     id: int
+    url: str = ""
     run: int
     agent: str
     team: str

@@ -1,123 +1,280 @@
-"""`hp.approve`: ask before one thing is done, and do it in a `with` block once people have allowed it."""
+"""`hp.approve`: ask before something is done, and do it in a `with` block once people have allowed it."""
 
 from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Generic, ParamSpec
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
+from .answers import OfAction
+from .awaiting import Way
 from .calls import Allowed, AsyncCall, Call
-from .drivers import Awaiting, Blocking, Tasks, Threads
+from .drivers import Awaiting, Blocking, Tasks, Threads, told_as
+from .endings import Said
 from .exchange import Op
-from .posting import Posting, allowed, post
+from .posting import Posting, post
 from .sending import Api
 
 P = ParamSpec("P")
+C = TypeVar("C")  # what a block is given
+A_co = TypeVar("A_co", covariant=True)
+D_co = TypeVar("D_co", covariant=True)
 
 
 @dataclass(frozen=True)
 class Pending:
-    """A gate that asks. `id` is all that another process needs: `hp.resume(id)`."""
+    """A gate that asks. `id` is all that another process needs to resume; people decide it at `url`."""
 
     id: int
     run: int
+    url: str = ""
 
 
-class Approval(Blocking):
-    """What people allowed, waited for: `with` it gives the call, and sees to it that something is said of it.
+class Several:
+    """The way through several actions that people were asked about at one gate, one after the other."""
 
-    It waits where it is made, not in `with`: whoever forgets that goes no further without people either. Raises
-    Rejected, Expired, Withdrawn, Stopped, Answered and AlreadyDone (all of them Refused), StillOpen and Unknown.
-    What was not reported when the block is left is unknown, except for NotDone: it failed.
+    def __init__(self, way: Way) -> None:
+        self.way = way
+        self.at: Allowed | None = None  # the action that is begun
+        self.words: dict[str, OfAction] = {}
+        self.results: dict[str, Any] = {}
+        self.over = False
+
+    def begin(self) -> Op[Several]:
+        """Wait for people. Raises Refused where nothing at all may be done, and StillOpen."""
+        yield from self.way.decided()
+        self.at = yield from self.way.following()
+        if self.at is None:
+            yield from self._end()
+        _, gate = yield from self.way.told()
+        self.words = dict(gate.outcome.actions) if gate.outcome else {}
+        return self
+
+    def next(self, first: bool) -> Op[Allowed | None]:
+        """The next action, begun; None where there is none any more. What nothing was said of before is unknown."""
+        before = self.at
+        if self.over or before is None:
+            return None
+        if first and not before.reported:
+            return before
+        yield from before.left(None)
+        turn = before.turn if before.turn is not None and before.turn.next.kind else None
+        self.at = yield from self.way.following(before.held, turn)
+        if self.at is None:
+            yield from self._end()
+        return self.at
+
+    def left(self, error: BaseException | None) -> Op[None]:
+        """The block is left: what was begun and not reported is unknown."""
+        if self.at is None:
+            return
+        yield from self.at.left(error)
+        yield from self.at.stop()
+
+    def _end(self) -> Op[None]:
+        self.over = True
+        bad = yield from self.way.ended_badly()
+        if bad is not None:
+            raise bad
+        self.results = yield from self.way.results()
+
+
+class _Calls:
+    """What people allowed of several actions: iterate over it, and each is begun as you come to it."""
+
+    def __init__(self, several: Several) -> None:
+        self._several = several
+
+    @property
+    def refused(self) -> dict[str, OfAction]:
+        """What people refused, by action: `by` whom, and the `reason`."""
+        return {name: each for name, each in self._several.words.items() if each.verdict == "reject"}
+
+    @property
+    def answers(self) -> dict[str, Any]:
+        """What people answered in the place of an action."""
+        return {name: each.response for name, each in self._several.words.items() if each.verdict == "respond"}
+
+    @property
+    def results(self) -> dict[str, Any]:
+        """What each action gave, now or in an earlier process; complete once nothing comes any more."""
+        return self._several.results
+
+    @property
+    def url(self) -> str:
+        """The gate's page."""
+        return self._several.way.url
+
+
+class Calls(_Calls, Blocking):
+    """The actions that people allowed: `for call in calls`."""
+
+    def __init__(self, io: Threads, several: Several) -> None:
+        super().__init__(several)
+        self._io = io
+
+    def __iter__(self) -> Iterator[Call]:
+        first = True
+        while (found := self._io.run(self._several.next(first))) is not None:
+            first = False
+            yield Call(self._io, found)
+
+
+class AsyncCalls(_Calls, Awaiting):
+    """The same, awaited: `async for call in calls`."""
+
+    def __init__(self, io: Tasks, several: Several) -> None:
+        super().__init__(several)
+        self._io = io
+
+    async def __aiter__(self) -> AsyncIterator[AsyncCall]:
+        first = True
+        while (found := await self._io.run(self._several.next(first))) is not None:
+            first = False
+            yield AsyncCall(self._io, found)
+
+
+Begun = Allowed | Several
+
+
+class Approval(Blocking, Generic[C]):
+    """What people allowed, waited for: `with` it gives what is to be done, and sees to it that something is said of it.
+
+    It waits where it is made, not in `with`: whoever forgets that goes no further without people either. What was not
+    reported when the block is left is unknown, except for NotDone: it failed.
     """
 
     _entered = True  # nothing to enter, where it raised
 
-    def __init__(self, io: Threads, begin: Op[Allowed]) -> None:
-        self._io = io
-        self._allowed = io.run(begin)
+    def __init__(self, io: Threads, begin: Op[Begun], given: Callable[[Threads, Any], C]) -> None:
+        self._io, self._given = io, given
+        self._begun = io.run(begin)
         self._entered = False
 
-    def __enter__(self) -> Call:
+    def __enter__(self) -> C:
         self._entered = True
-        return Call(self._io, self._allowed)
+        return self._given(self._io, self._begun)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._io.run(self._allowed.left(error))
+        self._io.run(self._begun.left(error))
 
     def __del__(self) -> None:
         if not self._entered:
-            self._allowed.held.let_go()  # once the lease is over, people are asked whether it happened
+            _dropped(self._begun)
             _forgotten("What was allowed is to be done in its block: with hp.approve(…) as call.")
 
 
-class AsyncApproval(Awaiting):
-    """`async with` it: as Approval."""
+class AsyncApproval(Awaiting, Generic[C]):
+    """The same, awaited: nothing is asked before `async with`."""
 
-    def __init__(self, io: Tasks, begin: Callable[[], Op[Allowed]]) -> None:
-        self._io = io
-        self._begin = begin
+    def __init__(self, io: Tasks, begin: Callable[[], Op[Begun]], given: Callable[[Tasks, Any], C]) -> None:
+        self._io, self._begin, self._given = io, begin, given
         self._entered = False
-        self._allowed: Allowed | None = None
+        self._begun: Begun | None = None
 
     def __del__(self) -> None:
         if not self._entered:
             _forgotten("Nobody was asked: that begins with its block, async with hp.approve(…) as call.")
 
-    async def __aenter__(self) -> AsyncCall:
+    async def __aenter__(self) -> C:
         self._entered = True
-        self._allowed = await self._io.run(self._begin())
-        return AsyncCall(self._io, self._allowed)
+        self._begun = await self._io.run(self._begin())
+        return self._given(self._io, self._begun)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._allowed is not None:
-            await self._io.run(self._allowed.left(error))
+        if self._begun is not None:
+            await self._io.run(self._begun.left(error))
 
 
-class Approve(Generic[P]):
-    """Call it to wait, for a `with` block to do it in; `defer` to come back for the outcome later."""
+class Asking(Protocol[P, A_co, D_co]):
+    """A function of the client that asks, and whose `defer` asks and returns."""
 
-    def __init__(self, io: Threads, api: Api, asked: Callable[P, Posting]) -> None:
-        self._io, self._api, self._asked = io, api, asked
-        self.__doc__, self.__signature__ = asked.__doc__, inspect.signature(asked)
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> A_co: ...
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Approval:
-        posting = self._asked(*args, **kwargs)
-        return Approval(self._io, allowed(self._api, posting))
-
-    def defer(self, *args: P.args, **kwargs: P.kwargs) -> Pending:
-        """Ask, and return at once: `hp.resume(pending.id)` goes on, in this process or another."""
-        return self._io.run(deferred(self._api, self._asked(*args, **kwargs)))
+    def defer(self, *args: P.args, **kwargs: P.kwargs) -> D_co:
+        """Ask, and return at once what `resume` goes on from, in this process or another."""
 
 
-class AsyncApprove(Generic[P]):
-    """The same, awaited."""
+def asking(
+    name: str,
+    asked: Callable[P, Posting],
+    ask: Callable[[Posting], A_co],
+    defer: Callable[[Posting], D_co],
+    returns: str,
+    *,
+    awaited: bool = False,
+    defer_awaited: bool = False,
+) -> Asking[P, A_co, D_co]:
+    """Make such a function of how it asks; `asked` has its arguments and its words."""
 
-    def __init__(self, io: Tasks, api: Api, asked: Callable[P, Posting]) -> None:
-        self._io, self._api, self._asked = io, api, asked
-        self.__doc__, self.__signature__ = asked.__doc__, inspect.signature(asked)
+    def call(*args: P.args, **kwargs: P.kwargs) -> Any:
+        return ask(asked(*args, **kwargs))
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> AsyncApproval:
-        posting = self._asked(*args, **kwargs)
-        return AsyncApproval(self._io, lambda: allowed(self._api, posting))
+    async def waited(*args: P.args, **kwargs: P.kwargs) -> Any:
+        found: Any = ask(asked(*args, **kwargs))
+        return await found
 
-    async def defer(self, *args: P.args, **kwargs: P.kwargs) -> Pending:
-        """Ask, and return at once: `hp.resume(pending.id)` goes on, in this process or another."""
-        return await self._io.run(deferred(self._api, self._asked(*args, **kwargs)))
+    def later(*args: P.args, **kwargs: P.kwargs) -> Any:
+        return defer(asked(*args, **kwargs))
+
+    async def later_waited(*args: P.args, **kwargs: P.kwargs) -> Any:
+        found: Any = defer(asked(*args, **kwargs))
+        return await found
+
+    signature = inspect.signature(asked)
+    made: Any = told_as(waited if awaited else call, asked, signature.replace(return_annotation=returns))
+    made.__name__ = made.__qualname__ = name
+    made.defer = later_waited if defer_awaited else later
+    named_defer(made.defer, name, signature)
+    return made  # type: ignore[no-any-return]
+
+
+def named_defer(later: Callable[..., Any], name: str, signature: inspect.Signature) -> None:
+    """Give the `defer` of a function its name, its words and its signature."""
+    told_as(later, Asking.defer, signature.replace(return_annotation=Pending))
+    later.__qualname__ = f"{name}.defer"
+
+
+def begun(api: Api, posting: Posting) -> Op[Allowed]:
+    """Ask, wait for people, and begin what they allowed."""
+    turn = yield from post(api, posting)
+    return (yield from Way(api, turn.gate or 0, timeout=posting.timeout).allowed())
+
+
+def begun_each(api: Api, posting: Posting) -> Op[Several]:
+    """The same for several actions."""
+    turn = yield from post(api, posting)
+    return (yield from Several(Way(api, turn.gate or 0, timeout=posting.timeout, each=True)).begin())
+
+
+def said(api: Api, posting: Posting) -> Op[Said]:
+    """Ask, and wait for what people say, by which nothing is done."""
+    turn = yield from post(api, posting, ask_only=True)
+    return (yield from Way(api, turn.gate or 0, timeout=posting.timeout).said())
+
+
+def deferred(api: Api, posting: Posting, *, ask_only: bool = False) -> Op[Pending]:
+    """Post the gate, and go away."""
+    turn = yield from post(api, posting, deferred=True, ask_only=ask_only)
+    return Pending(turn.gate or 0, turn.run, turn.gate_url or "")
+
+
+Later = Coroutine[Any, Any, Pending]
+
+
+def _dropped(begun: Begun) -> None:
+    """Stop its heartbeats: once the lease is over, people are asked whether it happened."""
+    allowed = begun.at if isinstance(begun, Several) else begun
+    if allowed is not None:
+        allowed.held.let_go()
 
 
 def _forgotten(said: str) -> None:
     warnings.warn(said, RuntimeWarning, stacklevel=3)
-
-
-def deferred(api: Api, posting: Posting) -> Op[Pending]:
-    """Post the gate, and go away."""
-    turn = yield from post(api, posting, deferred=True)
-    return Pending(turn.gate or 0, turn.run)

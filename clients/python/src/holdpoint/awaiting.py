@@ -1,4 +1,4 @@
-"""The way from a gate to what it allowed: wait for people, take the run, begin the effect.
+"""The way from a gate to what it allowed: wait for people, take the run, begin what they allowed.
 
 It is the same way after a crash. The server knows how far it went: what was begun and not reported is handed out again
 under its key where it is idempotent, else people are asked what became of it, and that is waited for.
@@ -10,11 +10,11 @@ import logging
 from typing import Any
 
 from .answers import Gate, Outcome, Run, Saved, Turn
-from .calls import RESULT, Allowed, Decision
+from .calls import RESULT, Allowed
+from .endings import Said, decision_of, refused, sentence
 from .errors import (
     AlreadyDone,
     Answered,
-    Expired,
     HoldpointError,
     NotClaimable,
     Rejected,
@@ -24,7 +24,6 @@ from .errors import (
     Stopped,
     ToTakeBack,
     Unknown,
-    Withdrawn,
 )
 from .exchange import Op, Pause
 from .holding import Held, claim
@@ -48,7 +47,9 @@ def awaited(api: Api, gate: int, until: float) -> Op[Outcome]:
             return found
         now = clock()
         if now >= until:
-            raise StillOpen(f"Gate {gate} still asks. Resume it by its number later.", gate=gate, run=found.run)
+            raise StillOpen(
+                f"Gate {gate} still asks. Resume it by its number later.", gate=gate, run=found.run, url=found.url
+            )
         if now - began < wait / 2:  # answered at once
             yield Pause(min(pause, until - now))
             pause = min(2 * pause, SLOWEST)
@@ -57,38 +58,103 @@ def awaited(api: Api, gate: int, until: float) -> Op[Outcome]:
 
 
 class Way:
-    """From one gate with one action to its effect. `timeout`: seconds to wait for people; None for ever."""
+    """From one gate to what it allowed. `timeout`: seconds to wait for people; None for ever."""
 
-    def __init__(self, api: Api, gate: int, *, timeout: float | None = None, undoes: bool = False) -> None:
+    def __init__(
+        self, api: Api, gate: int, *, timeout: float | None = None, undoes: bool = False, each: bool = False
+    ) -> None:
         self.api = api
         self.gate = gate  # the newest that asked for it
         self.until = float("inf") if timeout is None else api.habits.clock() + timeout
         self.undoes = undoes  # whether whoever waits can take back what was done
+        self.each = each  # whether it goes on with one action after the other
         self.run = 0
-        self.action = ""
+        self.url = ""
+        self.actions: list[str] = []
+
+    @property
+    def about(self) -> str:
+        """What it asks about, in words."""
+        return ", ".join(self.actions)
+
+    @property
+    def known(self) -> dict[str, Any]:
+        """Where it is asked, as every refusal tells."""
+        return {"gate": self.gate, "run": self.run, "url": self.url}
 
     def allowed(self) -> Op[Allowed]:
         """The effect, begun. Raises Refused in one of its kinds, StillOpen, Unknown, ToTakeBack."""
+        yield from self.decided()
+        found = yield from self.following()
+        if found is None:
+            raise (yield from self._end())
+        return found
+
+    def decided(self) -> Op[None]:
+        """Wait for people. Raises StillOpen."""
         gate = yield from self.api.get(f"gates/{self.gate}", Gate)
-        if len(gate.actions) != 1:
+        if len(gate.actions) != 1 and not self.each:
             raise HoldpointError(
-                f"Gate {gate.id} asks about {len(gate.actions)} things, and this goes on with one. Work on its run: "
-                f"run({gate.run}).claim()."
+                f"Gate {gate.id} asks about {len(gate.actions)} things, and this goes on with one: take resume_each, "
+                f"or work on its run by run({gate.run}).claim()."
             )
-        self.run, self.action = gate.run, gate.actions[0]
-        LOG.info("Gate %s asks: %s", gate.id, gate.title)
+        self.run, self.url, self.actions = gate.run, gate.url, gate.actions
+        LOG.info("Gate %s asks: %s %s", gate.id, sentence(gate.title), gate.url)
         yield from awaited(self.api, self.gate, self.until)
+
+    def following(self, held: Held | None = None, turn: Turn | None = None) -> Op[Allowed | None]:
+        """The next effect, begun; None where the run is over. `held` and `turn`: where it is in hand already."""
         while True:
             try:
-                held, turn = yield from claim(self.api, self.run)
+                if held is None or turn is None:
+                    held, turn = yield from claim(self.api, self.run)
             except RunEnded:
-                raise (yield from self._end()) from None
+                return None
             except NotClaimable:
                 yield from self._wait()
                 continue
             found = yield from self._taken(held, turn)
-            if found is not None:
+            if found is not None or turn.ended:
                 return found
+            held = turn = None
+
+    def said(self) -> Op[Said]:
+        """What people say to a question by which nothing is done. Raises Refused where they refuse, StillOpen."""
+        yield from self.decided()
+        try:
+            held, _ = yield from claim(self.api, self.run)
+            held.let_go()
+        except (NotClaimable, RunEnded):
+            LOG.debug("Run %s ends by itself", self.run)
+        outcome, gate = yield from self.told()
+        refusal = refused(gate, self.actions, self.known)
+        if isinstance(refusal, Answered):
+            return Said(**self.known, decision=decision_of(gate, self.about), arguments={}, edits=[],
+                        answer=refusal.answer)  # fmt: skip
+        if refusal is not None:
+            raise refusal
+        arguments = outcome.outcome.arguments.get(self.about) if outcome.outcome else None
+        edits = outcome.edits.get(self.about, [])
+        decision = decision_of(gate, self.about)
+        return Said(**self.known, decision=decision, arguments=dict(arguments or {}), edits=edits)
+
+    def told(self) -> Op[tuple[Outcome, Gate]]:
+        """How the gate ended, and the gate."""
+        outcome = yield from self.api.get(f"gates/{self.gate}/outcome", Outcome)
+        gate = yield from self.api.get(f"gates/{self.gate}", Gate)
+        return outcome, gate
+
+    def results(self) -> Op[dict[str, Any]]:
+        """What the actions gave, as far as the run knows."""
+        run = yield from self.api.get(f"runs/{self.run}", Run)
+        saved = yield from self.api.get(f"runs/{run.id}/checkpoints/{run.seq}", Saved)
+        found = {name: saved.state.get(name + RESULT) for name in self.actions}
+        return {name: each for name, each in found.items() if each is not None}
+
+    def ended_badly(self) -> Op[HoldpointError | None]:
+        """Why a run that is over was not completed; None where it was."""
+        run = yield from self.api.get(f"runs/{self.run}", Run)
+        return None if run.status == "completed" else (yield from self._end())
 
     def _taken(self, held: Held, turn: Turn) -> Op[Allowed | None]:
         """Go on from where the run stands; None to look anew."""
@@ -105,8 +171,6 @@ class Way:
             held.let_go()
             raise
         held.let_go()
-        if turn.ended:
-            raise (yield from self._end())
         return None
 
     def _begun(self, held: Held, turn: Turn) -> Op[Allowed | None]:
@@ -115,10 +179,12 @@ class Way:
         effect, state = begun.next.effect, begun.state or turn.state or {}
         if effect is None or begun.next.kind != "effect":
             return None  # somebody has to be asked before
-        outcome, gate = yield from self._told()
-        arguments = dict(state.get(self.action) or {})
-        edits = outcome.edits.get(self.action, [])
-        return Allowed(self.api, held, self.gate, self.action, arguments, effect, edits, _decision(gate, self.action))
+        outcome, gate = yield from self.told()
+        action = turn.next.step if self.each else self.about
+        arguments = dict(state.get(action) or {})
+        edits, decision = outcome.edits.get(action, []), decision_of(gate, action)
+        at = (self.api, held, self.gate, self.url, action)
+        return Allowed(*at, arguments, effect, edits, decision, goes_on=self.each)
 
     def _undone(self, held: Held, turn: Turn) -> Op[Allowed | None]:
         undoes = turn.next.undoes
@@ -135,9 +201,10 @@ class Way:
         begun = yield from held.working(self.api.post(f"runs/{self.run}/effects", body, Turn))
         if begun.next.effect is None:
             return None
-        _, gate = yield from self._told()
-        left, decision = begun.state or {}, _decision(gate, self.action)
-        return Allowed(self.api, held, self.gate, self.action, left, begun.next.effect, [], decision, undoes)
+        _, gate = yield from self.told()
+        left, decision = begun.state or {}, decision_of(gate, self.about)
+        at = (self.api, held, self.gate, self.url, self.about)
+        return Allowed(*at, left, begun.next.effect, [], decision, undoes)
 
     def _asked_again(self, held: Held, step: str) -> Op[None]:
         """The run came back to its gate: what was allowed does not hold any more, so it is asked as it was."""
@@ -146,7 +213,7 @@ class Way:
         actions = [{name: each[name] for name in OF_ACTION if name in each} for each in gate.card["actions"]]
         body = {**card, "actions": actions, "token": held.token, "step": step}
         turn = yield from held.working(self.api.post(f"runs/{self.run}/gates", body, Turn))
-        self.gate = turn.gate or self.gate
+        self.gate, self.url = turn.gate or self.gate, turn.gate_url or self.url
 
     def _wait(self) -> Op[None]:
         """Until the run can be claimed again, as far as it can be told. Raises StillOpen, Unknown."""
@@ -154,73 +221,34 @@ class Way:
         if not run.gates:
             if self.api.habits.clock() >= self.until:
                 raise StillOpen(
-                    f"Run {self.run} is somebody else's now, or pauses. Resume gate {self.gate} later.",
-                    gate=self.gate, run=self.run,
-                )  # fmt: skip
+                    f"Run {self.run} is somebody else's now, or pauses. Resume gate {self.gate} later.", **self.known
+                )
             yield Pause(AGAIN)
             return
         gate = yield from self.api.get(f"gates/{run.gates[-1]}", Gate)
         if gate.kind == "review":
-            self.gate = gate.id
+            self.gate, self.url = gate.id, gate.url
             yield from awaited(self.api, gate.id, self.until)
             return
-        LOG.warning("People are asked at gate %s: %s", gate.id, gate.title)
+        LOG.warning("People are asked at gate %s: %s %s", gate.id, sentence(gate.title), gate.url)
         try:
             yield from awaited(self.api, gate.id, self.until)
         except StillOpen:
             raise Unknown(
-                f"People are asked at gate {gate.id} how to go on: {_sentence(gate.title)} Do not do it again; resume "
+                f"People are asked at gate {gate.id} how to go on: {sentence(gate.title)} Do not do it again; resume "
                 f"gate {self.gate} later.",
-                gate=gate.id, run=self.run,
+                gate=gate.id, run=self.run, url=gate.url,
             ) from None  # fmt: skip
-
-    def _told(self) -> Op[tuple[Outcome, Gate]]:
-        outcome = yield from self.api.get(f"gates/{self.gate}/outcome", Outcome)
-        gate = yield from self.api.get(f"gates/{self.gate}", Gate)
-        return outcome, gate
 
     def _end(self) -> Op[HoldpointError]:
         """Why nothing is to be done: the run is over."""
         run = yield from self.api.get(f"runs/{self.run}", Run)
-        _, gate = yield from self._told()
-        known: dict[str, Any] = {"gate": self.gate, "run": self.run}
-        ending = gate.outcome
-        word = ending.actions.get(self.action) if ending else None
-        if run.status == "completed":
-            if word is not None and word.verdict == "respond":
-                told = f"{word.by} answered in the place of {self.action}, which is not done."
-                return Answered(told, by=word.by, answer=word.response, **known)
-            result = yield from self._result(run)
-            return AlreadyDone(f"{self.action} was done before, once. Take its result.", result=result, **known)
-        by, reason = ending.by if ending else "", ending.feedback if ending else run.reason
-        if ending is not None and ending.kind == "expired":
-            return Expired(f"Nobody answered gate {self.gate} in time, so {self.action} is not done.", **known)
-        if ending is not None and ending.kind == "withdrawn":
-            return Withdrawn(f"Gate {self.gate} was withdrawn: {reason}", reason=reason, **known)
-        if ending is not None and (ending.kind == "rejected" or (word is not None and word.verdict == "reject")):
-            reason, by = (word.reason if word else "") or reason, (word.by if word else "") or by
-            told = _sentence(f"{by} said no to {self.action}{f': {reason}' if reason else ''}")
-            told += " Do not do it another way."
-            return Rejected(told, by=by, reason=reason, **known)
-        return Stopped(f"Run {self.run} is {run.status}: {run.reason}", reason=run.reason, **known)
-
-    def _result(self, run: Run) -> Op[Any]:
-        saved = yield from self.api.get(f"runs/{run.id}/checkpoints/{run.seq}", Saved)
-        return saved.state.get(self.action + RESULT)
-
-
-def _decision(gate: Gate, action: str) -> Decision:
-    ending = gate.outcome
-    word = ending.actions.get(action) if ending else None
-    comments = [each.comment for each in gate.agreement.voices if each.counts and each.comment]
-    return Decision(
-        verdict=word.verdict if word else (ending.kind if ending else ""),
-        by=ending.by if ending else "",
-        at=ending.at if ending else None,
-        comment="\n".join(comments),
-    )
-
-
-def _sentence(said: str) -> str:
-    said = said.rstrip()
-    return said if said.endswith((".", "!", "?", "…")) else f"{said}."
+        _, gate = yield from self.told()
+        refusal = refused(gate, self.actions, self.known)
+        if run.status == "completed" and not isinstance(refusal, (Answered, Rejected)):
+            results = yield from self.results()
+            told = f"{self.about} was done before, once. Take its result."
+            return AlreadyDone(told, result=results if self.each else results.get(self.about), **self.known)
+        if refusal is not None and (run.status == "completed" or not isinstance(refusal, Answered)):
+            return refusal
+        return Stopped(f"Run {self.run} is {run.status}: {run.reason}", reason=run.reason, **self.known)

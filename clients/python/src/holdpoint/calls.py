@@ -42,13 +42,15 @@ class Allowed:
     api: Api
     held: Held
     gate: int
+    url: str
     action: str
     arguments: dict[str, Any]
     effect: Begun
     edits: list[dict[str, Any]]
     decision: Decision
     undoes: Undone | None = None
-    reported: bool = False
+    goes_on: bool = False  # whoever has it does what comes next in the run, under the same claim
+    turn: Turn | None = None  # what the report came to
 
     def report(
         self, status: str, *, writes: dict[str, Any] | None = None, error: str = "", retry: bool = False
@@ -57,9 +59,31 @@ class Allowed:
         body = {"token": self.held.token, "status": status, "writes": writes or {}, "error": error, "retry": retry}
         address = f"runs/{self.held.run}/effects/{self.effect.id}/results"
         turn = yield from self.held.working(self.api.post(address, body, Turn))
-        self.reported = True
-        self.held.let_go()
+        self.turn = turn
+        if not self.goes_on:
+            self.held.let_go()
+            yield from self._released(turn)
         return turn
+
+    def stop(self) -> Op[None]:
+        """Do nothing more in the run: whoever resumes takes it on."""
+        self.held.let_go()
+        if self.turn is not None:
+            yield from self._released(self.turn)
+
+    def _released(self, turn: Turn) -> Op[None]:
+        """Let go of a run that goes on, so that whoever takes it on need not wait for the lease to end."""
+        if not turn.next.kind:
+            return
+        try:
+            yield from self.api.post(f"runs/{self.held.run}/releases", {"token": self.held.token}, Turn)
+        except HoldpointError as error:
+            LOG.info("Run %s was not let go of: %s", self.held.run, error)
+
+    @property
+    def reported(self) -> bool:
+        """Whether something was said of it."""
+        return self.turn is not None
 
     def left(self, error: BaseException | None) -> Op[None]:
         """The work is over: where nothing was said of it, nobody knows whether it happened, and people are asked."""
@@ -73,7 +97,8 @@ class Allowed:
                 raise
             LOG.warning("Effect %s of run %s could not be reported: %s", self.effect.id, self.held.run, own)
         finally:
-            self.held.let_go()
+            if not (self.goes_on and self.reported):
+                self.held.let_go()
 
     def _left(self, error: BaseException | None) -> Op[None]:
         if isinstance(error, NotDone):
@@ -90,10 +115,15 @@ class Allowed:
 
 
 class _Call:
-    """One action that people allowed."""
+    """One action that people allowed: what they left of it, and how to say what became of it."""
 
     def __init__(self, allowed: Allowed) -> None:
         self._allowed = allowed
+
+    @property
+    def name(self) -> str:
+        """Which action it is."""
+        return self._allowed.action
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -118,7 +148,7 @@ class _Call:
     @property
     def changes(self) -> list[str]:
         """The same in words, for a model; empty where nothing was changed."""
-        return [_in_words(each) for each in self.edits]
+        return in_words(self.edits)
 
     @property
     def decision(self) -> Decision:
@@ -134,6 +164,11 @@ class _Call:
     def run(self) -> int:
         """The run's number."""
         return self._allowed.held.run
+
+    @property
+    def url(self) -> str:
+        """The gate's page."""
+        return self._allowed.url
 
     @property
     def undoes(self) -> Undone | None:
@@ -177,7 +212,7 @@ class Call(_Call, Blocking):
 
 
 class AsyncCall(_Call, Awaiting):
-    """One action that people allowed; its methods are awaited."""
+    """The same, awaited."""
 
     def __init__(self, io: Tasks, allowed: Allowed) -> None:
         super().__init__(allowed)
@@ -206,6 +241,11 @@ def one_line(error: BaseException) -> str:
     """The exception in a line."""
     said = " ".join(str(error).split())
     return (said if isinstance(error, NotDone) else f"{type(error).__name__}: {said}")[:LONGEST]
+
+
+def in_words(edits: Sequence[dict[str, Any]]) -> list[str]:
+    """What people changed, a line for each change."""
+    return [_in_words(each) for each in edits]
 
 
 def _in_words(op: dict[str, Any]) -> str:

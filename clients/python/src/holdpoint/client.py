@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Generic, TypeVar
 
 import httpx
@@ -12,21 +13,35 @@ from pydantic import BaseModel
 
 from .answers import Events, Gate, Outcome, Version
 from .answers import Run as RunRead
-from .approvals import Approval, Approve, AsyncApproval, AsyncApprove
+from .approvals import (
+    Approval,
+    AsyncApproval,
+    AsyncCalls,
+    Calls,
+    Several,
+    asking,
+    begun,
+    begun_each,
+    deferred,
+    said,
+)
 from .awaiting import Way
-from .decorating import AsyncRequiring, Requiring, Terms
+from .calls import AsyncCall, Call
+from .decorating import Terms, requiring, requiring_awaited
 from .drivers import Awaiting, Blocking, Tasks, Threads, operation
 from .errors import NotConfigured
 from .exchange import Habits, Op
 from .plans import Step
-from .posting import asked
+from .posting import THREAD, asked, asked_each, thread
 from .runs import AsyncRun, Run
 from .sending import Api
 
 W = TypeVar("W")  # a run to work on, called or awaited
+A = TypeVar("A")  # what is resumed: one action
+B = TypeVar("B")  # and several
 
 
-class _Client(ABC, Generic[W]):
+class _Client(ABC, Generic[W, A, B]):
     """What both can do."""
 
     _api: Api
@@ -34,6 +49,23 @@ class _Client(ABC, Generic[W]):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.url}>"
+
+    @abstractmethod
+    def resume(self, gate: int, *, timeout: float | None = None) -> A:
+        """Go on from a gate by its number, whichever process asked and however far that one came."""
+
+    @abstractmethod
+    def resume_each(self, gate: int, *, timeout: float | None = None) -> B:
+        """Go on from a gate that asks about several actions, with those that are not done yet."""
+
+    @abstractmethod
+    def run(self, id: int) -> W:
+        """A run, to be read or worked on; asks nothing of the server yet."""
+
+    @staticmethod
+    def thread(name: str) -> AbstractContextManager[None]:
+        """As `holdpoint.thread`: what is asked inside the block is listed together."""
+        return thread(name)
 
     @operation
     def register(
@@ -50,10 +82,6 @@ class _Client(ABC, Generic[W]):
         body = {"version": version, "doc": doc, "state_schema": schema, "steps": [each.body() for each in steps]}
         return (yield from self._api.post(f"agents/{agent}/versions", body, Version))
 
-    @abstractmethod
-    def run(self, id: int) -> W:
-        """A run, to be read or worked on; asks nothing of the server yet."""
-
     @operation
     def start(
         self,
@@ -63,10 +91,12 @@ class _Client(ABC, Generic[W]):
         version: str = "",
         title: str = "",
         team: str = "",
+        thread: str = "",
         key: str = "",
     ) -> Op[W]:
         """Start a run of an agent with a plan; claim it to work on it. The same `key` again is the same run."""
         body = {"agent": agent, "version": version, "input": dict(input), "title": title, "team": team}
+        body["thread"] = thread or THREAD.get()
         started = yield from self._api.post("runs", body, RunRead, key=key)
         return self.run(started.id)
 
@@ -91,7 +121,7 @@ class _Client(ABC, Generic[W]):
         return (yield from self._api.get("events", Events, after=after, limit=limit))
 
 
-class Holdpoint(_Client[Run], Blocking):
+class Holdpoint(_Client[Run, Approval[Call], Approval[Calls]], Blocking):
     """Asks people before something is done. Address and token from HOLDPOINT_URL and HOLDPOINT_TOKEN unless given.
 
     `patience`: seconds for which a request is tried again while the server does not answer. `lease`: seconds after
@@ -109,16 +139,29 @@ class Holdpoint(_Client[Run], Blocking):
     ) -> None:
         self.url = _address(url)
         self._io = Threads(self.url, _token(token), transport)
-        self._api = Api(Habits(patience=patience, lease=lease))
-        self.approve = Approve(self._io, self._api, asked)
-        self.requires_approval = Requiring(self._io, self._api, Terms)
+        api = self._api = Api(Habits(patience=patience, lease=lease))
+        run = self._io.run
+        self.approve = asking(
+            "approve", asked, lambda posting: Approval(self._io, begun(api, posting), Call),
+            lambda posting: run(deferred(api, posting)), "Approval[Call]",
+        )  # fmt: skip
+        self.approve_each = asking(
+            "approve_each", asked_each, lambda posting: Approval(self._io, begun_each(api, posting), Calls),
+            lambda posting: run(deferred(api, posting)), "Approval[Calls]",
+        )  # fmt: skip
+        self.ask = asking(
+            "ask", asked, lambda posting: run(said(api, posting)),
+            lambda posting: run(deferred(api, posting, ask_only=True)), "Said",
+        )  # fmt: skip
+        self.requires_approval = requiring(self._io, api, Terms)
 
-    def resume(self, gate: int, *, timeout: float | None = None) -> Approval:
-        """Go on from a gate by its number, whichever process asked and however far that one came."""
-        return Approval(self._io, Way(self._api, gate, timeout=timeout).allowed())
+    def resume(self, gate: int, *, timeout: float | None = None) -> Approval[Call]:
+        return Approval(self._io, Way(self._api, gate, timeout=timeout).allowed(), Call)
+
+    def resume_each(self, gate: int, *, timeout: float | None = None) -> Approval[Calls]:
+        return Approval(self._io, Several(Way(self._api, gate, timeout=timeout, each=True)).begin(), Calls)
 
     def run(self, id: int) -> Run:
-        """A run, to be read or worked on; asks nothing of the server yet."""
         return Run(self._io, self._api, id)
 
     def close(self) -> None:
@@ -132,7 +175,7 @@ class Holdpoint(_Client[Run], Blocking):
         self.close()
 
 
-class AsyncHoldpoint(_Client[AsyncRun], Awaiting):
+class AsyncHoldpoint(_Client[AsyncRun, AsyncApproval[AsyncCall], AsyncApproval[AsyncCalls]], Awaiting):
     """The same for an event loop; one client belongs to one loop. Heartbeats are a task of it: do not block it."""
 
     def __init__(
@@ -146,16 +189,32 @@ class AsyncHoldpoint(_Client[AsyncRun], Awaiting):
     ) -> None:
         self.url = _address(url)
         self._io = Tasks(self.url, _token(token), transport)
-        self._api = Api(Habits(patience=patience, lease=lease))
-        self.approve = AsyncApprove(self._io, self._api, asked)
-        self.requires_approval = AsyncRequiring(self._io, self._api, Terms)
+        api = self._api = Api(Habits(patience=patience, lease=lease))
+        run = self._io.run
+        self.approve = asking(
+            "approve", asked, lambda posting: AsyncApproval(self._io, lambda: begun(api, posting), AsyncCall),
+            lambda posting: run(deferred(api, posting)), "AsyncApproval[AsyncCall]", defer_awaited=True,
+        )  # fmt: skip
+        self.approve_each = asking(
+            "approve_each", asked_each,
+            lambda posting: AsyncApproval(self._io, lambda: begun_each(api, posting), AsyncCalls),
+            lambda posting: run(deferred(api, posting)), "AsyncApproval[AsyncCalls]",
+            defer_awaited=True,
+        )  # fmt: skip
+        self.ask = asking(
+            "ask", asked, lambda posting: run(said(api, posting)),
+            lambda posting: run(deferred(api, posting, ask_only=True)), "Said", awaited=True, defer_awaited=True,
+        )  # fmt: skip
+        self.requires_approval = requiring_awaited(self._io, api, Terms)
 
-    def resume(self, gate: int, *, timeout: float | None = None) -> AsyncApproval:
-        """Go on from a gate by its number, whichever process asked and however far that one came."""
-        return AsyncApproval(self._io, lambda: Way(self._api, gate, timeout=timeout).allowed())
+    def resume(self, gate: int, *, timeout: float | None = None) -> AsyncApproval[AsyncCall]:
+        return AsyncApproval(self._io, lambda: Way(self._api, gate, timeout=timeout).allowed(), AsyncCall)
+
+    def resume_each(self, gate: int, *, timeout: float | None = None) -> AsyncApproval[AsyncCalls]:
+        ways = lambda: Several(Way(self._api, gate, timeout=timeout, each=True)).begin()  # noqa: E731
+        return AsyncApproval(self._io, ways, AsyncCalls)
 
     def run(self, id: int) -> AsyncRun:
-        """A run, to be read or worked on; asks nothing of the server yet."""
         return AsyncRun(self._io, self._api, id)
 
     async def close(self) -> None:

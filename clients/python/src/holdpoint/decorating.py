@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import functools
+import copy
 import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from types import MethodType
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
+from functools import partial
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
-from .approvals import Approval, AsyncApproval, Pending, deferred
+from .approvals import Approval, AsyncApproval, Pending, deferred, named_defer
 from .awaiting import Way
 from .calls import RESULT, Allowed, AsyncCall, Call
-from .drivers import Tasks, Threads
+from .drivers import Tasks, Threads, told_as
 from .errors import AlreadyDone, Answered
 from .exchange import Op
 from .plans import Risk
@@ -24,12 +24,20 @@ P = ParamSpec("P")
 Q = ParamSpec("Q")
 T = ParamSpec("T")
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 S = TypeVar("S")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """How a function is asked about. `title` and `amount` may name its arguments: "Wire {amount} to {to}"."""
+    """Make a function ask first: it runs once people allowed it, with what they left of its arguments.
+
+    `title` and `amount` may name its arguments: "Wire {amount} to {to}". `pinned` names those that are shown first.
+    `respond`: people may answer in its place, and that is returned. `idempotent`: it may be sent twice under one key.
+    `undo` is called when people send the run back, with those of its arguments, `result` and `key` that it names.
+    `timeout`: seconds to wait for people. A parameter `key` of the function gets the idempotency key, and is no
+    argument of what the decorator makes of it. The other terms are those of `hp.approve`, and so is what is raised.
+    """
 
     title: str = ""
     summary: str = ""
@@ -43,38 +51,45 @@ class Terms:
     policy: str = ""
     agent: str = ""
     team: str = ""
+    thread: str = ""
     timeout: float | None = None
 
 
 class Guarded:
     """A function and its terms: what is asked, and what is called for what was allowed."""
 
-    def __init__(self, api: Api, function: Callable[..., Any], terms: Terms) -> None:
+    def __init__(self, api: Api, function: Callable[..., Any], terms: Terms, *, method: bool = False) -> None:
         self.api, self.terms = api, terms
-        self.signature = Signature(function)
+        self.signature = Signature(function, method=method)
         for said in (terms.title, terms.amount):
             self.signature.names_in(said)
         self.undo = inspect.signature(terms.undo) if terms.undo else None
         if self.undo is not None and (odd := [name for name in self.undo.parameters if name not in self._known()]):
             raise TypeError(f"What takes {self.signature.name} back is called with {self._known()}, not with {odd[0]}.")
 
+    def bound_to(self, obj: object) -> Guarded:
+        """The same of this object's method."""
+        found = copy.copy(self)
+        found.signature = self.signature.bound_to(obj)
+        return found
+
     def posting(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Posting:
         """What is asked about a call with these arguments."""
         terms, name = self.terms, self.signature.name
         values = self.signature.bound(args, kwargs)
-        said = (self.signature.function.__doc__ or name).strip().splitlines()[0]
+        said = (self.signature.doc or name).splitlines()[0]
         return asked(
             name, self.signature.sent(values), schema=self.signature.schema(),
             title=terms.title.format(**values) or said, summary=terms.summary, amount=terms.amount.format(**values),
             risk=terms.risk, reasons=terms.reasons, pinned=terms.pinned,
             respond=self.signature.response() if terms.respond else False,
             undo=getattr(terms.undo, "__name__", "") if terms.undo else "", idempotent=terms.idempotent,
-            policy=terms.policy, agent=terms.agent, team=terms.team, timeout=terms.timeout,
+            policy=terms.policy, agent=terms.agent, team=terms.team, thread=terms.thread, timeout=terms.timeout,
         )  # fmt: skip
 
-    def opened(self, posting: Posting) -> Op[int]:
+    def opened(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Op[int]:
         """Post the gate; its number."""
-        turn = yield from post(self.api, posting)
+        turn = yield from post(self.api, self.posting(args, kwargs))
         return turn.gate or 0
 
     def way(self, gate: int) -> Op[Allowed]:
@@ -88,8 +103,24 @@ class Guarded:
             return self.signature.call(call.arguments, call.key)
         return self._undo(call)
 
-    def told(self, answer: Any) -> Any:
+    def told(self, refusal: Answered | AlreadyDone) -> Any:
         """What the function is said to have returned, in its own types; as it came where it does not fit."""
+        return self._typed(refusal.answer if isinstance(refusal, Answered) else refusal.result)
+
+    def dressed(self, call: Callable[..., Any], defer: Callable[..., Any], resume: Callable[..., Any]) -> Any:
+        """Make `call` look like the function, without its key, and lead nowhere past the question."""
+        signature, made = self.signature.asked, told_as(call, self.signature.function, self.signature.asked)
+        told: Any = made
+        told.defer, told.resume = defer, resume
+        named_defer(defer, made.__qualname__, signature)
+        of_gate = inspect.signature(Approved.resume)
+        parameters = list(of_gate.parameters.values())[1:]
+        returns = signature.return_annotation
+        told_as(resume, Approved.resume, of_gate.replace(parameters=parameters, return_annotation=returns))
+        resume.__qualname__ = f"{made.__qualname__}.resume"
+        return made
+
+    def _typed(self, answer: Any) -> Any:
         try:
             return self.signature.returns.validate_python(answer)
         except ValueError:
@@ -103,126 +134,116 @@ class Guarded:
         if self.terms.undo is None or self.undo is None:
             raise AssertionError("nobody said how to take it back")
         state, name = call.arguments, self.signature.name
-        known = {**self.signature.values(state.get(name) or {}), "result": self.told(state.get(name + RESULT))}
+        known = {**self.signature.values(state.get(name) or {}), "result": self._typed(state.get(name + RESULT))}
         known[KEY] = call.key
         return self.terms.undo(**{each: known[each] for each in self.undo.parameters if each in known})
 
 
-class Approved(Generic[P, R]):
+class Approved(Protocol[P, R_co]):
     """A function that asks first. Raises what `hp.approve` does, except that an answer in its place is returned."""
 
-    def __init__(self, io: Threads, guarded: Guarded, function: Callable[P, R]) -> None:
-        self._io, self._guarded, self.__wrapped__ = io, guarded, function
-        functools.update_wrapper(self, function)
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
 
-    @overload
-    def __get__(self, obj: None, owner: object) -> Approved[P, R]: ...
-    @overload
-    def __get__(self: Approved[Concatenate[S, Q], R], obj: S, owner: object) -> Approved[Q, R]: ...
+    def defer(self, *args: P.args, **kwargs: P.kwargs) -> Pending: ...
 
-    def __get__(self, obj: Any, owner: object) -> Any:
-        """The method of this object, as of any function; the object itself is not asked about."""
-        if obj is None:
-            return self
-        guarded, method = self._guarded, MethodType(self.__wrapped__, obj)
-        return Approved(self._io, Guarded(guarded.api, method, guarded.terms), method)
-
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self.resume(self._io.run(self._guarded.opened(self._guarded.posting(args, kwargs))))
-
-    def defer(self, *args: P.args, **kwargs: P.kwargs) -> Pending:
-        """Ask, and return at once: `resume` runs it, in this process or another."""
-        return self._io.run(deferred(self._guarded.api, self._guarded.posting(args, kwargs)))
-
-    def resume(self, gate: int) -> R:
+    def resume(self, gate: int) -> R_co:
         """Wait for people at the gate, run what they allowed, and return what it returned."""
+
+    @overload
+    def __get__(self, obj: None, owner: object) -> Approved[P, R_co]: ...
+    @overload
+    def __get__(self: Approved[Concatenate[S, Q], R_co], obj: S, owner: object) -> Approved[Q, R_co]: ...
+
+
+class AsyncApproved(Protocol[P, R_co]):
+    """The same, awaited."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R_co]: ...
+
+    def defer(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, Pending]: ...
+
+    def resume(self, gate: int) -> Coroutine[Any, Any, R_co]: ...
+
+    @overload
+    def __get__(self, obj: None, owner: object) -> AsyncApproved[P, R_co]: ...
+    @overload
+    def __get__(self: AsyncApproved[Concatenate[S, Q], R_co], obj: S, owner: object) -> AsyncApproved[Q, R_co]: ...
+
+
+def called(io: Threads, guarded: Guarded) -> Any:
+    """A function that asks first and waits."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return resume(io.run(guarded.opened(args, kwargs)))
+
+    def defer(*args: Any, **kwargs: Any) -> Pending:
+        return io.run(deferred(guarded.api, guarded.posting(args, kwargs)))
+
+    def resume(gate: int) -> Any:
         while True:
             try:
-                with Approval(self._io, self._guarded.way(gate)) as call:
-                    result = self._guarded.done(call)
+                with Approval(io, guarded.way(gate), Call) as call:
+                    result = guarded.done(call)
                     call.done(result)
                     if call.undoes is None:
-                        return cast(R, result)
-            except Answered as told:
-                return cast(R, self._guarded.told(told.answer))
-            except AlreadyDone as told:
-                return cast(R, self._guarded.told(told.result))
+                        return result
+            except (Answered, AlreadyDone) as refusal:
+                return guarded.told(refusal)
+
+    return guarded.dressed(call, defer, resume)
 
 
-class AsyncApproved(Generic[P, R]):
-    """A coroutine function that asks first; as Approved, awaited."""
+def awaited(io: Tasks, guarded: Guarded) -> Any:
+    """A coroutine function that asks first."""
 
-    def __init__(self, io: Tasks, guarded: Guarded, function: Callable[P, Coroutine[Any, Any, R]]) -> None:
-        self._io, self._guarded, self.__wrapped__ = io, guarded, function
-        functools.update_wrapper(self, function)
+    async def call(*args: Any, **kwargs: Any) -> Any:
+        return await resume(await io.run(guarded.opened(args, kwargs)))
 
-    @overload
-    def __get__(self, obj: None, owner: object) -> AsyncApproved[P, R]: ...
-    @overload
-    def __get__(self: AsyncApproved[Concatenate[S, Q], R], obj: S, owner: object) -> AsyncApproved[Q, R]: ...
+    async def defer(*args: Any, **kwargs: Any) -> Pending:
+        return await io.run(deferred(guarded.api, guarded.posting(args, kwargs)))
 
-    def __get__(self, obj: Any, owner: object) -> Any:
-        """The method of this object, as of any function; the object itself is not asked about."""
-        if obj is None:
-            return self
-        guarded, method = self._guarded, MethodType(self.__wrapped__, obj)
-        return AsyncApproved(self._io, Guarded(guarded.api, method, guarded.terms), method)
-
-    async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        return await self.resume(await self._io.run(self._guarded.opened(self._guarded.posting(args, kwargs))))
-
-    async def defer(self, *args: P.args, **kwargs: P.kwargs) -> Pending:
-        """Ask, and return at once: `resume` runs it, in this process or another."""
-        return await self._io.run(deferred(self._guarded.api, self._guarded.posting(args, kwargs)))
-
-    async def resume(self, gate: int) -> R:
-        """Wait for people at the gate, run what they allowed, and return what it returned."""
+    async def resume(gate: int) -> Any:
         while True:
             try:
-                async with AsyncApproval(self._io, lambda: self._guarded.way(gate)) as call:
-                    given = self._guarded.done(call)
+                async with AsyncApproval(io, lambda: guarded.way(gate), AsyncCall) as call:
+                    given = guarded.done(call)
                     result = await given if inspect.isawaitable(given) else given
                     await call.done(result)
                     if call.undoes is None:
-                        return cast(R, result)
-            except Answered as told:
-                return cast(R, self._guarded.told(told.answer))
-            except AlreadyDone as told:
-                return cast(R, self._guarded.told(told.result))
+                        return result
+            except (Answered, AlreadyDone) as refusal:
+                return guarded.told(refusal)
+
+    return guarded.dressed(call, defer, resume)
 
 
-class Requiring(Generic[T]):
-    """The decorator: takes what Terms has, or the function alone."""
+class Method:
+    """A method that asks first: of an object it is a function, which does not ask about the object."""
 
-    def __init__(self, io: Threads, api: Api, terms: Callable[T, Terms]) -> None:
-        self._io, self._api = io, api
-        self._terms: Callable[..., Terms] = terms
-        self.__doc__, self.__signature__ = terms.__doc__, inspect.signature(terms)
+    def __init__(self, guarded: Guarded, made: Callable[[Guarded], Any]) -> None:
+        self._guarded, self._made = guarded, made
+        self.__name__, self.__doc__ = guarded.signature.name, guarded.signature.doc
+
+    def __get__(self, obj: Any, owner: object = None) -> Any:
+        """The function of this object."""
+        return self if obj is None else self._made(self._guarded.bound_to(obj))
+
+    def __call__(self, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Call it of this object."""
+        return self.__get__(obj)(*args, **kwargs)
+
+
+class Requiring(Protocol[T]):
+    """The decorator: takes the terms, or the function alone."""
 
     @overload
     def __call__(self, function: Callable[P, R], /) -> Approved[P, R]: ...  # type: ignore[overload-overlap]
     @overload
     def __call__(self, *args: T.args, **kwargs: T.kwargs) -> Callable[[Callable[P, R]], Approved[P, R]]: ...
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The function that asks first, or what makes it of one."""
-        terms = self._terms(**kwargs)
 
-        def made(function: Callable[P, R]) -> Approved[P, R]:
-            if inspect.iscoroutinefunction(function):
-                raise TypeError(f"{function.__name__} is awaited, and this client is not: take an AsyncHoldpoint.")
-            return Approved(self._io, Guarded(self._api, function, terms), function)
-
-        return made(*args) if args else made
-
-
-class AsyncRequiring(Generic[T]):
+class AsyncRequiring(Protocol[T]):
     """The decorator of coroutine functions."""
-
-    def __init__(self, io: Tasks, api: Api, terms: Callable[T, Terms]) -> None:
-        self._io, self._api = io, api
-        self._terms: Callable[..., Terms] = terms
-        self.__doc__, self.__signature__ = terms.__doc__, inspect.signature(terms)
 
     @overload
     def __call__(  # type: ignore[overload-overlap]
@@ -233,11 +254,40 @@ class AsyncRequiring(Generic[T]):
         self, *args: T.args, **kwargs: T.kwargs
     ) -> Callable[[Callable[P, Coroutine[Any, Any, R]]], AsyncApproved[P, R]]: ...
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The function that asks first, or what makes it of one."""
-        terms = self._terms(**kwargs)
 
-        def made(function: Callable[P, Coroutine[Any, Any, R]]) -> AsyncApproved[P, R]:
-            return AsyncApproved(self._io, Guarded(self._api, function, terms), function)
+def requiring(io: Threads, api: Api, terms: Callable[T, Terms]) -> Requiring[T]:
+    """Make the decorator of a client."""
+    made: Requiring[T] = _decorator(api, partial(called, io), terms, awaits=False)
+    return made
 
-        return made(*args) if args else made
+
+def requiring_awaited(io: Tasks, api: Api, terms: Callable[T, Terms]) -> AsyncRequiring[T]:
+    """The same of a client that is awaited."""
+    made: AsyncRequiring[T] = _decorator(api, partial(awaited, io), terms, awaits=True)
+    return made
+
+
+def _decorator(api: Api, made: Callable[[Guarded], Any], terms: Callable[..., Terms], *, awaits: bool) -> Any:
+    def requires_approval(function: Callable[..., Any] | None = None, /, **said: Any) -> Any:
+        wanted = terms(**said)
+
+        def decorated(function: Callable[..., Any]) -> Any:
+            if inspect.iscoroutinefunction(function) and not awaits:
+                raise TypeError(f"{function.__name__} is awaited, and this client is not: take an AsyncHoldpoint.")
+            method = _is_method(function)
+            guarded = Guarded(api, function, wanted, method=method)
+            return Method(guarded, made) if method else made(guarded)
+
+        return decorated if function is None else decorated(function)
+
+    told = inspect.signature(terms)
+    told_as(requires_approval, requires_approval, told.replace(return_annotation="the function, which asks first"))
+    requires_approval.__doc__ = Terms.__doc__
+    return requires_approval
+
+
+def _is_method(function: Callable[..., Any]) -> bool:
+    """Whether it stands in a class's body and takes its object: it is no function of the class yet."""
+    outer = function.__qualname__.rpartition(".")[0]
+    parameters = list(inspect.signature(function).parameters)
+    return bool(outer) and not outer.endswith("<locals>") and parameters[:1] == ["self"]

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import inspect
 import threading
 import time
 from collections.abc import Callable, Coroutine
+from types import MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 import httpx
@@ -19,6 +21,7 @@ from .exchange import Keep, Lost, Op, Pause, Reply, Request, Send, Step, Stop
 
 P = ParamSpec("P")
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Threads:
@@ -97,7 +100,7 @@ class Tasks:
             told = await self._take(step)
 
     async def close(self) -> None:
-        """Stop what is kept beside, and close its connections."""
+        """The same, awaited."""
         for task in self.beside:
             task.cancel()
         await self.client.aclose()
@@ -134,24 +137,49 @@ class operation(Generic[P, T]):
     def __init__(self, write: Callable[Concatenate[Any, P], Op[T]]) -> None:
         self.write = write
         self.__doc__ = write.__doc__
+        self._made: dict[bool, Callable[..., Any]] = {}
 
     @overload
     def __get__(self, obj: Blocking, owner: object) -> Callable[P, T]: ...
     @overload
     def __get__(self, obj: Awaiting, owner: object) -> Callable[P, Coroutine[Any, Any, T]]: ...
     @overload
-    def __get__(self, obj: None, owner: object) -> operation[P, T]: ...
+    def __get__(self, obj: None, owner: object) -> Callable[..., Any]: ...
 
-    def __get__(self, obj: Any, owner: object) -> Any:
-        """The method of this object."""
-        if obj is None:
-            return self
+    def __get__(self, obj: Any, owner: Any) -> Any:
+        """The method of this object, or the function that a class has: a coroutine function where it is awaited."""
+        awaited = issubclass(owner, Awaiting)
+        function = self._made.get(awaited) or self._made.setdefault(awaited, self._function(awaited))
+        return function if obj is None else MethodType(function, obj)
 
-        @functools.wraps(self.write)
-        def ordered(*args: P.args, **kwargs: P.kwargs) -> Any:
-            return obj._io.run(self.write(obj, *args, **kwargs))
+    def _function(self, awaited: bool) -> Callable[..., Any]:
+        write = self.write
 
-        return ordered
+        def called(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+            return self._io.run(write(self, *args, **kwargs))
+
+        async def waited(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+            return await self._io.run(write(self, *args, **kwargs))
+
+        signature = inspect.signature(write)
+        returns = str(signature.return_annotation).removeprefix("Op[").removesuffix("]")
+        returns = ("AsyncRun" if awaited else "Run") if returns == "W" else returns
+        return told_as(waited if awaited else called, write, signature.replace(return_annotation=returns))
+
+
+def told_as(function: F, source: Callable[..., Any], signature: inspect.Signature) -> F:
+    """The function with the name, the words and the signature that people, editors and models read of it.
+
+    It leads nowhere else: a tool that unwraps functions would come past what this one does first.
+    """
+    functools.update_wrapper(function, source)
+    told: Any = function
+    del told.__wrapped__
+    told.__signature__ = signature
+    annotated = {name: each.annotation for name, each in signature.parameters.items()}
+    annotated["return"] = signature.return_annotation
+    told.__annotations__ = {name: each for name, each in annotated.items() if each is not inspect.Parameter.empty}
+    return function
 
 
 class _Stopped(Exception):

@@ -93,11 +93,11 @@ class KeyReused(Problem):
 
 
 class Refused(HoldpointError):
-    """What was asked is not to be done. `gate` and `run` are their numbers."""
+    """What was asked is not to be done. `gate` and `run` are their numbers, `url` is the gate's page."""
 
-    def __init__(self, message: str, *, gate: int, run: int, by: str = "", reason: str = "") -> None:
+    def __init__(self, message: str, *, gate: int, run: int, url: str = "", by: str = "", reason: str = "") -> None:
         super().__init__(message)
-        self.gate, self.run, self.by, self.reason = gate, run, by, reason
+        self.gate, self.run, self.url, self.by, self.reason = gate, run, url, by, reason
 
 
 class Rejected(Refused):
@@ -119,25 +119,25 @@ class Stopped(Refused):
 class Answered(Refused):
     """A person answered in its place: take `answer` for the result."""
 
-    def __init__(self, message: str, *, gate: int, run: int, by: str, answer: Any) -> None:
-        super().__init__(message, gate=gate, run=run, by=by)
+    def __init__(self, message: str, *, gate: int, run: int, url: str = "", by: str, answer: Any) -> None:
+        super().__init__(message, gate=gate, run=run, url=url, by=by)
         self.answer = answer
 
 
 class AlreadyDone(Refused):
     """It was done before, once; take `result` for the result."""
 
-    def __init__(self, message: str, *, gate: int, run: int, result: Any) -> None:
-        super().__init__(message, gate=gate, run=run)
+    def __init__(self, message: str, *, gate: int, run: int, url: str = "", result: Any) -> None:
+        super().__init__(message, gate=gate, run=run, url=url)
         self.result = result
 
 
 class StillOpen(HoldpointError):
-    """Nobody has decided yet, for as long as was to be waited: resume by `gate` later."""
+    """Nobody has decided yet, for as long as was to be waited: resume by `gate` later. People decide at `url`."""
 
-    def __init__(self, message: str, *, gate: int, run: int) -> None:
+    def __init__(self, message: str, *, gate: int, run: int, url: str = "") -> None:
         super().__init__(message)
-        self.gate, self.run = gate, run
+        self.gate, self.run, self.url = gate, run, url
 
 
 class Unknown(StillOpen):

@@ -89,6 +89,14 @@ class Action(Sent):
     response: Mapping[str, Any] = {}
 
 
+class Quote(Sent):
+    """Somebody's words in the state, at `pointer`, shown as theirs beside the agent's account."""
+
+    label: str
+    pointer: str
+    role: str = ""
+
+
 class Card(Sent):
     """What a gate asks."""
 
@@ -100,5 +108,5 @@ class Card(Sent):
     resource: str = ""
     risk: Risk = "medium"
     reasons: Sequence[str] = ()
-    quotes: Sequence[Mapping[str, str]] = ()
+    quotes: Sequence[Quote | Mapping[str, str]] = ()
     on_reject: str = ""

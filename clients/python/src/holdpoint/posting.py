@@ -2,29 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel
 
 from .answers import Turn
-from .awaiting import Way
-from .calls import Allowed
 from .errors import BadAnswer
 from .exchange import Op
-from .plans import Risk
+from .plans import Quote, Risk
 from .sending import Api, plain
 from .signatures import Schemas
 
+THREAD: ContextVar[str] = ContextVar("holdpoint_thread", default="")
 
-@dataclass(frozen=True)
+
+@contextmanager
+def thread(name: str) -> Iterator[None]:
+    """List all that is asked inside the block together, as parts of one conversation.
+
+    It holds for this thread or task, and for those that copy its context, as asyncio.to_thread does.
+    """
+    before = THREAD.set(name)
+    try:
+        yield
+    finally:
+        THREAD.reset(before)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Posting:
-    """One action that people are asked about. `key`: that of the request; the same one again is the same gate."""
+    """What people are asked about. `key`: that of the request; the same one again is the same gate."""
 
     body: dict[str, Any]
     key: str = ""
     timeout: float | None = None
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One action of several that people are asked about at once; the members are those of `hp.approve`."""
+
+    name: str
+    arguments: Mapping[str, Any] | BaseModel | None = None
+    title: str = ""
+    pinned: Sequence[str] = ()
+    schema: type[BaseModel] | Mapping[str, Any] | None = None
+    respond: bool | Mapping[str, Any] = False
+    undo: str = ""
+    idempotent: bool = False
+    tool: str = ""
+
+    def body(self) -> dict[str, Any]:
+        """As the server takes it."""
+        schema = self.schema or (type(self.arguments) if isinstance(self.arguments, BaseModel) else None)
+        if isinstance(schema, type):
+            schema = schema.model_json_schema(mode="serialization", schema_generator=Schemas)
+        found: dict[str, Any] = {"id": self.name, "title": self.title, "tool": self.tool or self.name}
+        found |= {"arguments": plain(self.arguments or {}), "pinned": [_pointer(each) for each in self.pinned]}
+        found |= {"undo": self.undo, "idempotent": self.idempotent} | ({"schema": schema} if schema else {})
+        if self.respond is not False:
+            edit = ["edit"] if found["arguments"] or schema else []  # what has no arguments cannot be edited
+            found["verdicts"] = ["approve", *edit, "reject", "respond"]
+            found |= {"response": self.respond} if isinstance(self.respond, Mapping) else {}
+        return found
 
 
 def asked(
@@ -39,6 +83,7 @@ def asked(
     resource: str = "",
     risk: Risk = "medium",
     reasons: Sequence[str] = (),
+    quotes: Sequence[Quote | Mapping[str, str]] = (),
     pinned: Sequence[str] = (),
     schema: type[BaseModel] | Mapping[str, Any] | None = None,
     respond: bool | Mapping[str, Any] = False,
@@ -48,44 +93,73 @@ def asked(
     policy: str = "",
     agent: str = "",
     team: str = "",
+    thread: str = "",
     key: str = "",
     timeout: float | None = None,
 ) -> Posting:
     """Ask whether `name` may be done with these arguments.
 
-    `state` is shown beside them, `pinned` names the arguments that are shown first. `schema` describes them, as a
-    model or a JSON Schema; the arguments may be a model themselves. `respond`: people may answer in its place (with
-    what this JSON Schema says). `undo` names what takes it back, `idempotent` says that it may be sent twice under one
-    key. `key`: the same one again asks nothing new but goes on with the first gate. `timeout`: seconds to wait for
-    people; None waits for ever.
+    `state` is shown beside them; `quotes` point at people's own words in it. `pinned` names the arguments that are
+    shown first. `schema` describes them, as a model or a JSON Schema; the arguments may be a model themselves.
+    `respond`: people may answer in its place (with what this JSON Schema says). `undo` names what takes it back,
+    `idempotent` says that it may be sent twice under one key. `thread` names the conversation that it is a part of.
+    `key`: the same one again asks nothing new but goes on with the first gate. `timeout`: seconds to wait for people;
+    None waits for ever.
+
+    Raises Rejected, Expired, Withdrawn, Stopped, Answered and AlreadyDone (all of them Refused), StillOpen and Unknown.
     """
-    if isinstance(arguments, BaseModel):
-        schema = schema or type(arguments)
-    if isinstance(schema, type):
-        schema = schema.model_json_schema(mode="serialization", schema_generator=Schemas)
-    action: dict[str, Any] = {"id": name, "title": title, "tool": tool or name, "arguments": plain(arguments or {})}
-    action |= {"pinned": [_pointer(each) for each in pinned], "undo": undo, "idempotent": idempotent}
-    action |= {"schema": schema} if schema else {}
-    if respond is not False:
-        action["verdicts"] = ["approve", "edit", "reject", "respond"]
-        action |= {"response": respond} if isinstance(respond, Mapping) else {}
-    words = {"title": title or name, "summary": summary, "for_whom": for_whom, "amount": amount, "resource": resource}
-    body = {**words, "risk": risk, "reasons": list(reasons), "actions": [action], "state": dict(state or {})}
-    return Posting(body | {"policy": policy, "agent": agent, "team": team}, key, timeout)
+    action = Ask(name, arguments, title, pinned, schema, respond, undo, idempotent, tool)
+    return asked_each(
+        [action], state=state, title=title or name, summary=summary, for_whom=for_whom, amount=amount,
+        resource=resource, risk=risk, reasons=reasons, quotes=quotes, policy=policy, agent=agent, team=team,
+        thread=thread, key=key, timeout=timeout,
+    )  # fmt: skip
 
 
-def post(api: Api, posting: Posting, *, deferred: bool = False) -> Op[Turn]:
+def asked_each(
+    actions: Sequence[Ask],
+    *,
+    title: str,
+    state: Mapping[str, Any] | None = None,
+    summary: str = "",
+    for_whom: str = "",
+    amount: str = "",
+    resource: str = "",
+    risk: Risk = "medium",
+    reasons: Sequence[str] = (),
+    quotes: Sequence[Quote | Mapping[str, str]] = (),
+    policy: str = "",
+    agent: str = "",
+    team: str = "",
+    thread: str = "",
+    key: str = "",
+    timeout: float | None = None,
+) -> Posting:
+    """Ask about several actions at one gate, each with a verdict of its own; they are done in this order.
+
+    The other arguments are those of `approve`. What people refused, and what they answered in the place of an action,
+    is in `refused` and `answers` of what the block is given. Raises Rejected where nothing at all may be done, Expired,
+    Withdrawn, Stopped, StillOpen and Unknown.
+    """
+    words = {"title": title, "summary": summary, "for_whom": for_whom, "amount": amount, "resource": resource}
+    told = [each.body() if isinstance(each, Quote) else dict(each) for each in quotes]
+    body: dict[str, Any] = {
+        **words,
+        "risk": risk,
+        "reasons": list(reasons),
+        "actions": [each.body() for each in actions],
+    }
+    body |= {"state": dict(state or {}), "quotes": told, "policy": policy, "agent": agent, "team": team}
+    return Posting(body=body | {"thread": thread or THREAD.get()}, key=key, timeout=timeout)
+
+
+def post(api: Api, posting: Posting, *, deferred: bool = False, ask_only: bool = False) -> Op[Turn]:
     """Post the gate: nothing in the body tells one process from the next, so that its key is good for all of them."""
-    turn = yield from api.post("gates", {**posting.body, "deferred": deferred}, Turn, key=posting.key)
+    how = {"deferred": deferred} | ({"ask_only": True} if ask_only else {})
+    turn = yield from api.post("gates", {**posting.body, **how}, Turn, key=posting.key)
     if turn.gate is None:
         raise BadAnswer("The server took the gate and named none.")
     return turn
-
-
-def allowed(api: Api, posting: Posting) -> Op[Allowed]:
-    """Ask, wait for people, and begin what they allowed."""
-    turn = yield from post(api, posting)
-    return (yield from Way(api, turn.gate or 0, timeout=posting.timeout).allowed())
 
 
 def _pointer(name: str) -> str:

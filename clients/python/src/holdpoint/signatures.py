@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import re
 from collections.abc import Callable, Mapping
 from string import Formatter
+from types import MethodType
 from typing import Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, create_model
@@ -27,19 +29,24 @@ class Schemas(GenerateJsonSchema):
 
 
 class Signature:
-    """What a function takes and gives."""
+    """What a function takes and gives. `method`: its first parameter is its object, which is not asked about."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], *, method: bool = False) -> None:
         self.function = function
         self.name = function.__name__
-        self.signature = inspect.signature(function)
+        self.doc = inspect.getdoc(function) or ""
+        found = inspect.signature(function)
+        parameters = list(found.parameters.values())[1 if method else 0 :]
+        self.signature = found.replace(parameters=parameters)
         hints = get_type_hints(function, include_extras=True)
-        taken = {name: each for name, each in self.signature.parameters.items() if name != KEY}
+        taken = {each.name: each for each in parameters if each.name != KEY}
         if odd := [name for name, each in taken.items() if each.kind in VARIADIC]:
             raise TypeError(
                 f"{self.name} takes any number of {', '.join(odd)}; name its arguments, so people see them."
             )
-        self.asked = self.signature.replace(parameters=list(taken.values()))
+        # As people and models are told of it: with types, where they were written as text, and without the key.
+        shown = [each.replace(annotation=hints.get(name, each.annotation)) for name, each in taken.items()]
+        self.asked = found.replace(parameters=shown, return_annotation=hints.get("return", inspect.Signature.empty))
         # By alias, since a model has names of its own.
         fields: dict[str, Any] = {
             f"a{number}": (hints.get(name, Any), Field(alias=name)) for number, name in enumerate(taken)
@@ -47,6 +54,12 @@ class Signature:
         self.names = dict(zip(fields, taken, strict=True))
         self.model = create_model(self.name, __config__=ConfigDict(extra="forbid"), **fields)
         self.returns: TypeAdapter[Any] = TypeAdapter(_awaited(hints.get("return", Any)))
+
+    def bound_to(self, obj: object) -> Signature:
+        """The same of this object's method."""
+        found = copy.copy(self)
+        found.function = MethodType(self.function, obj)
+        return found
 
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of the arguments, as JSON has them."""
@@ -60,7 +73,7 @@ class Signature:
 
     def bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments of a call by name, defaults included. Raises TypeError, ValueError."""
-        found = self.asked.bind(*args, **{name: value for name, value in kwargs.items() if name != KEY})
+        found = self.asked.bind(*args, **kwargs)
         found.apply_defaults()
         model = self.model.model_validate(found.arguments)
         return {name: getattr(model, field) for field, name in self.names.items()}
