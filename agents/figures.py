@@ -1,9 +1,8 @@
 """How agents' runs went, as far as one person may see them: figures over the newest runs and gates alone.
 
 They tell of the last thirty days, and of a thousand runs of an agent at most: what a page can read at any size. A
-figure over all time would say less of the agent that there is now. Whether workers serve an agent is told from its
-runs too: one that a worker holds shows it, one that is due and that nobody takes up makes one doubt it, and where
-there is neither nothing is said.
+figure over all time would say less of the agent that there is now. A run that is due and that nobody takes up is
+told too.
 """
 
 from __future__ import annotations
@@ -32,12 +31,11 @@ WITH r AS MATERIALIZED (
       WHERE plan_id = p.id AND team_id = t.id ORDER BY id DESC LIMIT %(most)s) n
     WHERE p.agent = a.agent ORDER BY n.id DESC LIMIT %(most)s) q)
 SELECT r.agent, 'run', r.plan_id, r.status,
-  r.status = 'running' AND r.lease_until > statement_timestamp(),
   max(extract(epoch FROM statement_timestamp() - CASE r.status
     WHEN 'queued' THEN coalesce(r.wake_at, r.created_at) WHEN 'running' THEN r.lease_until END)::float8), count(*)
-FROM r WHERE r.finished_at IS NULL OR r.finished_at > statement_timestamp() - %(window)s GROUP BY 1, 3, 4, 5
+FROM r WHERE r.finished_at IS NULL OR r.finished_at > statement_timestamp() - %(window)s GROUP BY 1, 3, 4
 UNION ALL
-SELECT r.agent, 'gate', NULL, g.status, FALSE, extract(epoch FROM g.closed_at - g.opened_at)::float8, 1
+SELECT r.agent, 'gate', NULL, g.status, extract(epoch FROM g.closed_at - g.opened_at)::float8, 1
 FROM r JOIN approvals_gate g ON g.run_id = r.id
 WHERE g.status <> 'open' AND g.kind = 'review' AND g.closed_at > statement_timestamp() - %(window)s
 """
@@ -54,7 +52,6 @@ class Figures:
     half: timedelta | None = None  # half of the gates were decided in no more than that
     most: timedelta | None = None  # nine of ten were
     within: Sequence[int] = ()  # how many were decided in each of WITHIN, and at last those that took longer
-    held: frozenset[int] = frozenset()  # the plans of which a worker has a run in hand
     due: Mapping[int, timedelta] = field(default_factory=dict)  # plan -> for how long nobody has taken up a run of it
 
     @property
@@ -90,14 +87,14 @@ def of_agents(plans: Mapping[str, Collection[int]], teams: Collection[int]) -> d
 
 
 def _figures(rows: Sequence[Any]) -> Figures:
-    """From rows of (what, plan, status, whether a worker holds it, seconds, number)."""
+    """From rows of (what, plan, status, seconds, number)."""
     runs = [row[1:] for row in rows if row[0] == "run"]
-    closed = [(status, seconds) for what, _, status, _, seconds, _ in rows if what == "gate"]
+    closed = [(status, seconds) for what, _, status, seconds, _ in rows if what == "gate"]
     said = [status for status, _ in closed]
     statuses = dict.fromkeys(Run.Status.values, 0)
     waited = sorted(seconds for status, seconds in closed if status == "decided")
     due: dict[int, timedelta] = {}
-    for plan, status, _, seconds, number in runs:
+    for plan, status, seconds, number in runs:
         statuses[status] += number
         if seconds is not None and seconds > PATIENCE.total_seconds():
             due[plan] = max(due.get(plan, timedelta(0)), timedelta(seconds=seconds))
@@ -109,7 +106,6 @@ def _figures(rows: Sequence[Any]) -> Figures:
         half=quantile(waited, 0.5),
         most=quantile(waited, 0.9),
         within=spread(waited),
-        held=frozenset(plan for plan, _, held, _, _ in runs if held),
         due=due,
     )
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from celery import shared_task
-from celery.signals import worker_process_init
+from celery.signals import worker_process_init, worker_process_shutdown
 
 from . import registry, runner
+from .serving import announcing
 
 
 @shared_task(name="agents.advance", ignore_result=True, acks_late=True)
@@ -18,5 +19,12 @@ def advance(run_id: int) -> None:
 
 @worker_process_init.connect
 def warm(**_: Any) -> None:
-    """Read the plans before the first message, so that it need not wait for them."""
+    """Read the plans before the first message, so that it need not wait for them, and say that this process serves."""
     registry.plans()
+    announcing.begin()
+
+
+@worker_process_shutdown.connect
+def leave(**_: Any) -> None:
+    """Say that this process serves no more."""
+    announcing.end()

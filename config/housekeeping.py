@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db.models.functions import Now
 
-from agents.models import Answer, Spoken
+from agents.models import Answer, Spoken, Worker
 from approvals.models import Draft, Looking
 from approvals.webhooks import keeping
 from config import canary
@@ -32,10 +32,11 @@ def clear_sessions() -> None:
 
 @shared_task
 def clear_drafts() -> None:
-    """Delete the drafts of gates that closed long ago, and what is left of pages and steps that just broke off."""
+    """Delete the drafts of gates that closed long ago, and what is left of pages, steps and workers that are gone."""
     Draft.objects.outlived(DRAFTS_STAY).delete()
     Looking.objects.gone().delete()
     Spoken.objects.left().delete()
+    Worker.objects.outlived().delete()
 
 
 @shared_task

@@ -25,7 +25,7 @@ MEDIA_TYPE = "application/problem+json"
 MOST, COUNTED = 100, 10_000  # faults of one body that are told, and that are written down to be
 # What a client may meet at every address, beside what it asked for.
 ANSWERED = {
-    401: "Nobody is signed in, or the token opens nothing: it expired, was revoked, or its owner was switched off.",
+    401: "Nobody is signed in, or the token is not valid: unknown, expired, revoked, or its owner's account is off.",
     403: "The token is not for this.",
     404: "There is no such thing, or none that you may see.",
     405: "The address takes another method.",
@@ -129,8 +129,8 @@ def not_signed_in(request: HttpRequest) -> HttpResponse:
     told = "Sign in at /accounts/login/ and send the session's cookie with the request, or send a token."
     if request.headers.get("Authorization"):
         told = (
-            "The token that was sent opens nothing: it is none, it expired, it was revoked, or its owner's account is "
-            "switched off. Send another as `Authorization: Bearer hp_…`; your tokens are listed at /tokens/."
+            "This token is not valid: unknown, expired, revoked, or its owner's account is off. "
+            "Send another as `Authorization: Bearer hp_…`; your tokens are listed at /tokens/."
         )
     response = problem(request, 401, told)
     response["WWW-Authenticate"] = 'Session realm="Holdpoint", Bearer realm="Holdpoint"'

@@ -10,7 +10,7 @@ from pydantic import Field
 from .cards import AskedCard
 from .orders import Order
 
-TOKEN = Field(description="The fencing token that the claim gave.", ge=1, le=2**62, examples=[3])
+TOKEN = Field(description="The claim token: what the claim gave.", ge=1, le=2**62, examples=[3])
 STEP = Field(description="The step of the plan.", min_length=1, max_length=100, examples=["draft"])
 TOOK = Field(0.0, description="How long it took, in seconds.", ge=0, le=10**7, examples=[1.25])
 NOTES: Any = Field(

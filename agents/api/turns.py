@@ -65,7 +65,7 @@ class TurnAnswer(Schema):
         description="Its status.", examples=["running"], json_schema_extra={"enum": list(Run.Status.values)}
     )
     reason: str = Field(description="Why it ended, or stands still.", examples=[""])
-    token: int = Field(description="The fencing token of the claim: send it with all that you do.", examples=[3])
+    token: int = Field(description="The claim token: send it with all that you do.", examples=[3])
     seq: int = Field(description="The number of its newest checkpoint.", examples=[4])
     lease_until: datetime | None = Field(
         description="Until when nobody else may claim it; null where it is nobody's.",

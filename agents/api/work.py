@@ -1,6 +1,6 @@
 """Working on runs from outside: claim one, save what steps wrote, ask, do effects and report them, end it.
 
-Every call carries the fencing token of the claim. What does not fit is refused whole, with its place, and changes
+Every call carries the claim token. What does not fit is refused whole, with its place, and changes
 nothing; a call that is sent again with its Idempotency-Key is done once.
 """
 

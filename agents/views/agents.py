@@ -20,6 +20,8 @@ from agents.errors import FieldError, InputRefused
 from agents.presentation import meters, schemas, versions
 from agents.presentation import plan as plans
 from agents.registry import Registered
+from agents.serving import absence
+from agents.serving.absence import Service
 from agents.start import start_run
 from agents.upcasting import natural
 from approvals import forms, frames
@@ -94,7 +96,8 @@ def page(request: HttpRequest) -> HttpResponse:
     teams = frames.reach_of(request).teams
     known = known_to(request)
     found = figures.of_agents({each.name: [plan.pk for plan in each.plans] for each in known}, teams)
-    rows = [(each, told(each, found[each.name])) for each in known]
+    served = absence.of_plans([plan.pk for each in known for plan in each.plans])
+    rows = [(each, told(each, found[each.name], served)) for each in known]
     unread = registry.faults() if request.user.is_staff else []
     return render(request, "agents/list.html", {"rows": rows, "unread": unread})
 
@@ -106,16 +109,18 @@ def agent(request: HttpRequest, name: str) -> HttpResponse:
     return show(request, _known_or_404(request, name))
 
 
-def told(known: Known, found: figures.Figures) -> dict[str, Any]:
-    """For agents/_figures.html: the numbers, their bars, and whether workers seem to serve it."""
+def told(known: Known, found: figures.Figures, served: Mapping[int, Service]) -> dict[str, Any]:
+    """For agents/_figures.html: the numbers, their bars, and whether workers serve it, by the plan's id."""
     version_of = {plan.pk: plan.version for plan in known.plans}
     late = max(found.due.items(), key=lambda each: each[1], default=None)
+    heard = [served[plan.pk].heard for plan in known.plans if served[plan.pk].heard]
     return {
         "numbers": found,
         "ends": meters.ends(found),
         "waits": meters.waits(found),
-        "held": sorted({version_of[plan] for plan in found.held}, key=natural),
-        "late": {"version": version_of[late[0]], "span": late[1]} if late else None,
+        "served": sorted({version_of[plan.pk] for plan in known.plans if served[plan.pk].there}, key=natural),
+        "heard": max(filter(None, heard), default=None),
+        "late": {"version": version_of[late[0]], "span": late[1], "served": served[late[0]].there} if late else None,
     }
 
 
@@ -182,12 +187,13 @@ def show(
     drawn, lanes = plans.drawn(known.spec)
     faults = {each["pointer"]: each["message"] for each in errors or []}
     found = figures.of_agents({known.name: [plan.pk for plan in known.plans]}, reach.teams)
+    served = absence.of_plans([plan.pk for plan in known.plans])
     form = form_of(known, posted, faults)
     placed = {node.place.pointer for node in form.nodes}
     context = _starting(known, reader_of(request), posted) | {
         "known": known, "spec": known.spec, "steps": drawn, "lanes": lanes,
         "fields": schemas.table(known.spec.state_schema), "schema": known.spec.state_schema,
-        "figures": told(known, found[known.name]),
+        "figures": told(known, found[known.name], served),
         "versions": known.plans[:SHOWN], "compared": compared(request, known), "form": form,
         "faults": list(of_form(form)),
         "stuck": _stuck(request, known),

@@ -18,6 +18,7 @@ from django.http import Http404, HttpRequest
 from django.utils import timezone
 
 from agents.presentation.course import Course, Turn
+from agents.serving.absence import SERVED, Service
 from checkpoints import records
 from checkpoints.models import Run
 from checkpoints.permissions import teams_where
@@ -47,6 +48,8 @@ _WHOLE = f"""(SELECT jsonb_build_object({_WAY},
   FROM approvals_gate WHERE run_id = checkpoints_run.id),
 'pruned', EXISTS (SELECT FROM checkpoints_gap WHERE run_id = checkpoints_run.id),
 'failed', EXISTS (SELECT FROM agents_failure WHERE run_id = checkpoints_run.id),
+'served', (SELECT jsonb_build_array(there, heard) FROM (SELECT checkpoints_run.plan_id AS id) p
+  CROSS JOIN LATERAL ({SERVED}) s),
 'origin', (SELECT jsonb_build_array(run_id, seq) FROM checkpoints_checkpoint WHERE id = checkpoints_run.forked_from)
 ))"""  # noqa: S608 - constants
 WAY = RawSQL(f"(SELECT jsonb_build_object({_WAY}))", (), output_field=JSONField())  # noqa: S611 - constants
@@ -74,6 +77,7 @@ class Read:
     took: timedelta  # what its steps took, on every branch
     reused: int  # of them, those that did not have to run
     held: timedelta  # how long it stood at gates, open ones up to now
+    served: Service  # whether a worker takes it
     failed: bool  # whether there are attempts that did not land
     pruned: bool  # whether retention removed something of it
     course: Course
@@ -131,12 +135,17 @@ def told(run: Any) -> Read:
         took=timedelta(microseconds=int(whole["took"] or 0)),
         reused=int(whole["reused"]),
         held=timedelta(seconds=float(whole["held"] or 0)),
+        served=Service(whole["served"][0], _moment(whole["served"][1])),
         failed=whole["failed"],
         pruned=whole["pruned"],
         course=course_of(run, whole),
         kin=[_kin_of(each) for each in run.kin],
         origin=f"R-{origin[0]}, checkpoint {origin[1]}" if origin else "",
     )
+
+
+def _moment(said: str | None) -> datetime | None:
+    return datetime.fromisoformat(said) if said else None
 
 
 def course_of(run: Run, whole: Mapping[str, Any]) -> Course:

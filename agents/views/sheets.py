@@ -11,9 +11,11 @@ from django.urls import reverse
 
 from agents.presentation import effects, head, timeline
 from agents.presentation.fates import fates
+from agents.serving.absence import Service
 from approvals.preflight import sources as preflights
 from checkpoints.models import Run
 
+from .reading import Read
 from .story import Scene
 
 EFFECTS = 40
@@ -57,6 +59,7 @@ def head_context(scene: Scene, figures: Sequence[head.Cell] = ()) -> dict[str, A
         ],
         "gate": gate if gate and gate.visible else None,
         "frozen": story.run.frozen,
+        "unserved": unserved(scene.read),
         "may_cancel": run.status in Run.LIVE and scene.may_move,
         "stays": effects.stays(story.effects),
         "effects_told": bool(story.effects),
@@ -64,6 +67,12 @@ def head_context(scene: Scene, figures: Sequence[head.Cell] = ()) -> dict[str, A
         "lineage": scene.lineage,
         "preflight": preflights.of_run(run) if run.status in RESTING or story.run.gone else None,
     }
+
+
+def unserved(read: Read) -> Service | None:
+    """Who served the run last, where it lives, waits for a worker of this server and nobody serves it."""
+    mine = read.run.status in Run.LIVE and not read.run.plan.external
+    return read.served if mine and not read.served.there else None
 
 
 def timeline_context(scene: Scene, picked: Picked) -> dict[str, Any]:

@@ -98,7 +98,7 @@ def test_a_server_that_asks_to_wait_for_longer_than_there_is_patience_is_told_at
 def test_a_refusal_is_final(proxy: Start) -> None:
     way = proxy(lambda sent: "")
     world = World(way.url)
-    with Holdpoint(way.url, "hp_none") as hp, pytest.raises(BadToken, match="opens nothing") as bad:
+    with Holdpoint(way.url, "hp_none") as hp, pytest.raises(BadToken, match="not valid") as bad:
         hp.approve.defer("wire")
     assert (bad.value.status, bad.value.code) == (401, "")
     assert "hp_none" not in str(bad.value) + repr(bad.value)

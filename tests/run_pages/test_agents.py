@@ -16,6 +16,7 @@ from playwright.sync_api import Page, expect
 
 from agents import figures, registry
 from agents.figures import Figures
+from agents.models import Worker
 from agents.presentation import meters, plan, versions
 from approvals.templatetags import holdpoint
 from checkpoints import artifacts, store
@@ -152,7 +153,7 @@ def test_the_figures_are_drawn_with_their_words_beside_them() -> None:
     assert [bar.width for bar in meters.bars(["a", "b"], [0, 4])] == ["0.00%", "100.00%"]
 
 
-def test_whether_workers_serve_an_agent_is_told_from_its_runs_alone() -> None:
+def test_whether_workers_serve_an_agent_is_what_they_say() -> None:
     team, stored = make_team(), make_plan()
     run, client = make_run(team=team, plan=stored), signed_in(bob(team))
 
@@ -160,14 +161,16 @@ def test_whether_workers_serve_an_agent_is_told_from_its_runs_alone() -> None:
         Run.objects.filter(pk=run.pk).update(**columns)
         return said(client.get(f"/agents/{stored.agent}/").content.decode())
 
-    assert "nothing tells whether a worker serves it" in words()
-    assert "no worker seems to serve it" in words(created_at=Now() - timedelta(minutes=5))
-    assert "no worker seems to serve it" not in words(wake_at=Now() + timedelta(minutes=5))
-    taken = words(status="running", lease_until=Now() + timedelta(minutes=1))
-    assert f"A worker has a run of version {stored.version} in hand" in taken
-    lost = words(lease_until=Now() - timedelta(minutes=5))
-    assert f"A run of version {stored.version} has been due for 5 min" in lost
-    assert "in hand" not in lost
+    late = f"A run of version {stored.version} has been due for 5 min"
+    assert "Nobody serves it." in words()
+    assert late in words(created_at=Now() - timedelta(minutes=5))
+    assert late not in words(wake_at=Now() + timedelta(minutes=5))
+    assert late in words(status="running", lease_until=Now() - timedelta(minutes=5))
+    Worker.objects.beat("box:81", [stored.pk])
+    assert f"Workers serve version {stored.version}." in words()
+    assert "its workers are busy, or Redis does not answer" in words()
+    Worker.objects.filter(pk="box:81").update(heard_at=Now() - timedelta(minutes=5))
+    assert "Nobody serves it since" in words()
 
 
 @pytest.mark.parametrize("width", [390, 1440])

@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from agents import environment, registry
 from agents.errors import AgentError, ConfigRefused, InputRefused
+from agents.serving import absence
 from agents.start import checked, start_run
 from approvals.models import Gate
 from checkpoints import actors
@@ -19,7 +20,7 @@ from checkpoints.errors import PlanChanged, ValueRefused
 from checkpoints.models import Checkpoint, Run
 from checkpoints.values import parse
 
-POLL = 0.1  # seconds
+POLL, LOOK = 0.1, 2.0  # seconds between two looks at the run, and at whether a worker serves it
 
 
 class Command(BaseCommand):
@@ -96,13 +97,17 @@ class Command(BaseCommand):
 
     def watch(self, run: Run) -> None:
         """Print the run's steps as they land, until it waits for a person or has ended."""
-        seen = 0
+        seen, waits, look = 0, "", 0.0
         while True:
             run.refresh_from_db()
             for place in Checkpoint.objects.filter(run=run, seq__gt=seen).defer("payload").order_by("seq"):
                 seen = place.seq
                 took = f"{place.took_us / 1000:.0f} ms"
                 self.stdout.write(f"{run}   {place.seq:>3}  {place.kind:<8} {place.step}  ({took})")
+            if time.monotonic() >= look:
+                look, before, waits = time.monotonic() + LOOK, waits, absence.told(run)
+                if waits and waits != before:
+                    self.stdout.write(self.style.WARNING(f"{run} waits: {waits}"))
             self.stdout.flush()
             if run.status == Run.Status.WAITING or run.status not in Run.LIVE:
                 break

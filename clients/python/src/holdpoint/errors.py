@@ -45,7 +45,7 @@ class Problem(HoldpointError):
 
 
 class BadToken(Problem):
-    """The token opens nothing: it is none, it expired or was revoked. Ask for another."""
+    """The token is not valid: unknown, expired, revoked, or its owner's account is off. Ask for another."""
 
 
 class NotAllowed(Problem):

@@ -1,0 +1,49 @@
+"""Which worker processes there are, and of which plans they take runs: kept where a Redis that is down hides none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models.functions import Now
+
+from checkpoints.rows import run_sql
+
+SILENT = timedelta(seconds=20)  # without a word, after which a process is taken for gone: four of its beats
+STAYS = timedelta(days=90)  # for which it is known when a plan was last served
+_BEAT = """
+INSERT INTO agents_worker (name, plans, heard_at, stopped) VALUES ($1, $2, statement_timestamp(), false)
+ON CONFLICT (name) DO UPDATE SET plans = excluded.plans, heard_at = excluded.heard_at, stopped = false
+"""
+
+
+class WorkerQuerySet(models.QuerySet["Worker"]):
+    """Saying and forgetting."""
+
+    def beat(self, name: str, plans: Sequence[int]) -> None:
+        """Say that the process is there and takes runs of these plans."""
+        run_sql(_BEAT, [name[:120], list(plans)])
+
+    def stop(self, name: str) -> None:
+        """Say that the process takes nothing more."""
+        self.filter(name=name[:120]).update(stopped=True)
+
+    def outlived(self) -> WorkerQuerySet:
+        """Those of long ago."""
+        return self.filter(heard_at__lt=Now() - STAYS)
+
+
+class Worker(models.Model):
+    """One process that takes runs, by host and process id."""
+
+    name = models.CharField(max_length=120, primary_key=True)
+    plans = ArrayField(models.BigIntegerField(), default=list)
+    heard_at = models.DateTimeField(db_default=Now())
+    stopped = models.BooleanField(default=False, db_default=False)
+
+    objects = WorkerQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return f"worker {self.name}"

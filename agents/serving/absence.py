@@ -1,0 +1,55 @@
+"""Whether some worker takes runs of a plan now, and since when none does."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from checkpoints.models import Run
+from checkpoints.rows import run_sql
+
+from ..models.worker import SILENT
+
+LATE = timedelta(seconds=10)  # that a run may be due before it is told that nobody takes it up
+# For a plan `p.id`: whether a process that takes its runs is there, and when one was last heard of.
+SERVED = f"""
+SELECT coalesce(bool_or(NOT w.stopped AND w.heard_at > statement_timestamp() - interval '{SILENT.total_seconds()} s'),
+  false) AS there, max(w.heard_at) AS heard FROM agents_worker w WHERE p.id = ANY(w.plans)
+"""  # noqa: S608 - a constant
+_OF_PLANS = f"SELECT p.id, s.there, s.heard FROM unnest($1::bigint[]) p(id) CROSS JOIN LATERAL ({SERVED}) s"  # noqa: S608
+_OF_RUN = f"""
+SELECT s.there, s.heard, CASE r.status
+  WHEN 'queued' THEN coalesce(r.wake_at, r.created_at) WHEN 'running' THEN r.lease_until END, statement_timestamp()
+FROM checkpoints_run r JOIN checkpoints_plan p ON p.id = r.plan_id CROSS JOIN LATERAL ({SERVED}) s WHERE r.id = $1
+"""  # noqa: S608 - constants
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Whether a worker takes runs of a plan, and when one was last heard of; None: never."""
+
+    there: bool
+    heard: datetime | None
+
+
+def of_plans(plans: Collection[int]) -> dict[int, Service]:
+    """For each of these plans, by id. One statement."""
+    found: Sequence[Any] = run_sql(_OF_PLANS, [list(plans)]) if plans else []
+    return {plan: Service(there, heard) for plan, there, heard in found}
+
+
+def told(run: Run) -> str:
+    """Why nobody takes up a run that is due, in words; empty where it is none, or was due just now."""
+    there, heard, due, now = run_sql(_OF_RUN, [run.pk])[0]
+    named = f"{run.plan.agent} {run.plan.version}"
+    if due is None or due > now or (there and due > now - LATE):
+        return ""
+    if there:
+        return (
+            f"due since {due:%H:%M:%S} UTC. A worker that serves {named} is there, but has not taken it up: it is "
+            "busy, or Redis does not answer."
+        )
+    since = f" since {heard:%d %b %Y, %H:%M:%S} UTC" if heard else ": no worker ever has"
+    return f"nobody serves {named}{since}. Start a worker: manage.py worker"
