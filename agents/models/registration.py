@@ -1,6 +1,6 @@
 """A version of an agent that lives outside, as a team has it: what its own programs have registered, and nobody else's.
 
-An agent's name is no secret and no authority: whoever answers for one in another team may give it any plan.
+An agent's name is no secret and no authority: a token's owner in another team may give it any plan.
 """
 
 from __future__ import annotations

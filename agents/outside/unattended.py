@@ -53,7 +53,7 @@ def go_on(run_id: int) -> bool:
 
     Nothing is written then, as where an effect may be sent again under its key, or something is to be taken back: it
     is the program's whole turn, and the run would else be claimed and let go of for ever. What is asked is asked for
-    whoever answers for the program. Raises NotVerified.
+    the program's owner. Raises NotVerified.
     """
     with DESK.alone(run_id):
         DESK.take(run_id)

@@ -29,7 +29,7 @@ class Command(BaseCommand):
             choices=Scope.values,
             help="what it is for; may be given again. An agent's has all that an agent may have unless some are given",
         )
-        parser.add_argument("--owner", default="", help="the username of whoever answers for an agent's token")
+        parser.add_argument("--owner", default="", help="the username of an agent's token's owner")
         parser.add_argument("--team", default="", help="the one team that it reaches; an agent's needs one")
         parser.add_argument("--policy", default="", help="the only policy under which an agent's asks (any)")
         parser.add_argument("--days", type=int, default=90, help="how long it opens anything (90)")
