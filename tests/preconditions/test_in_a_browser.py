@@ -31,7 +31,7 @@ def test_a_box_is_ticked_by_its_words_and_the_approval_takes_it(new_page: NewPag
     gate = make_observing_gate(BALANCE, MOOD)
     page = new_page(ann(gate.team), java_script_enabled=script)
     page.goto(f"/gates/{gate.pk}/")
-    group = page.get_by_role("group", name="Only if")
+    group = page.get_by_role("group", name="Safety checks")
     expect(group.get_by_label("nothing else was refunded")).to_be_checked()
     group.get_by_text("it is still").click()
     group.get_by_text("nothing else was refunded").click()
@@ -45,7 +45,7 @@ def test_the_group_goes_with_a_rejection_and_stays_with_a_value_put_in_its_place
     gate = make_observing_gate(BALANCE, MOOD)
     page = new_page(ann(gate.team))
     page.goto(f"/gates/{gate.pk}/")
-    group = page.get_by_role("group", name="Only if")
+    group = page.get_by_role("group", name="Safety checks")
     expect(group).to_be_visible()
     page.locator("label[data-choice=reject]").click()
     expect(group).to_be_hidden()
@@ -63,7 +63,7 @@ def test_decided_by_somebody_else_the_boxes_can_no_longer_be_set(new_page: NewPa
     page.fill("[name='args.refund/amount']", "99.5")
     decide(gate, bob(gate.team))
     expect(page.locator("#gate-news")).to_contain_text("Approved by Bob Lindqvist")
-    expect(page.get_by_role("group", name="Only if")).to_be_hidden()
+    expect(page.get_by_role("group", name="Safety checks")).to_be_hidden()
     expect(page.locator("[name='only_if.balance']")).to_be_disabled()
 
 

@@ -36,14 +36,14 @@ def test_the_page_offers_what_may_be_added_and_fixes_what_the_agent_insists_on()
     ]
     assert '<span class="voice"><bdi>the balance is still</bdi></span> <span class="seen" dir="auto">' in page
     assert "0.00 EUR" in page
-    assert "Always: the agent insists." in page
-    assert "Checked before <code>pay</code>, <code>reply</code>" in page  # the mood guards all that is allowed
+    assert "Required by the agent." in page
+    assert "Checked before “Pay”, “Reply”" in page  # the mood guards all that is allowed
 
 
 def test_a_gate_that_offers_nothing_shows_no_group() -> None:
     gate, plain = make_observing_gate(BALANCE), make_gate()
-    assert "Only if" in page_of(gate, ann(gate.team))
-    assert "Only if" not in page_of(plain, ann(plain.team))
+    assert "Safety checks" in page_of(gate, ann(gate.team))
+    assert "Safety checks" not in page_of(plain, ann(plain.team))
 
 
 def test_what_an_agent_wrote_or_observed_is_no_markup_and_hides_nothing() -> None:
@@ -107,8 +107,9 @@ def test_others_see_what_somebody_added_and_the_closed_gate_says_what_counts() -
     decide(gate, other)
     page = page_of(gate, other)
     assert boxes(page) == []
-    assert page.count("Counts") == 1
-    assert page.count("Not added") == 1
+    assert page.count(">Required<") == 0
+    assert page.count("Selected") == 1
+    assert page.count("Not selected") == 1
     assert "may run, once each, only if what was observed is still so" in page
 
 
@@ -132,7 +133,7 @@ def test_whoever_may_not_decide_reads_what_is_offered_and_has_no_boxes() -> None
     gate = make_observing_gate(BALANCE, replace(MOOD, required=True))
     page = page_of(gate, reader_of(gate))
     assert boxes(page) == []
-    assert (page.count("Can be added"), page.count("Counts")) == (1, 1)
+    assert (page.count("Optional"), page.count("Required</span>")) == (1, 1)
 
 
 def reader_of(gate: Gate) -> User:
