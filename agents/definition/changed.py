@@ -38,7 +38,7 @@ def sentence(spec: PlanSpec, runs: Sequence[int]) -> str:
     rest = "new runs start with the changed code" if settings.HOLDPOINT_DEVELOPMENT else "no other is started"
     return (
         f"The code of {spec.agent} {spec.version} changed while {waits} under way ({named}); {them} began with, and "
-        f"{rest}. Put that code back, or give the class another `version` (with an "
+        f"{rest}. Put that code back, or give the class another version (with an "
         f'@upcast("{spec.version}") it takes {it} over), or cancel {those}: '
         f".venv/bin/python manage.py cancel {' '.join(map(str, numbers))}"
     )

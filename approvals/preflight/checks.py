@@ -107,7 +107,7 @@ def version(code: Code) -> Finding:
     if code.changed:
         words = (
             f"The code of {code.agent} {code.version} changed since the run began, so nothing takes the run on. Put "
-            "that code back, give the class another `version` (with an "
+            "that code back, give the class another version (with an "
             f'@upcast("{code.version}") it takes the run over), or cancel the run.'
         )
         return Finding("version", RED, words)

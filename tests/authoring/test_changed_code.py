@@ -91,7 +91,7 @@ def test_a_worker_and_the_pages_go_on_where_code_changed_under_a_waiting_run(
     worker = celery_worker(env=author.env)
     told = (
         f"The code of {author.mine} 1 changed while 1 of its runs is under way (R-{stuck.pk}); that run waits for "
-        "the code it began with, and no other is started. Put that code back, or give the class another `version` "
+        "the code it began with, and no other is started. Put that code back, or give the class another version "
         '(with an @upcast("1") it takes it over), or cancel the run: '
     )
     assert told in worker.log
