@@ -22,7 +22,7 @@ OURS = SERVICES - {"postgres", "redis"}
 
 
 def targets() -> set[str]:
-    return set(re.findall(r"(?m)^([a-z]+):", (ROOT / "Makefile").read_text()))
+    return set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text()))
 
 
 def test_imports_point_one_way() -> None:
@@ -76,7 +76,7 @@ def test_the_checks_look_at_all_that_is_kept_and_at_nothing_that_an_author_puts_
 def test_every_command_of_the_readme_and_the_operations_page_exists() -> None:
     for document in ("README.md", "docs/operations.md", "docs/agents.md"):
         text = (ROOT / document).read_text()
-        assert set(re.findall(r"`make ([a-z]+)", text)) <= targets(), document
+        assert set(re.findall(r"`make ([a-z-]+)", text)) <= targets(), document
         assert set(re.findall(r"manage\.py ([a-z_]+)", text)) <= set(get_commands()), document
         for link in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):
             assert (ROOT / document).parent.joinpath(link).exists(), f"{document} links to {link}"
