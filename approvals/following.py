@@ -58,7 +58,7 @@ def put(reading: Reading, *, by: User, said: Said) -> tuple[Said, Word | None, N
     if found.red:
         raise CannotResume(found)
     said, word = mixing.heard(said, standing.card)
-    check_form(said, standing.card)
+    check_form(said, standing.card, gate.policy)
     following = _instead(gate, standing, said, word, by)
     if said.verdict in (Verdict.APPROVE, Verdict.EDIT, Verdict.MIXED):
         _refuse_unfilled(gate.asked, following.card if following else standing.card)

@@ -78,14 +78,15 @@ def heard(said: Said, card: Card) -> tuple[Said, Word | None]:
 
 def as_rejection(said: Said, word: Word, card: Card) -> Said:
     """A word that rejects every action is the gate's rejection; the reasons go into the comment."""
+    reasons = [(action, word.said[action.id].reason) for action in card.actions]
+    return replace(said, verdict=Verdict.REJECT, verdicts={}, comment=with_reasons(said.comment, card, reasons))
+
+
+def with_reasons(comment: str, card: Card, reasons: Sequence[tuple[Action, str]]) -> str:
+    """A comment with what was said of each action, by its title where there are several."""
     several = len(card.actions) > 1
-    reasons = [
-        f"{action.title or action.id}: {each.reason}" if several else each.reason
-        for action in card.actions
-        if (each := word.said[action.id]).reason
-    ]
-    comment = "\n\n".join(filter(None, [said.comment, *reasons]))
-    return replace(said, verdict=Verdict.REJECT, verdicts={}, comment=comment)
+    said = [f"{action.title or action.id}: {why}" if several else why for action, why in reasons if why.strip()]
+    return "\n\n".join(filter(None, [comment, *said]))
 
 
 def named(word: Word) -> Verdict:

@@ -12,10 +12,12 @@ from checkpoints.errors import ValueRefused
 from . import pointers
 from .cards import Card
 from .errors import EditRefused, Invalid, Problem, problem
-from .models import Decision
+from .models import Decision, Policy
 from .rewriting import BOTH, fault
 
 COMMENT_LIMIT = 20_000  # characters
+NO_REASON = "Write why you reject this."
+NO_THEN = "Choose what happens after the rejection."
 Verdict = Decision.Verdict
 Then = Decision.Then
 
@@ -30,7 +32,7 @@ class Said:
     verdicts: dict[str, Any] = field(default_factory=dict)  # of a mixed word, what is said of each action
     arguments: dict[str, Any] = field(default_factory=dict)
     comment: str = ""
-    then: str = "stop"
+    then: str = ""  # of a rejection
     back_to: str = ""
     answer: dict[str, Any] | None = None
     state: dict[str, Any] | None = None  # of an edit of the whole state
@@ -93,20 +95,22 @@ def _unwritable(refused: ValueRefused) -> Problem:
     return problem(refused.reason, action=where[1], pointer=pointers.join("", *where[2:]))
 
 
-def check_form(said: Said, card: Card) -> None:
-    """Refuse what no gate could take, before anything else is looked at."""
+def check_form(said: Said, card: Card, policy: Policy) -> None:
+    """Refuse what no gate under this policy could take, before anything else is looked at."""
     faults = []
     if said.verdict not in Verdict.values:
         faults.append(problem("Choose approve, edit, reject or answer.", pointer="/verdict"))
     if said.verdicts and said.verdict != Verdict.MIXED:
         faults.append(problem("Say one verdict for all actions, or one for each of them.", pointer="/verdict"))
-    if said.verdict == Verdict.MIXED and said.then != Then.STOP:
+    if said.verdict == Verdict.MIXED and said.then == Then.BACK:
         faults.append(problem("Only a rejection of all actions sends the run back.", pointer="/then"))
     if len(said.comment) > COMMENT_LIMIT:
         faults.append(problem(f"Write at most {COMMENT_LIMIT:,} characters.", pointer="/comment"))
     if said.answer is not None and said.verdict != Verdict.ANSWER:
         faults.append(problem("Only an answer takes a choice.", pointer="/answer"))
     if said.verdict == Verdict.REJECT:
+        if policy.reason_required and card.rejects and not said.comment.strip():
+            faults.append(problem(NO_REASON, pointer="/comment"))
         faults += _reject_faults(said, card)
     faults += _precondition_faults(said, card)
     if faults:
@@ -123,7 +127,7 @@ def _reject_faults(said: Said, card: Card) -> list[Problem]:
     if not card.rejects:
         return [problem("Choose one of the answers; one of them stops the run.", pointer="/verdict")]
     if said.then not in Then.values:
-        return [problem("Choose to stop the run or to send it back.", pointer="/then")]
+        return [problem(NO_THEN, pointer="/then")]
     if said.then == Then.BACK and back_to(said, card) not in card.back_to:
         return [problem("Choose one of the steps that the run can be sent back to.", pointer="/back_to")]
     return []

@@ -90,12 +90,17 @@ class Decide(Order):
         "where the gate's policy allows it.",
         examples=[None],
     )
-    comment: str = Field("", description="Kept for the record; after a rejection the agent reads it.", examples=[""])
+    comment: str = Field(
+        "",
+        description="Kept for the record; after a rejection the agent reads it. Where the gate says `reason_required`, "
+        "a rejection needs one.",
+        examples=[""],
+    )
     then: str = Field(
-        "stop",
-        description="After a rejection: stop the run, or send it back.",
+        "",
+        description="Of a rejection, and needed there: stop the run, or send it back.",
         examples=["back"],
-        json_schema_extra={"enum": ["stop", "back"]},
+        json_schema_extra={"enum": ["", "stop", "back"]},
     )
     back_to: str = Field("", description="The step that it is sent back to; empty: the gate's own.", examples=[""])
     answer: dict[str, Any] | None = Field(

@@ -198,6 +198,9 @@ class GateHead(GateSummary):
     whole_state: bool = Field(
         description="Whether an edit may send the run's whole `state`: the gate's policy allows it.", examples=[False]
     )
+    reason_required: bool = Field(
+        description="Whether a rejection needs a `comment` that says why, by the gate's policy.", examples=[True]
+    )
     step_up: bool = Field(
         description="Whether a decision counts only in a session in which the password was given again lately: by the "
         "gate's page, never by a token.",
@@ -267,6 +270,7 @@ def head_of(gate: Gate, *, reader: User) -> GateHead:
         digest=bytes(standing.digest).hex(),
         checkpoint=str(gate.checkpoint),
         whole_state=whole.allowed(gate, standing.card),
+        reason_required=gate.policy.reason_required,
         step_up=gate.policy.step_up,
         agreement=Agreement.of(gate, reader=reader),
     )

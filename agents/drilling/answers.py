@@ -18,6 +18,7 @@ from agents import recovery
 from agents.errors import AgentError
 from approvals.models import Gate
 
+REJECTION = {"verdict": "reject", "then": "stop", "comment": "Rejected by a drill."}
 SAID = {"verdict", "verdicts", "arguments", "comment", "then", "back_to", "answer"}
 
 
@@ -71,7 +72,7 @@ class Answers:
     def _said(self, gate: Gate) -> dict[str, Any]:
         known = self.by_gate.get(gate.step)
         if not known:
-            return {"verdict": self.verdict}
+            return REJECTION if self.verdict == "reject" else {"verdict": self.verdict}
         visit = Gate.objects.filter(run=gate.run, step=gate.step, kind=gate.kind).exclude(pk=gate.pk).count()
         said = known[min(visit, len(known) - 1)]
         return said if "verdicts" in said else {"verdict": "approve", **said}

@@ -55,6 +55,7 @@ class PolicyForm(PolicyModelForm):
             "groups",
             "quorum",
             "separation",
+            "reason_required",
             "step_up",
             "deadline",
             "on_expiry",

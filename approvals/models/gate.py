@@ -174,7 +174,7 @@ class Gate(models.Model):
         arguments: Mapping[str, Any] | None = None,
         state: Mapping[str, Any] | None = None,
         comment: str = "",
-        then: str = "stop",
+        then: str = "",
         back_to: str = "",
         answer: Mapping[str, Any] | None = None,
         preconditions: Sequence[str] = (),

@@ -64,6 +64,12 @@ class Policy(models.Model):
         "gate asks about. The agent's own rules still check it, and others have to agree anew. Where each of several "
         "actions is decided by itself, only the API takes such an edit.",
     )
+    reason_required = models.BooleanField(
+        "a rejection needs a reason",
+        default=True,
+        db_default=True,
+        help_text="Whoever rejects must say why. The agent reads it where the run is sent back; the record keeps it.",
+    )
     step_up = models.BooleanField(
         "the password again",
         default=False,

@@ -38,6 +38,7 @@ def facts(policy: Policy) -> dict[str, Any]:
         "groups": sorted(policy.groups.values_list("name", flat=True)),
         "quorum": policy.quorum,
         "separation": policy.separation,
+        "reason_required": policy.reason_required,
         "step_up": policy.step_up,
         "deadline": None if policy.deadline is None else int(policy.deadline.total_seconds()),
         "on_expiry": policy.on_expiry,

@@ -61,7 +61,8 @@ class Choices:
 
     @property
     def chosen_then(self) -> str:
-        return self.page.then or ("back" if self.page.card.on_reject and self.backs else "stop")
+        """What is chosen before anybody chose: never what ends the run."""
+        return self.page.then or ("back" if self.page.card.on_reject and self.backs else "")
 
     @cached_property
     def asked(self) -> list[tuple[actions.Answer, consequences.Impact | None]]:

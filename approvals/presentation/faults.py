@@ -20,7 +20,11 @@ class Fault:
     label: str = ""
 
 
-def faults(sheets: Sequence[Sheet], answers: Sequence[Answer], typed: Typed) -> list[Fault]:
+# By pointer, where a rejection's own parts are on the page.
+OF_REJECTION = {"/comment": ("feedback", "Reason"), "/then": ("then", "What happens next")}
+
+
+def faults(sheets: Sequence[Sheet], answers: Sequence[Answer], typed: Typed, *, rejects: bool = False) -> list[Fault]:
     """Every fault of what was typed, in the order of the page; last what is about no field."""
     found: list[Fault] = []
     parts: list[Sheet | Answer] = [*sheets, *answers]
@@ -35,12 +39,13 @@ def faults(sheets: Sequence[Sheet], answers: Sequence[Answer], typed: Typed) -> 
     whole = [each for each in typed.errors if each["part"] == PART]
     found += [Fault(message=e["message"], id="whole-state", label=e["pointer"] or "Whole state") for e in whole]
     placed = {each.message for each in found}
-    loose = [
-        e["message"]
-        for e in typed.errors
-        if e["action"] not in known and e["message"] not in placed and e["part"] != PART
-    ]
-    return found + [Fault(message=said) for said in loose]
+    loose = [e for e in typed.errors if e["action"] not in known and e["message"] not in placed and e["part"] != PART]
+    places = OF_REJECTION if rejects else {}
+    return found + [_loose(e["message"], *places.get(e["pointer"], ("", ""))) for e in loose]
+
+
+def _loose(message: str, place: str, label: str) -> Fault:
+    return Fault(message=message, id=place, label=label)
 
 
 def _sent(part: Sheet | Answer) -> bool:

@@ -24,7 +24,8 @@ from .posted import Posted
 def fill(page: GatePage, sent: Posted, *, problems: Sequence[Problem] = ()) -> None:
     """Put all that `sent` says into a page's fields, and the problems beside them."""
     page.comment, page.then, page.back_to, page.answer = sent.comment, sent.then, sent.back_to, sent.answer
-    page.verdict, page.each, page.only_if = sent.chosen, dict(sent.each), sent.only_if
+    page.verdict = REJECT if sent.rejects_each else sent.chosen
+    page.each, page.only_if = dict(sent.each), sent.only_if
     page.override = dict(sent.override)
     page.typed = replace(sent.typed, errors=problems)
 

@@ -247,14 +247,24 @@ class GatePage:
 
     @cached_property
     def loose_errors(self) -> list[str]:
-        """Errors that belong to no action."""
+        """Errors that belong to no action, and stand beside no field."""
         known = {action.id for action in self.card.actions}
-        return [problem["message"] for problem in self.typed.errors if problem["action"] not in known]
+        loose = [each for each in self.typed.errors if each["action"] not in known]
+        return [each["message"] for each in loose if each["message"] not in self.rejection_errors.values()]
+
+    @property
+    def rejection_errors(self) -> dict[str, str]:
+        """What is missing of a rejection: of its `comment`, of what happens `then`."""
+        if self.verdict != "reject":
+            return {}
+        mine = [each for each in self.typed.errors if each["pointer"] in faults.OF_REJECTION and not each["action"]]
+        return {each["pointer"].removeprefix("/"): each["message"] for each in mine}
 
     @cached_property
     def faults(self) -> list[faults.Fault]:
         """What does not hold in what was typed."""
-        return faults.faults(self.sheets, self.answers, self.typed) if self.typed.errors else []
+        rejects = self.verdict == "reject"
+        return faults.faults(self.sheets, self.answers, self.typed, rejects=rejects) if self.typed.errors else []
 
     @cached_property
     def future(self) -> foretold.Foretold:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from approvals import forms
+from approvals import forms, mixing
 from approvals.cards import Card, Question
 from approvals.errors import Problem, problem
 from approvals.veils import OPEN, Veil
@@ -39,6 +39,11 @@ class Posted:
     decision: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def rejects_each(self) -> bool:
+        """Whether every action is rejected by itself: then the page asks what becomes of the run."""
+        return self.chosen == EACH and "then" in self.decision
+
+    @property
     def problems(self) -> list[Problem]:
         return list(self.typed.errors)
 
@@ -54,7 +59,7 @@ def read(form: Mapping[str, str], card: Card, state: Mapping[str, Any] | None = 
     if chosen.startswith(ANSWER):
         chosen, answer = "answer", chosen.removeprefix(ANSWER)
     back = chosen == "reject" and then == "back"
-    comment = form.get("feedback", "") if back else form.get("comment", "")
+    comment = reason_in(form) if chosen == "reject" and then != "override" else form.get("comment", "")
     common = {
         "chosen": chosen,
         "then": then,
@@ -74,6 +79,11 @@ def read(form: Mapping[str, str], card: Card, state: Mapping[str, Any] | None = 
     if chosen == EACH:
         return mixed(form, card, common)
     return edited(form, card, common, whole.read(form, state, veil))
+
+
+def reason_in(form: Mapping[str, str]) -> str:
+    """Why something is rejected; without script, somebody may have said it in the comment."""
+    return form.get("feedback", "") if form.get("feedback", "").strip() else form.get("comment", "")
 
 
 def edited(form: Mapping[str, str], card: Card, common: dict[str, Any], all_of_it: whole.Sent) -> Posted:
@@ -98,7 +108,9 @@ def edited(form: Mapping[str, str], card: Card, common: dict[str, Any], all_of_i
     if chosen == "edit":
         decision |= {"arguments": arguments, "state": all_of_it.state}
     if chosen == "reject":
-        decision |= {"then": common["then"] or "stop", "back_to": common["back_to"]}
+        reasons = [(action, one.reason) for action in card.actions if (one := common["each"].get(action.id))]
+        decision |= {"comment": mixing.with_reasons(common["comment"], card, reasons)}
+        decision |= {"then": common["then"], "back_to": common["back_to"]}
     return Posted(**common, typed=typed, decision=decision)
 
 
@@ -136,7 +148,8 @@ def mixed(form: Mapping[str, str], card: Card, common: dict[str, Any]) -> Posted
         if said[action.id]:
             problems += wordless(action, Each(**said[action.id]), all_rejected=all_rejected)
     if all_rejected:
-        decision |= {"then": common["then"] or "stop", "back_to": form.get("back_to", "")}
+        decision |= {"then": common["then"], "back_to": form.get("back_to", "")}
+        decision["comment"] = reason_in(form)
         decision["back_to"] = decision["back_to"] if decision["then"] == "back" else ""
     else:
         decision["preconditions"] = common["only_if"]

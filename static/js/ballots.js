@@ -67,9 +67,20 @@ export class Ballots {
     if (words) words.textContent = this.words(all, words);
   }
 
+  // What is still to be said of one of them, and where.
+  need() {
+    const open = this.sections.filter((section) => !this.chosen(section));
+    const words = `${open.length} action${open.length === 1 ? " still needs" : "s still need"} a verdict`;
+    return open.length ? [words, open[0].querySelector("[data-ballot]")] : undefined;
+  }
+
+  // The fields for why each of them is rejected.
+  reasons() {
+    return this.sections.map((section) => section.querySelector('[data-on="reject"] textarea')).filter(Boolean);
+  }
+
   words(all, { dataset }) {
-    const left = all.filter((each) => !each).length;
-    if (left) return `Decide ${left} more action${left === 1 ? "" : "s"} first`;
+    if (all.includes("")) return "Send these verdicts";
     const said = Object.entries(VERBS).filter(([name]) => all.includes(name))
       .map(([name, verb]) => `${verb} ${all.filter((each) => each === name).length}`).join(", ");
     const runs = this.sections.filter((_, at) => ["approve", "edit"].includes(all[at])).map((one) => one.dataset.effect);

@@ -5,6 +5,7 @@ import { Ballots } from "./ballots.js";
 import { tell } from "./difference.js";
 import { Faults } from "./field-faults.js";
 import { changed, original, Parts, putBack } from "./form-parts.js";
+import { Need } from "./need.js";
 import { mirror, nameAmounts, outdated } from "./pinned.js";
 
 class GateForm extends HTMLElement {
@@ -14,8 +15,8 @@ class GateForm extends HTMLElement {
     this.ballots = new Ballots(this, this.form);
     this.faults = new Faults(this);
     this.parts = new Parts(this, this.form, () => this.refreshed());
-    this.addEventListener("input", (event) => this.typed(event.target));
-    this.addEventListener("change", (event) => this.changes(event.target));
+    this.addEventListener("input", (event) => this.entered(event.target, (field) => this.typed(field)));
+    this.addEventListener("change", (event) => this.entered(event.target, (field) => this.changes(field)));
     this.addEventListener("click", putBack);
     this.form.addEventListener("submit", () => this.sending());
     this.form.addEventListener("hp:unsent", () => this.unlock());
@@ -23,11 +24,24 @@ class GateForm extends HTMLElement {
     document.addEventListener("click", (event) => this.choose(event, event.target.closest("[data-choose]")));
     document.addEventListener("htmx:after:swap", () => this.closed());
     for (const field of this.fields()) this.show(field);
+    this.need = new Need(this.form, this.ballots);
   }
 
   // The fields of the actions, with the order of their lists, and the whole state.
   fields() {
     return [...this.form.elements].filter((field) => /^(args\.|state$)/.test(field.name) && "was" in field.dataset);
+  }
+
+  entered(field, follow) {
+    follow(field);
+    if (field.name === "verdict") this.reason(field.value);
+    this.need.show();
+  }
+
+  // What was written for the record before somebody rejects is their reason.
+  reason(verdict) {
+    const { feedback, comment } = this.form.elements;
+    if (verdict === "reject" && feedback && !feedback.value.trim()) feedback.value = comment.value;
   }
 
   changes(field) {
@@ -77,7 +91,7 @@ class GateForm extends HTMLElement {
 
   choose(event, link) {
     const radio = link && this.form.querySelector(`[name="verdict"][value="${link.dataset.choose}"]`);
-    if (radio) radio.checked = true;
+    if (radio && !radio.checked) radio.click();
     const field = radio?.value === "edit" && this.fields().find((each) => each.type !== "hidden");
     if (!field) return;
     event.preventDefault();

@@ -52,6 +52,7 @@ class Hotkeys extends HTMLElement {
     if (target.type === "radio" || typing(target)) target.focus(); // a click by script leaves a field without the focus
     target.click();
     if (target.matches("[data-ballot]")) into(target);
+    if (target.matches('[name="verdict"][value="reject"]')) document.querySelector("#feedback")?.focus();
   }
 
   // Works while typing too: it is not a single key. It sends the form that one is in, and from anywhere else the

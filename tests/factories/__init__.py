@@ -1,12 +1,23 @@
 """Rows for tests, by plain functions: every call makes new ones, so that tests may commit and never meet."""
 
-from .gates import decide, edit_amount, make_action, make_card, make_gate, make_policy, make_question, waiting
+from .gates import (
+    REJECTION,
+    decide,
+    edit_amount,
+    make_action,
+    make_card,
+    make_gate,
+    make_policy,
+    make_question,
+    waiting,
+)
 from .people import MEMBER, READER, REVIEWER, ann, bob, eve, make_team, make_user, mira, unique
 from .runs import make_plan, make_run, make_spec, make_state, next_name
 
 __all__ = [
     "MEMBER",
     "READER",
+    "REJECTION",
     "REVIEWER",
     "ann",
     "bob",

@@ -20,6 +20,8 @@ from checkpoints.plans import spec_of
 from .people import make_team
 from .runs import make_run
 
+REJECTION = {"comment": "Not like this.", "then": "stop"}
+
 
 def make_policy(
     team: Group | None = None,
@@ -33,6 +35,7 @@ def make_policy(
     version: int = 1,
     whole_state: bool = False,
     step_up: bool = False,
+    reason_required: bool = True,
 ) -> Policy:
     """A policy of a team; whoever is in `groups` decides, else the team."""
     policy = Policy.objects.create(
@@ -45,6 +48,7 @@ def make_policy(
         on_expiry=on_expiry,
         whole_state=whole_state,
         step_up=step_up,
+        reason_required=reason_required,
     )
     policy.groups.set(groups)
     return policy
@@ -109,9 +113,13 @@ def make_gate(
 
 
 def decide(gate: Gate, by: User, verdict: str = "approve", **said: Any) -> Decision:
-    """Decide on what stands now, under a key of its own; `said` is passed on to Gate.decide."""
+    """Decide on what stands now, under a key of its own; `said` is passed on to Gate.decide.
+
+    A rejection stops the run and says why, unless it says something else.
+    """
     fresh = Gate.objects.get(pk=gate.pk)
     defaults: dict[str, Any] = {"seen": bytes(fresh.standing().digest), "key": secrets.token_hex(8)}
+    defaults |= REJECTION if verdict == "reject" else {}
     return fresh.decide(by=by, verdict=verdict, **{**defaults, **said})
 
 

@@ -49,6 +49,6 @@ def test_all_rejected_is_taken_whatever_stands_in_the_fields(ledger: Path) -> No
     gate = open_gate(make_three(ledger))
     wrong = {"args.a/amount": "much", "args.b/amount": "-1"}
     each = {"verdict": "each"} | {f"verdict.{name}": "reject" for name in "abc"} | {"reason.a": "No."}
-    each |= {"reason.b": "No.", "reason.c": "No."}
+    each |= {"reason.b": "No.", "reason.c": "No.", "then": "stop"}
     assert "not hold yet" not in told(gate, **{k.replace(".", "__"): v for k, v in (each | wrong).items()})
     assert post(ann(gate.team), gate, form_of(gate) | each | wrong).status_code == 303

@@ -194,5 +194,5 @@ def test_a_plain_approval_of_all_still_is_one(ledger: Path) -> None:
 def test_nobody_decides_a_single_action_one_by_one() -> None:
     team = make_team()
     gate = make_gate(team=team)
-    decide(gate, ann(team), "", verdicts={"refund": {"verdict": "reject"}})
+    decide(gate, ann(team), "", verdicts={"refund": {"verdict": "reject", "reason": "No."}}, then="stop")
     assert fresh(gate).outcome.kind == "rejected"

@@ -57,7 +57,7 @@ def test_one_is_approved_one_edited_deep_inside_and_one_rejected_while_another_i
     first.fill(QUANTITY, "11")
     expect(first.locator("[name='verdict.order'][value=edit]")).to_be_checked()
     expect(first.locator("[name=verdict][value=each]")).to_be_checked()
-    expect(first.locator("[data-commit]:visible")).to_contain_text("Decide 2 more actions first")
+    expect(first.locator("[data-commit]:visible")).to_contain_text("2 actions still need a verdict")
     choose(first, "price", "approve")
     with first.expect_response("**/impacts/"):
         choose(first, "message", "reject")
@@ -152,7 +152,9 @@ def test_all_of_them_at_once_and_back_to_one_by_one(new_page: NewPage) -> None:
     expect(page.locator("[data-commit]:visible")).to_contain_text(words)
     page.locator("#decide label[data-choice=reject]").click()
     expect(page.locator("[data-ballot][value=reject]:checked")).to_have_count(3)
-    expect(page.locator("[data-commit]:visible")).to_contain_text("Reject and send it back")
+    expect(page.locator("[data-commit]:visible")).to_contain_text("Write a reason to reject")
+    page.fill("#feedback", "Not this month.")
+    expect(page.locator("[data-commit]:visible")).to_contain_text("Reject and ask the agent to try again")
     assert Gate.objects.get(pk=gate.pk).status == "open"
 
 
