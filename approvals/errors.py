@@ -72,7 +72,7 @@ class AlreadyDecided(DecisionRefused):
     code = "already_decided"
 
     def __init__(self, by: str, kind: str, at: dt.datetime | None) -> None:
-        super().__init__(f"{by} was faster: {kind}. Nothing is left to decide here.")
+        super().__init__(f"{by} already decided this: {kind}. No decision is needed any more.")
         self.by = by
         self.kind = kind
         self.at = at
@@ -87,9 +87,7 @@ class StaleGate(DecisionRefused):
     code = "stale"
 
     def __init__(self, changes: Sequence[dict[str, Any]], by: str) -> None:
-        super().__init__(
-            f"{by} changed what is asked since you looked; read the change, then decide again." if by else ""
-        )
+        super().__init__(f"{by} edited this request after you opened it. Review the change, then decide." if by else "")
         self.changes = list(changes)  # rows: of, pointer, kind, before, after
         self.by = by
 

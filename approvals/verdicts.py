@@ -69,7 +69,7 @@ def read(said: Mapping[str, Any], card: Card) -> Word:
     for action in card.actions:
         each = said.get(action.id)
         if each is None:
-            faults.append(problem("Say what becomes of this action.", action=action.id, part="verdict"))
+            faults.append(problem("Choose a verdict for this action.", action=action.id, part="verdict"))
             continue
         wrong = _form_faults(action, each)
         faults += wrong

@@ -81,6 +81,7 @@ class Typed:
     state: Mapping[str, Any] | None = None  # where the whole of it was typed anew
     rows: Sequence[Mapping[str, Any]] = ()  # how that differs from what was on the screen
     patch: Sequence[Mapping[str, Any]] = ()  # on the gate's state, where what was typed is a valid edit
+    card: Card | None = None  # as it would be by that edit
 
 
 def prefix(action: Action) -> str:

@@ -12,6 +12,7 @@ from num2words import num2words  # type: ignore[import-untyped]
 
 LARGEST = Decimal(10) ** 15  # beyond it the words are longer than anybody reads
 FINEST = 6  # decimals
+SIGNS = {"EUR": "€", "GBP": "£", "USD": "$"}
 # What has more digits is no amount, and drawn group by group it would be ten times as long.
 PLAIN = re.compile(r"(-?\d{1,3})((?:\d{3}){1,9})(\.\d+)?", re.ASCII)
 
@@ -40,6 +41,21 @@ def in_words(value: Any, currency: str) -> str:
         except NotImplementedError:
             pass
     return f"{num2words(int(plain) if not decimals else plain, lang='en')} {currency}".strip()
+
+
+def written(value: Any, currency: str) -> str:
+    """`1264.1` of "EUR" as "€1,264.10", of "SEK" as "1,264.10 SEK"; empty for what is no amount. Nothing is rounded."""
+    try:
+        amount = Decimal(str(value))
+    except InvalidOperation:
+        return ""
+    if isinstance(value, bool) or not amount.is_finite() or abs(amount) >= LARGEST:
+        return ""
+    decimals = max(-int(amount.normalize().as_tuple().exponent), 2)
+    sign, figures = "-" if amount < 0 else "", f"{abs(amount):,.{decimals}f}"
+    if decimals > FINEST:
+        return ""
+    return f"{sign}{SIGNS[currency]}{figures}" if currency in SIGNS else f"{sign}{figures} {currency}"
 
 
 def grouped(value: Any) -> SafeString | None:

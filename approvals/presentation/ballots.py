@@ -13,16 +13,15 @@ from approvals.errors import Problem, problem
 from checkpoints import values
 from checkpoints.errors import ValueRefused
 
-from .english import quoted
-
 # By verdict: what its choice is called, its icon and its key.
 CHOICES = {
     APPROVE: ("Approve", "check", "a"), EDIT: ("Edit", "pencil", "e"), REJECT: ("Reject", "x", "r"),
-    RESPOND: ("Answer for it", "reply", "p"),
+    RESPOND: ("Answer instead", "reply", "p"),
 }  # fmt: skip
-UNSAID = "Say what becomes of this action."
-UNSENT = "You changed a field, so this is an edit: choose Edit to send it, or put the field back."
-UNCHANGED = "Nothing is changed yet: change a field, or choose Approve."
+UNSAID = "Choose a verdict for this action."
+UNSENT = "You changed a field but chose Approve. Send your change, or restore the original value."
+UNCHANGED = "Edit is selected but nothing has changed. Change a field or choose Approve."
+CONTRADICTED = "You chose Approve for all actions, and something else for this one. Choose one of the two."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,16 +141,3 @@ def takes_text(action: Action) -> bool:
 
 def as_text(response: Any) -> str:
     return response if isinstance(response, str) else json.dumps(response, ensure_ascii=False, indent=2)
-
-
-def in_words(verdicts: Sequence[str], effects: Sequence[str] | None) -> str:
-    """The large button: `Approve 1, edit 1, reject 1 and run “Order”`. None: nothing runs before others agree.
-
-    static/js/ballots.js says the same while the choice is made; where there is no script this has to do for any.
-    """
-    if any(each not in VERDICTS for each in verdicts):
-        return "Send these verdicts"
-    verbs = {APPROVE: "approve", EDIT: "edit", REJECT: "reject", RESPOND: "answer for"}
-    said = ", ".join(f"{verb} {verdicts.count(name)}" for name, verb in verbs.items() if name in verdicts)
-    does = "" if effects is None else f" and run {quoted(effects)}" if effects else " and go on"
-    return f"{said[:1].upper()}{said[1:]}{does}"

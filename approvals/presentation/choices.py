@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from approvals.actions import EDIT
 from approvals.mixing import Mixed
 from approvals.models import Gate, Policy
 
-from . import actions, ballots, consequences, mixed, untrusted
+from . import actions, commits, consequences, mixed
+from .ballots import UNSENT
 from .english import quoted
 
 if TYPE_CHECKING:
@@ -79,7 +81,7 @@ class Choices:
         """What follows where nobody answers in time."""
         approves = self.page.gate.policy.on_expiry == Policy.OnExpiry.APPROVE and self.page.card.question is None
         if approves and not self.page.card.unfilled(self.page.first):
-            return "then it is approved without you"
+            return "then it is approved automatically"
         return consequences.expiry(self.page.future.expire())
 
     @property
@@ -95,14 +97,33 @@ class Choices:
         return "can be undone" if any(undone_by) else ""
 
     @property
+    def votes(self) -> str:
+        """Which approval this would be, where one is not enough."""
+        return self._votes(standing=True)
+
+    def _votes(self, *, standing: bool) -> str:
+        """An edit makes what others agreed to something else: it is the first again."""
+        now = self.people
+        return f"{now.agreed + 1 if standing else 1} of {now.quorum}" if now.quorum > 1 else ""
+
+    @property
     def commit(self) -> str:
-        """The large button's words: what it does, with the amount in it."""
-        card = self.page.card
-        amount = f" {untrusted.plain(card.amount, limit=40)}" if card.amount else ""
-        if self.page.left > 1:
-            return f"Agree{amount}"
-        does = f" and run {self._called(card.allows)}" if card.allows else " and go on"
-        return f"Approve{amount}{does}"
+        """The large button's words: what an approval of what stands does."""
+        return commits.approving(self.page.card, self.page.plan, edited=False, votes=self.votes)
+
+    @property
+    def edit_commit(self) -> str:
+        """The same with what is typed; in general where that does not hold, or nothing is typed."""
+        typed, page = self.page.typed, self.page
+        if any(each["message"] != UNSENT for each in typed.errors) or not (typed.card or typed.arguments):
+            return "Approve with edit"
+        card = typed.card or page.card.with_arguments(dict(typed.arguments))
+        votes = self._votes(standing=False)
+        if page.several and page.verdict == "each":
+            edited = dict.fromkeys(typed.arguments, EDIT)
+            verdicts = {name: each.chosen.verdict for name, each in page.ballots.items()}
+            return commits.deciding(card, page.plan, {**verdicts, **edited}, votes=votes)
+        return commits.approving(card, page.plan, edited=True, votes=votes)
 
     @property
     def answer_commit(self) -> str:
@@ -125,19 +146,9 @@ class Choices:
     @property
     def mix_commit(self) -> str:
         """The large button's words, where each action is decided by itself."""
-        card, ballot = self.page.card, self.page.ballots
-        chosen = [(action, ballot[action.id].chosen.verdict) for action in card.actions if ballot]
-        running = {action.effect for action, verdict in chosen if verdict in ("approve", "edit")}
-        beside = self._beside
-        runs = [self.page.plan.title_of(name) for name in card.allows if name in running or name in beside]
-        return ballots.in_words([verdict for _, verdict in chosen], None if self.page.left > 1 else runs)
-
-    @property
-    def runs_beside(self) -> str:
-        """The titles of the effects that belong to no action, a line each: they run whatever becomes of each."""
-        return "\n".join(map(self.page.plan.title_of, self._beside))
-
-    @property
-    def _beside(self) -> list[str]:
-        own = {action.effect for action in self.page.card.actions}
-        return [name for name in self.page.card.allows if name not in own]
+        verdicts = {name: each.chosen.verdict for name, each in self.page.ballots.items()}
+        made, typed = self.mix, self.page.typed
+        if made is None and typed.arguments:
+            return commits.SEND
+        votes = self._votes(standing=made is None or not made.changed)
+        return commits.deciding(made.card if made else self.page.card, self.page.plan, verdicts, votes=votes)

@@ -59,6 +59,7 @@ class GatePage:
     each: dict[str, Chosen] = field(default_factory=dict)  # by action, what is chosen where each is decided by itself
     only_if: Collection[str] | None = None  # ids of the preconditions that are ticked; None: as the agent suggests
     draft: Draft | None = None  # the reader's own, which the fields hold
+    typed_at: str = ""  # the browser's own count of what was entered, so that it knows which entry this answers
     unsent: Sequence[dict[str, Any]] = ()  # what it would have changed, where it can no longer be sent
     unsaid: str = ""  # words for the conversation that were not taken
     confirmed: Confirmed | None = None  # the reader's having given their password again

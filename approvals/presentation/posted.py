@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from approvals import forms, mixing
+from approvals.actions import EDIT, REJECT, RESPOND
 from approvals.cards import Card, Question
 from approvals.errors import Problem, problem
 from approvals.veils import OPEN, Veil
@@ -17,9 +18,11 @@ from checkpoints.patch import same
 
 from . import actions, ballots, preconditions, whole
 from .actions import Typed
-from .ballots import UNCHANGED, UNSENT, Chosen
+from .ballots import CONTRADICTED, UNCHANGED, UNSENT, Chosen
 
 ANSWER = "answer."  # before a choice's id, where an answer is one verdict among others
+INSTEAD = "instead"  # the field by which a page's other buttons say what is to be done with an edit
+RESTORE = "restore"
 EACH = "each"  # chosen where each action is decided by itself
 
 
@@ -54,6 +57,7 @@ def read(form: Mapping[str, str], card: Card, state: Mapping[str, Any] | None = 
     `state` is the one that this version asks for, where the whole of it could be edited; `veil` hides what of it is
     secret.
     """
+    form = as_edit(form, card)
     chosen, then = form.get("verdict", ""), form.get("then", "")
     answer = form.get("answer", "")
     if chosen.startswith(ANSWER):
@@ -81,6 +85,38 @@ def read(form: Mapping[str, str], card: Card, state: Mapping[str, Any] | None = 
     return edited(form, card, common, whole.read(form, state, veil))
 
 
+def as_edit(form: Mapping[str, str], card: Card) -> Mapping[str, str]:
+    """The form with an approval of changed fields as the edit that it is, where its sender said so.
+
+    They say so by a button, or by the choice beside each action whose fields they changed.
+    """
+    if form.get("verdict") not in ("approve", EACH) or card.question is not None:
+        return form
+    wanted = form.get(INSTEAD) == EDIT
+    if len(card.actions) < 2:
+        return {**form, "verdict": EDIT} if wanted else form
+    if not wanted and (form["verdict"] == EACH or all(form.get(f"verdict.{each.id}") != EDIT for each in card.actions)):
+        return form
+    said = {name: form.get(f"verdict.{name}", "") for name in changed_in(form, card)}
+    if form["verdict"] == "approve" and said and (wanted or set(said.values()) == {EDIT}):
+        every = {f"verdict.{a.id}": a.settled.verdict if a.settled else "approve" for a in card.actions}
+        return {**form, "verdict": EACH, **every, **{f"verdict.{name}": EDIT for name in said}}
+    also = [name for name, verdict in said.items() if verdict in ("", "approve")] if wanted else []
+    return {**form, **{f"verdict.{name}": EDIT for name in also}}
+
+
+def changed_in(form: Mapping[str, str], card: Card) -> list[str]:
+    """The ids of the actions whose fields hold something else than what is asked."""
+    arguments, _, problems = filled_in(form, card)
+    wrong = {each["action"] for each in problems}
+    return [action.id for action in card.actions if action.id in arguments or action.id in wrong]
+
+
+def without_edits(form: Mapping[str, str]) -> dict[str, str]:
+    """The form with every field as it was proposed."""
+    return {name: text for name, text in form.items() if name != whole.NAME and not name.startswith("args.")}
+
+
 def reason_in(form: Mapping[str, str]) -> str:
     """Why something is rejected; without script, somebody may have said it in the comment."""
     return form.get("feedback", "") if form.get("feedback", "").strip() else form.get("comment", "")
@@ -97,6 +133,8 @@ def edited(form: Mapping[str, str], card: Card, common: dict[str, Any], all_of_i
         problems.append(problem("Choose Approve, Edit or Reject.", pointer="/verdict"))
     elif chosen == "approve" and (arguments or all_of_it.text or problems):
         problems.append(problem(UNSENT, pointer="/verdict"))
+    elif chosen == "approve":
+        problems += contradicted(card, common["each"])
     elif chosen == "edit" and not (arguments or all_of_it.text or problems):
         problems.append(problem(UNCHANGED, pointer="/verdict"))
     typed = Typed(
@@ -112,6 +150,16 @@ def edited(form: Mapping[str, str], card: Card, common: dict[str, Any], all_of_i
         decision |= {"comment": mixing.with_reasons(common["comment"], card, reasons)}
         decision |= {"then": common["then"], "back_to": common["back_to"]}
     return Posted(**common, typed=typed, decision=decision)
+
+
+def contradicted(card: Card, each: Mapping[str, Chosen]) -> list[Problem]:
+    """Where all is approved, an action beside which something else is chosen than what stands of it."""
+    said = [(action, each[action.id].verdict) for action in card.actions if action.id in each]
+    return [
+        problem(CONTRADICTED, action=action.id, part="verdict")
+        for action, verdict in said
+        if verdict in (REJECT, RESPOND) and not (action.settled and action.settled.verdict == verdict)
+    ]
 
 
 def filled_in(form: Mapping[str, str], card: Card) -> tuple[dict[str, Any], dict[str, str], list[Problem]]:

@@ -17,7 +17,9 @@ from checkpoints.errors import ValueRefused
 
 from . import actions, whole
 
-ABOUT_THE_FORM = frozenset({"csrfmiddlewaretoken", "seen", "proposal", "key", "discard", "draft_seen"})
+ABOUT_THE_FORM = frozenset(
+    {"csrfmiddlewaretoken", "seen", "proposal", "key", "discard", "draft_seen", "typed", "instead"}
+)
 
 
 def kept(fields: Mapping[str, str], card: Card, veil: Veil) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from django.contrib.auth.views import redirect_to_login
@@ -15,6 +16,7 @@ from approvals import errors, step_up
 from approvals.models import Draft, Gate, Proposal
 from approvals.presentation import posted, whole
 from approvals.presentation.actions import changes_between
+from approvals.presentation.ballots import UNSENT
 from approvals.presentation.filled import carry, fill
 from approvals.presentation.gate import GatePage
 from approvals.presentation.outcomes import DONE
@@ -24,20 +26,17 @@ from checkpoints import store
 from .access import gate_or_404, private, reader_of, verified
 from .files import form_with_files
 from .gates import show
+from .impacts import typed
 from .step_up import lead
 
+NOT_SENT = "Your decision was not sent."
 TITLES = {
     "not_allowed": "You may not decide this.",
-    "not_confirmed": "Nothing was sent yet.",
-    "already_decided": "Nothing of yours was sent.",
-    "stale": "It changed, so nothing of yours was sent.",
-    "expired": "Nothing of yours was sent.",
-    "withdrawn": "Nothing of yours was sent.",
-    "already_said": "You agreed before.",
-    "cannot_resume": "Nothing of yours was sent.",
-    "invalid": "Nothing was sent yet.",
-    "edit_refused": "Nothing was sent yet.",
-}
+    "stale": "The request changed, so your decision was not sent.",
+    "already_said": "You already approved this.",
+    "invalid": "Not sent.",
+    "edit_refused": "Not sent.",
+}  # any other refusal: NOT_SENT
 STATUSES = {"not_allowed": 403, "not_confirmed": 403, "invalid": 422, "edit_refused": 422}  # any other refusal: 409
 
 
@@ -94,6 +93,10 @@ def refused(
     page = GatePage(gate=gate, user=reader_of(request))
     fill(page, sent, problems=found)
     told = words(refusal)
+    told["unsent_edit"] = any(each["message"] == UNSENT for each in found)
+    if told["unsent_edit"]:  # with what it would do, to be sent at once
+        made = typed(page, replace(sent.typed, errors=()))
+        page.typed = replace(made, errors=[*found, *made.errors])
     if isinstance(refusal, errors.StaleGate):
         carry(page, sent, looked_at)
         edits = page.typed.arguments or page.typed.posted.get(whole.NAME)
@@ -109,8 +112,8 @@ def refused(
 def words(refusal: errors.DecisionRefused) -> dict[str, Any]:
     """What a person is told."""
     wrong = isinstance(refusal, errors.Rejected)
-    said = "Correct what is marked; all that you typed is still there." if wrong else str(refusal)
-    title = TITLES.get(refusal.code, "Nothing was sent.")
+    said = "Fix the marked fields. Your input is kept." if wrong else str(refusal)
+    title = TITLES.get(refusal.code, NOT_SENT)
     icon = {"stale": "reply", "already_decided": "people", "expired": "clock"}.get(refusal.code, "warn")
     return {"title": title, "said": said, "tone": "hold" if refusal.code == "stale" else "stop", "icon": icon}
 

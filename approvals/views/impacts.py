@@ -39,7 +39,9 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     if page.open and page.why_not:
         raise PermissionDenied
     if page.open:
-        fill_in(page, form_with_files(request, page.gate, by=page.user))
+        form = form_with_files(request, page.gate, by=page.user)
+        page.typed_at = form.get("typed", "") if request.headers.get("HX-Request") else ""
+        fill_in(page, posted.without_edits(form) if form.get(posted.INSTEAD) == posted.RESTORE else form)
     if request.headers.get("HX-Request"):
         return render(request, "approvals/typed.html", {"page": page, "live": True})
     return show(request, page)
@@ -75,4 +77,4 @@ def typed(page: GatePage, said: Typed) -> Typed:
         wrong = refusal.errors if isinstance(refusal, Rejected) else []
         told = {(each["action"], each["pointer"]) for each in unread}
         return replace(said, errors=unread + [e for e in wrong if (e["action"], e["pointer"]) not in told])
-    return replace(said, patch=edit.patch, errors=unread)
+    return replace(said, patch=edit.patch, card=edit.card, errors=unread)

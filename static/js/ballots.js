@@ -1,25 +1,38 @@
 // Where a gate asks about several actions, each has its own choice: these follow what is chosen. All alike is one
-// choice about all of them; anything else is "one by one", and the large button says the mix in words, as
-// approvals/presentation/ballots.py does after a submit.
-const WORDS = { approve: "Approve", edit: "Edit", reject: "Reject", respond: "Answer for it" };
-const VERBS = { approve: "approve", edit: "edit", reject: "reject", respond: "answer for" };
+// choice about all of them; anything else is "one by one". Who changes a field and has chosen nothing, or approves all,
+// approves the rest: the large button says so before it is pressed.
+const WORDS = { approve: "Approve", edit: "Edit", reject: "Reject", respond: "Answer instead" };
 
 export class Ballots {
-  constructor(root, form) {
-    this.root = root;
-    this.form = form;
+  constructor(root, form, edited) {
+    [this.root, this.form, this.edited] = [root, form, edited]; // edited(section): whether its fields are changed
     this.sections = [...root.querySelectorAll(".action:has([data-ballot])")];
     this.standing = new Map(this.sections.map((one) => [one, one.querySelector(".settled")?.dataset.verdict]));
+    const pressed = form.querySelector('[name="verdict"]:checked')?.value;
+    this.all = pressed ?? (this.sections.some((one) => this.chosen(one) && !this.standing.get(one)) ? "each" : "");
     if (this.sections.length) this.show();
   }
 
-  // Something was clicked, or typed in a field of an action: `edited` says whether that field differs now.
-  follow(target, edited) {
+  // Something was clicked, or typed in a field of an action.
+  follow(target) {
     if (!this.sections.length) return;
-    if (target.matches("[data-ballot]")) this.together();
-    else if (target.name === "verdict" && target.value !== "each") this.setAll(target.value);
-    else if (edited !== undefined) this.edit(target.closest(".action"), edited);
+    if (target.matches("[data-ballot]")) this.press("each", true);
+    else if (target.name === "verdict") this.press(target.value, target.value === "approve" && this.sections.some(this.edited));
+    else if (target.closest(".action")) this.edit(target.closest(".action"));
     this.show();
+  }
+
+  press(all, mixed) {
+    this.all = all;
+    if (all !== "each") for (const section of this.sections) this.choose(section, this.alike(section));
+    if (mixed) this.together();
+  }
+
+  // What becomes of one where all are meant. Whoever approves what stands agrees to what others have refused too.
+  alike(section) {
+    if (this.all === "reject") return "reject";
+    if (this.edited(section)) return "edit";
+    return this.standing.get(section) ?? (this.all || this.sections.some(this.edited) ? "approve" : "");
   }
 
   chosen(section) {
@@ -32,16 +45,11 @@ export class Ballots {
     else for (const each of section.querySelectorAll("[data-ballot]")) each.checked = false;
   }
 
-  // Whoever approves what stands agrees to what others have refused too.
-  setAll(value) {
-    for (const section of this.sections) this.choose(section, (value === "approve" && this.standing.get(section)) || value);
-  }
-
-  edit(section, edited) {
-    const now = this.chosen(section);
-    if (edited && ["", "approve"].includes(now)) this.choose(section, "edit");
+  edit(section) {
+    const [now, edited] = [this.chosen(section), this.edited(section)];
+    if (["", "approve"].includes(this.all)) for (const each of this.sections) this.choose(each, this.alike(each));
+    else if (edited && ["", "approve"].includes(now)) this.choose(section, "edit");
     else if (!edited && now === "edit") this.choose(section, "");
-    else return;
     this.together();
   }
 
@@ -49,8 +57,8 @@ export class Ballots {
     const all = this.sections.map((section) => this.chosen(section));
     const alike = all.every((each) => each === all[0]) && ["approve", "reject"].includes(all[0]);
     const revived = all[0] === "approve" && this.sections.some((section) => this.standing.get(section));
-    const one = this.form.querySelector(`[name="verdict"][value="${alike && !revived ? all[0] : "each"}"]`);
-    if (one) one.checked = true;
+    const said = alike && !revived ? all[0] : all.some(Boolean) || this.all ? "each" : "";
+    for (const one of this.form.querySelectorAll('[name="verdict"]')) one.checked = one.value === said;
   }
 
   show() {
@@ -63,8 +71,9 @@ export class Ballots {
       tally.textContent = WORDS[all[at]] ?? "not decided";
       tally.dataset.status = { approve: "approved", edit: "edited", reject: "rejected", respond: "edited" }[all[at]] ?? "open";
     });
-    const words = this.form.querySelector("[data-mix]");
-    if (words) words.textContent = this.words(all, words);
+    const words = this.form.querySelector('[data-for="each"] [data-says-plain]'); // until the server's come
+    const approves = all.every((each) => ["approve", "edit"].includes(each));
+    if (words) words.textContent = approves ? (all.includes("edit") ? "Approve with edit" : "Approve") : "Send these verdicts";
   }
 
   // What is still to be said of one of them, and where.
@@ -77,15 +86,5 @@ export class Ballots {
   // The fields for why each of them is rejected.
   reasons() {
     return this.sections.map((section) => section.querySelector('[data-on="reject"] textarea')).filter(Boolean);
-  }
-
-  words(all, { dataset }) {
-    if (all.includes("")) return "Send these verdicts";
-    const said = Object.entries(VERBS).filter(([name]) => all.includes(name))
-      .map(([name, verb]) => `${verb} ${all.filter((each) => each === name).length}`).join(", ");
-    const runs = this.sections.filter((_, at) => ["approve", "edit"].includes(all[at])).map((one) => one.dataset.effect);
-    const effects = [...new Set([...runs, ...dataset.also.split("\n")])].filter(Boolean);
-    const does = "later" in dataset ? "" : effects.length ? ` and run ${effects.map((each) => `“${each}”`).join(", ")}` : " and go on";
-    return said[0].toUpperCase() + said.slice(1) + does;
   }
 }

@@ -6,13 +6,14 @@ import { tell } from "./difference.js";
 import { Faults } from "./field-faults.js";
 import { changed, original, Parts, putBack } from "./form-parts.js";
 import { Need } from "./need.js";
-import { mirror, nameAmounts, outdated } from "./pinned.js";
+import { mirror, outdated } from "./pinned.js";
+import { Says } from "./says.js";
 
 class GateForm extends HTMLElement {
   connectedCallback() {
     this.form = this.querySelector("#decision");
     if (!this.form) return;
-    this.ballots = new Ballots(this, this.form);
+    this.ballots = new Ballots(this, this.form, (section) => this.edits(section));
     this.faults = new Faults(this);
     this.parts = new Parts(this, this.form, () => this.refreshed());
     this.addEventListener("input", (event) => this.entered(event.target, (field) => this.typed(field)));
@@ -22,8 +23,9 @@ class GateForm extends HTMLElement {
     this.form.addEventListener("hp:unsent", () => this.unlock());
     addEventListener("pageshow", (event) => event.persisted && this.unlock());
     document.addEventListener("click", (event) => this.choose(event, event.target.closest("[data-choose]")));
-    document.addEventListener("htmx:after:swap", () => this.closed());
+    document.addEventListener("htmx:after:swap", () => [this.closed(), this.says.show()]);
     for (const field of this.fields()) this.show(field);
+    this.says = new Says(this.form);
     this.need = new Need(this.form, this.ballots);
   }
 
@@ -34,6 +36,7 @@ class GateForm extends HTMLElement {
 
   entered(field, follow) {
     follow(field);
+    this.says.entered();
     if (field.name === "verdict") this.reason(field.value);
     this.need.show();
   }
@@ -46,13 +49,19 @@ class GateForm extends HTMLElement {
 
   changes(field) {
     if (field.type === "radio") this.ballots.follow(field);
+    if (field.name === "verdict" && field.value === "approve") this.asEdit();
     this.typed(field);
   }
 
   typed(field) {
     if (!this.fields().includes(field)) return;
     this.show(field);
-    this.ballots.follow(field, this.edits(field.closest(".action")));
+    this.ballots.follow(field);
+    this.asEdit();
+  }
+
+  // An approval of what one has changed is an edit, and says so.
+  asEdit() {
     const edit = this.form.querySelector('[name="verdict"][value="edit"]');
     const edited = this.fields().some((each) => changed(each));
     if (edit && edited && !this.rejecting()) edit.checked = true;
@@ -69,7 +78,6 @@ class GateForm extends HTMLElement {
     if (note) tell(item, note);
     mirror(this, field, original(field), changed(field));
     const edited = this.fields().filter((each) => changed(each));
-    nameAmounts(this, edited.filter((each) => each.checkVisibility()));
     outdated(this, edited);
     const action = field.closest(".action");
     if (!action || action.querySelector("[data-ballot]")) return; // its own choice says what becomes of it

@@ -1,4 +1,4 @@
-// The pinned frame and the edit's button follow what is typed, so that neither names a value that would not run.
+// The pinned frame follows what is typed, so that it names no value that would not run.
 // Only words: what is sent is the form, and the server draws the same frame after it.
 import { words as said } from "./difference.js";
 import { visible } from "./visible.js";
@@ -40,16 +40,6 @@ export function outdated(scope, edited) {
   for (const note of scope.querySelectorAll("[data-pin-parts]")) {
     note.hidden = !names.some((name) => name.startsWith(`${note.dataset.pinParts}/`));
   }
-}
-
-// "Approve with your edit, 30.00 EUR": the amounts that were edited, where they are pinned.
-export function nameAmounts(scope, edited) {
-  const words = scope.querySelector('[data-commit][data-for="edit"] span');
-  if (!words) return;
-  words.dataset.plain ??= words.textContent;
-  const pins = edited.map((field) => [field, scope.querySelector(`[data-pin="${CSS.escape(field.name)}"][data-unit]`)]);
-  const amounts = pins.filter(([field, pin]) => pin && field.value).map(([field, pin]) => field.value + unit(scope, pin));
-  words.textContent = [words.dataset.plain, ...amounts].join(", ");
 }
 
 // The currency as it stands in the form, where the form has it.

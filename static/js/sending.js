@@ -7,7 +7,7 @@ import { keepEntered } from "./unsent.js";
 
 const PATIENCE = 60_000;
 const OFFLINE = ["Not sent: you are offline.", "All that you entered is still here."];
-const SILENT = ["No answer came.", "It may have arrived. Try again to see what became of it: it counts once."];
+const SILENT = ["No answer came.", "We don't know if it arrived. Try again: a decision is only counted once."];
 
 document.addEventListener("submit", (event) => {
   const form = event.target;

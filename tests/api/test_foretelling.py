@@ -101,7 +101,7 @@ def test_it_is_refused_as_the_decision_would_be(ledger: Path) -> None:
     reader = make_user("Rita Reader", make_team())
     refusal(foretold(reader, gate, verdict="approve"), 404)
     post(by, gate, verdict="approve")
-    assert "was faster" in refusal(foretold(bob(run.team), gate, verdict="approve"), 409)["detail"]
+    assert "already decided this" in refusal(foretold(bob(run.team), gate, verdict="approve"), 409)["detail"]
 
 
 def test_a_gate_says_whether_the_whole_state_may_be_sent() -> None:

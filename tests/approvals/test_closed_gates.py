@@ -17,7 +17,7 @@ def test_a_decided_gate_says_who_decided_it_how_and_when() -> None:
     team = make_team()
     gate = make_gate(team=team)
     decide(gate, ann(team), "reject")
-    with pytest.raises(AlreadyDecided, match="Ann Okafor was faster: Rejected") as caught:
+    with pytest.raises(AlreadyDecided, match="Ann Okafor already decided this: Rejected") as caught:
         decide(gate, bob(team))
     outcome = Outcome.objects.get(gate=gate)
     assert (caught.value.by, caught.value.kind, caught.value.at) == ("Ann Okafor", "Rejected", outcome.created_at)

@@ -114,7 +114,7 @@ def test_a_gate_that_nobody_may_answer_ends_the_drill_with_a_sentence(ledger: Pa
 def test_gates_are_answered_as_a_file_says(ledger: Path, tmp_path: Path) -> None:
     team = make_team()
     answers = tmp_path / "answers.json"
-    answers.write_text(json.dumps({"review": {"verdict": "reject", "comment": "no"}}))
+    answers.write_text(json.dumps({"review": {"verdict": "reject", "then": "stop", "comment": "no"}}))
     given = ["--input", json.dumps({"ledger": str(ledger)}), "--team", team.name, "--as", ann(team).username, "--yes"]
     done = drill("sound", *given, "--answer", str(answers))
     assert done.returncode == 0, done.stdout + done.stderr

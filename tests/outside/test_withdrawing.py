@@ -41,7 +41,7 @@ def test_what_is_decided_stays_decided() -> None:
     gate = program.to_gate()
     decide(gate)
     told = refusal(withdraw(program, gate), 409)
-    assert (told["code"], "was faster" in told["detail"]) == ("already_decided", True)
+    assert (told["code"], "already decided this" in told["detail"]) == ("already_decided", True)
     assert Gate.objects.get(pk=gate.pk).status == "decided"
 
 

@@ -53,7 +53,7 @@ def test_approving_with_a_changed_field_is_refused_and_the_field_keeps_what_was_
     answer = post(ann(team), gate, form_of(gate, **{"args.refund/amount": "1.00"}))
     assert answer.status_code == 422
     page = answer.content.decode()
-    assert "choose Edit to send it" in page
+    assert "You changed a field but chose Approve." in page
     assert 'value="1.00"' in page
     assert fresh(gate).status == "open"
 
@@ -131,7 +131,7 @@ def test_whoever_was_slower_is_told_who_was_faster_and_keeps_the_edit() -> None:
     answer = post(ann(team), gate, form)
     page = answer.content.decode()
     assert answer.status_code == 409
-    assert "Bob Lindqvist was faster" in page
+    assert "Bob Lindqvist already decided this" in page
     assert "55.55" in page
     assert "my comment" in page
     assert 'id="decision"' not in page
@@ -145,7 +145,7 @@ def test_a_decision_on_what_has_changed_is_refused_with_the_difference_and_the_e
     answer = post(ann(team), gate, form)
     page = answer.content.decode()
     assert answer.status_code == 409
-    assert "Bob Lindqvist changed what is asked since you looked" in page
+    assert "Bob Lindqvist edited this request after you opened it" in page
     assert "<del>120.00</del>" in page
     assert 'value="55.55"' in page
     assert 'name="proposal" value="2"' in page
@@ -227,8 +227,8 @@ def test_the_first_of_two_is_told_for_whom_it_waits_and_may_change_their_mind() 
     gate, reviewer = make_gate(policy=make_policy(team, quorum=2)), ann(team)
     assert post(reviewer, gate, form_of(gate)).status_code == 303
     page = signed_in(reviewer).get(f"/gates/{gate.pk}/").content.decode()
-    assert "You agreed." in page
-    assert "It waits for 1 more" in page
+    assert "Approved by you." in page
+    assert "Waiting for 1 more approval" in page
     assert "Change your mind" in page
     assert post(make_user("Bob", team), gate, form_of(gate)).status_code == 303
     assert fresh(gate).status == "decided"

@@ -40,7 +40,7 @@ def test_the_run_goes_on_where_the_plan_says_so() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "said"),
-    [("review", "then it is approved without you"), ("recovery", "then nothing runs and the run ends")],
+    [("review", "then it is approved automatically"), ("recovery", "then nothing runs and the run ends")],
 )
 def test_a_deadline_that_approves_answers_no_question(kind: str, said: str) -> None:
     """A question was told to be approved, and the run ended."""

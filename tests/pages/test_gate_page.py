@@ -33,7 +33,7 @@ def test_a_gates_page_says_what_is_asked_and_what_a_yes_does() -> None:
     page = signed_in(ann(team)).get(f"/gates/{gate.pk}/").content.decode()
     assert "Refund €120.00 to Marit" in page
     assert "Amount over 100" in page
-    assert "Approve €120.00 and run “Pay”, “Reply”" in page
+    assert "Approve: pay €120.00, reply" in page
     assert "Pinned: <bdi>Amount</bdi>" in page
     assert 'name="args.refund/amount"' in page
     assert "If you send it back to" in page
@@ -151,7 +151,7 @@ def test_what_undoes_an_action_is_an_agents_word_like_any_other() -> None:
     team = make_team()
     gate = make_gate(team=team, card=make_card(actions=[make_action(undo="a\u202eb")]))
     page = signed_in(ann(team)).get(f"/gates/{gate.pk}/").content.decode()
-    assert "Undone by" in page
+    assert "Can be undone" in page
     assert "\u202e" not in page
 
 
@@ -185,10 +185,10 @@ def test_the_status_fragment_says_that_another_version_stands() -> None:
     team = make_team()
     gate = make_gate(policy=make_policy(team, quorum=2))
     reader = signed_in(ann(team))
-    assert "changed what is asked" not in reader.get(f"/gates/{gate.pk}/status/?seen=1").content.decode()
+    assert "edited this request" not in reader.get(f"/gates/{gate.pk}/status/?seen=1").content.decode()
     decide(gate, make_user("Bob Lindqvist", team), "edit", arguments=edit_amount(gate, "7.00"))
     news = reader.get(f"/gates/{gate.pk}/status/?seen=1").content.decode()
-    assert "Bob Lindqvist changed what is asked while this page was open." in news
+    assert "Bob Lindqvist edited this request while you had it open." in news
     assert "120.00" in news
     assert "7.00" in news
     assert 'id="decision"' not in news, "the form is never morphed"
@@ -199,7 +199,7 @@ def test_the_status_of_a_version_that_never_was_is_that_of_the_one_that_stands()
     team = make_team()
     gate = make_gate(team=team)
     answer = signed_in(ann(team)).get(f"/gates/{gate.pk}/status/?seen=99")
-    assert (answer.status_code, "changed what is asked" in answer.content.decode()) == (200, False)
+    assert (answer.status_code, "edited this request" in answer.content.decode()) == (200, False)
 
 
 def test_an_edit_that_stands_is_shown_with_who_made_it() -> None:

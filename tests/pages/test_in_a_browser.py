@@ -114,11 +114,11 @@ def test_another_version_is_announced_with_its_difference_and_the_edit_is_kept(n
     page.fill(AMOUNT, "99.50")
     decide(gate, bob(team), "edit", arguments=edit_amount(gate, "7.00"))
     news = page.locator("#gate-news")
-    expect(news).to_contain_text("Bob Lindqvist changed what is asked")
+    expect(news).to_contain_text("Bob Lindqvist edited this request")
     expect(news.locator("ins")).to_have_text("7.00")
     expect(page.locator(AMOUNT)).to_have_value("99.50")
     page.locator("[data-commit]:visible").click()
-    expect(page.locator("#refusal")).to_contain_text("nothing of yours was sent")
+    expect(page.locator("#refusal")).to_contain_text("your decision was not sent")
     expect(page.locator(AMOUNT)).to_have_value("99.50")
     assert fresh(gate).status == "open"
 
@@ -237,8 +237,8 @@ def test_enter_in_a_field_sends_no_decision(new_page: NewPage) -> None:
     page.on("request", lambda request: sent.append(request.url) if request.url.endswith("/decisions/") else None)
     page.fill(AMOUNT, "1.00")
     page.press(AMOUNT, "Enter")
-    page.locator("label[data-choice=approve]").click()
-    expect(page.locator("[name=verdict][value=approve]")).to_be_checked()
+    page.locator("label[data-choice=reject]").click()
+    expect(page.locator("[name=verdict][value=reject]")).to_be_checked()
     assert sent == []
 
 
@@ -248,16 +248,16 @@ def test_without_script_a_gate_is_edited_refused_and_decided(new_page: NewPage) 
     page = new_page(ann(team), java_script_enabled=False)
     page.goto("/")
     page.get_by_role("link", name="Refund €120.00 to Marit").click()
-    expect(page.get_by_role("button", name="Approve €120.00")).to_have_count(0)
+    expect(page.get_by_role("button", name="Approve: pay €120.00")).to_have_count(0)
     page.get_by_text("Reject", exact=False).first.click()
     expect(page.get_by_role("button", name="Reject and ask the agent to try again")).to_be_visible()
     page.fill(AMOUNT, "1.00")
     page.locator("label[data-choice=approve]").click()
-    page.get_by_role("button", name="Approve €120.00").click()
-    expect(page.locator("#refusal")).to_contain_text("choose Edit to send it")
+    page.get_by_role("button", name="Approve: pay €120.00").click()
+    expect(page.locator("#refusal")).to_contain_text("You changed a field but chose Approve.")
     expect(page.locator(AMOUNT)).to_have_value("1.00")
     page.fill(AMOUNT, "120.00")
-    page.get_by_role("button", name="Approve €120.00").click()
+    page.get_by_role("button", name="Approve: pay €120.00").click()
     expect(page.locator("#gate-news")).to_contain_text("Approved by Ann Okafor")
     assert fresh(gate).status == "decided"
 
@@ -324,7 +324,7 @@ def test_the_pinned_amount_and_the_button_follow_what_is_typed(new_page: NewPage
     page.fill(AMOUNT, "30.00")
     expect(pin.locator("del")).to_have_text("120.00")
     expect(pin.locator("ins")).to_have_text("30.00")
-    expect(page.locator("[data-commit]:visible")).to_contain_text("Approve with your edit, 30.00")
+    expect(page.locator("[data-commit]:visible")).to_contain_text("Approve with edit: pay €30.00")
     page.get_by_role("button", name="Put back").first.click()
     expect(pin).to_have_text(before)
 

@@ -44,7 +44,7 @@ def test_only_gates_that_wait_for_the_readers_word_are_in_it() -> None:
         assert title not in page
     everything = inbox_of(reviewer, "all")
     assert "I have agreed" in everything
-    assert "You agreed" in everything
+    assert "Approved by you" in everything
     assert "Not my team" not in everything
 
 

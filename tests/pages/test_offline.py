@@ -201,10 +201,10 @@ def test_a_decision_whose_answer_is_lost_says_what_became_of_it_when_it_is_sent_
     page.locator("label[data-choice=approve]").click()
     page.locator("[data-commit]:visible").click()
     note = page.get_by_role("alert")
-    expect(note).to_contain_text("No answer came. It may have arrived.")
+    expect(note).to_contain_text("No answer came. We don't know if it arrived.")
     assert fresh(gate).decisions.count() == 1
     note.get_by_role("button", name="Try again").click()
-    expect(page.locator("#gate-news")).to_contain_text("You agreed.")
+    expect(page.locator("#gate-news")).to_contain_text("Approved by you.")
     expect(page.locator("#refusal")).to_have_count(0)
     assert fresh(gate).decisions.count() == 1
     assert not Event.objects.filter(kind="decision.refused", subject=gate.subject).exists()
@@ -310,7 +310,7 @@ def test_a_refusal_takes_the_place_of_the_page_with_all_that_was_entered_and_no_
     page.get_by_role("button", name="Put back").first.click()
     page.locator("label[data-choice=approve]").click()
     page.locator("[data-commit]:visible").click()
-    expect(page.locator("#gate-news")).to_contain_text("You agreed.")
+    expect(page.locator("#gate-news")).to_contain_text("Approved by you.")
     assert fresh(gate).decisions.count() == 1
 
 

@@ -63,7 +63,7 @@ def test_what_is_missing_is_said_beside_each_and_everything_typed_is_kept(ledger
     answer = post(ann(run.team), gate, form)
     page = answer.content.decode()
     assert answer.status_code == 422
-    assert "Say what becomes of this action." in page
+    assert "Choose a verdict for this action." in page
     assert "Write what the agent gets in its place." in page
     assert 'value="20"' in page
     assert "half a thought" in page
@@ -94,7 +94,7 @@ def test_an_approval_of_a_changed_field_is_no_approval(ledger: Path) -> None:
     run = make_three(ledger)
     gate = open_gate(run)
     form = form_of(gate) | each("approve", "approve", "approve") | {AMOUNT_B: "20"}
-    assert "choose Edit to send it" in post(ann(run.team), gate, form).content.decode()
+    assert "You changed a field but chose Approve." in post(ann(run.team), gate, form).content.decode()
 
 
 def test_all_of_them_rejected_one_by_one_sends_the_run_back(ledger: Path) -> None:
@@ -113,7 +113,7 @@ def test_without_scripts_the_consequences_are_a_page_with_everything_as_it_was_f
     page = answer.content.decode()
     assert answer.status_code == 200
     assert "Skip 1" in page
-    assert "Approve 1, edit 1, reject 1 and run “Do one”, “Do two”, “Log”" in page
+    assert "Approve with edit: do one, do two, log; reject 1" in page
     assert 'value="20"' in page
     assert "Not now." in page
     assert fresh(gate).status == "open"
@@ -150,7 +150,7 @@ def test_the_slower_one_sees_what_was_decided_and_what_they_had_chosen(ledger: P
     answer = post(ann(run.team), gate, form)
     page = answer.content.decode()
     assert answer.status_code == 409
-    assert "Bob Lindqvist was faster" in page
+    assert "Bob Lindqvist already decided this" in page
     assert "Approved 1, rejected 1, answered 1 by Bob Lindqvist" in page
     assert "Too dear." in page
     assert "My own reason." in page
@@ -167,7 +167,7 @@ def test_what_is_asked_changed_meanwhile_keeps_the_choices_for_the_next_try(ledg
     answer = post(ann(team), gate, form)
     page = answer.content.decode()
     assert answer.status_code == 409
-    assert "changed what is asked since you looked" in page
+    assert "edited this request after you opened it" in page
     assert "My own reason." in page
     assert 'value="33"' in page
     assert re.search(r'name="verdict\.b" value="edit"[^>]* checked', page)

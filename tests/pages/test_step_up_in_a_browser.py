@@ -31,7 +31,7 @@ def test_sent_asked_confirmed_and_sent(new_page: NewPage, width: int, scheme: st
     )  # fmt: skip
     said = watched(page)
     page.goto(f"/gates/{gate.pk}/")
-    expect(page.locator("#step-up")).to_contain_text("Your password is asked for again")
+    expect(page.locator("#step-up")).to_contain_text("You will confirm your password")
     page.locator(".segments label", has_text="Approve").click()
     page.locator(".comment summary").click()
     page.fill("#comment", "As agreed by telephone")

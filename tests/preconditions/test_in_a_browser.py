@@ -36,7 +36,7 @@ def test_a_box_is_ticked_by_its_words_and_the_approval_takes_it(new_page: NewPag
     group.get_by_text("it is still").click()
     group.get_by_text("nothing else was refunded").click()
     page.locator("label[data-choice=approve]").click()
-    page.get_by_role("button", name="Approve €120.00").click()
+    page.get_by_role("button", name="Approve: pay €120.00").click()
     expect(page.locator("#gate-news")).to_contain_text("Approved by Ann Okafor")
     assert counted(gate) == ["mood"]
 
@@ -49,7 +49,7 @@ def test_the_group_goes_with_a_rejection_and_stays_with_a_value_put_in_its_place
     expect(group).to_be_visible()
     page.locator("label[data-choice=reject]").click()
     expect(group).to_be_hidden()
-    page.get_by_label("Put a value in its place").check()
+    page.get_by_label("Enter the result yourself").check()
     expect(group).to_be_visible()
     page.locator("label[data-choice=edit]").click()
     expect(group).to_be_visible()

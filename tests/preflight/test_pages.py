@@ -68,7 +68,7 @@ def test_a_decision_posted_over_a_red_gate_is_refused_and_nothing_typed_is_lost(
     answer = post(ann(gate.team), gate, form_of(gate, comment="Fine by me."))
     assert answer.status_code == 409
     said = text(answer)
-    assert "Nothing of yours was sent. Version 1 is not deployed; version 2 is, and has no step propose." in said
+    assert "Your decision was not sent. Version 1 is not deployed; version 2 is, and has no step propose." in said
     assert "The run can be cancelled instead: that needs no code." in said
     assert "Fine by me." in said
     gate.refresh_from_db()

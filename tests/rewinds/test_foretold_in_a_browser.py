@@ -25,7 +25,7 @@ def test_the_impact_of_a_value_in_its_place_is_drawn_while_it_is_typed(
     page = context.new_page()
     page.goto(f"/gates/{gate.pk}/")
     page.locator("label", has_text="Reject").first.click()
-    page.get_by_label("Put a value in its place and continue").check()
+    page.get_by_label("Enter the result yourself and continue").check()
     told, value = page.locator("#edit-impact .impact:visible"), page.locator("[name='override.offer']")
     expect(told).to_have_count(1)
     expect(told).to_contain_text("If you put this in its place")

@@ -238,5 +238,5 @@ def test_the_loser_is_told_by_name(ledger: Path) -> None:
     gate = open_gate(run)
     seen = bytes(gate.standing().digest)
     say(run, by=ann(run.team), each=REJECTS_C)
-    with pytest.raises(AlreadyDecided, match="Ann Okafor was faster: Decided action by action"):
+    with pytest.raises(AlreadyDecided, match="Ann Okafor already decided this: Decided action by action"):
         gate.decide(by=bob(run.team), seen=seen, key="late", verdicts=REJECTS_C)

@@ -1,0 +1,79 @@
+"""The words of the button that sends a decision: what it does, with the amounts, before it is pressed. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from approvals.actions import APPROVE, EDIT, REJECT, RESPOND, Action
+from approvals.cards import Card
+from checkpoints.plans import PlanSpec
+
+from . import actions, amounts, untrusted
+
+SEND = "Send these verdicts"  # where not every action has one yet
+
+
+def approving(card: Card, plan: PlanSpec, *, edited: bool, votes: str = "") -> str:
+    """One word about all there is: `Approve: pay the refund €5.25, reply to the customer (1 of 2)`.
+
+    The card's own amount is said where no action has it; an edit may have made it another.
+    """
+    running = [action for action in card.actions if action.settled is None]
+    does = deeds(card, plan, running)
+    amount = "" if edited else untrusted.plain(card.amount, limit=40)
+    of = f" {amount}" if amount and amount not in does else ""
+    return _with_votes(f"{_verb(edited)}{of}: {does or 'the agent continues'}", votes)
+
+
+def deciding(card: Card, plan: PlanSpec, verdicts: Mapping[str, str], *, votes: str = "") -> str:
+    """A word on each action, by id: `Approve with edit: order the goods €12.00; reject 1`."""
+    said = [verdicts.get(action.id, "") for action in card.actions]
+    if not all(said):
+        return SEND
+    running = [action for action in card.actions if verdicts[action.id] in (APPROVE, EDIT)]
+    does = deeds(card, plan, running)
+    parts = [f"{_verb(EDIT in said)}: {does or 'the agent continues'}"] if running or does else []
+    parts += [f"reject {said.count(REJECT)}"] if REJECT in said else []
+    parts += [f"answer {said.count(RESPOND)} instead"] if RESPOND in said else []
+    words = "; ".join(parts)
+    return _with_votes(words[:1].upper() + words[1:], votes)
+
+
+def deeds(card: Card, plan: PlanSpec, running: Sequence[Action]) -> str:
+    """What runs when these actions do, by the titles of the steps that do it; empty where nothing does.
+
+    An effect that belongs to no action runs whatever becomes of each.
+    """
+    own = {action.effect for action in card.actions}
+    said = []
+    for effect in card.allows:
+        mine = [action for action in running if action.effect == effect]
+        if effect in own and not mine:
+            continue
+        times = f"{len(mine)} times " if len(mine) > 1 else ""
+        said.append(" ".join([times + _as_verb(plan.title_of(effect)), *_amounts(mine)]))
+    return ", ".join(said)
+
+
+def _amounts(running: Sequence[Action]) -> list[str]:
+    """The pinned amounts of what runs; none where several do the same, each with its own."""
+    if len(running) != 1:
+        return []
+    [action] = running
+    values = actions.values_of(action)
+    pinned = actions.pinned_of(action, mine=action.arguments, before=None, form=None, values=values)
+    return [said for pin in pinned if pin.unit and (said := amounts.written(pin.value, pin.unit))]
+
+
+def _as_verb(title: str) -> str:
+    """A title within a sentence: only a word that begins with one capital loses it."""
+    plain = untrusted.plain(title, limit=60)
+    return plain[:1].lower() + plain[1:] if plain[1:2].islower() or plain[1:2] == " " else plain
+
+
+def _verb(edited: bool) -> str:
+    return "Approve with edit" if edited else "Approve"
+
+
+def _with_votes(words: str, votes: str) -> str:
+    return f"{words} ({votes})" if votes else words

@@ -1,0 +1,20 @@
+// The large button's words are the server's, made of what is typed: until they are those of the last entry, it says in
+// general what it does. Each entry has a number, which comes back with the words.
+export class Says {
+  constructor(form) {
+    [this.form, this.count] = [form, form.elements.typed];
+    this.show();
+  }
+
+  entered() {
+    this.count.value = Number(this.count.value) + 1;
+    this.show();
+  }
+
+  show() {
+    for (const words of this.form.querySelectorAll("[data-says]")) {
+      words.hidden = words.dataset.says !== this.count.value;
+      words.nextElementSibling.hidden = !words.hidden;
+    }
+  }
+}
