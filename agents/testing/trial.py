@@ -148,12 +148,12 @@ class Trial:
         changed = {**arguments, **fields} if fields else value
         return self._decide(by, verdict="edit", arguments={action: changed}, comment=comment)
 
-    def reject(self, comment: str = "", *, back_to: str = "", by: str = REVIEWER) -> Self:
+    def reject(self, comment: str, *, back_to: str = "", by: str = REVIEWER) -> Self:
         """Reject: the run goes back to the step that the gate or `back_to` names, else it ends."""
         then = "back" if back_to or self.card.on_reject else "stop"
         return self._decide(by, verdict="reject", comment=comment, then=then, back_to=back_to)
 
-    def stop(self, comment: str = "", *, by: str = REVIEWER) -> Self:
+    def stop(self, comment: str, *, by: str = REVIEWER) -> Self:
         """Reject, and end the run."""
         return self._decide(by, verdict="reject", comment=comment, then="stop")
 
@@ -163,9 +163,12 @@ class Trial:
         others = {each.id: {"verdict": "approve"} for each in self.card.actions if each.id != action}
         return self.decide({**others, action: {"verdict": "respond", "response": response}}, by=by)
 
-    def decide(self, verdicts: Mapping[str, Mapping[str, Any]], *, by: str = REVIEWER) -> Self:
-        """A verdict for each action by its id: {"verdict": "approve" | "edit" | "reject" | "respond", …}."""
-        return self._decide(by, verdicts=verdicts)
+    def decide(self, verdicts: Mapping[str, Mapping[str, Any]], *, then: str = "", by: str = REVIEWER) -> Self:
+        """A verdict for each action by its id: {"verdict": "approve" | "edit" | "reject" | "respond", …}.
+
+        Where all of them are rejected, `then` is "stop" or "back".
+        """
+        return self._decide(by, verdicts=verdicts, then=then)
 
     def answer(self, choice: str, value: Any = None, *, by: str = REVIEWER) -> Self:
         """Answer the question that is asked after a failure: one of its choices, by id."""

@@ -51,7 +51,7 @@ def test_an_answer_in_the_place_of_an_action_reaches_the_state() -> None:
 
 def test_a_rejection_without_a_way_back_ends_the_run() -> None:
     assert Trial(Letters, to="Ada").reject("No.").status == "cancelled"
-    assert Trial(Letters, to="Ada").stop().status == "cancelled"
+    assert Trial(Letters, to="Ada").stop("No.").status == "cancelled"
     assert SENT == []
 
 
