@@ -96,7 +96,7 @@ def test_why_all_of_it_is_rejected_is_its_comment_and_a_reason_names_that(ledger
     (fault,) = told["errors"]
     assert fault["parameter"] == "/reason"
     assert "`comment`" in fault["detail"]
-    post(ann(run.team), gate := open_gate(run), verdict="reject", comment="Too dear.")
+    post(ann(run.team), gate := open_gate(run), verdict="reject", then="stop", comment="Too dear.")
     assert Gate.objects.get(pk=gate.pk).outcome.words == "Too dear."
 
 

@@ -72,7 +72,7 @@ def test_a_word_on_what_others_have_answered_for_speaks_of_what_stands(ledger: P
 def test_a_rejection_of_all_is_foretold_as_what_it_is(ledger: Path) -> None:
     run = make_three(ledger)
     gate, each = open_gate(run), {name: reject("No.") for name in "abc"}
-    stopped = foretold(ann(run.team), gate, actions=each).json()
+    stopped = foretold(ann(run.team), gate, actions=each, then="stop").json()
     assert (stopped["verdict"], stopped["stands"], stopped["impact"]["ends"]) == ("reject", True, True)
     back = foretold(ann(run.team), gate, actions=each, then="back").json()
     choices = ask(ann(run.team), f"/api/gates/{gate.pk}/impacts")["items"]

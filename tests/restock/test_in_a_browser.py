@@ -5,6 +5,7 @@ Two people look at it at once, and one of them is faster.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,8 @@ from .shelves import made, make_restock
 NewPage = Callable[..., Page]
 QUANTITY = "[name='args.order/lines/1/quantity']"
 REASON = "[name='reason.message']"
+ALL = re.compile(r"Approve with edit: place the order, change the price €[\d.]+, tell the customers")
+MIX = re.compile(r"Approve with edit: place the order, change the price €[\d.]+; reject 1")
 
 
 def opened(new_page: NewPage, **context: Any) -> tuple[Gate, Page]:
@@ -57,19 +60,15 @@ def test_one_is_approved_one_edited_deep_inside_and_one_rejected_while_another_i
     first.fill(QUANTITY, "11")
     expect(first.locator("[name='verdict.order'][value=edit]")).to_be_checked()
     expect(first.locator("[name=verdict][value=each]")).to_be_checked()
-    expect(first.locator("[data-commit]:visible")).to_contain_text(
-        "Approve with edit: place the order, change the price, tell the customers"
-    )
+    expect(first.locator("[data-commit]:visible")).to_contain_text(ALL)
     choose(first, "price", "approve")
     with first.expect_response("**/impacts/"):
         choose(first, "message", "reject")
     first.fill(REASON, "They were told by telephone.")
-    expect(first.locator("[data-commit]:visible")).to_contain_text(
-        "Approve with edit: place the order, change the price; reject 1"
-    )
+    expect(first.locator("[data-commit]:visible")).to_contain_text(MIX)
     skipped = first.locator("#edit-impact [data-effect=skip]")
     expect(skipped).to_contain_text("Skip 1")
-    expect(skipped).to_contain_text("notify; rejected")
+    expect(skipped).to_contain_text("Tell the customers; rejected")
     first.locator("[data-commit]:visible").click()
     expect(first.locator("#gate-news")).to_contain_text("Approved 1, edited 1, rejected 1 by Ann Okafor")
     expect(first.locator("#action-message .status").last).to_contain_text("Rejected")
@@ -111,10 +110,8 @@ def test_what_was_chosen_and_typed_for_each_outlives_a_sign_out(new_page: NewPag
     expect(page.locator(QUANTITY)).to_have_value("11")
     expect(page.locator(REASON)).to_have_value("They were told by telephone.")
     expect(page.locator("[name='verdict.price'][value=approve]")).to_be_checked()
-    expect(page.locator("#edit-impact [data-effect=skip]")).to_contain_text("notify; rejected")
-    expect(page.locator("[data-commit]:visible")).to_contain_text(
-        "Approve with edit: place the order, change the price; reject 1"
-    )
+    expect(page.locator("#edit-impact [data-effect=skip]")).to_contain_text("Tell the customers; rejected")
+    expect(page.locator("[data-commit]:visible")).to_contain_text(MIX)
 
 
 def test_it_is_decided_by_keyboard_alone(new_page: NewPage) -> None:
