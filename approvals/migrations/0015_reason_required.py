@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('approvals', '0013_asked_by'),
+        ('approvals', '0014_replaced_gates'),
     ]
 
     operations = [
