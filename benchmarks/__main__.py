@@ -21,6 +21,7 @@ SECTIONS = {
     "weight": "weight",
     "assistant": "assistant",
     "outside": "outside",
+    "hostile": "hostile",
 }
 
 
