@@ -8,6 +8,7 @@ from typing import Any
 
 from checkpoints.patch import same
 from checkpoints.plans import PlanSpec, StepSpec
+from checkpoints.values import canonical
 
 from . import pointers, veils
 from .errors import CardRefused
@@ -15,6 +16,7 @@ from .schemas import is_list, schema_at, unveiled
 
 APPROVE, EDIT, REJECT, RESPOND = "approve", "edit", "reject", "respond"
 VERDICTS = (APPROVE, EDIT, REJECT, RESPOND)
+MOST_PINNED = 100_000  # bytes of one action's pinned values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +139,7 @@ def faults_of(actions: Sequence[Action], *, step: StepSpec, plan: PlanSpec, reco
     """What is senseless about the verdicts that the actions take, and about who performs them."""
     faults = [fault for action in actions for fault in _verdict_faults(action, step, plan)]
     faults += [fault for action in actions for fault in _missing_faults(action, step)]
+    faults += [fault for action in actions for fault in pinned_faults(action)]
     performed = [] if recovery else [action.effect for action in actions if action.effect]
     by_name = {each.name: each for each in plan.steps}
     for name in sorted({name for name in performed if performed.count(name) > 1}):
@@ -146,6 +149,13 @@ def faults_of(actions: Sequence[Action], *, step: StepSpec, plan: PlanSpec, reco
                 f"with @effect(action=…) naming the field of the state that holds the action's id"
             )
     return faults
+
+
+def pinned_faults(action: Action) -> Iterator[str]:
+    """A pinned value is never folded, so a page would carry all of it."""
+    long = sum(len(canonical(_at(action.arguments, place))) for place in action.pinned)
+    if long > MOST_PINNED:
+        yield f"action {action.id!r} pins more than {MOST_PINNED:,} bytes, which nobody reads; pin less, or quote it"
 
 
 def _missing_faults(action: Action, step: StepSpec) -> Iterator[str]:

@@ -16,6 +16,7 @@ from checkpoints.models import Plan
 from checkpoints.plans import spec_of
 
 from . import pointers, validators, veils
+from .actions import pinned_faults
 from .cards import Action, Card, scrubbed
 from .errors import EditRefused, Invalid, Problem, problem
 
@@ -63,6 +64,8 @@ def edited(
     if not changed:
         raise Invalid([problem(NOTHING)])
     drawn = redrawn(card, plan, step, state).with_arguments(final)
+    if long := [problem(told, action=each.id) for each in drawn.actions for told in pinned_faults(each)]:
+        raise Invalid(long)
     return Edit(card=drawn, state=state, patch=patch.diff(dict(saved), state), changed=changed)
 
 

@@ -16,6 +16,7 @@ the attacks; the choice of characters below follows UAX 9 (bidi) and UTS 51 (joi
 from __future__ import annotations
 
 import re
+import sys
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from . import lookalikes
 
 HEAD = 6_000  # characters shown before the middle is folded away
 TAIL = 1_500
+NOTED = 1_000  # places of one text that are marked one by one
 SCANNED = 200_000  # characters that are looked through for letters in parts
 BLANK_LINES = 4
 BLANKS = 24
@@ -85,16 +87,34 @@ def is_hidden(char: str) -> bool:
 def pieces(text: str, *, clamp: bool = True) -> Iterator[Piece]:
     """Cut `text` into what is shown and what is said about it. With `clamp`, the middle of a long text is one piece.
 
-    A 10 MB text costs what its shown part costs: stretches are found lazily and the middle is only counted.
+    A 10 MB text costs what its shown part costs: stretches are found lazily and the middle is only counted. A text
+    that is nothing but places to mark is marked at its first ones, and the rest are counted.
     """
-    yield from cut(text, clamp=clamp)
+    yield from noted(cut(text, clamp=clamp))
     yield from unnormal(text)
+
+
+def noted(found: Iterator[Piece]) -> Iterator[Piece]:
+    """Pass on the pieces; past `NOTED` marks, only what can be read of them, and at the end how many were not marked."""
+    marked = places = 0
+    for piece in found:
+        if piece.kind in ("text", "host", "more"):
+            yield piece
+        elif marked < NOTED:
+            marked += 1
+            yield piece
+        else:
+            places += 1
+            if piece.kind in ("lookalike", "blank"):
+                yield Piece("text", text=piece.text or " ")
+    if places:
+        yield Piece("hidden", note=f"{places:,} more places that cannot be seen or only look alike, not marked above")
 
 
 def cut(text: str, *, clamp: bool) -> Iterator[Piece]:
     """The pieces in the order of the text."""
     text = text.replace("\r\n", "\n")
-    budget = HEAD if clamp else len(text)
+    budget = HEAD if clamp else sys.maxsize
     at = 0
     while at < len(text):
         gap = next_gap(text, at, at + budget + TAIL + 1)

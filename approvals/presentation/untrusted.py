@@ -12,7 +12,7 @@ from .unseen import Piece, pieces, unnormal, visible
 
 # Words about which there is nothing to say, with no point in them that could make a host; most titles and names.
 SIMPLE = re.compile(r"[!-\-/-~]+(?: [!-\-/-~]+)*")
-FOLDED = 100_000  # a middle longer than this is linked, where there is a link, and not carried along in the page
+FOLDED = 100_000  # a middle longer than this is not carried along in the page, but linked where there is a link
 
 
 def html_of(piece: Piece, *, whole: str) -> SafeString:
@@ -42,6 +42,8 @@ def middle(piece: Piece, *, whole: str) -> SafeString:
     said = format_html("{}<b>{} characters are not shown here</b>", icon("fold", "s"), f"{piece.count:,}")
     if whole and piece.count > FOLDED:
         return format_html('<span class="collapsed">{} <a href="{}">Show all of it</a></span>', said, whole)
+    if piece.count > FOLDED:
+        return format_html('<span class="collapsed">{}</span>', said)
     inside = render(piece.text, clamp=False)
     return format_html('<details class="more"><summary class="collapsed">{}</summary>{}</details>', said, inside)
 

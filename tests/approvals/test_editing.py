@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from approvals import binding
-from approvals.errors import EditRefused, Invalid
+from approvals.errors import CardRefused, EditRefused, Invalid
 from approvals.models import Gate, Outcome
 from checkpoints import digests, patch, store
 from checkpoints.plans import StepSpec
@@ -237,3 +237,16 @@ def test_an_edit_beside_a_refusal_leaves_what_is_refused_as_it_is() -> None:
     with pytest.raises(EditRefused):
         decide(opened, ann(team), "", verdicts=each)
     assert Gate.objects.get(pk=opened.pk).proposal == 1
+
+
+def test_more_is_not_pinned_than_anybody_reads() -> None:
+    """A pinned value is never folded, so that eight million characters of one made a page of them."""
+    state = make_state()
+    state["proposal"]["reply"] = "x" * 100_000
+    with pytest.raises(CardRefused, match="pins more than 100,000 bytes"):
+        make_gate(run=make_run(state=state), card=make_card(actions=[make_action(pinned=["/reply"])]))
+
+
+def test_an_edit_puts_no_more_into_a_pinned_value_than_anybody_reads() -> None:
+    card = make_card(actions=[make_action(pinned=["/reply"])])
+    assert refused(Invalid, {"refund": {**REFUND, "reply": "x" * 100_000}}, card=card) == [("", "")]

@@ -212,3 +212,22 @@ def test_plain_words_read_the_same_by_the_short_way_as_by_the_long(text: str) ->
     with mock.patch.object(untrusted, "SIMPLE", re.compile("(?!)")):
         long = untrusted.line(text)
     assert untrusted.line(text) == long
+
+
+@pytest.mark.parametrize("part", ["\u202e\u2066x", "p\u0430ypal ", " " * 30 + "x", "www.p\u0430ypal.com "])
+def test_a_text_of_nothing_but_tricks_is_marked_at_its_first_thousand(part: str) -> None:
+    """Two million characters that cannot be seen made a page of 340 MB in half a minute."""
+    text = part * 3_000
+    drawn = untrusted.render(text, clamp=False)
+    assert drawn.count('class="codepoint"') + drawn.count('class="collapsed"') <= unseen.NOTED + 1
+    assert "more places that cannot be seen or only look alike, not marked above" in drawn
+    assert untrusted.render(part * 30, clamp=False).count("not marked above") == 0
+    visible = part.strip().replace("\u202e\u2066", "")
+    assert drawn.count(visible) == 3_000
+
+
+def test_a_middle_that_no_address_shows_is_counted_and_not_carried_along() -> None:
+    text = "".join(f"word {number} " for number in range(40_000))
+    drawn = untrusted.render(text)
+    assert len(drawn) < 20_000
+    assert "characters are not shown here" in drawn
