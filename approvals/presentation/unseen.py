@@ -95,7 +95,7 @@ def pieces(text: str, *, clamp: bool = True) -> Iterator[Piece]:
 
 
 def noted(found: Iterator[Piece]) -> Iterator[Piece]:
-    """Pass on the pieces; past `NOTED` marks, only what can be read of them, and at the end how many were not marked."""
+    """Pass on the pieces; past `NOTED` marks only what can be read of them, and at the end how many that were."""
     marked = places = 0
     for piece in found:
         if piece.kind in ("text", "host", "more"):
