@@ -125,9 +125,11 @@ def _real(ann: User) -> list[tuple[int, int]]:
     from approvals.models import Gate
     from checkpoints.actors import SYSTEM
 
-    given = registry.named("refunds").agent.inputs_from(MAILS / "01-frames-sent-back.eml")[0]
+    mail = registry.named("refunds").agent.inputs_from(MAILS / "01-frames-sent-back.eml")[0]["mail"]
     team = ann.groups.get()
-    runs = [start_run("refunds", given, by=SYSTEM, team=team).pk for _ in range(REAL)]
+    # No two alike: the agent asks about a mail that came before.
+    given = [{"mail": {**mail, "raw": f"{mail['raw']}\nThe {number}.\n"}} for number in range(REAL)]
+    runs = [start_run("refunds", each, by=SYSTEM, team=team).pk for each in given]
 
     def all_asked() -> Any:
         found = dict(Gate.objects.filter(run_id__in=runs, status="open").values_list("run_id", "pk"))
