@@ -74,7 +74,7 @@ def still(elsewhere: Decimal) -> str:
     """What must still be so when the refund is paid; `{value}` is what others were given back."""
     if elsewhere:
         return "{value} is already refunded on this charge, and this has not changed"
-    return "nothing has been refunded on this charge: {value}"
+    return "Nothing has been refunded on this charge: {value}"
 
 
 def statement(order: Order, refund: Refund, payment: Payment | None) -> str:

@@ -269,7 +269,7 @@ def paid_elsewhere(shop: Shop) -> None:
     number = shop.order()
     run = shop.mail(f"Order {number} never arrived.")
     [offered] = proposes(run, "45.00").preconditions
-    assert (offered.label, offered.value) == ("nothing has been refunded on this charge: {value}", "€0.00")
+    assert (offered.label, offered.value) == ("Nothing has been refunded on this charge: {value}", "€0.00")
     decide(run, preconditions=[offered.id])
     shop.world.refund(f"bank-{number}", f"ch_{number}", "34.60").raise_for_status()
     asked = proposes(advance_to_rest(run), "45.00")
