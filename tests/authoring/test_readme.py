@@ -16,6 +16,7 @@ from tests.harness.waiting import PATIENCE, until
 from tests.stack.running import START, Stack, environment
 
 GREETER = block("README.md", "class Greeter")
+ONE_MAIL = "agents/examples/mails/12-one-sheet-creased.eml"
 ITS_OWN = {"greeter"}  # commands about the agent that is written here
 
 
@@ -80,10 +81,13 @@ def test_an_agent_is_taken_up_while_it_is_written_and_an_error_stops_nothing_els
 
     worker = author.pid("celery -A config.celery worker")
     author.file.write_text(GREETER.replace("class State(BaseModel):", "class State(BaseModel)"))
-    stack.service.says(r"SyntaxError: expected ':' \(my_agent\.py, line \d+\)\. Correct it\.", within=START)
+    stack.service.says(r"SyntaxError: expected ':' \(my_agent\.py, line 12\)\. Correct it\.", within=START)
     stack.service.says("The code before is still served; save the file again when it is mended.")
     assert author.pid("celery -A config.celery worker") == worker
-    assert author.start()[0] > second
+    code, said = author.manage("run_agent", "greeter", "--input", "{}")
+    assert (code, "There is no agent named greeter; known: " in said, "line 12" in said) == (1, True, True), said
+    code, said = author.manage("run_agent", "refunds", "--input", ONE_MAIL, "--wait")
+    assert (code, "is waiting" in said) == (0, True), said
 
     author.save(GREETER.replace("Good morning", "Good day"))
     assert author.manage("cancel", str(first)) == (0, f"R-{first} is cancelled.\n")
@@ -107,7 +111,8 @@ def test_what_was_approved_is_sent_and_the_console_shows_it(author: Author) -> N
     code, said = author.manage("shell", "-c", decide)
     assert code == 0, said
     author.stack.service.says(r"SENT Good evening, Ada \([0-9a-f]{8}\)")
-    assert author.manage("cancel", str(run_id))[1].startswith(f"CommandError: R-{run_id} had already ended: it is comp")
+    with signed_in(author.stack) as client:
+        until(lambda: "Completed" in client.get(f"/runs/{run_id}/").text, what=f"R-{run_id} is completed")
 
 
 @pytest.mark.parametrize("typed", [each for each in commands("README.md") if not ITS_OWN & set(each)], ids=" ".join)
