@@ -167,6 +167,9 @@ def test_a_question_that_nobody_comes_back_for_leaves_no_run_either(web: str) ->
     world.decides()
     assert Run.objects.get(pk=pending.run).plan.version.startswith("posted-")
     assert not Gate.objects.get(pk=pending.id).outcome.grants.exists()
+    with world.client() as hp:
+        assert hp.said(pending.id, timeout=PATIENCE).arguments == {"version": "4.2"}
+    assert Run.objects.get(pk=pending.run).status == "completed"
 
 
 def test_what_is_asked_in_one_conversation_is_one_thread(web: str) -> None:

@@ -199,7 +199,7 @@ class Asking(Protocol[P, A_co, D_co]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> A_co: ...
 
     def defer(self, *args: P.args, **kwargs: P.kwargs) -> D_co:
-        """Ask, and return at once what `resume` goes on from, in this process or another."""
+        """Ask, and return at once; by the gate's number this process or another comes back for what people say."""
 
 
 def asking(
@@ -209,10 +209,11 @@ def asking(
     defer: Callable[[Posting], D_co],
     returns: str,
     *,
+    words: str | None = None,
     awaited: bool = False,
     defer_awaited: bool = False,
 ) -> Asking[P, A_co, D_co]:
-    """Make such a function of how it asks; `asked` has its arguments and its words."""
+    """Make such a function of how it asks; `asked` has its arguments, and its words unless it has some of its own."""
 
     def call(*args: P.args, **kwargs: P.kwargs) -> Any:
         return ask(asked(*args, **kwargs))
@@ -231,6 +232,7 @@ def asking(
     signature = inspect.signature(asked)
     made: Any = told_as(waited if awaited else call, asked, signature.replace(return_annotation=returns))
     made.__name__ = made.__qualname__ = name
+    made.__doc__ = words or made.__doc__
     made.defer = later_waited if defer_awaited else later
     named_defer(made.defer, name, signature)
     return made  # type: ignore[no-any-return]
@@ -255,7 +257,11 @@ def begun_each(api: Api, posting: Posting) -> Op[Several]:
 
 
 def said(api: Api, posting: Posting) -> Op[Said]:
-    """Ask, and wait for what people say, by which nothing is done."""
+    """Ask what people say: nothing is done under it, and no run stays in the queue.
+
+    The arguments are those of `approve`. What people left of them is in `arguments`, their answer where they gave one
+    in its place (`respond=True`) in `answer`. Raises Rejected, Expired, Withdrawn, Stopped and StillOpen.
+    """
     turn = yield from post(api, posting, ask_only=True)
     return (yield from Way(api, turn.gate or 0, timeout=posting.timeout).said())
 

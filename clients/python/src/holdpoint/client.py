@@ -29,6 +29,7 @@ from .awaiting import Way
 from .calls import AsyncCall, Call
 from .decorating import Terms, requiring, requiring_awaited
 from .drivers import Awaiting, Blocking, Tasks, Threads, operation
+from .endings import Said
 from .errors import NotConfigured
 from .exchange import Habits, Op
 from .plans import Step
@@ -101,6 +102,11 @@ class _Client(ABC, Generic[W, A, B]):
         return self.run(started.id)
 
     @operation
+    def said(self, gate: int, *, timeout: float | None = None) -> Op[Said]:
+        """Wait for what people say to a question that `ask.defer` asked; raises what `ask` does."""
+        return (yield from Way(self._api, gate, timeout=timeout).said())
+
+    @operation
     def gate(self, id: int) -> Op[Gate]:
         """One gate, with all that it asks."""
         return (yield from self._api.get(f"gates/{id}", Gate))
@@ -126,6 +132,8 @@ class Holdpoint(_Client[Run, Approval[Call], Approval[Calls]], Blocking):
 
     `patience`: seconds for which a request is tried again while the server does not answer. `lease`: seconds after
     which a run is handed to somebody else where this process has died. May be used by several threads.
+
+    `approve`, `approve_each`, `ask` and `requires_approval` are functions of each client: help(hp.approve) tells of one.
     """
 
     def __init__(
@@ -151,7 +159,7 @@ class Holdpoint(_Client[Run, Approval[Call], Approval[Calls]], Blocking):
         )  # fmt: skip
         self.ask = asking(
             "ask", asked, lambda posting: run(said(api, posting)),
-            lambda posting: run(deferred(api, posting, ask_only=True)), "Said",
+            lambda posting: run(deferred(api, posting, ask_only=True)), "Said", words=said.__doc__,
         )  # fmt: skip
         self.requires_approval = requiring(self._io, api, Terms)
 
@@ -203,7 +211,8 @@ class AsyncHoldpoint(_Client[AsyncRun, AsyncApproval[AsyncCall], AsyncApproval[A
         )  # fmt: skip
         self.ask = asking(
             "ask", asked, lambda posting: run(said(api, posting)),
-            lambda posting: run(deferred(api, posting, ask_only=True)), "Said", awaited=True, defer_awaited=True,
+            lambda posting: run(deferred(api, posting, ask_only=True)), "Said", words=said.__doc__, awaited=True,
+            defer_awaited=True,
         )  # fmt: skip
         self.requires_approval = requiring_awaited(self._io, api, Terms)
 
