@@ -91,7 +91,7 @@ def test_a_flushed_redis_is_rung_again(sweeper: Starter, redis_url: str) -> None
     until(lambda: server.exists("holdpoint.sweeper") > 0, what="the sweeper has seen this Redis")
     server.flushall()
     until(lambda: server.llen("agent.hopper.1") > 0, what="the sweeper rings again")
-    assert SweeperPass.latest() is not None
+    until(lambda: SweeperPass.latest() is not None, what="a pass was finished")  # the ring may be that of the first
     Run.objects.filter(pk=run.pk).update(status="cancelled")
     server.flushall()
 

@@ -133,7 +133,7 @@ class Holdpoint(_Client[Run, Approval[Call], Approval[Calls]], Blocking):
     `patience`: seconds for which a request is tried again while the server does not answer. `lease`: seconds after
     which a run is handed to somebody else where this process has died. May be used by several threads.
 
-    `approve`, `approve_each`, `ask` and `requires_approval` are functions of each client: help(hp.approve) tells of one.
+    `approve`, `approve_each`, `ask` and `requires_approval` are functions of a client: help(hp.approve) tells of one.
     """
 
     def __init__(
