@@ -37,6 +37,14 @@ class Settled:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Registered:
+    """By which version of a tool that people registered an action is drawn."""
+
+    version: int
+    risk: str  # of cards.RISKS, that people gave it
+
+
+@dataclass(frozen=True, kw_only=True)
 class Action:
     """One thing asked about: a tool's name with its arguments at a JSON Pointer in the state."""
 
@@ -55,6 +63,7 @@ class Action:
     verdicts: Sequence[str] = ()  # of VERDICTS, those that it takes; empty: all but respond
     response: Mapping[str, Any] = field(default_factory=dict)  # the JSON Schema of a response; empty: a text
     settled: Settled | None = None
+    registered: Registered | None = None  # the runtime says so; whoever asks cannot
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pinned", tuple(self.pinned))
@@ -73,19 +82,24 @@ class Action:
         return [place for place, now, was in values if is_empty(now) or same(now, was)]
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object with every field; `settled` and `missing` only where something is."""
-        plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("settled", "missing")}
+        """A JSON object with every field; `settled`, `registered` and `missing` only where something is."""
+        apart = ("settled", "registered", "missing")
+        plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in apart}
         lists = {"pinned": list(self.pinned), "verdicts": list(self.verdicts)}
         lists |= {"missing": list(self.missing)} if self.missing else {}
-        settled = {"settled": asdict(self.settled)} if self.settled else {}
-        return {**plain, "schema": dict(self.schema), "response": dict(self.response), **lists, **settled}
+        told = {name: asdict(each) for name in ("settled", "registered") if (each := getattr(self, name))}
+        return {**plain, "schema": dict(self.schema), "response": dict(self.response), **lists, **told}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Action:
         """The action that `to_json` wrote."""
         known = {f.name: data[f.name] for f in fields(cls) if f.name in data}
-        settled = known.get("settled")
-        return cls(**{**known, "settled": Settled(**settled) if settled else None})
+        settled, registered = known.get("settled"), known.get("registered")
+        told = {
+            "settled": Settled(**settled) if settled else None,
+            "registered": Registered(**registered) if registered else None,
+        }
+        return cls(**{**known, **told})
 
 
 def is_empty(value: Any) -> bool:
@@ -117,6 +131,7 @@ def completed(
         irreversible=action.irreversible or bool(effect and effect.irreversible),
         undo=action.undo or (effect.undo if effect else "") or "",
         response=_response_schema(action, effect, plan),
+        registered=None,
     )
     if not action.pointer:
         # What a step returned is shown by the runtime itself, with the plan's own words for it.

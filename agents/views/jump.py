@@ -31,6 +31,7 @@ class Place:
     icon: str
     title: str
     address: str
+    quoted: bool = False  # the title is a program's elsewhere
 
 
 @require_safe
@@ -60,9 +61,11 @@ def _numbered(request: HttpRequest, asked: str) -> list[Place]:
         return []
     user, what, number = reader_of(request), (match[1] or "").lower(), int(match[2])
     found = []
-    for gate in Gate.objects.visible_to(user).filter(pk=number) if not what.startswith("r") else ():
+    for gate in (
+        Gate.objects.visible_to(user).select_related("run__plan").filter(pk=number) if not what.startswith("r") else ()
+    ):
         found.append(_gate(gate))
-    for run in Run.objects.visible_to(user).filter(pk=number) if what != "gate" else ():
+    for run in Run.objects.visible_to(user).select_related("plan").filter(pk=number) if what != "gate" else ():
         found.append(_run(run))
     return found
 
@@ -80,13 +83,15 @@ def _runs(request: HttpRequest, asked: str) -> list[Place]:
     if not beginnings(asked):
         return []
     found = catalogue.ids(catalogue.Wanted(words=asked), teams=list(reach_of(request).teams), most=FOUND)
-    runs = Run.objects.in_bulk(found)
+    runs = Run.objects.select_related("plan").in_bulk(found)
     return [_run(runs[each]) for each in found if each in runs]
 
 
 def _run(run: Run) -> Place:
-    return Place(kind=f"Run {run}", icon="runs", title=run.title, address=reverse("run", args=[run.pk]))
+    address = reverse("run", args=[run.pk])
+    return Place(kind=f"Run {run}", icon="runs", title=run.title, address=address, quoted=run.plan.external)
 
 
 def _gate(gate: Gate) -> Place:
-    return Place(kind=f"Gate {gate.pk}", icon="hold", title=gate.title, address=reverse("gate", args=[gate.pk]))
+    address, quoted = reverse("gate", args=[gate.pk]), gate.run.plan.external
+    return Place(kind=f"Gate {gate.pk}", icon="hold", title=gate.title, address=address, quoted=quoted)

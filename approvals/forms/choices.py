@@ -28,7 +28,7 @@ def build(builder: Builder, part: Schema, what: Shape, value: Any, place: Place)
     """The choice, and the node of what is chosen."""
     branches = _branches(builder, part, what)
     rendered = _branch_of(builder, branches, what, value)
-    options = _options(what, branches, rendered)
+    options = _options(builder, what, branches, rendered, quoted=place.quoted)
     sent = builder.sent.text(place.path, names.BRANCH)
     chosen = sent if sent in {option.value for option in options} else rendered
     builder.faults = _relocated(builder, place, branches, chosen)
@@ -77,9 +77,15 @@ def _is_of(builder: Builder, what: Shape, part: Schema, value: Any) -> bool:
     return inner.kind in shapes.CONTAINERS - {"union"} and shapes.fits(inner, value)
 
 
-def _options(what: Shape, branches: Mapping[str, tuple[str, Schema]], rendered: str) -> list[Option]:
+def _options(
+    builder: Builder, what: Shape, branches: Mapping[str, tuple[str, Schema]], rendered: str, *, quoted: bool
+) -> list[Option]:
     offered = [Option(value=NULL, label="None")] if what.nullable else []
-    offered += [Option(value=key, label=label) for key, (label, _) in branches.items()]
+    named = what.kind == "union"
+    offered += [
+        Option(value=key, label=shapes.spelled(part, builder.root, label, quoted=quoted) if named else label)
+        for key, (label, part) in branches.items()
+    ]
     if rendered == "":
         offered.insert(0, Option(value="", label="Choose…"))
     return offered + ([Option(value=ODD, label="As it is, raw JSON")] if rendered == ODD else [])

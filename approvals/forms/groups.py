@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from approvals.schemas import label_of
+from approvals.schemas import Schema, label_of
 
 from . import names, windows
 from .nodes import MISSING, Group, Node
@@ -37,8 +37,9 @@ def build(builder: Builder, what: Shape, value: Any, place: Place, *, switched: 
     for at, name in enumerate(order):
         shown = drawn and window.first <= at + 1 <= window.last
         spot = place.into(
-            name, label=label_of(parts[name], name), required=name in needed, must=False, shown=shown,
-            unit=_unit(held), was=None if switched and name not in held else place.into(name).was,
+            name, required=name in needed, must=False, shown=shown, unit=_unit(held),
+            was=None if switched and name not in held else place.into(name).was,
+            **called(parts[name], name, quoted=place.quoted),
         )  # fmt: skip
         if shown or builder.sent.speaks_of(spot.path):
             inner.append(builder.node(parts[name], held.get(name, MISSING), spot))
@@ -55,6 +56,14 @@ def build(builder: Builder, what: Shape, value: Any, place: Place, *, switched: 
         carried=[pair for each in rest for pair in each.touched()] if drawn else (),
         error=error,
     )
+
+
+def called(part: Schema, name: str, *, quoted: bool) -> dict[str, str]:
+    """What a member is called: by the schema, or where the schema's words are somebody else's by its real name."""
+    if not quoted:
+        return {"label": label_of(part, name)}
+    title = part.get("title")
+    return {"label": name, "said": title if isinstance(title, str) and title != name else ""}
 
 
 def _lacked(node: Node) -> bool:

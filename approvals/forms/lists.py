@@ -24,7 +24,7 @@ def build(builder: Builder, what: Shape, value: Any, place: Place) -> Rows:
     ids = [str(at) for at in range(len(fixed))] if fixed else ids_of(builder, place, old)
     known = set(old)  # a state may hold a hundred thousand items
     part = items(what)
-    noun = label_of(resolved(part, builder.root), "item") if part else "Item"
+    noun = label_of(resolved(part, builder.root), "item") if part and not place.quoted else "Item"
     found = Items(
         builder=builder,
         place=place,

@@ -42,6 +42,16 @@ class Node:
         return self.place.label
 
     @property
+    def said(self) -> str:
+        """What somebody else calls it, beside its real name."""
+        return self.place.said
+
+    @property
+    def quoted(self) -> bool:
+        """Whether the schema's words about it are somebody else's."""
+        return self.place.quoted
+
+    @property
     def required(self) -> bool:
         return self.place.required
 

@@ -21,6 +21,8 @@ class Place:
     depth: int = 0
     shown: bool = True
     unit: str = ""  # the currency beside an amount
+    quoted: bool = False  # the schema's words are somebody else's, so `label` is the real name
+    said: str = ""  # what they call it
 
     def into(self, token: str, **changes: Any) -> Place:
         """A place further in, at the name or number `token`."""
@@ -32,6 +34,7 @@ class Place:
             "was": was,
             "depth": self.depth + 1,
             "shown": self.shown,
+            "quoted": self.quoted,
         }
         return Place(**{**given, **changes})
 

@@ -33,6 +33,7 @@ class Shape:
 
 
 RAW = Shape(kind="json", schema={})
+_KINDS = {"object": "object", "map": "object", "tuple": "list", "long": "text", "json": "raw JSON"}
 
 
 def shape(part: Schema, root: Schema) -> Shape:
@@ -118,19 +119,34 @@ def tags(part: Schema, root: Schema) -> set[str]:
 
 
 def labels(branches: Sequence[Schema], root: Schema) -> list[str]:
-    """A name for each branch, each its own."""
+    """A name for each branch, each its own in lower case too."""
     found = [_label(part, root) for part in branches]
-    return [each if found.count(each) == 1 else f"{each} {at}" for at, each in enumerate(found, 1)]
+    plain = [each.lower() for each in found]
+    return [each if plain.count(each.lower()) == 1 else f"{each} {at}" for at, each in enumerate(found, 1)]
+
+
+def spelled(part: Schema, root: Schema, label: str, *, quoted: bool) -> str:
+    """A branch as it is offered: the value that it stands for beside what the schema calls it.
+
+    `quoted`: the schema's words are somebody else's, so the value or the kind stands first and the words are quoted.
+    """
+    what = shape(part, root)
+    title = what.schema.get("title")
+    if not isinstance(title, str):
+        return label
+    true = " or ".join(texts.option(each) for each in what.options[:3]) if what.kind == "enum" else ""
+    if quoted:
+        return f"{true or _KINDS.get(what.kind, what.kind)}, which they call “{title}”"
+    return f"{title} ({true})" if true and true != title else label
 
 
 def _label(part: Schema, root: Schema) -> str:
     what = shape(part, root)
-    words = {"object": "object", "map": "object", "tuple": "list", "long": "text", "json": "raw JSON"}
     if isinstance(what.schema.get("title"), str):
         return label_of(what.schema, "")
     if what.kind == "enum":
         return " or ".join(texts.option(each) for each in what.options[:3])
-    return words.get(what.kind, what.kind)
+    return _KINDS.get(what.kind, what.kind)
 
 
 def _kind(schema: Schema) -> str:

@@ -14,9 +14,10 @@ from approvals.errors import Problem
 from approvals.forms import MISSING, Field, Form, Node
 from checkpoints import patch
 
-from . import amounts
+from . import amounts, calls
 from .ballots import Ballot
 from .outcomes import Judged
+from .provenance import HERE, Provenance
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,8 @@ class Pinned:
     editable: bool = False
     unit: str = ""  # the currency beside an amount
     wrong: bool = False  # what was typed for it cannot be read, so that it has no words
+    quoted: bool = False  # `label` is its real name, and `said` what the program that asks calls it
+    said: str = ""
 
     @property
     def words(self) -> str:
@@ -54,6 +57,7 @@ class Sheet:
     value_text: str = ""  # the arguments as JSON, for "put this value in its place"
     ballot: Ballot | None = None  # the choice beside it, where each action is decided by itself
     judged: Judged | None = None  # what became of it
+    quoted: bool = False  # its title and labels are the words of the program that asks
 
     @property
     def prefix(self) -> str:
@@ -64,6 +68,11 @@ class Sheet:
         nodes = self.form.nodes if self.form else ()
         named = next((each.label for each in nodes if each.pointer == place), "")
         return named or " ".join(pointers.tokens(place)).replace("_", " ")
+
+    @property
+    def named(self) -> str:
+        """What our own words call the action."""
+        return self.action.tool if self.quoted else self.action.title
 
     @property
     def fields(self) -> Sequence[Field]:
@@ -94,7 +103,12 @@ def editable(action: Action) -> bool:
 
 
 def sheets(
-    card: Card, *, typed: Typed | None = None, before: Card | None = None, read_only: bool = False
+    card: Card,
+    *,
+    typed: Typed | None = None,
+    before: Card | None = None,
+    read_only: bool = False,
+    provenance: Provenance = HERE,
 ) -> list[Sheet]:
     """One sheet an action. `typed` keeps what was typed; `before` is the card that the agent proposed at first."""
     typed = typed or Typed()
@@ -102,30 +116,45 @@ def sheets(
     left = forms.INPUTS  # that all actions share: a gate is one form, and a browser posts all of it
     for number, action in enumerate(card.actions, 1):
         share = left // (len(card.actions) - len(found))
-        found.append(sheet(action, number=number, typed=typed, before=before, read_only=read_only, inputs=share))
+        found.append(
+            sheet(
+                action, number=number, typed=typed, before=before, read_only=read_only, inputs=share,
+                quoted=provenance.quotes(action),
+            )
+        )  # fmt: skip
         left = max(left - len(found[-1].fields), 0)
     return found
 
 
 def sheet(
-    action: Action, *, number: int, typed: Typed, before: Card | None, read_only: bool, inputs: int = forms.INPUTS
+    action: Action,
+    *,
+    number: int,
+    typed: Typed,
+    before: Card | None,
+    read_only: bool,
+    inputs: int = forms.INPUTS,
+    quoted: bool = False,
 ) -> Sheet:
-    """One action with its form, of which so many `inputs` are drawn at once."""
+    """One action with its form, of which so many `inputs` are drawn at once. `quoted`: as Sheet has it."""
     mine = typed.arguments.get(action.id, action.arguments)
     errors = {e["pointer"]: e["message"] for e in typed.errors if e["action"] == action.id and not e["part"]}
-    form = None if read_only or not editable(action) else form_of(action, typed.posted, errors=errors, inputs=inputs)
-    values = [] if form else values_of(action)
+    form = None
+    if not read_only and editable(action):
+        form = form_of(action, typed.posted, errors=errors, inputs=inputs, quoted=quoted)
+    values = [] if form else values_of(action, quoted=quoted)
     proposed = before.action(action.id) if before else None
     return Sheet(
         number=number,
         action=action,
-        pinned=pinned_of(action, mine=mine, before=proposed, form=form, values=values, wrong=errors),
+        pinned=pinned_of(action, mine=mine, before=proposed, form=form, values=values, wrong=errors, quoted=quoted),
         form=form,
         values=[each for each in values if not each.pinned],
         shown=None if form or values else without(veil_of(action).masked(action.arguments), action.pinned),
         changes=changes_of(action, action.arguments, mine) if mine != action.arguments else (),
         errors=loose(form, errors),
         value_text=json_of(action) if form else "",
+        quoted=quoted,
     )
 
 
@@ -145,11 +174,12 @@ def form_of(
     *,
     errors: Mapping[str, str] | None = None,
     inputs: int = forms.INPUTS,
+    quoted: bool = False,
 ) -> Form:
     """The form of an action's arguments, with what was typed into it."""
     return forms.build(
         action.schema, action.arguments, prefix=prefix(action), posted=posted, errors=errors, pinned=action.pinned,
-        missing=action.missing, inputs=inputs,
+        missing=action.missing, inputs=inputs, quoted=quoted,
     )  # fmt: skip
 
 
@@ -167,22 +197,22 @@ def json_of(action: Action) -> str:
     return text if len(text) <= forms.EDITABLE else ""
 
 
-def values_of(action: Action) -> list[Node]:
+def values_of(action: Action, *, quoted: bool = False) -> list[Node]:
     """The fields that the schema names, to be read only; none where it names no fields."""
     shown = veil_of(action).masked(action.arguments)
-    root = forms.build(action.schema, shown, prefix=prefix(action), pinned=action.pinned).root
+    root = forms.build(action.schema, shown, prefix=prefix(action), pinned=action.pinned, quoted=quoted).root
     return [each for each in root.children if each.value is not forms.MISSING] if root.kind == "group" else []
 
 
 def pinned_of(
     action: Action, *, mine: Any, before: Action | None, form: Form | None, values: Sequence[Node] = (),
-    wrong: Container[str] = (),
+    wrong: Container[str] = (), quoted: bool = False,
 ) -> list[Pinned]:  # fmt: skip
     """The pinned values, `mine` beside what stands. `wrong` are the pointers of those typed that cannot be read."""
     known = form.nodes if form else [inner for each in values for inner in forms.all_nodes(each)]
     fields = {each.pointer: each for each in known if isinstance(each, Field)}
     names = {each.pointer: each.name for each in known}
-    labels = {each.pointer: each.label for each in known if each.label}
+    called = {each.pointer: each for each in known if each.label}
     found = []
     for place in action.pinned:
         stands = at(action.arguments, place)
@@ -191,12 +221,13 @@ def pinned_of(
             continue
         changed = "you" if value != stands else "others" if stands != proposed else ""
         hidden = veil_of(action).at(place)
-        label = labels.get(place) or " ".join(pointers.tokens(place)).replace("_", " ") or "all of it"
+        label, said = _called(called.get(place), place, quoted=quoted)
         old, field = stands if changed == "you" else proposed, fields.get(place)
         parts = names.get(place, "") if form and field is None else ""
         found.append(
             Pinned(
-                label=label, value=shown(hidden.masked(value)), name=field.name if field else "", parts=parts,
+                label=label, said=said, quoted=quoted, value=shown(hidden.masked(value)),
+                name=field.name if field else "", parts=parts,
                 before=shown(hidden.masked(old)), changed=changed,
                 editable=form is not None and (field.open if field else any(each.pointer == place for each in known)),
                 unit=unit_of(mine, place) if field is not None and field.kind == "decimal" else "",
@@ -204,6 +235,14 @@ def pinned_of(
             )
         )  # fmt: skip
     return found
+
+
+def _called(node: Node | None, place: str, *, quoted: bool) -> tuple[str, str]:
+    """(what a pinned value is called, what the program that asks calls it where that is `quoted`)."""
+    if quoted:
+        return calls.dotted(place) or "all of it", node.said if node else ""
+    plain = node.label if node else " ".join(pointers.tokens(place)).replace("_", " ")
+    return plain or "all of it", ""
 
 
 def unit_of(arguments: Any, place: str) -> str:
@@ -262,10 +301,14 @@ def answer_prefix(choice_id: str) -> str:
     return "value." + forms.names.encoded(choice_id).replace("!", "%21").replace("~1", "%2F")
 
 
-def answer_form(choice: Choice, posted: Mapping[str, str], errors: Mapping[str, str] | None = None) -> Form:
+def answer_form(
+    choice: Choice, posted: Mapping[str, str], errors: Mapping[str, str] | None = None, *, quoted: bool = False
+) -> Form:
     """The form of a value that nobody has written yet."""
     schema = choice.get("schema") or {}
-    return forms.build(schema, blank(schema), prefix=answer_prefix(choice["id"]), posted=posted, errors=errors)
+    return forms.build(
+        schema, blank(schema), prefix=answer_prefix(choice["id"]), posted=posted, errors=errors, quoted=quoted
+    )
 
 
 def blank(schema: Mapping[str, Any]) -> Any:
@@ -274,8 +317,8 @@ def blank(schema: Mapping[str, Any]) -> Any:
     return schema.get("default", {} if part.get("type") == "object" else None)
 
 
-def answers(card: Card, *, typed: Typed) -> list[Answer]:
-    """The choices of a gate's question."""
+def answers(card: Card, *, typed: Typed, quoted: bool = False) -> list[Answer]:
+    """The choices of a gate's question. `quoted`: the words of the values' schemas are a program's elsewhere."""
     question = card.question
     if question is None:
         return []
@@ -283,7 +326,7 @@ def answers(card: Card, *, typed: Typed) -> list[Answer]:
     for choice in question["choices"]:
         mine = {e["pointer"].removeprefix("/value"): e["message"] for e in typed.errors if not e["action"]}
         errors = mine if typed.posted.get("answer") == choice["id"] else {}
-        form = answer_form(choice, typed.posted, errors) if choice.get("needs_value") else None
+        form = answer_form(choice, typed.posted, errors, quoted=quoted) if choice.get("needs_value") else None
         label, grants = choice.get("label", choice["id"]), choice.get("grants", False)
         found.append(Answer(id=choice["id"], label=label, grants=grants, form=form, errors=loose(form, errors)))
     return found

@@ -8,7 +8,7 @@ from approvals.actions import APPROVE, EDIT, REJECT, RESPOND, Action
 from approvals.cards import Card
 from checkpoints.plans import PlanSpec
 
-from . import actions, amounts, untrusted
+from . import actions, amounts, calls, untrusted
 
 SEND = "Send these verdicts"  # where not every action has one yet
 
@@ -16,11 +16,13 @@ SEND = "Send these verdicts"  # where not every action has one yet
 def approving(card: Card, plan: PlanSpec, *, edited: bool, votes: str = "") -> str:
     """One word about all there is: `Approve: pay the refund €5.25, reply to the customer (1 of 2)`.
 
-    The card's own amount is said where no action has it; an edit may have made it another.
+    The card's own amount is said where no action has it; an edit may have made it another. A program elsewhere has no
+    say in that: what its arguments say counts.
     """
     running = [action for action in card.actions if action.settled is None]
     does = deeds(card, plan, running)
-    amount = "" if edited else untrusted.plain(card.amount, limit=40)
+    said = calls.amount(card) if plan.external else card.amount
+    amount = "" if edited else untrusted.plain(said, limit=40)
     of = f" {amount}" if amount and amount not in does else ""
     return _with_votes(f"{_verb(edited)}{of}: {does or 'the agent continues'}", votes)
 

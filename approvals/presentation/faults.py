@@ -54,7 +54,7 @@ def _sent(part: Sheet | Answer) -> bool:
 
 def _of_sheet(sheet: Sheet) -> Iterator[Fault]:
     """What is wrong with an action beside its form, and with what was said of it."""
-    whole, label = f"action-{sheet.action.id}", sheet.action.title
+    whole, label = f"action-{sheet.action.id}", sheet.named
     yield from (Fault(message=said, id=whole, label=label) for said in sheet.errors)
     for part, said in sheet.ballot.errors.items() if sheet.ballot else ():
         place = whole if part == "verdict" else f"{part}-{sheet.number}"

@@ -10,7 +10,7 @@ from typing import Any
 from django.contrib.auth.models import User
 
 from approvals import authority, veils
-from approvals.cards import Card
+from approvals.cards import RISKS, Card
 from approvals.models import Draft, Gate, Looking, Proposal
 from approvals.preflight import sources as preflights
 from approvals.preflight.checks import Preflight
@@ -24,6 +24,7 @@ from . import (
     actions,
     agreement,
     ballots,
+    calls,
     conversation,
     faults,
     foretold,
@@ -37,6 +38,7 @@ from .actions import Typed
 from .ballots import Chosen
 from .changed import Changed
 from .choices import Choices
+from .provenance import Provenance
 from .saved import Saved
 from .step_up import StepUp
 
@@ -77,6 +79,28 @@ class GatePage:
     def first(self) -> Card:
         """What the agent proposed."""
         return self.gate.asked
+
+    @cached_property
+    def provenance(self) -> Provenance:
+        """Whose words the card's titles and labels are."""
+        return Provenance.of(self.gate)
+
+    @cached_property
+    def unsupported(self) -> list[str]:
+        """What of those words no argument bears out, a sentence each."""
+        return self.provenance.unsupported(self.card)
+
+    @property
+    def registered_risk(self) -> str:
+        """The highest risk that people gave the tools that are asked about; "" where none is registered."""
+        given = [action.registered.risk for action in self.card.actions if action.registered]
+        return max(given, key=RISKS.index, default="")
+
+    @cached_property
+    def calls(self) -> list[calls.Call]:
+        """What would run, by its real names, where the titles are not ours; else nothing needs saying twice."""
+        running = [action for action in self.card.actions if action.settled is None]
+        return [calls.call(action) for action in running] if self.provenance.outside else []
 
     @cached_property
     def plan(self) -> PlanSpec:
@@ -192,7 +216,9 @@ class GatePage:
     @cached_property
     def sheets(self) -> list[actions.Sheet]:
         read_only = not self.may_send or self.card.question is not None
-        made = actions.sheets(self.card, typed=self.typed, before=self.first, read_only=read_only)
+        made = actions.sheets(
+            self.card, typed=self.typed, before=self.first, read_only=read_only, provenance=self.provenance
+        )
         beside = self.ballots, self.judged
         return [replace(one, ballot=beside[0].get(one.action.id), judged=beside[1].get(one.action.id)) for one in made]
 
@@ -307,7 +333,7 @@ class GatePage:
 
     @cached_property
     def answers(self) -> list[actions.Answer]:
-        return actions.answers(self.card, typed=self.typed)
+        return actions.answers(self.card, typed=self.typed, quoted=self.provenance.outside)
 
     @cached_property
     def overridable(self) -> list[overrides.Override]:

@@ -13,6 +13,7 @@ from approvals.models import Gate
 from checkpoints.counting import Capped
 
 from . import outcomes
+from .provenance import HERE, Provenance
 
 LINGERS = timedelta(seconds=8)  # how long a decided row stays in sight
 FRESH = timedelta(seconds=20)
@@ -34,10 +35,20 @@ class Row:
     soon: bool = False
     looking: Sequence[User] = ()  # the others who have its page in sight
     said: bool = False  # the reader has already decided; others must agree
+    provenance: Provenance = HERE
 
     @property
     def state(self) -> str:
         return self.ended.state if self.ended else "open"
+
+    @property
+    def amount(self) -> str:
+        return self.provenance.amount(self.card)
+
+    @property
+    def differs(self) -> bool:
+        """Whether its words name an amount or somebody that no argument bears out."""
+        return bool(self.provenance.unsupported(self.card))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +79,7 @@ def row(gate: Gate, *, now: datetime, said: bool = False, looking: Sequence[User
         soon=due(gate, now) == "hour",
         said=said,
         looking=looking,
+        provenance=Provenance.of(gate),
     )
 
 

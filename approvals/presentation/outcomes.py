@@ -45,6 +45,8 @@ class Judged:
     id: str
     title: str
     verdict: str
+    tool: str = ""
+    registered: bool = False  # people registered the tool, so its title is ours
     by: str = ""  # who refused it, or answered in its place
     reason: str = ""
     response: Any = None
@@ -110,6 +112,7 @@ def judged(outcome: Outcome) -> list[Judged]:
         found.append(
             Judged(
                 number=number, id=action.id, title=action.title, verdict=verdicts[action.id],
+                tool=action.tool, registered=action.registered is not None,
                 by=settled.by if settled else "", reason=settled.reason if settled else "",
                 response=settled.response if settled else None,
             )

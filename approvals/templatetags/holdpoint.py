@@ -30,6 +30,8 @@ from approvals.presentation import (
     untrusted,
     wording,
 )
+from approvals.presentation.provenance import Provenance
+from checkpoints.models import Run
 from checkpoints.plans import PlanSpec
 
 register = template.Library()
@@ -66,6 +68,20 @@ def words(value: object, whole: str = "", at: str = "") -> SafeString:
 def untrusted_line(value: object) -> SafeString:
     """Words that are not ours, on one line, isolated."""
     return untrusted.line(str(value))
+
+
+@register.simple_tag
+def agent_words(value: object, provenance: Provenance) -> SafeString:
+    """Words of whoever asks, on one line: quoted in the quoted voice where its program is elsewhere."""
+    shown = untrusted.line(str(value))
+    return format_html('<q class="theirs">{}</q>', shown) if provenance.outside else shown
+
+
+@register.filter
+def run_title(run: Run) -> SafeString:
+    """A run's title, quoted in the quoted voice where the agent's program is elsewhere. Needs the run's plan."""
+    shown = untrusted.line(run.title)
+    return format_html('<q class="theirs">{}</q>', shown) if run.plan.external else shown
 
 
 @register.filter
