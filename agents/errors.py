@@ -223,6 +223,18 @@ class WorkInvalid(WorkRefused):
         self.errors = errors
 
 
+class ToolNotRegistered(WorkInvalid):
+    """The policy takes registered tools only, and what was asked under is none; `errors` says which."""
+
+    code = "tool_not_registered"
+
+
+class ToolMismatched(WorkInvalid):
+    """What was asked under a registered tool does not fit it; `errors` names every culprit by JSON Pointer."""
+
+    code = "tool_mismatch"
+
+
 class KeyReused(WorkRefused):
     """This Idempotency-Key was sent before with another request; choose a new key for a new request."""
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from approvals import binding
 from approvals.cards import Card, completed
-from approvals.models import Gate, Outcome
+from approvals.models import Gate, Outcome, Policy
+from approvals.tools import drawing
 from checkpoints.plans import StepSpec
 from checkpoints.values import canonical
 
@@ -62,6 +63,8 @@ def _same(slice: Slice, spec: StepSpec, card: Card) -> Gate | None:
 
 def _body(slice: Slice, spec: StepSpec, card: Card) -> dict[str, Any]:
     whole = completed(card, step=spec, plan=slice.plan, state=slice.snapshot.state)
+    policy = Policy.objects.named(spec.policy, team=slice.run.team)
+    whole = drawing.drawn(whole, team=slice.run.team, policy=policy, plan=slice.plan)
     target = binding.Target(
         run=slice.run.pk,
         agent=slice.plan.agent,

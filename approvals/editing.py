@@ -19,6 +19,7 @@ from . import pointers, validators, veils
 from .actions import pinned_faults
 from .cards import Action, Card, scrubbed
 from .errors import EditRefused, Invalid, Problem, problem
+from .tools import fitting
 
 NOTHING = "Nothing is different from what is proposed; choose Approve, or change a value."
 
@@ -66,6 +67,7 @@ def edited(
     drawn = redrawn(card, plan, step, state).with_arguments(final)
     if long := [problem(told, action=each.id) for each in drawn.actions for told in pinned_faults(each)]:
         raise Invalid(long)
+    fitting.refuse_unfit(drawn, changed)
     return Edit(card=drawn, state=state, patch=patch.diff(dict(saved), state), changed=changed)
 
 

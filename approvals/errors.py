@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from django.template.defaultfilters import filesizeformat
@@ -163,6 +164,36 @@ class Invalid(Rejected):
 
 class CardRefused(ValueError):
     """The gate's card cannot be shown as it is; correct the agent's gate step."""
+
+
+@dataclass(frozen=True)
+class ToolFault:
+    """One thing of an action that does not fit the tool which people registered."""
+
+    number: int  # of the action in the card, from 0
+    pointer: str  # within the action
+    message: str
+
+
+class ToolRefused(CardRefused):
+    """What is asked does not fit the tools that people registered; correct the agent, or have the tool registered."""
+
+    instead = "Ask for what is registered, or have the tool changed in the administration, and try again"
+
+    def __init__(self, faults: Sequence[ToolFault]) -> None:
+        said = "; ".join(f"action {fault.number + 1}{fault.pointer}: {fault.message}" for fault in faults)
+        super().__init__(f"{said}. {self.instead}.")
+        self.faults = list(faults)
+
+
+class NotRegistered(ToolRefused):
+    """The policy takes registered tools only, and this is none."""
+
+    instead = "Have it registered in the administration, and try again"
+
+
+class ToolMismatch(ToolRefused):
+    """What is asked under a registered tool does not fit it."""
 
 
 class NoSuchPolicy(CardRefused):

@@ -17,6 +17,7 @@ from checkpoints.values import canonical
 from . import binding
 from .cards import Card, completed
 from .models import Gate, Policy, Proposal
+from .tools import drawing
 from .webhooks import outbox
 
 _TITLE = 200
@@ -39,7 +40,7 @@ def open_gate(
     One transaction, or part of the caller's. The same run and checkpoint give the gate that is there; the run is
     let go only while that gate is open, so that a decision made meanwhile is not slept through: look at
     `gate.status`. `asked_by`: who answers for the program elsewhere that asks, by id. Raises CardRefused, NoSuchPolicy,
-    ValueRefused and Fenced.
+    ToolRefused, ValueRefused and Fenced.
     """
     with transaction.atomic():
         before = Gate.objects.select_for_update().filter(run=run, checkpoint=snapshot.id).first()
@@ -49,7 +50,9 @@ def open_gate(
             return before
         plan = spec_of(run.plan)
         asked = completed(card, step=step, plan=plan, state=snapshot.state, recovery=kind == Gate.Kind.RECOVERY)
-        named = Policy.objects.named(policy, team=run.team, strict=kind == Gate.Kind.REVIEW)
+        recovery = kind == Gate.Kind.RECOVERY
+        named = Policy.objects.named(policy, team=run.team, strict=not recovery)
+        asked = drawing.drawn(asked, team=run.team, policy=named, plan=plan, recovery=recovery)
         gate = _gate(run, snapshot, step, named, asked, kind, asked_by)
         target = binding.Target(
             run=run.pk,

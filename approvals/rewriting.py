@@ -19,6 +19,7 @@ from .cards import Card
 from .editing import Edit
 from .errors import EditRefused, Invalid, Problem, problem
 from .impact.walk import DECISION
+from .tools import fitting
 
 PART = "state"  # of a problem: its pointer is a place within the whole state
 NOT_OFFERED = (
@@ -56,6 +57,7 @@ def rewritten(
     final = {a.id: pointers.get(state, a.pointer) if a.pointer else a.arguments for a in card.actions}
     changed = tuple(a.id for a in card.actions if not patch.same(a.arguments, final[a.id]))
     drawn = editing.redrawn(card, plan, step, state).with_arguments(final)
+    fitting.refuse_unfit(drawn, changed)
     return Edit(card=drawn, state=state, patch=patch.diff(dict(saved), state), changed=changed)
 
 

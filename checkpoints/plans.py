@@ -87,6 +87,7 @@ class PlanSpec:
     doc: str = ""
     state_schema: dict[str, Any] = field(default_factory=dict)
     steps: tuple[StepSpec, ...] = ()
+    external: bool = field(default=False, compare=False)  # as its row says; no part of its body
 
     @property
     def named(self) -> str:
@@ -101,13 +102,16 @@ class PlanSpec:
         raise KeyError(name)
 
     def title_of(self, name: str) -> str:
-        """What people call the step of that name, whether or not the plan has it."""
-        return self.titles.get(name) or in_words(name)
+        """What our sentences call the step of that name, whether or not the plan has it."""
+        return self.titles.get(name) or (name if self.external else in_words(name))
 
     @property
     def titles(self) -> dict[str, str]:
-        """What people call each step, by its name."""
-        return {step.name: step.title for step in self.steps}
+        """What our sentences call each step, by its name.
+
+        Where the code is elsewhere a title is whatever a program sent, so a step goes by its name there.
+        """
+        return {step.name: step.name if self.external else step.title for step in self.steps}
 
     def untitled(self) -> Self:
         """The same without titles of its own: what the steps do, whatever people call them."""
@@ -194,7 +198,9 @@ class PlanSpec:
             for name, none in (("then", ""), ("title", in_words(step["name"]))):
                 if step[name] == none:
                     del step[name]
-        return {**asdict(replace(self, steps=())), "steps": steps}
+        body = asdict(replace(self, steps=()))
+        del body["external"]
+        return {**body, "steps": steps}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -261,9 +267,9 @@ def in_words(name: str) -> str:
 
 def spec_of(plan: Plan) -> PlanSpec:
     """The plan's body, read once a process."""
-    return _read(bytes(plan.body))
+    return _read(bytes(plan.body), plan.external)
 
 
 @lru_cache(256)
-def _read(body: bytes) -> PlanSpec:
-    return PlanSpec.from_json(decode(body))
+def _read(body: bytes, external: bool) -> PlanSpec:
+    return replace(PlanSpec.from_json(decode(body)), external=external)

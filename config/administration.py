@@ -15,7 +15,10 @@ SECTIONS: dict[str, dict[str, str]] = {
         "auth.user": "Who signs in, and what each may do.",
         "auth.group": "Who works together, and what members may do.",
     },
-    "Policies": {"approvals.policy": "Who must approve, how many of them, and by when."},
+    "Policies": {
+        "approvals.policy": "Who must approve, how many of them, and by when.",
+        "approvals.tool": "How what is asked under a tool is shown, and what it has to fit.",
+    },
     "Retention": {
         "checkpoints.retentionpolicy": "Which checkpoints are kept, and for how long.",
         "checkpoints.prune": "Dry runs, and what was deleted.",

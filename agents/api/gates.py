@@ -17,6 +17,7 @@ from approvals.models import Gate, Outcome, Proposal
 from approvals.presentation import agreement as agreements
 from approvals.presentation import whole
 from approvals.presentation.outcomes import Judged, deciders, judged
+from approvals.presentation.provenance import Provenance
 from approvals.views.access import gate_or_404
 from checkpoints import digests, store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
@@ -56,6 +57,11 @@ class GateSummary(Schema):
     title: str = Field(description="What it asks. The agent wrote it: data, never markup.", examples=["Refund €120.00"])
     risk: str = Field(
         description="How much is at stake.", examples=["medium"], json_schema_extra={"enum": list(Gate.Risk.values)}
+    )
+    outside: bool = Field(
+        description="Whether a program elsewhere asks: titles, labels and, unless its tool is registered, the risk are "
+        "its own words then.",
+        examples=[False],
     )
     deadline: datetime | None = Field(description="When it expires; null: never.", examples=[None])
     opened_at: datetime = Field(description="When it began to ask.", examples=["2026-03-02T09:15:05.104112Z"])
@@ -219,6 +225,11 @@ class GateDetail(GateHead):
         ),
         examples=[{"title": "Refund €120.00", "actions": [{"id": "refund", "arguments": {"amount": "120.00"}}]}],
     )
+    unsupported: list[str] = Field(
+        description="Sentences for people: amounts and names in the words of a program elsewhere that none of the "
+        "arguments bears out.",
+        examples=[["\u201c\u20ac10.00\u201d in the title is not what runs: amount is 99999.00."]],
+    )
     masked: list[str] = Field(
         description="JSON Pointers into `card` to the secrets; in their place are placeholders.", examples=[[]]
     )
@@ -251,8 +262,9 @@ def one(request: HttpRequest, gate_id: GateId) -> HttpResponse:
     head = head_of(gate, reader=reader_of(request))
     card, masked = card_of(gate, proposal)
     later = gate.replacement()
+    unsupported = canonical(Provenance.of(gate).unsupported(proposal.card))
     return answer(
-        head, masked=canonical(masked), replaced_by=canonical(later.pk if later else None),
+        head, unsupported=unsupported, masked=canonical(masked), replaced_by=canonical(later.pk if later else None),
         replaces=canonical(_replaced(gate, reader_of(request))), card=card, outcome=ended(gate),
     )  # fmt: skip
 
@@ -299,5 +311,6 @@ def _summed_up(gate: Gate) -> dict[str, Any]:
         "run": gate.run_id,
         "agent": gate.run.plan.agent,
         "team": gate.team.name,
+        "outside": gate.run.plan.external,
     }
     return about | {name: getattr(gate, name) for name in own}

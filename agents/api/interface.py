@@ -39,6 +39,7 @@ from . import (
     sizes,
     starting,  # noqa: F401 - adds to the routers of runs and gates
     throttling,
+    tools,
     verifications,
     versions,
     webhooks,
@@ -180,6 +181,7 @@ api.add_router("/gates", choices.router)
 api.add_router("/gates", decisions.router)
 api.add_router("/gates", withdrawals.router)
 api.add_router("/agents", agents.router)
+api.add_router("/tools", tools.router)
 api.add_router("/events", events.router)
 api.add_router("/webhooks", webhooks.router)
 api.add_router("/webhooks", deliveries.router)

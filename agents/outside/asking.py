@@ -14,7 +14,7 @@ from .. import runner
 from ..errors import FieldError, WorkInvalid
 from ..models import Token
 from ..slices import Slice
-from . import under
+from . import registered, under
 from .handing import Given, Hands
 from .turns import Turn, check_next, go_further, rest
 
@@ -29,6 +29,7 @@ def ask(
         raise WorkInvalid(faults)
     try:
         whole = completed(card, step=spec, plan=slice.plan, state=slice.snapshot.state)
+        whole = registered.drawn(whole, team=slice.run.team, policy=spec.policy, plan=slice.plan)
     except (CardRefused, ValueRefused) as error:
         raise WorkInvalid([FieldError(pointer="", message=str(error))]) from error
     if faults := faults_of(whole) or list(_pins(whole)):
@@ -81,6 +82,8 @@ def _pins(card: Card) -> Iterator[FieldError]:
     An argument that is left out may be pinned where the schema has it.
     """
     for number, action in enumerate(card.actions):
+        if action.registered:  # pinned by people, who may pin what is left out
+            continue
         named = holding.properties_of(action.schema)
         for place, pin in enumerate(action.pinned):
             if not pointers.has(action.arguments, pin) and pin not in {pointers.join("", name) for name in named}:

@@ -29,7 +29,7 @@ from ..errors import FieldError, InputRefused, WorkInvalid
 from ..models import Client, Token
 from ..start import checked
 from ..text import one_line
-from . import asking, plans
+from . import asking, plans, registered
 from .desk import DESK, slice_of
 from .turns import Turn
 
@@ -102,8 +102,7 @@ def post(
 ) -> Turn:
     """Start the run and open its gate, in one transaction. Raises PlanRefused, InputRefused and WorkInvalid."""
     _check_names(posted)
-    acts = [each if each.schema else replace(each, schema=shaped(each.arguments)) for each in posted.card.actions]
-    posted = replace(posted, card=replace(posted.card, actions=acts))
+    posted = replace(posted, card=_shaped(posted, team))
     with transaction.atomic():
         values = {**posted.state, **{action.id: action.arguments for action in posted.card.actions}}
         try:
@@ -132,6 +131,21 @@ def post(
         turn = asking.ask(slice, GATE, _placed(posted), token=token)
     DESK.take(run.pk)
     return turn
+
+
+def _shaped(posted: Posted, team: Group) -> Card:
+    """The card with a schema for each action: of a registered tool as people wrote it, whatever was sent.
+
+    Raises ToolNotRegistered and ToolMismatched.
+    """
+    named = [
+        replace(each, tool=each.tool or each.id, undo=posted.performed.get(each.id, Performed()).undo)
+        for each in posted.card.actions
+    ]
+    known = registered.drawn(replace(posted.card, actions=named), team=team, policy=posted.policy).actions
+    pairs = zip(posted.card.actions, known, strict=True)
+    actions = [replace(each, schema=drawn.schema or shaped(each.arguments)) for each, drawn in pairs]
+    return replace(posted.card, actions=actions)
 
 
 def _effect(action: Action, how: Performed) -> StepSpec:

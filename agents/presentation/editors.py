@@ -67,7 +67,7 @@ def drawn(
     said: dict[str, str] = {}
     for each in faults:
         said[each["pointer"]] = " ".join(filter(None, [said.get(each["pointer"]), each["message"]]))
-    return forms.build(plan.state_schema, state, prefix=PREFIX, posted=posted, errors=said)
+    return forms.build(plan.state_schema, state, prefix=PREFIX, posted=posted, errors=said, quoted=plan.external)
 
 
 def editors(plan: PlanSpec, form: Form, state: Mapping[str, Any], then: str) -> list[Editor]:

@@ -175,7 +175,7 @@ def input_of(known: Known, form: Mapping[str, str]) -> Any:
 def form_of(known: Known, posted: Mapping[str, str], errors: Mapping[str, str] | None = None) -> forms.Form:
     """The form of what a run cannot start without."""
     schema = schemas.required(known.spec.state_schema)
-    return forms.build(schema, blank(schema), prefix=FORM, posted=posted, errors=errors or {})
+    return forms.build(schema, blank(schema), prefix=FORM, posted=posted, errors=errors or {}, quoted=known.external)
 
 
 def show(

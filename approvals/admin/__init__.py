@@ -2,6 +2,6 @@
 
 from checkpoints.admin import ReadOnlyAdmin
 
-from . import accounts, deliveries, history, policies, teams, webhooks
+from . import accounts, deliveries, history, policies, teams, tools, webhooks
 
-__all__ = ["ReadOnlyAdmin", "accounts", "deliveries", "history", "policies", "teams", "webhooks"]
+__all__ = ["ReadOnlyAdmin", "accounts", "deliveries", "history", "policies", "teams", "tools", "webhooks"]

@@ -26,6 +26,7 @@ IN_TEAMS = {
 EVERYWHERE = {
     "checkpoints.view_event": "see the history and the audit of every team",
     "approvals.change_policy": "write policies",
+    "approvals.change_tool": "register tools",
     "checkpoints.change_retentionpolicy": "write retention policies (with the history of every team)",
     "checkpoints.prune_checkpoints": "delete checkpoints by a retention policy (with the history of every team)",
     "checkpoints.set_legal_hold": "set and free legal holds (with the history of every team)",
@@ -34,6 +35,7 @@ EVERYWHERE = {
 }
 TOGETHER = {
     "approvals.change_policy": ("approvals.add_policy",),
+    "approvals.change_tool": ("approvals.add_tool",),
     "checkpoints.change_retentionpolicy": ("checkpoints.add_retentionpolicy",),
 }
 

@@ -61,6 +61,7 @@ class PolicyForm(PolicyModelForm):
             "on_expiry",
             "withdraw_after",
             "whole_state",
+            "registered_only",
         )
         labels = {
             "groups": "Decided by",
@@ -113,6 +114,7 @@ class PolicyAdmin(Versioned, OfPolicy):
         "within",
         "then",
         "state_edits",
+        "tools_only",
         "gates",
     )
     list_filter = (Newest, "team", "name")
@@ -154,6 +156,11 @@ class PolicyAdmin(Versioned, OfPolicy):
     def state_edits(self, policy: Policy) -> bool:
         """Whether the whole state may be edited."""
         return policy.whole_state
+
+    @admin.display(description="Tools only", boolean=True)
+    def tools_only(self, policy: Policy) -> bool:
+        """Whether every action must be of a registered tool."""
+        return policy.registered_only
 
     @admin.display(description="May decide now")
     def may_decide(self, policy: Policy) -> str:

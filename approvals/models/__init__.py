@@ -6,6 +6,7 @@ from .looking import Looking
 from .outcome import Grant, Outcome
 from .policy import Policy
 from .proposal import Proposal
+from .tool import Tool
 from .upload import Upload
 from .webhook import Webhook
 
@@ -20,6 +21,7 @@ __all__ = [
     "Outcome",
     "Policy",
     "Proposal",
+    "Tool",
     "Upload",
     "Webhook",
 ]

@@ -77,6 +77,13 @@ class Policy(models.Model):
         help_text="Whoever decides must have given their password again lately, in the session in which they decide. A "
         "token cannot decide then.",
     )
+    registered_only = models.BooleanField(
+        "registered tools only",
+        default=False,
+        db_default=False,
+        help_text="Every action must name a tool that people registered for the team, and fit it. What a program "
+        "elsewhere asks otherwise is refused; an agent of this server is held, and people are asked how to go on.",
+    )
     withdraw_after = models.DurationField(
         "withdraw when unheard of for",
         null=True,

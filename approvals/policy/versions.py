@@ -44,4 +44,5 @@ def facts(policy: Policy) -> dict[str, Any]:
         "on_expiry": policy.on_expiry,
         "withdraw_after": None if policy.withdraw_after is None else int(policy.withdraw_after.total_seconds()),
         "whole_state": policy.whole_state,
+        "registered_only": policy.registered_only,
     }

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from functools import cached_property
+from itertools import islice
 from typing import Any
 
 from approvals import pointers, veils
 from approvals.cards import Action, Card
 
-SHOWN = 4  # arguments of a call of which none is pinned
+SHOWN = 4  # arguments of a call where fewer are pinned
 LONGEST = 80  # characters of a value in a sentence
-LEAVES = 5_000  # values that are looked at
+LEAVES = 1_000  # values that are looked at: a list of gates looks at those of each
+READ = 500  # characters of one
 MONEY = frozenset(
     {
         "amount", "amounts", "total", "sum", "price", "prices", "cost", "costs", "fee", "fees", "value", "payment",
@@ -22,6 +27,8 @@ MONEY = frozenset(
 )  # fmt: skip
 MINOR = frozenset(("cents", "pence", "minor"))
 NUMBER = re.compile(r"-?\d{1,60}(?:\.\d{1,30})?", re.ASCII)
+FIGURES = r"\d(?:[\d.,'\u2019\u00a0\u202f ]{0,40}\d)?"
+SCALES = {"k": 3, "thousand": 3, "m": 6, "mio": 6, "mn": 6, "million": 6, "bn": 9, "billion": 9}
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
@@ -43,12 +50,12 @@ class Call:
 
 
 def call(action: Action) -> Call:
-    """What is pinned of an action, else its first plain arguments."""
+    """What is pinned of an action, then its first plain arguments."""
     shown = veils.veil(action.schema).masked(action.arguments)
     places = [place for place in action.pinned if pointers.has(shown, place)]
-    if not places:
-        plain = shown if isinstance(shown, Mapping) else {}
-        places = [pointers.join("", name) for name, each in plain.items() if not isinstance(each, (dict, list))][:SHOWN]
+    members = shown.items() if isinstance(shown, Mapping) and "" not in places else ()
+    plain = [pointers.join("", name) for name, each in members if not isinstance(each, (dict, list))]
+    places += [place for place in plain if place not in places][: max(SHOWN - len(places), 0)]
     parts = tuple(Part(name=dotted(place) or "all of it", value=pointers.get(shown, place)) for place in places)
     tops = {pointers.tokens(place)[0] for place in places if place}
     left = 0 if "" in places or not isinstance(shown, Mapping) else len(set(shown) - tops)
@@ -74,27 +81,66 @@ class Leaf:
         return dotted(self.pointer)
 
     @property
+    def key(self) -> tuple[str, str]:
+        """What tells it from others."""
+        return self.action.id, self.pointer
+
+    @cached_property
+    def text(self) -> str:
+        """Its value as text, as far as it is read."""
+        return written(self.value, READ)
+
+    @cached_property
+    def plain(self) -> str:
+        """Its text as it is compared."""
+        return alike(self.text)
+
+    @cached_property
+    def numbers(self) -> set[Decimal]:
+        """The numbers that it says; of a text that is no number, those in it."""
+        if isinstance(self.value, bool):
+            return set()
+        if not is_number(self.value):
+            return {each for match in re.finditer(FIGURES, self.text) for each in readings(match[0])}
+        try:
+            value = Decimal(self.text.strip())
+        except InvalidOperation:
+            return set()
+        return {value.scaleb(-2) if self.words & MINOR else value}
+
+    @cached_property
     def words(self) -> set[str]:
         """The words of its name and of the names on the way to it, in lower case."""
         return {word.lower() for token in pointers.tokens(self.pointer) for word in _WORDS.findall(token)}
 
 
-def leaves(action: Action) -> Iterator[Leaf]:
-    """The plain values of an action's arguments, secrets left out; `LEAVES` of them at most."""
-    shown = veils.veil(action.schema).masked(action.arguments)
-    pins = set(action.pinned)
-    left = [("", shown)]
-    told = 0
-    while left and told < LEAVES:
-        place, value = left.pop()
-        told += 1
-        if isinstance(value, dict):
-            left += [(pointers.join(place, name), each) for name, each in reversed(value.items())]
-        elif isinstance(value, list):
-            left += [(pointers.join(place, str(at)), value[at]) for at in range(min(len(value), LEAVES) - 1, -1, -1)]
-        elif value is not None and value != veils.MASK:
-            pinned = any(pointers.covers(pin, place) for pin in pins)
-            yield Leaf(pointer=place, value=value, pinned=pinned, action=action)
+class TooMany(Exception):
+    """The arguments are more than are looked at."""
+
+
+def leaves(*actions: Action) -> list[Leaf]:
+    """The plain values of the actions' arguments, secrets left out. Raises TooMany beyond `LEAVES` values."""
+    found: list[Leaf] = []
+    seen = 0
+    for action in actions:
+        left = [("", veils.veil(action.schema).masked(action.arguments))]
+        while left:
+            place, value = left.pop()
+            seen += 1
+            if seen > LEAVES:
+                raise TooMany
+            if isinstance(value, (dict, list)):
+                left += reversed([(pointers.join(place, name), each) for name, each in _members(value)])
+            elif value is not None and value != veils.MASK:
+                pinned = any(pointers.covers(pin, place) for pin in action.pinned)
+                found.append(Leaf(pointer=place, value=value, pinned=pinned, action=action))
+    return found
+
+
+def _members(value: dict[str, Any] | list[Any]) -> Iterator[tuple[str, Any]]:
+    """No more of them than are looked at."""
+    named = value.items() if isinstance(value, dict) else ((str(at), each) for at, each in enumerate(value))
+    return islice(named, LEAVES + 1)
 
 
 def is_number(value: Any) -> bool:
@@ -104,15 +150,19 @@ def is_number(value: Any) -> bool:
     )
 
 
-def money(action: Action) -> list[Leaf]:
-    """The numbers that speak of money by their real names, else those that are pinned."""
-    numbers = [leaf for leaf in leaves(action) if is_number(leaf.value)]
+def money(known: Iterable[Leaf]) -> list[Leaf]:
+    """The numbers of one action that speak of money by their real names, else those that are pinned."""
+    numbers = [leaf for leaf in known if is_number(leaf.value)]
     return [leaf for leaf in numbers if leaf.words & MONEY] or [leaf for leaf in numbers if leaf.pinned]
 
 
 def amount(card: Card) -> str:
     """The one amount that the arguments say, with the currency that stands beside it; "" where there are several."""
-    said = {_with_currency(leaf) for action in card.actions if action.settled is None for leaf in money(action)}
+    try:
+        paid = [leaf for action in card.actions if action.settled is None for leaf in money(leaves(action))]
+    except TooMany:
+        return ""
+    said = {_with_currency(leaf) for leaf in paid}
     return said.pop() if len(said) == 1 else ""
 
 
@@ -126,8 +176,38 @@ def _with_currency(leaf: Leaf) -> str:
 
 def short(value: Any) -> str:
     """A value in a sentence, cut where nobody would read on."""
+    text = written(value, LONGEST + 1)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
+def readings(text: str) -> set[Decimal]:
+    """The numbers that an amount in a text may mean: "1.284" is 1284 or 1.284, according to who writes."""
+    figures = re.search(FIGURES, text)
+    if figures is None:
+        return set()
+    digits = re.sub(r"['\u2019\s\u00a0\u202f]", "", figures[0])
+    scale = re.search(rf"({'|'.join(SCALES)})\b", text[figures.end() :].strip().lower())
+    power = SCALES[scale[1]] if scale and text[figures.end() :].strip().lower().startswith(scale[1]) else 0
+    last = max(digits.rfind("."), digits.rfind(","))
+    if last < 0:
+        forms = {digits}
+    else:
+        plain = re.sub("[.,]", "", digits)
+        pointed = re.sub("[.,]", "", digits[:last]) + "." + digits[last + 1 :]
+        mixed, groups = {".", ","} <= set(digits), len(digits) - last - 1 == 3
+        several = digits.count(digits[last]) > 1
+        forms = {plain} if several else {pointed} if mixed or not groups else {plain, pointed}
+    return {Decimal(each).scaleb(power) for each in forms if len(each) <= 60}
+
+
+def alike(text: str) -> str:
+    """A text in the form in which two that read alike are the same."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def written(value: Any, most: int) -> str:
+    """The beginning of a value as text."""
     try:
-        text = str(value)
+        return value[:most] if isinstance(value, str) else str(value)[:most]
     except ValueError:  # past Python's limit for decimal digits
         return "a number of very many digits"
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"

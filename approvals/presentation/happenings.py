@@ -63,6 +63,7 @@ WORDS = {
     "retention.finished": "finished a prune; checkpoints removed: {checkpoints}",
     "retention.stopped": "stopped a prune; checkpoints removed by then: {checkpoints}",
     "policy.changed": "wrote version {version} of the policy {name}",
+    "tool.changed": "wrote version {version} of the tool {name}",
     "team.changed": "changed the team {name}",
     "user.changed": "changed an account",
     "webhook.created": "made a webhook to {host}",

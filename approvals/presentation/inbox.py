@@ -46,6 +46,11 @@ class Row:
         return self.provenance.amount(self.card)
 
     @property
+    def risk_theirs(self) -> bool:
+        """Whether the risk is the word of a program elsewhere, under no tool that people registered."""
+        return self.provenance.outside and not any(action.registered for action in self.card.actions)
+
+    @property
     def differs(self) -> bool:
         """Whether its words name an amount or somebody that no argument bears out."""
         return bool(self.provenance.unsupported(self.card))

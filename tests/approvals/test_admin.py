@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from agents.models import Effect, Failure, Token
 from approvals.admin import ReadOnlyAdmin
-from approvals.models import Delivery, Gate, Policy, Webhook
+from approvals.models import Delivery, Gate, Policy, Tool, Webhook
 from checkpoints.models import Event, Hold, Prune, RetentionPolicy, TechnicalHold, Verification
 from checkpoints.sealer import seal_once
 from tests.approvals.racing import race
@@ -48,6 +48,7 @@ ORDERED = (
     Prune,
     Hold,
     Webhook,
+    Tool,
 )  # written or ordered in the administration, each with tests of its own
 HISTORY = [model for model, page in admin.site._registry.items() if isinstance(page, ReadOnlyAdmin)]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from approvals import binding
-from approvals.actions import Settled
+from approvals.actions import Registered, Settled
 from approvals.binding import Approved, Target
 from approvals.cards import Action, Card, Chart, Quote
 from approvals.preconditions import Precondition
@@ -144,6 +144,8 @@ ACTIONS: dict[str, Any] = {
     "verdicts": ["approve"],
     "response": {"type": "string"},
     "settled": Settled(verdict="reject", by="Ann Okafor", reason="No."),
+    "missing": ["/amount"],
+    "registered": Registered(version=1, risk="high"),
 }
 
 

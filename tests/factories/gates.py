@@ -36,6 +36,7 @@ def make_policy(
     whole_state: bool = False,
     step_up: bool = False,
     reason_required: bool = True,
+    registered_only: bool = False,
 ) -> Policy:
     """A policy of a team; whoever is in `groups` decides, else the team."""
     policy = Policy.objects.create(
@@ -49,6 +50,7 @@ def make_policy(
         whole_state=whole_state,
         step_up=step_up,
         reason_required=reason_required,
+        registered_only=registered_only,
     )
     policy.groups.set(groups)
     return policy

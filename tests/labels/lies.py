@@ -27,6 +27,8 @@ LIE: dict[str, Any] = {
     "amount": "€10.00",
     "for_whom": "ACME Ltd",
     "risk": "low",
+    "state": {"mail": "Please pay."},
+    "quotes": [{"label": "ACME Ltd", "role": "verified by Holdpoint", "pointer": "/mail"}],
     "reasons": ["A customer we have paid for years"],
     "actions": [
         {

@@ -11,6 +11,7 @@ import pytest
 
 from approvals.models import Gate
 from tests.factories import ann
+from tests.outside.programs import STEPS, Program
 from tests.pages.clients import form_of, post, signed_in
 
 from .lies import TITLE, lied
@@ -19,7 +20,7 @@ TAG = re.compile(r"<[^>]+>")
 THEIRS = re.compile(r'<q class="theirs[^"]*">(.*?)</q>', re.DOTALL)
 PIN = re.compile(r"<dt>(?:(?!<dt>).)*?pin-name(?:(?!</div>).)*", re.DOTALL)
 COMMIT = re.compile(r'data-for="approve"[^>]*data-commit><span>(.*?)</span>', re.DOTALL)
-LIES = ("Internal note", "Invoice number", "Amount (EUR)", "ACME Ltd", "€10.00")
+LIES = ("verified by Holdpoint", "Internal note", "Invoice number", "Amount (EUR)", "ACME Ltd", "€10.00")
 
 
 def words(html: str) -> str:
@@ -122,8 +123,26 @@ class TestElsewhere:
         head = html.partition('<section class="sheet" aria-labelledby="state"')[0]
         assert TITLE not in unescape(ours(head.partition('<div class="tree"')[0]))
 
+    def test_the_form_over_a_checkpoint(self, gate: Gate) -> None:
+        html = signed_in(ann(gate.team)).get(f"/runs/{gate.run_id}/checkpoints/1/edit/").content.decode()
+        assert "Internal note" in html
+        assert not any(lie in unescape(ours(html)) for lie in ("Internal note", "Invoice number", "Amount (EUR)"))
+
     def test_the_decided_page(self, gate: Gate) -> None:
         assert post(ann(gate.team), gate, form_of(gate)).status_code == 303
         html = page(gate)
         assert not any(lie in unescape(ours(html)) for lie in LIES)
         assert '<code class="pin-name"><bdi>amount</bdi></code>' in html
+
+
+def test_a_step_that_a_program_calls_by_a_title_goes_by_its_name_in_our_sentences() -> None:
+    program = Program()
+    titled = [{**step, "title": "Send the newsletter"} if step["name"] == "wire" else step for step in STEPS]
+    program.register(steps=titled)
+    program.run = program.ok(program.post("runs", {"agent": program.agent, "input": {"invoice": {}}}))["id"]
+    program.claim()
+    program.draft()
+    gate = Gate.objects.get(pk=program.ask()["gate"])
+    html = page(gate)
+    assert "newsletter" not in html
+    assert "wire" in words(html.partition('class="impact"')[2])

@@ -1,0 +1,161 @@
+"""Tools: saving makes the next version."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.contrib import admin
+from django.contrib.auth.models import Group
+from django.http import HttpRequest
+
+from approvals.models import Tool
+from approvals.tools import schemas, versions
+from checkpoints import actors, values
+from checkpoints.admin.versions import Newest, Versioned, refuse_old
+from checkpoints.errors import ValueRefused
+
+if TYPE_CHECKING:
+    OfTool = admin.ModelAdmin[Tool]
+    ToolModelForm = forms.ModelForm[Tool]
+else:  # at run time Django's classes take no parameter
+    OfTool = admin.ModelAdmin
+    ToolModelForm = forms.ModelForm
+
+EXAMPLE = """{
+  "type": "object",
+  "properties": {
+    "to": {"type": "string"},
+    "amount": {"type": "string", "format": "decimal"}
+  },
+  "required": ["to", "amount"]
+}"""
+
+
+class ToolForm(ToolModelForm):
+    """What a version says: its schema as JSON, its labels and pins a line each."""
+
+    schema = forms.CharField(
+        label="Arguments",
+        widget=forms.Textarea(attrs={"rows": 16, "spellcheck": "false", "class": "vLargeTextField mono"}),
+        initial=EXAMPLE,
+        help_text="The JSON Schema of the arguments. What does not fit it is refused, in a request and in an edit. "
+        "Arguments that it does not name are refused too, unless it says “additionalProperties”. A value that people "
+        "read by another name: “oneOf” with “const” and “title”; they see both.",
+    )
+    labels = forms.CharField(
+        label="Labels",
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 5, "spellcheck": "false"}),
+        help_text="What reviewers read, a line for each argument: “/amount: Amount (EUR)”. Without one, its name.",
+    )
+    pinned = forms.CharField(
+        label="Pinned",
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
+        help_text="Arguments that are shown first and never folded, a line each: “/amount”.",
+    )
+
+    class Meta:
+        model = Tool
+        fields = ("team", "name", "title", "schema", "labels", "pinned", "risk", "irreversible", "undo", "used")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.pk:
+            schema = self.instance.schema
+            self.initial["schema"] = json.dumps(schemas.unlabelled(schema), ensure_ascii=False, indent=2)
+            called = schemas.labels(schema).items()
+            self.initial["labels"] = "\n".join(f"{place}: {label}" for place, label in called)
+            self.initial["pinned"] = "\n".join(self.instance.pinned)
+
+    def clean_schema(self) -> dict[str, Any]:
+        """The schema that it says, closed where it does not say that it is open."""
+        try:
+            schema = values.parse(self.cleaned_data["schema"])
+        except ValueRefused as refused:
+            place = f" at {refused.pointer}" if refused.pointer else ""
+            raise forms.ValidationError(f"Write JSON: {refused.reason}{place}.") from refused
+        if wrong := schemas.fault(schema):
+            raise forms.ValidationError(wrong)
+        closed: dict[str, Any] = schemas.closed(schema)
+        return closed
+
+    def clean_labels(self) -> dict[str, str]:
+        """By pointer, what an argument is called."""
+        found: dict[str, str] = {}
+        for line in self.cleaned_data["labels"].splitlines():
+            place, said, label = line.partition(":")
+            if line.strip() and not (said and label.strip()):
+                raise forms.ValidationError(f"Write a pointer, a colon and a label, as in “/amount: Amount”: {line}")
+            if line.strip():
+                found[place.strip()] = label.strip()[: schemas.LABEL]
+        return found
+
+    def clean_pinned(self) -> list[str]:
+        """The pointers, each once."""
+        lines = [line.strip() for line in self.cleaned_data["pinned"].splitlines()]
+        return list(dict.fromkeys(filter(None, lines)))
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse labels and pins of arguments that there are not, and what would overwrite a version not read."""
+        said: dict[str, Any] = super().clean() or {}
+        if self.instance.pk:
+            self._refuse_old()
+        schema = said.get("schema")
+        if isinstance(schema, dict):
+            known = {place for place, _ in schemas.places(schema)}
+            for place in said.get("labels") or ():
+                if place not in known:
+                    self.add_error("labels", f"The schema writes out no argument {place}.")
+            for place in said.get("pinned") or ():
+                if not schemas.knows(schema, place):
+                    self.add_error("pinned", f"The schema has no argument {place}.")
+            said["schema"] = schemas.labelled(schema, said.get("labels") or {})
+        if said.get("irreversible") and said.get("undo"):
+            self.add_error("undo", "Leave this empty: you say that it cannot be undone.")
+        return said
+
+    def _refuse_old(self) -> None:
+        """Under the team's lock: of two who save at once, the second has read what is not the newest any more."""
+        Group.objects.select_for_update(no_key=True).get(pk=self.instance.team_id)
+        refuse_old(self.instance, newest_of(self.instance))
+
+
+@admin.register(Tool)
+class ToolAdmin(Versioned, OfTool):
+    """Saving makes the next version; gates keep the version that drew them, and older ones are only read."""
+
+    list_display = ("name", "version", "team", "title", "risk", "pins", "irreversible", "used")
+    list_filter = (Newest, "team", "risk", "used")
+    list_select_related = ("team",)
+    search_fields = ("name", "title", "team__name")
+    ordering = ("team__name", "name", "-version")
+    sortable_by = ()
+    COUNTS = "What counts for new gates is {}."
+    form = ToolForm
+    fields = ToolForm.Meta.fields
+    actions = None
+
+    @admin.display(description="Pinned")
+    def pins(self, tool: Tool) -> str:
+        """The pointers of what is shown first."""
+        return ", ".join(tool.pinned) or "none"
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Tool | None = None) -> tuple[str, ...]:
+        """A version of a tool stays the same tool of the same team."""
+        return ("team", "name") if obj else ()
+
+    def newest_of(self, row: Tool) -> Tool:
+        """The version that counts for new gates."""
+        return newest_of(row)
+
+    def save_model(self, request: HttpRequest, obj: Tool, form: forms.ModelForm[Tool], change: bool) -> None:
+        """Write what was entered as the next version, and say so in the audit."""
+        versions.write(obj, by=actors.of_user(request.user))
+
+
+def newest_of(tool: Tool) -> Tool:
+    """The version that counts for new gates."""
+    return Tool.objects.filter(team=tool.team_id, name=tool.name).order_by("-version")[0]

@@ -1,0 +1,82 @@
+"""A tool as people registered it: how what is asked under its name is drawn, and what it has to fit."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from django.contrib.auth.models import Group
+from django.core.validators import RegexValidator
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from approvals.cards import IDENTIFIER
+from approvals.schemas import Schema
+
+from .gate import Gate
+
+
+class ToolQuerySet(models.QuerySet["Tool"]):
+    """Questions about tools."""
+
+    def current(self) -> ToolQuerySet:
+        """The newest version of each."""
+        return self.order_by("team", "name", "-version").distinct("team", "name")
+
+    def in_use(self) -> ToolQuerySet:
+        """The newest version of each, where that one is in use."""
+        return self.filter(pk__in=self.current().values("pk"), used=True)
+
+    def registered(self, names: Collection[str], *, team: Group) -> dict[str, Tool]:
+        """The team's tools of these names, by name; one statement, none where nothing is named."""
+        if not names:
+            return {}
+        newest = self.filter(team=team, name__in=set(names)).current()
+        return {tool.name: tool for tool in newest if tool.used}
+
+    def next_version(self, name: str, *, team: Group) -> int:
+        """The number after the newest version of the team's tool of that name."""
+        newest = self.filter(team=team, name=name).aggregate(newest=models.Max("version"))["newest"]
+        return (newest or 0) + 1
+
+
+class Tool(models.Model):
+    """One version of a tool. A change is a new version; a gate keeps the one that it was opened under."""
+
+    team = models.ForeignKey(Group, on_delete=models.PROTECT, related_name="tools")
+    name = models.CharField(
+        max_length=100,
+        validators=[RegexValidator(rf"\A(?:{IDENTIFIER.pattern})\Z", "Write plain letters, digits and . : _ -")],
+        help_text="As agents name it, such as bank.wire. A name that the team has already gets its next version.",
+    )
+    version = models.PositiveIntegerField(default=1)
+    title = models.CharField(max_length=200, help_text="What it does, as reviewers read it, such as “Wire money”.")
+    schema: models.JSONField[Schema, Schema] = models.JSONField("arguments")  # checked by approvals.tools.schemas
+    pinned: models.JSONField[list[str], list[str]] = models.JSONField(default=list, blank=True)
+    risk = models.CharField(
+        max_length=8,
+        choices=Gate.Risk.choices,
+        default=Gate.Risk.HIGH,
+        help_text="What is asked under this tool is of this risk at least. Whoever asks can say more, and never less.",
+    )
+    irreversible = models.BooleanField("cannot be undone", default=False)
+    undo = models.CharField(
+        "undone by", max_length=100, blank=True, help_text="What takes it back, as reviewers read it. Empty: unknown."
+    )
+    used = models.BooleanField(
+        "in use",
+        default=True,
+        help_text="Off: from this version on the tool counts as one that nobody registered.",
+    )
+    created_at = models.DateTimeField(db_default=Now())
+
+    objects = ToolQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["team", "name", "version"], name="tool_version_is_taken_once"),
+            models.CheckConstraint(condition=Q(irreversible=False) | Q(undo=""), name="tool_is_undone_or_cannot_be"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name}, version {self.version}"

@@ -1,0 +1,92 @@
+"""What is asked under a tool that people registered: drawn as they wrote it, and refused where it does not fit.
+
+It is done where a gate is opened, so it holds for every agent: a program elsewhere is answered with what does not fit,
+and an agent of this server is held at a recovery gate, as where its team lacks the policy that it names. The version
+goes into the proposal's body with all that it says, so a decision binds how it was drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from django.contrib.auth.models import Group
+
+from approvals import holding, veils
+from approvals.actions import Action, Registered, pinned_faults
+from approvals.cards import RISKS, Card
+from approvals.errors import NotRegistered, ToolFault, ToolMismatch
+from approvals.models import Policy, Tool
+from approvals.schemas import Schema, schema_at, unveiled
+from checkpoints.plans import PlanSpec
+
+
+def drawn(card: Card, *, team: Group, policy: Policy, plan: PlanSpec | None = None, recovery: bool = False) -> Card:
+    """The card with each action of a registered tool as people registered it.
+
+    `plan` says what of the state is secret; without one nothing is. A recovery's card asks about a step that failed:
+    where it does not fit it is drawn as it was asked. Raises NotRegistered and ToolMismatch. One statement.
+    """
+    if not card.actions:
+        return card
+    tools = Tool.objects.registered([action.tool for action in card.actions], team=team)
+    if policy.registered_only and not recovery:
+        _refuse_others(card, tools, team, policy)
+    faults = [fault for number, action in enumerate(card.actions) for fault in _faults(number, action, tools, plan)]
+    if faults and not recovery:
+        raise ToolMismatch(faults)
+    unfit = {fault.number for fault in faults}
+    actions = [
+        _drawn(action, tools[action.tool], plan) if action.tool in tools and number not in unfit else action
+        for number, action in enumerate(card.actions)
+    ]
+    given = [action.registered.risk for action in actions if action.registered]
+    return replace(card, actions=actions, risk=max([card.risk, *given], key=RISKS.index))
+
+
+def _refuse_others(card: Card, tools: Mapping[str, Tool], team: Group, policy: Policy) -> None:
+    others = [(number, action) for number, action in enumerate(card.actions) if action.tool not in tools]
+    told = f"is no tool that {team.name} has registered, and its policy {policy.name} takes registered tools only"
+    if others:
+        raise NotRegistered([ToolFault(number, "/tool", f"{action.tool} {told}") for number, action in others])
+
+
+def _faults(number: int, action: Action, tools: Mapping[str, Tool], plan: PlanSpec | None) -> Iterator[ToolFault]:
+    tool = tools.get(action.tool)
+    if tool is None:
+        return
+    for place, message in holding.faults_of(tool.schema, action.arguments):
+        yield ToolFault(number, f"/arguments{place}", f"{message}, as {action.tool} is registered")
+    hidden, known = veils.veil(tool.schema), veils.veil(_known(action, plan))
+    for place in known.places(action.arguments):
+        if not hidden.at(place).secret:
+            told = (
+                f"is secret in the agent's plan and not in {action.tool} as it is registered; register it as writeOnly"
+            )
+            yield ToolFault(number, f"/arguments{place}", told)
+    for told in pinned_faults(replace(action, pinned=tool.pinned)):
+        yield ToolFault(number, "/arguments", told)
+    if tool.irreversible and action.undo:
+        yield ToolFault(number, "/undo", f"{action.tool} is registered as one that cannot be undone")
+
+
+def _drawn(action: Action, tool: Tool, plan: PlanSpec | None) -> Action:
+    final = tool.irreversible or action.irreversible
+    return replace(
+        action,
+        title=tool.title,
+        schema=unveiled(tool.schema, _known(action, plan)) if plan else dict(tool.schema),
+        pinned=tool.pinned,
+        irreversible=final,
+        undo="" if final else tool.undo or action.undo,
+        registered=Registered(version=tool.version, risk=tool.risk),
+    )
+
+
+def _known(action: Action, plan: PlanSpec | None) -> Schema:
+    """What the plan says of the action's arguments; where all around them is secret, so are they."""
+    if plan is None or not action.pointer:
+        return {}
+    known = schema_at(plan.state_schema, action.pointer)
+    around = veils.veil(plan.state_schema).at(action.pointer).secret
+    return {"writeOnly": True} if around else known

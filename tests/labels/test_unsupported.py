@@ -1,0 +1,97 @@
+"""Amounts and names in a title that no argument bears out are found, and those that one does are left alone."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from approvals.actions import Action
+from approvals.cards import Card
+from approvals.presentation import calls, unsupported
+
+
+def card(title: str, arguments: Any, *, pinned: tuple[str, ...] = (), **more: Any) -> Card:
+    action = Action(id="do", tool="bank.wire", title="bank.wire", arguments=arguments, pinned=pinned)
+    return Card(title=title, actions=[action], **more)
+
+
+@pytest.mark.parametrize(
+    ("title", "arguments"),
+    [
+        ("Wire €10.00 to ACME Ltd", {"to": "ACME Ltd", "amount": "10.00"}),
+        ("Wire 10 EUR to Acme Ltd", {"to": "ACME LTD", "amount": 10}),
+        ("Wire 1.284,00 € to ACME", {"to": "ACME Ltd", "amount": "1284.00"}),
+        ("Wire $1,284 to ACME", {"to": "ACME", "amount": "1284"}),
+        ("Wire €1.5k to ACME", {"to": "ACME", "total": "1500"}),
+        ("Wire €12.34 to ACME", {"to": "ACME", "amount_cents": 1234}),
+        ("Order three things for €30.00", {"lines": [{"price": "10.00"}, {"price": "20.00"}]}),
+        ("Mail marit@fernhollow.example", {"to": "marit@fernhollow.example", "text": "Hello"}),
+        ("Pay Marit Ellery", {"customer": {"first": "Marit", "last": "Ellery"}}),
+        ("Close ticket 4711", {"ticket": 4711}),
+        ("Wire to DE02 1203 0000 0000 2020 51", {"iban": "DE02120300000000202051"}),
+        ("Tell them that €10.00 comes back", {"text": "You get €10.00 back."}),
+        ("Deploy version 2.10 to production", {"version": "2.10"}),
+    ],
+)
+def test_what_an_argument_bears_out(title: str, arguments: Any) -> None:
+    assert unsupported.found(card(title, arguments)) == []
+
+
+@pytest.mark.parametrize(
+    ("title", "arguments", "said"),
+    [
+        ("Wire €10.00", {"amount": "99999.00"}, "“€10.00” in the title is not what runs: amount is 99999.00."),
+        ("Wire 10,00 EUR", {"total": 1000}, "“10,00 EUR” in the title is not what runs: total is 1000."),
+        ("Wire €10", {"amount": "100", "ref": "10"},
+         "“€10” in the title is not what runs: amount is 100. It stands only in ref."),
+        ("Wire €10.00", {"x": "eve"}, "“€10.00” in the title is in no argument that runs."),
+        ("Wire to ACME Ltd", {"to": "eve", "memo": "ACME Ltd"},
+         "“ACME Ltd” in the title is not what runs: to is eve. It stands only in memo."),
+        ("Write to bob@acme.example", {"recipient": "eve@evil.example"},
+         "“bob@acme.example” in the title is not what runs: recipient is eve@evil.example."),
+        ("Pay “Marit Ellery”", {"iban": "DE02"}, "“Marit Ellery” in the title is not what runs: iban is DE02."),
+    ],
+)  # fmt: skip
+def test_what_none_does(title: str, arguments: Any, said: str) -> None:
+    assert unsupported.found(card(title, arguments)) == [said]
+
+
+def test_the_other_words_of_the_card_are_read_too() -> None:
+    told = unsupported.found(card("Wire", {"amount": "5.00"}, amount="€7.00", for_whom="ACME"))
+    assert told == [
+        "“€7.00” in the amount is not what runs: amount is 5.00.",
+        "“ACME” is in no argument that runs.",
+    ]
+
+
+def test_a_pinned_number_counts_where_no_name_speaks_of_money() -> None:
+    assert unsupported.found(card("Wire €10.00", {"x": "10.00", "y": "99.00"}, pinned=("/y",))) == [
+        "“€10.00” in the title is not what runs: y is 99.00. It stands only in x."
+    ]
+
+
+def test_more_arguments_than_are_compared_are_said() -> None:
+    [told] = unsupported.found(card("Wire €10.00", {"lines": [str(at) for at in range(calls.LEAVES + 5)]}))
+    assert told.startswith("There are too many arguments")
+
+
+def test_a_secret_is_no_argument_that_is_told_of() -> None:
+    schema = {"type": "object", "properties": {"amount": {"type": "string", "writeOnly": True}}}
+    action = Action(id="do", tool="t", title="t", arguments={"amount": "77.00"}, schema=schema)
+    assert "77" not in " ".join(unsupported.found(Card(title="Wire €10.00", actions=[action])))
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [("1.284", {1284, "1.284"}), ("1,284.50", {"1284.50"}), ("1.284,5", {"1284.5"}), ("1'000", {1000}), ("2k", {2000}),
+     ("1.284.000", {1284000}), ("3 million", {3000000}), ("7", {7})],
+)  # fmt: skip
+def test_what_an_amount_may_mean(text: str, numbers: set[Any]) -> None:
+    assert calls.readings(text) == {Decimal(each) for each in numbers}
+
+
+def test_the_amount_that_our_sentences_name_is_the_arguments() -> None:
+    assert calls.amount(card("Wire €1", {"amount": "9.00", "currency": "EUR"})) == "9.00 EUR"
+    assert calls.amount(card("Wire €1", {"amount": "9.00", "fee": "1.00"})) == ""
