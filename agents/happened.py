@@ -7,7 +7,7 @@ own rows: there are so many of them that no index of the events holds theirs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -17,6 +17,7 @@ from approvals.presentation import happenings
 from approvals.presentation.happenings import ROUTINE, Happening
 from checkpoints.audit.filters import Filters
 from checkpoints.models import Checkpoint, Event, Run
+from checkpoints.plans import spec_of
 from checkpoints.values import decode
 
 PAGE = 20
@@ -83,13 +84,13 @@ def page(run: Run, asked: Asked) -> Page:
     looked = list(own.values_list("pk", flat=True)[: LOOKED + 1])
     fits = Event.objects.filter(pk__in=looked[:LOOKED]).filter(_KINDS.get(asked.family, Q()))
     found = list(Filters(words=asked.words).matching(fits).select_related("words").order_by("-id")[: PAGE + 1])
-    return of_events(found, next=looked[LOOKED - 1] if len(looked) > LOOKED else 0)
+    return of_events(found, run, next=looked[LOOKED - 1] if len(looked) > LOOKED else 0)
 
 
-def of_events(found: Sequence[Event], *, next: int = 0) -> Page:
-    """A page of these events, of which one more than a page holds was looked for; `next` where that is not all."""
-    shown = found[:PAGE]
-    return Page([happening(event) for event in shown], shown[-1].pk if len(found) > PAGE else next)
+def of_events(found: Sequence[Event], run: Run, *, next: int = 0) -> Page:
+    """A page of these events of a run, one more than it holds among them; `next` where that is not all."""
+    shown, titles = found[:PAGE], spec_of(run.plan).titles
+    return Page([happening(event, titles) for event in shown], shown[-1].pk if len(found) > PAGE else next)
 
 
 def _saves(run: Run, asked: Asked) -> Page:
@@ -106,11 +107,12 @@ def _saves(run: Run, asked: Asked) -> Page:
 
 
 def _saved(run: Run, seq: int, at: object, kind: str, step: str) -> Happening:
-    after, of = f" after {step}" if step else "", "" if kind in ("step", step) else f" ({kind})"
+    title = spec_of(run.plan).title_of(step)
+    after, of = f" after “{title}”" if step else "", "" if kind in ("step", step) else f" ({kind})"
     return Happening(at, "checkpoint.saved", run.plan.agent, f"saved checkpoint {seq}{after}{of}")  # type: ignore[arg-type]
 
 
-def happening(event: Event) -> Happening:
+def happening(event: Event, titles: Mapping[str, str]) -> Happening:
     """One event in words."""
     words = getattr(event, "words", None)
     return happenings.tell(
@@ -119,4 +121,5 @@ def happening(event: Event) -> Happening:
         who=event.actor_name or event.actor,
         data=decode(bytes(event.data)),
         text=bytes(words.text).decode(errors="replace") if words else "",
+        titles=titles,
     )

@@ -25,6 +25,7 @@ from approvals import preconditions, veils
 from approvals.binding import Approved, Row
 from approvals.cards import Card
 from approvals.errors import CardRefused
+from approvals.presentation.english import quoted
 from checkpoints import ledger
 from checkpoints.errors import Fenced
 from checkpoints.plans import StepSpec
@@ -112,7 +113,7 @@ def check(slice: Slice, spec: StepSpec, approved: Approved) -> None:
     rows = preconditions.drifts(fixed, now)
     if rows:
         _tell(slice, spec, approved, [each.id for each in fixed if preconditions.drifts([each], now)])
-        raise WorldChanged(f"The world is not what {spec.name} was approved for: {said_of(rows)}.")
+        raise WorldChanged(f"The world is not what {quoted([spec.title])} was approved for: {said_of(rows)}.")
 
 
 def changed_since(slice: Slice, approved: Approved, effect: str, card: Card) -> list[Row]:

@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db import transaction
 
 from approvals.models import Gate, Outcome
+from approvals.presentation.english import quoted
 from checkpoints import crash, store
 from checkpoints.actors import SYSTEM, Actor
 from checkpoints.errors import NoSuchCheckpoint, ValueRefused
@@ -268,12 +269,12 @@ def _stop(slice: Slice, spec: StepSpec, outcome: Outcome, *, leave: bool = False
     """End the run; `leave`: settling is what nobody answered about, so that nothing more is settled."""
     by = _who(outcome)
     who = outcome.by_name or outcome.by
-    reason = f"{spec.name} failed; stopped by {who}"
+    reason = f"{quoted([spec.title])} failed; stopped by {who}"
     if outcome.kind in (Kind.EXPIRED, Kind.WITHDRAWN):
-        reason = f"{spec.name} failed; {_why_ended(outcome)}"
+        reason = f"{quoted([spec.title])} failed; {_why_ended(outcome)}"
     end = "failed"
     if leave:  # its work is what it was; that this is not settled is said beside it
-        reason = f"{spec.name} is not settled; {_why_ended(outcome)}"
+        reason = f"{quoted([spec.title])} is not settled; {_why_ended(outcome)}"
         end = slice.run.ending if slice.run.ending not in ("", settling.NOW) else end
     if slice.run.ending == "cancelled":  # that withdrew the question, and is how the run ends
         end, reason = slice.run.ending, slice.run.ending_reason

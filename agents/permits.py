@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from approvals import binding
 from approvals.binding import Approved
 from approvals.models import Grant, Outcome
+from approvals.presentation.english import quoted
 from checkpoints.plans import StepSpec
 
 from . import gates, observing
@@ -38,10 +39,10 @@ def permit(slice: Slice, spec: StepSpec) -> Permit:
         return Permit(None)
     outcome = last_outcome(slice, spec)
     if outcome is None:
-        raise NotGranted(f"No gate has allowed {spec.name} on this path.")
+        raise NotGranted(f"No gate has allowed {quoted([spec.title])} on this path.")
     grant = _available(slice, spec, outcome)
     if grant is None or outcome.to_run is None:
-        raise NotGranted(f"The gate {outcome.gate.step} gave no permission for {spec.name}, or it was used.")
+        raise NotGranted(f"{_gate(slice, outcome)} gave no permission for {quoted([spec.title])}, or it was used.")
     approved = _binds(slice, spec, outcome)
     observing.check(slice, spec, approved)
     return Permit(grant, acting(slice, spec))
@@ -66,12 +67,19 @@ def _binds(slice: Slice, spec: StepSpec, outcome: Outcome) -> Approved:
     if changed:
         fields = ", ".join(changed)
         raise NotGranted(
-            f"Somebody changed {fields} in the state after the gate {outcome.gate.step} allowed {spec.name}."
+            f"Somebody changed {fields} in the state after {_gate(slice, outcome)} allowed {quoted([spec.title])}."
         )
     approved = outcome.approved()
     if binding.recompute(approved, **gates.world(slice, spec)) != bytes(outcome.to_run or b""):
-        raise NotGranted(f"What {spec.name} would do now is not what was approved at the gate {outcome.gate.step}.")
+        raise NotGranted(
+            f"What {quoted([spec.title])} would do now is not what was approved at {_gate(slice, outcome)}."
+        )
     return approved
+
+
+def _gate(slice: Slice, outcome: Outcome) -> str:
+    """What people call the gate, in a sentence."""
+    return quoted([slice.plan.title_of(outcome.gate.step)])
 
 
 def recheck(slice: Slice, spec: StepSpec, row: Effect) -> None:

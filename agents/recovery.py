@@ -10,10 +10,11 @@ from django.db import transaction
 from approvals.cards import Action, Card, Choice, Question
 from approvals.models import Gate
 from approvals.opening import open_gate
+from approvals.presentation.english import quoted
 from approvals.schemas import resolved
 from checkpoints import crash
 from checkpoints.actors import SYSTEM
-from checkpoints.plans import StepSpec
+from checkpoints.plans import StepSpec, in_words
 
 from . import allowances, versions
 from .allowances import carried, shown_for
@@ -34,17 +35,17 @@ TAKE, DO_AGAIN = "take", "do_again"  # what is asked in a fork about an effect o
 
 def quarantine(slice: Slice, spec: StepSpec, error: str) -> None:
     """Ask how to go on after a step that failed. Releases the run to waiting. Raises Fenced."""
-    choices: list[Choice] = [{"id": RETRY, "label": f"Try {spec.name} again", "needs_value": False}]
+    choices: list[Choice] = [{"id": RETRY, "label": f"Try {named(spec)} again", "needs_value": False}]
     if allowances.may_revise(slice, spec):
         choices.append(
             {"id": REVISE, "label": "Change the values first, then approve them again", "needs_value": False}
         )
     choices += _without(spec)
-    text = f"{spec.name} did not succeed after {slice.attempt} attempts. How should the run go on?"
+    text = f"{named(spec)} did not succeed after {slice.attempt} attempts. How should the run go on?"
     if slice.attempt == 1:
-        text = f"{spec.name} did not succeed. How should the run go on?"
-    reasons = [f"{spec.name} failed, so nothing after it has run"]
-    _ask(slice, spec, f"{spec.name} failed:", error, text, choices, risk="medium", reasons=reasons)
+        text = f"{named(spec)} did not succeed. How should the run go on?"
+    reasons = [f"{named(spec)} failed, so nothing after it has run"]
+    _ask(slice, spec, f"{named(spec)} failed:", error, text, choices, risk="medium", reasons=reasons)
 
 
 def refused(slice: Slice, spec: StepSpec, words: Sequence[str], shown: Sequence[Action]) -> None:
@@ -52,23 +53,23 @@ def refused(slice: Slice, spec: StepSpec, words: Sequence[str], shown: Sequence[
 
     `shown` is the output, which a person may take as it is; empty where it is too large to be shown.
     """
-    choices: list[Choice] = [{"id": RETRY, "label": f"Try {spec.name} again", "needs_value": False}]
+    choices: list[Choice] = [{"id": RETRY, "label": f"Try {named(spec)} again", "needs_value": False}]
     if shown:
-        choices.append({"id": ACCEPT, "label": f"Take what {spec.name} returned as it is", "needs_value": False})
+        choices.append({"id": ACCEPT, "label": f"Take what {named(spec)} returned as it is", "needs_value": False})
     choices += _without(spec)
-    text = f"What {spec.name} returns is refused, and no repair has helped. How should the run go on?"
-    reasons = [f"What {spec.name} returned did not pass {', '.join(spec.validators)}"]
-    title = f"{spec.name} is refused:"
+    text = f"What {named(spec)} returns is refused, and no repair has helped. How should the run go on?"
+    reasons = [f"What {named(spec)} returned did not pass {quoted(map(in_words, spec.validators))}"]
+    title = f"{named(spec)} is refused:"
     _ask(slice, spec, title, "\n".join(words), text, choices, risk="medium", reasons=reasons, shown=shown)
 
 
 def looping(slice: Slice, spec: StepSpec, times: int) -> None:
     """Ask whether a step that ran as often as its loop guard allows may run again. Raises Fenced as above."""
-    choices: list[Choice] = [{"id": RETRY, "label": f"Let {spec.name} run again, as often anew", "needs_value": False}]
+    choices: list[Choice] = [{"id": RETRY, "label": f"Let {named(spec)} run as often again", "needs_value": False}]
     choices += _without(spec)
-    text = f"{spec.name} ran {times} times on this path, which is as often as its loop guard allows. Go on?"
+    text = f"{named(spec)} ran {times} times on this path, which is as often as its loop guard allows. Go on?"
     reasons = ["The run may be going round in circles"]
-    _ask(slice, spec, f"{spec.name} goes round:", "", text, choices, risk="medium", reasons=reasons)
+    _ask(slice, spec, f"{named(spec)} goes round:", "", text, choices, risk="medium", reasons=reasons)
 
 
 def unknown(slice: Slice, spec: StepSpec, effect: Effect, error: str, *, lapsed: str = "") -> None:
@@ -77,40 +78,42 @@ def unknown(slice: Slice, spec: StepSpec, effect: Effect, error: str, *, lapsed:
     `lapsed`: why it may not be done any more as things are; then no answer lets it, and its gate is asked afterwards.
     """
     first = "once it is allowed anew" if lapsed else "now"
-    again = f"Do {spec.name} again{', once it is allowed anew' if lapsed else ''}, whatever became of it"
+    again = f"Do {named(spec)} again{', once it is allowed anew' if lapsed else ''}, whatever became of it"
     choices: list[Choice] = [
         {"id": HAPPENED, "label": "It happened", "needs_value": True, "schema": result_schema(slice, spec)},
-        {"id": NOT_HAPPENED, "label": f"It did not happen: do {spec.name} {first}", "needs_value": False},
+        {"id": NOT_HAPPENED, "label": f"It did not happen: do {named(spec)} {first}", "needs_value": False},
         {"id": AGAIN, "label": again, "needs_value": False},
         {"id": STOP, "label": "Stop the run, and leave it open", "needs_value": False},
     ]
     text = (
-        f"Nobody knows whether {spec.name} happened: the answer never arrived. "
+        f"Nobody knows whether {named(spec)} happened: the answer never arrived. "
         f"Look it up at the provider by its key {effect.key}, then say what it was."
     )
-    reasons = [f"If {spec.name} happened and is done again, it happens twice"]
+    reasons = [f"If {named(spec)} happened and is done again, it happens twice"]
     if spec.idempotent:
-        reasons = [f"{spec.name} may have happened already"]
+        reasons = [f"{named(spec)} may have happened already"]
     reasons += [lapsed] if lapsed else []
     allows = () if lapsed else None
-    title = f"Did {spec.name} happen?"
+    title = f"Did {named(spec)} happen?"
     _ask(slice, spec, title, error, text, choices, risk="high", reasons=reasons, allows=allows, about=effect.key)
 
 
 def abandoned(slice: Slice, spec: StepSpec, effect: Effect) -> None:
     """Ask what became of an effect that the run has left behind. Releases the run to waiting. Raises Fenced."""
-    undoing = f"{spec.name} happened; it will be undone" if spec.undo else f"{spec.name} happened; it cannot be undone"
+    undoing = (
+        f"{named(spec)} happened; it will be undone" if spec.undo else f"{named(spec)} happened; it cannot be undone"
+    )
     choices: list[Choice] = [
         {"id": WAS_DONE, "label": undoing, "needs_value": True, "schema": result_schema(slice, spec)},
         {"id": WAS_NOT_DONE, "label": "It did not happen", "needs_value": False},
         {"id": LEFT_OPEN, "label": "Leave it open, and go on", "needs_value": False},
     ]
     text = (
-        f"The run went elsewhere while {spec.name} was under way, and nobody knows whether it happened. "
+        f"The run went elsewhere while {named(spec)} was under way, and nobody knows whether it happened. "
         f"Look it up at the provider by its key {effect.key}, then say what it was."
     )
-    reasons = [f"{spec.name} may have happened, and is no longer wanted"]
-    _ask_aside(slice, spec, f"Did {spec.name} happen?", effect, effect.error, text, choices, reasons=reasons)
+    reasons = [f"{named(spec)} may have happened, and is no longer wanted"]
+    _ask_aside(slice, spec, f"Did {named(spec)} happen?", effect, effect.error, text, choices, reasons=reasons)
 
 
 def not_readable(slice: Slice, spec: StepSpec, effect: Effect, error: str) -> None:
@@ -118,27 +121,27 @@ def not_readable(slice: Slice, spec: StepSpec, effect: Effect, error: str) -> No
     gave: Choice = {"id": GAVE, "label": "It gave this", "needs_value": True, "schema": result_schema(slice, spec)}
     choices: list[Choice] = [gave, {"id": STOP, "label": "Stop the run", "needs_value": False}]
     text = (
-        f"{spec.name} was done by another version of the agent, and what it gave cannot be brought to this one. "
+        f"{named(spec)} was done by another version of the agent, and what it gave cannot be brought to this one. "
         f"Look it up at the provider by its key {effect.key}, then say what it was; nothing is done again."
     )
-    reasons = [f"{spec.name} stands in the outside world"]
-    title = f"What did {spec.name} give?"
+    reasons = [f"{named(spec)} stands in the outside world"]
+    title = f"What did {named(spec)} give?"
     _ask(slice, spec, title, error, text, choices, risk="high", reasons=reasons, allows=(), about=effect.key)
 
 
 def not_undone(slice: Slice, spec: StepSpec, effect: Effect, error: str) -> None:
     """Ask how to go on after an undo that failed. Releases the run to waiting. Raises Fenced."""
     choices: list[Choice] = [
-        {"id": UNDO_AGAIN, "label": f"Try {spec.undo} again", "needs_value": False},
-        {"id": UNDONE, "label": f"It is undone: somebody took {spec.name} back by hand", "needs_value": False},
-        {"id": KEEP, "label": f"Leave {spec.name} as it is, done", "needs_value": False},
+        {"id": UNDO_AGAIN, "label": f"Try again to undo {named(spec)}", "needs_value": False},
+        {"id": UNDONE, "label": f"It is undone: somebody took {named(spec)} back by hand", "needs_value": False},
+        {"id": KEEP, "label": f"Leave {named(spec)} as it is, done", "needs_value": False},
     ]
     text = (
-        f"{spec.name} is no longer part of this run, and {spec.undo} could not take it back. "
+        f"{named(spec)} is no longer part of this run, and it could not be undone. "
         f"The provider knows it by its key {effect.key}."
     )
-    reasons = [f"{spec.name} still stands in the outside world"]
-    _ask_aside(slice, spec, f"{spec.name} is not undone:", effect, error, text, choices, reasons=reasons)
+    reasons = [f"{named(spec)} still stands in the outside world"]
+    _ask_aside(slice, spec, f"{named(spec)} is not undone:", effect, error, text, choices, reasons=reasons)
 
 
 def answered_elsewhere(row: Effect, reason: str) -> None:
@@ -161,21 +164,23 @@ def take_over(slice: Slice, spec: StepSpec, origin: Effect) -> None:
     take: list[Choice] = [{"id": TAKE, "label": "Take over its result; nothing is done", "needs_value": False}]
     choices: list[Choice] = [
         *(take if known else []),
-        {"id": DO_AGAIN, "label": f"Do {spec.name} once more, for this run", "needs_value": False},
+        {"id": DO_AGAIN, "label": f"Do {named(spec)} once more, for this run", "needs_value": False},
         {"id": STOP, "label": "Stop the run", "needs_value": False},
     ]
-    title = f"R-{origin.run_id} did {spec.name}:" if origin.there else f"R-{origin.run_id} may have done {spec.name}:"
-    text = f"R-{origin.run_id} has done {spec.name} with the same input, under its key {origin.key}."
+    title = (
+        f"R-{origin.run_id} did {named(spec)}:" if origin.there else f"R-{origin.run_id} may have done {named(spec)}:"
+    )
+    text = f"R-{origin.run_id} has done {named(spec)} with the same input, under its key {origin.key}."
     if not origin.there:
-        text = f"R-{origin.run_id} began {spec.name} with the same input, under its key {origin.key}. "
+        text = f"R-{origin.run_id} began {named(spec)} with the same input, under its key {origin.key}. "
         text += "Nobody knows whether it stands."
-    reasons = [f"Done once more, {spec.name} happens twice: once for R-{origin.run_id} and once for this run"]
+    reasons = [f"Done once more, {named(spec)} happens twice: once for R-{origin.run_id} and once for this run"]
     if origin.there and not known:
         text += " What it gave cannot be brought to this version of the agent, so there is nothing to take over."
     if origin.status == Effect.Status.UNDONE:
-        title = f"R-{origin.run_id} took {spec.name} back:"
-        text = f"R-{origin.run_id} has taken {spec.name} back since, so there is nothing to take over."
-        reasons = [f"Done now, {spec.name} happens for this run alone"]
+        title = f"R-{origin.run_id} took {named(spec)} back:"
+        text = f"R-{origin.run_id} has taken {named(spec)} back since, so there is nothing to take over."
+        reasons = [f"Done now, {named(spec)} happens for this run alone"]
     _ask(slice, spec, title, "", text, choices, risk="high", reasons=reasons, about=origin.key)
 
 
@@ -198,7 +203,7 @@ def result_schema(slice: Slice, spec: StepSpec) -> dict[str, Any]:
 
 def _without(spec: StepSpec) -> list[Choice]:
     """To go on without a step, which what follows may bear, or not at all."""
-    label = f"Go on without {spec.name}; what it writes stays as it is"
+    label = f"Go on without {named(spec)}; what it writes stays as it is"
     skip: Choice = {"id": SKIP, "label": label, "needs_value": False}
     return [skip] * (spec.kind == "step") + [{"id": STOP, "label": "Stop the run", "needs_value": False}]
 
@@ -220,7 +225,7 @@ def _ask_aside(
         gates = list(asking.select_for_update().order_by("pk"))
         slice.save("recovery", spec, {}, slice.snapshot.next_step, counts=False, slice_over=False)
         for gate in gates:
-            gate.withdraw(by=slice.by, reason=f"{spec.name} has to be settled first; this is asked again afterwards.")
+            gate.withdraw(by=slice.by, reason=f"{named(spec)} has to be settled first; this is asked again afterwards.")
         _ask(slice, spec, title, error, text, choices, risk="high", reasons=reasons, allows=(), about=effect.key)
 
 
@@ -247,7 +252,7 @@ def _ask(
         summary=error,
         resource=f"run {slice.run.pk}",
         risk=risk,
-        reasons=reasons + ([f"{spec.name} cannot be undone"] if spec.irreversible else []),
+        reasons=reasons + ([f"{named(spec)} cannot be undone"] if spec.irreversible else []),
         # An answer may let the effect run: whoever gives it sees with what.
         actions=shown or (shown_for(slice, spec) if allows is None else []),
         preconditions=carried(slice, spec) if permits else [],
@@ -267,6 +272,11 @@ def _ask(
         asked_by=slice.for_whom,
     )
     crash.point("after_gate", spec.name)
+
+
+def named(spec: StepSpec) -> str:
+    """A step in a sentence, by its title."""
+    return quoted([spec.title])
 
 
 def policy_of(slice: Slice, spec: StepSpec) -> str:

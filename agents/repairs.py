@@ -22,6 +22,7 @@ from django.db import transaction
 from approvals import veils
 from approvals.cards import Action
 from approvals.models import Outcome
+from approvals.presentation.english import quoted
 from checkpoints import crash, records, store
 from checkpoints.actors import Actor
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
@@ -180,7 +181,7 @@ def _item(slice: Slice, spec: StepSpec, row: Failure) -> Any:
 def _ask(slice: Slice, spec: StepSpec, output: Output, refused: list[Refusal]) -> None:
     """Ask a person how to go on, showing the output that was refused where it is not too large."""
     packed = outputs.packed(output)
-    title, schema = f"What {spec.name} returned", _schema_of(slice.plan, packed)
+    title, schema = f"What {quoted([spec.title])} returned", _schema_of(slice.plan, packed)
     shown = [Action(id=RETURNED, title=title, tool=spec.name, arguments=packed, edits=False, schema=schema)]
     said = [f"{each.validator}: {each.words}" for each in refused]
     recovery.refused(slice, spec, said, shown if len(canonical(packed)) <= SHOWN else [])

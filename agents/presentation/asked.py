@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from approvals.presentation.english import listed
+from collections.abc import Callable
+
+from approvals.presentation.english import listed, quoted
 
 from . import marks
 from .facts import Asked
 from .marks import Mark
 from .remarks import Remark
 from .words import duration
+
+Called = Callable[[str], str]  # what people call a step of the run's plan, by its name
 
 
 def ending_of(gate: Asked) -> Mark:
@@ -21,7 +25,7 @@ def how_long(gate: Asked) -> str:
     return duration(gate.closed_at - gate.opened_at) if gate.closed_at else ""
 
 
-def gate_remarks(gate: Asked) -> list[Remark]:
+def gate_remarks(gate: Asked, called: Called) -> list[Remark]:
     """Who decided a closed gate and what follows; a comment is quoted under the name of the one who wrote it."""
     if gate.status == "expired":
         approved = ", so the policy approved it" if gate.outcome in ("approved", "edited", "mixed") else ""
@@ -34,7 +38,8 @@ def gate_remarks(gate: Asked) -> list[Remark]:
     if gate.answer_label:
         text = f"“{gate.answer_label}” {text}"
     if gate.outcome == "rejected":
-        text += f", back to {gate.back_to}" if gate.then == "back" and gate.back_to else ", the run stops"
+        back = gate.then == "back" and gate.back_to
+        text += f", back to {quoted([called(gate.back_to)])}" if back else ", the run stops"
     if gate.actions:
         text += f": {'; '.join(gate.actions)}"
     first, *others = [said for said in deciding if said.comment] or [deciding[0]]

@@ -80,7 +80,7 @@ def editors(plan: PlanSpec, form: Form, state: Mapping[str, Any], then: str) -> 
         return [Editor("", form.root, summary(masked))]
     named = {forms.names.decoded(node.path[1:]): node for node in form.root.members}
     return [
-        Editor(name, named[name], summary(masked.get(name, MISSING)), tuple(s.name for s in steps if name in s.reads))
+        Editor(name, named[name], summary(masked.get(name, MISSING)), tuple(s.title for s in steps if name in s.reads))
         for name in sorted(named, key=lambda each: read.get(each, len(read)))
     ]
 

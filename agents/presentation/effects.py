@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from approvals.presentation.english import listed
+from approvals.presentation.english import quoted
+from checkpoints.plans import in_words
 
+from .asked import Called
 from .facts import Done, Planned
 from .fates import Fate, fates
 from .marks import Mark
@@ -15,7 +17,7 @@ from .remarks import Remark
 
 @dataclass(frozen=True, slots=True)
 class EffectRow:
-    """One effect: its step, the number of the checkpoint that records it (0: none yet), its fate, its key (hex)."""
+    """One effect: its title, the number of the checkpoint that records it (0: none yet), its fate, its key (hex)."""
 
     step: str
     mark: Mark
@@ -25,21 +27,23 @@ class EffectRow:
     remarks: tuple[Remark, ...] = ()
 
 
-def table(told: Sequence[Fate], landed: Mapping[tuple[str, str], int], ahead: Sequence[Planned]) -> list[EffectRow]:
+def table(
+    told: Sequence[Fate], landed: Mapping[tuple[str, str], int], ahead: Sequence[Planned], called: Called = in_words
+) -> list[EffectRow]:
     """Rows in the order in which they were intended. `landed` maps (base, step) to the checkpoint's number."""
-    rows = [_row(fate, landed.get((fate.effect.base, fate.effect.step), 0)) for fate in told]
+    rows = [_row(fate, landed.get((fate.effect.base, fate.effect.step), 0), called) for fate in told]
     for step in ahead:
         waits = "waits for the gate" if step.guarded else "not yet"
-        rows.append(EffectRow(step.name, Mark("", "ahead", "clock", waits), data_status="ahead"))
+        rows.append(EffectRow(called(step.name), Mark("", "ahead", "clock", waits), data_status="ahead"))
     return rows
 
 
-def _row(fate: Fate, seq: int) -> EffectRow:
+def _row(fate: Fate, seq: int, called: Called) -> EffectRow:
     done = fate.effect
-    return EffectRow(done.step, fate.mark, seq, done.key, done.status, tuple(fate.remarks()))
+    return EffectRow(called(done.step), fate.mark, seq, done.key, done.status, tuple(fate.remarks()))
 
 
-def stays(effects: Sequence[Done]) -> list[str]:
+def stays(effects: Sequence[Done], called: Called = in_words) -> list[str]:
     """What a run that ends now leaves behind in the outside world, one sentence for each effect."""
     endings = {
         "done": "is done and stays done",
@@ -51,7 +55,7 @@ def stays(effects: Sequence[Done]) -> list[str]:
     }
     final = ", it cannot be undone"
     return [
-        f"{fate.effect.step} {endings['open' if fate.effect.left_open else fate.effect.status]}"
+        f"{quoted([called(fate.effect.step)])} {endings['open' if fate.effect.left_open else fate.effect.status]}"
         + (final if fate.effect.irreversible and fate.effect.status in ("done", "kept") else "")
         for fate in fates(effects)
         if fate.effect.status in endings and not taken_back(fate.effect)
@@ -63,9 +67,9 @@ def taken_back(done: Done) -> bool:
     return done.unsettled and done.status == "done" and bool(done.undo) and not done.irreversible
 
 
-def undone_first(effects: Sequence[Done]) -> list[str]:
-    """The effects that are undone before the run ends, by step."""
-    return [fate.effect.step for fate in fates(effects) if taken_back(fate.effect)]
+def undone_first(effects: Sequence[Done], called: Called = in_words) -> list[str]:
+    """What the effects are called that are undone before the run ends."""
+    return [called(fate.effect.step) for fate in fates(effects) if taken_back(fate.effect)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +83,15 @@ class Settling:
     def commit(self) -> str:
         """What the button says."""
         if not self.undone:
-            return "Settle now, leaving " + listed(list(self.left))
-        return f"Undo {self.undone[0]} now" if len(self.undone) == 1 else f"Undo {len(self.undone)} effects now"
+            return "Settle now, leaving " + quoted(self.left)
+        return f"Undo {quoted(self.undone)} now" if len(self.undone) == 1 else f"Undo {len(self.undone)} effects now"
 
 
-def settling(effects: Sequence[Done]) -> Settling | None:
+def settling(effects: Sequence[Done], called: Called = in_words) -> Settling | None:
     """What has to be settled; None where nothing has."""
     open_ones = [fate.effect for fate in fates(effects) if fate.effect.unsettled]
-    undone = tuple(done.step for done in open_ones if not _stays(done))
-    left = tuple(done.step for done in open_ones if _stays(done))
+    undone = tuple(called(done.step) for done in open_ones if not _stays(done))
+    left = tuple(called(done.step) for done in open_ones if _stays(done))
     return Settling(undone, left) if open_ones else None
 
 

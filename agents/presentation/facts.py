@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from approvals.preflight.facts import Program
+from checkpoints.plans import in_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +142,7 @@ class Planned:
     irreversible: bool = False
     undo: str = ""
     guarded: bool = False
+    title: str = ""  # what people call it
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +201,10 @@ class Story:
     forks: tuple[Forked, ...] = ()
     pruned: tuple[Pruned, ...] = ()
     newest: bool = True  # the window reaches up to the newest checkpoint
+
+    def called(self, step: str) -> str:
+        """What people call a step."""
+        return next((each.title for each in self.plan if each.name == step and each.title), in_words(step))
 
     def landed(self) -> dict[tuple[str, str], Saved]:
         """(base, step) of each step that was saved -> its checkpoint.

@@ -78,7 +78,7 @@ class Fate:
 
     def _of_undos(self) -> Iterator[Remark]:
         for undo in self.undos:
-            by = self.effect.undo or "its undo"
+            by = "its undo"
             if undo.status == "done":
                 yield Remark(f"by {by} under the key {undo.key[:8]}, at", at=undo.at)
             elif undo.status == "failed":

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from approvals.preflight.facts import Program
-from approvals.presentation.english import counted
+from approvals.presentation.english import counted, quoted
 from approvals.presentation.times import lasting
+from checkpoints.plans import in_words
 
+from .asked import Called
 from .facts import Asked, Done, Standing
 from .fates import fates
 from .marks import Mark
@@ -37,22 +39,22 @@ class Cell:
     place: str = ""  # the fragment of the page that tells more
 
 
-def status(run: Standing, gate: Asked | None) -> Mark:
-    """The word for the run as a whole: "Held at review", "Running propose", "Frozen"."""
+def status(run: Standing, gate: Asked | None, called: Called = in_words) -> Mark:
+    """The word for the run as a whole: "Held at “Review”", "Running “Propose”", "Frozen"."""
     plain = STATUS[run.status]
     if gate and run.status == "waiting":
-        return Mark("", "waiting", "hold", f"Held at {gate.step}")
+        return Mark("", "waiting", "hold", f"Held at {quoted([called(gate.step)])}")
     if run.frozen:
         return Mark("", "failed", "warn", "Frozen")
     if run.ending:
         return Mark("", "running", "undo", "Settling its effects")
     if run.status in ("running", "failed") and run.next_step:
         between = " at " if run.status == "failed" else " "
-        return Mark("", plain.status, plain.icon, f"{plain.word}{between}{run.next_step}")
+        return Mark("", plain.status, plain.icon, f"{plain.word}{between}{quoted([called(run.next_step)])}")
     return plain
 
 
-def status_line(run: Standing, gate: Asked | None, now: datetime) -> str:
+def status_line(run: Standing, gate: Asked | None, now: datetime, called: Called = in_words) -> str:
     """What stands under the status word, after the time that it has been so."""
     if gate and run.status == "waiting":
         parts = []
@@ -63,12 +65,13 @@ def status_line(run: Standing, gate: Asked | None, now: datetime) -> str:
             parts.append("past its deadline" if gate.deadline <= now else f"{lasting(gate.deadline - now)} left")
         return ", ".join([*parts, *(["settling its effects"] if run.ending else [])])
     if run.ending:
-        return after_settling(run.ending, run.next_step)
+        return after_settling(run.ending, run.next_step, called)
     if run.halting:
         return "was asked to stop, and does after this step"
     if run.status == "queued":
         waits = run.wake_at is not None and run.wake_at > now
-        return f"tries {run.next_step} again soon" if waits else f"{run.next_step} is next" if run.next_step else ""
+        step = quoted([called(run.next_step)])
+        return f"tries {step} again soon" if waits else f"{step} is next" if run.next_step else ""
     if run.status == "running":
         attempt = f"attempt {run.attempts}" if run.attempts > 1 else ""
         return ", ".join(filter(None, [attempt, _held_by(run.program) if run.program else ""]))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from approvals.impact import Impact, Row
 from approvals.presentation import consequences
 from approvals.presentation.english import listed, plural, quoted
+from checkpoints.plans import in_words
 
 EXECUTED = ("step", "gate", "reused")  # kinds of the checkpoints that a step left
 
@@ -19,12 +20,20 @@ class Way:
     place: str
     to: int
     label: str
-    step: str = ""  # the step named in the label
+    step: str = ""  # the title of the step named in the label
     rest: str = ""
 
 
 def ways(
-    *, seq: int, kind: str, step: str, then: str, before: int, effect: bool = False, asked: bool = True
+    *,
+    seq: int,
+    kind: str,
+    step: str,
+    then: str,
+    before: int,
+    effect: bool = False,
+    asked: bool = True,
+    called: Callable[[str], str] = in_words,
 ) -> list[Way]:
     """The ways to rewind at a checkpoint: on from its state, or again the step that led to it.
 
@@ -36,12 +45,12 @@ def ways(
     if then and kind in EXECUTED:
         keeps = "keeping what it did" if effect else "keeping what it wrote"
         keeps = keeps if not gate else "keeping its answer" if asked else ""
-        found.append(Way("after", seq, "After", step, keeps))
+        found.append(Way("after", seq, "After", called(step), keeps))
     elif then:
-        found.append(Way("after", seq, "From this state, on with", then))
+        found.append(Way("after", seq, "From this state, on with", called(then)))
     if before and kind in EXECUTED:
         again = "and run it again" if not gate else "and ask again" if asked else "and look again"
-        found.append(Way("before", before, "Before", step, again))
+        found.append(Way("before", before, "Before", called(step), again))
     return found
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from approvals.presentation.english import counted
+from approvals.presentation.english import counted, quoted
 
 from . import marks
 from .asked import ending_of, gate_remarks, how_long
@@ -78,7 +78,14 @@ class Around:
 
 def of_checkpoint(saved: Saved, around: Around) -> Row:
     """The row of a checkpoint."""
-    row = Row(saved.id, saved.step or saved.kind, marks.RAN, seq=saved.seq, link="checkpoint", target=saved.seq)
+    row = Row(
+        saved.id,
+        around.story.called(saved.step or saved.kind),
+        marks.RAN,
+        seq=saved.seq,
+        link="checkpoint",
+        target=saved.seq,
+    )
     row.at, row.took = saved.at, duration(saved.took) if saved.took else ""
     row.named, row.noted = saved.name, saved.noted
     tell = TOLD.get(saved.kind)
@@ -123,7 +130,7 @@ def _tell_effect(row: Row, fate: Fate) -> None:
 
 def _tell_input(row: Row, saved: Saved, around: Around) -> None:
     started_by = around.story.run.started_by
-    row.name, row.mark, row.took = "input", marks.GIVEN, ""
+    row.name, row.mark, row.took = "Input", marks.GIVEN, ""
     row.remarks.append(Remark(f"started by {started_by}" if started_by else ""))
 
 
@@ -143,7 +150,7 @@ def _tell_skipped(row: Row, saved: Saved, around: Around) -> None:
 
 
 def _tell_gate(row: Row, saved: Saved, around: Around) -> None:
-    _close(row, around.gate, marks.NOTHING_ASKED if around.gate is None else ending_of(around.gate))
+    _close(row, around, marks.NOTHING_ASKED if around.gate is None else ending_of(around.gate))
 
 
 def _tell_recovery(row: Row, saved: Saved, around: Around) -> None:
@@ -152,17 +159,17 @@ def _tell_recovery(row: Row, saved: Saved, around: Around) -> None:
         caught = any(step.name == saved.step and step.kind == "step" for step in around.story.plan)
         # Else it makes room for a question about an effect that was left behind.
         row.mark = marks.CAUGHT if caught else marks.ASIDE
-        row.remarks.append(Remark(f"{'it goes' if caught else 'before it goes'} on with {saved.next_step}"))
+        row.remarks.append(Remark(f"{'it goes' if caught else 'before it goes'} on with {_next(saved, around)}"))
         return
-    _close(row, gate, marks.RECOVERED.get(gate.answer if gate else "", marks.RECOVERED[""]))
+    _close(row, around, marks.RECOVERED.get(gate.answer if gate else "", marks.RECOVERED[""]))
 
 
-def _close(row: Row, gate: Asked | None, mark: Mark) -> None:
+def _close(row: Row, around: Around, mark: Mark) -> None:
     """Say how the gate ended, who decided, and for how long it held the run."""
     row.mark = mark
-    if gate:
+    if gate := around.gate:
         row.took = how_long(gate)
-        row.remarks.extend(gate_remarks(gate))
+        row.remarks.extend(gate_remarks(gate, around.story.called))
 
 
 def _tell_reopened(row: Row, saved: Saved, around: Around) -> None:
@@ -173,40 +180,47 @@ def _tell_reopened(row: Row, saved: Saved, around: Around) -> None:
 def _tell_rewind(row: Row, saved: Saved, around: Around) -> None:
     """Say to where the head moved, by whom and why."""
     target = around.parent
-    row.name, row.took = "rewind", ""
+    row.name, row.took = "Rewind", ""
     place = saved.origin or (str(target.seq) if target else "an earlier checkpoint")
     row.mark = replace(marks.REWIND, word=f"to {place}")
     if target:
-        place = "the input" if target.kind == "input" else f"the state after {target.step}"
+        place = (
+            "the input" if target.kind == "input" else f"the state after {quoted([around.story.called(target.step)])}"
+        )
         row.remarks.append(Remark(f"{place}, as a new checkpoint"))
     _order(row, saved)
 
 
 def _tell_edit(row: Row, saved: Saved, around: Around) -> None:
-    row.name, row.took, row.mark = "edit", "", marks.EDIT
+    row.name, row.took, row.mark = "Edit", "", marks.EDIT
     if around.parent and around.parent.seq + 1 != saved.seq:
         row.remarks.append(Remark(f"of the state at {around.parent.seq}, as a new checkpoint"))
     _order(row, saved)
 
 
 def _tell_repair(row: Row, saved: Saved, around: Around) -> None:
-    row.name, row.took = "repair", ""
-    row.mark = replace(marks.REPAIR, word=f"back to {saved.next_step}" if saved.next_step else "repair")
+    row.name, row.took = "Repair", ""
+    row.mark = replace(marks.REPAIR, word=f"back to {_next(saved, around)}" if saved.next_step else "repair")
     if around.parent and around.parent.seq + 1 != saved.seq:
         row.remarks.append(Remark(f"the state at {around.parent.seq}, as a new checkpoint"))
 
 
 def _tell_upcast(row: Row, saved: Saved, around: Around) -> None:
-    row.name, row.took = "upcast", ""
+    row.name, row.took = "Upcast", ""
     row.mark = replace(marks.UPCAST, word=f"to version {saved.version}" if saved.version else marks.UPCAST.word)
     _order(row, saved)
 
 
 def _tell_fork(row: Row, saved: Saved, around: Around) -> None:
     origin = around.story.run.origin
-    row.name, row.took = "fork", ""
+    row.name, row.took = "Fork", ""
     row.remarks.append(Remark(f"of {origin}" if origin else ""))
     _order(row, saved)
+
+
+def _next(saved: Saved, around: Around) -> str:
+    """The title of the step that comes next."""
+    return quoted([around.story.called(saved.next_step)])
 
 
 def _order(row: Row, saved: Saved) -> None:
@@ -231,10 +245,10 @@ TOLD: dict[str, Callable[[Row, Saved, Around], None]] = {
 }
 
 
-def of_refusal(said: Sequence[Failed]) -> Row:
+def of_refusal(said: Sequence[Failed], story: Story) -> Row:
     """The row of an output that validators refused, with each one's words: nothing of it was saved."""
     first = said[0]
-    row = Row(f"refused-{first.id}", first.step, marks.REFUSED, at=first.at)
+    row = Row(f"refused-{first.id}", story.called(first.step), marks.REFUSED, at=first.at)
     row.remarks = [Remark(f"by {each.validator}:", each.traceback or each.error) for each in said]
     if first.ring:
         row.remarks.append(Remark(f"taken {first.ring} back, to where its input was made"))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
+from checkpoints.plans import in_words
 from checkpoints.records import Record
 
 from . import marks
@@ -29,7 +30,7 @@ NAMED = ("step", "gate", "reused", "skipped", "recovery", "reopen")  # kinds tha
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One checkpoint on the way: its number, its name, how it came to be, and how long it took."""
+    """One checkpoint on the way: its number, its title, how it came to be, and how long it took."""
 
     run: int
     seq: int
@@ -38,13 +39,13 @@ class Step:
     took: str
 
 
-def told(records: Iterable[Record], outcomes: Mapping[str, str]) -> list[Step]:
+def told(records: Iterable[Record], outcomes: Mapping[str, str], called: Callable[[str], str] = in_words) -> list[Step]:
     """In the order in which they were saved. `outcomes` says how a gate ended, by the hex id of its checkpoint."""
     return [
         Step(
             each.run_id,
             each.seq,
-            each.step if each.kind in NAMED else each.kind,
+            called(each.step if each.kind in NAMED else each.kind),
             _mark(each, outcomes),
             duration(timedelta(microseconds=each.took_us)) if each.took_us else "",
         )

@@ -154,7 +154,7 @@ class _Teller:
         for failure in self.refusals[saved.seq]:
             outputs[failure.base, failure.attempt].append(failure)
         for (base, _), said in outputs.items():
-            row = rows.of_refusal(said)
+            row = rows.of_refusal(said, self.story)
             row.left = True
             yield row, Node(row.key, base if base in self.by_id else saved.id, "rejected")
 
@@ -165,7 +165,7 @@ class _Teller:
         for gate in self.gates[saved.id]:
             if gate.id in self.closed:
                 continue
-            row = pending.of_gate(gate)
+            row = pending.of_gate(gate, self.story.called)
             row.left = not main
             if gate.status == "open":
                 row.failures = self.failures.pop((saved.id, gate.step), [])

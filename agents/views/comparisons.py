@@ -45,7 +45,7 @@ class Side:
     @property
     def told(self) -> list[Step]:
         """Its steps, a line each."""
-        return steps.told(self.steps, outcomes_of(self.steps))
+        return steps.told(self.steps, outcomes_of(self.steps), spec_of(self.checkpoint.plan).title_of)
 
     @property
     def place(self) -> str:

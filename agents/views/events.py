@@ -50,4 +50,4 @@ def context_of(run: Run, asked: Asked, found: Page) -> dict[str, Any]:
 
 def newest_context(scene: Scene) -> dict[str, Any]:
     """The same of what the run's page has read already."""
-    return context_of(scene.run, Asked(), happened.of_events(scene.events))
+    return context_of(scene.run, Asked(), happened.of_events(scene.events, scene.run))

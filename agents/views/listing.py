@@ -25,7 +25,7 @@ from agents.presentation.facts import Asked, Standing
 from approvals import frames
 from approvals.models import Gate
 from checkpoints.models import Hold, Run
-from checkpoints.plans import of_teams
+from checkpoints.plans import of_teams, spec_of
 
 from .access import is_fragment, private
 from .posted import number
@@ -179,7 +179,7 @@ def row_of(run: Any) -> dict[str, Any]:
     return {
         "run": run,
         "gate": gate,
-        "status": head.status(standing, gate),
+        "status": head.status(standing, gate, spec_of(run.plan).title_of),
         "since": head.since(standing, gate),
         "starter": starter(run),
         "unsettled": run.doubts + run.left,

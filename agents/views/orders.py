@@ -17,7 +17,6 @@ from agents.errors import ImpactChanged, NeedsConfirmation, RewindNotAllowed, Re
 from agents.presentation import orders
 from agents.presentation.orders import Way
 from approvals.impact import Impact
-from approvals.impact.result import names
 from approvals.models import Decision, Gate
 from approvals.presentation import consequences
 from checkpoints.models import Checkpoint, Run
@@ -57,7 +56,7 @@ class Shown:
     @property
     def repeated(self) -> tuple[str, ...]:
         """The effects that cannot be undone and would be done once more."""
-        return names(self.impact.repeated)
+        return self.impact.called(self.impact.repeated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +115,7 @@ def ways_at(run: Run, checkpoint: Checkpoint) -> list[Way]:
         before=parent["seq"] if parent else 0,
         effect=effect,
         asked=checkpoint.parent is not None and Gate.objects.filter(checkpoint=checkpoint.parent).exists(),
+        called=plan_at(checkpoint).title_of,
     )
 
 

@@ -45,8 +45,8 @@ def head_context(scene: Scene, figures: Sequence[head.Cell] = ()) -> dict[str, A
     run, story, gate = scene.run, scene.story, scene.gate
     return {
         "run": run,
-        "status": head.status(story.run, gate),
-        "status_line": head.status_line(story.run, gate, story.now),
+        "status": head.status(story.run, gate, story.called),
+        "status_line": head.status_line(story.run, gate, story.now, story.called),
         "since": head.since(story.run, gate),
         "held_now": bool(gate),
         "reason": story.run.reason,
@@ -61,9 +61,9 @@ def head_context(scene: Scene, figures: Sequence[head.Cell] = ()) -> dict[str, A
         "frozen": story.run.frozen,
         "unserved": unserved(scene.read),
         "may_cancel": run.status in Run.LIVE and scene.may_move,
-        "stays": effects.stays(story.effects),
+        "stays": effects.stays(story.effects, story.called),
         "effects_told": bool(story.effects),
-        "undone_first": effects.undone_first(story.effects),
+        "undone_first": effects.undone_first(story.effects, story.called),
         "lineage": scene.lineage,
         "preflight": preflights.of_run(run) if run.status in RESTING or story.run.gone else None,
     }
@@ -98,8 +98,9 @@ def effects_context(scene: Scene, *, everything: bool = False) -> dict[str, Any]
     drawn = told if everything else told[-EFFECTS:]
     # Where a step was saved for the first time; what took its result over later is told beside it.
     landed = {(row.base.hex, row.step): row.landed[0] for row in scene.effects if row.landed}
-    rows = effects.table(drawn, landed, [step for step in ahead if step.name not in under_way])
-    settling = effects.settling(scene.story.effects)
+    called = scene.story.called
+    rows = effects.table(drawn, landed, [step for step in ahead if step.name not in under_way], called)
+    settling = effects.settling(scene.story.effects, called)
     return {
         "run": scene.run, "effects": rows, "effects_cut": len(told) if len(drawn) < len(told) else 0,
         "settling": settling, "may_settle": settling is not None and scene.may_move,

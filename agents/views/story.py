@@ -18,7 +18,7 @@ from approvals.models import Gate
 from approvals.presentation.happenings import ROUTINE
 from checkpoints import notes
 from checkpoints.models import Checkpoint, Event, Note, Run
-from checkpoints.plans import PlanSpec, spec_of
+from checkpoints.plans import PlanSpec, StepSpec, spec_of
 
 from .asking import gates_of
 from .performed import Performed, done_of, off_course, performed_of
@@ -96,7 +96,7 @@ def scene_of(read: Read, reader: User, *, before: int | None = None, looked_at: 
         run=standing(read, events),
         saved=tuple(saved_of(read, window, events)),
         path=frozenset(each.id.hex for each in window if each.seq in on_path),
-        plan=tuple(Planned(step.name, step.kind, step.irreversible, step.undo, step.guarded) for step in plan.steps),
+        plan=tuple(planned(step) for step in plan.steps),
         gates=tuple(gates_of(run, reader, window)),
         failures=tuple(failures_of(run, window)) if read.failed else (),
         effects=tuple(done_of(plan, performed, off_course(performed, read.course))),
@@ -105,6 +105,11 @@ def scene_of(read: Read, reader: User, *, before: int | None = None, looked_at: 
         newest=not window or window[-1].seq == run.seq,
     )
     return Scene(read, plan, story, window, known, [each for each in events if each.kind not in ROUTINE], performed)
+
+
+def planned(step: StepSpec) -> Planned:
+    """A step of the plan."""
+    return Planned(step.name, step.kind, step.irreversible, step.undo, step.guarded, step.title)
 
 
 def headers_of(run: Run, before: int | None, looked_at: Collection[int]) -> list[Checkpoint]:

@@ -19,6 +19,7 @@ from checkpoints.audit.seals import readable
 from checkpoints.cursor import Cursor
 from checkpoints.models import Event, Run
 from checkpoints.permissions import teams_where
+from checkpoints.plans import spec_of
 
 from . import happenings
 from .happenings import Happening
@@ -55,11 +56,12 @@ def rows(page: Page, reader: Reader) -> list[Row]:
     gates = _gates(events, reader)
     runs = _runs(events, reader)
     teams = dict(Group.objects.filter(pk__in={event.team_id for event in events}).values_list("pk", "name"))
+    titles = _titles(events)
     erasing = set(teams_where(reader.user, ERASE).values_list("pk", flat=True)) if page.texts else set()
     return [
         Row(
             event=event,
-            told=happenings.of_row(row_of(event), page.texts.get(event.pk, "")),
+            told=happenings.of_row(row_of(event), page.texts.get(event.pk, ""), titles.get(event.run_id or 0, {})),
             subject=subject_of(event, gates, runs),
             run=runs.get(event.run_id or 0) if not event.subject.startswith("run:") else None,
             team=teams.get(event.team_id or 0, ""),
@@ -100,6 +102,12 @@ def _runs(events: Iterable[Event], reader: Reader) -> dict[int, Subject]:
     wanted = {event.run_id for event in events if event.run_id}
     seen = Run.objects.visible_to(reader.user).filter(pk__in=wanted).values_list("pk", "title") if wanted else ()
     return {pk: Subject(f"R-{pk}", title, reverse("run", args=[pk])) for pk, title in seen}
+
+
+def _titles(events: Iterable[Event]) -> dict[int, dict[str, str]]:
+    """By run, what people call the steps of its plan."""
+    found = Run.objects.filter(pk__in={event.run_id for event in events if event.run_id}).select_related("plan")
+    return {run.pk: spec_of(run.plan).titles for run in found}
 
 
 def kinds() -> list[tuple[str, str]]:

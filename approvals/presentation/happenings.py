@@ -9,6 +9,11 @@ from typing import Any
 
 from checkpoints.audit.leaves import Row
 from checkpoints.audit.seals import readable
+from checkpoints.plans import in_words
+
+from .english import quoted
+
+NONE: Mapping[str, str] = {}
 
 # `{name}` is the event's own datum of that name; one that it does not hold reads as nothing.
 WORDS = {
@@ -110,8 +115,10 @@ class Happening:
     text: str = ""
 
 
-def tell(*, at: datetime, kind: str, who: str, data: Mapping[str, Any], text: str = "") -> Happening:
-    """Put one event into words; a kind that has none is told by its name alone."""
+def tell(
+    *, at: datetime, kind: str, who: str, data: Mapping[str, Any], text: str = "", titles: Mapping[str, str] = NONE
+) -> Happening:
+    """Put one event into words; a kind that has none is told by its name alone. `titles`: of the plan's steps."""
     words = WORDS.get(kind, "")
     if kind == "gate.opened" and data.get("kind") == "recovery":
         words = "asks how to go on at {step}"
@@ -121,15 +128,17 @@ def tell(*, at: datetime, kind: str, who: str, data: Mapping[str, Any], text: st
         words = VERDICTS.get(str(data.get("kind")), "decided {step}")
     if kind == "retention.changed" and not data.get("agent"):
         words = "changed what is kept of every agent without a policy of its own"
-    return Happening(at, kind, who, words.format_map(_Blank(data)), text)
+    step = str(data.get("step") or "")
+    told = {**data, "step": quoted([titles.get(step) or in_words(step)])} if step else data
+    return Happening(at, kind, who, words.format_map(_Blank(told)), text)
 
 
-def of_row(row: Row, text: str = "") -> Happening:
+def of_row(row: Row, text: str = "", titles: Mapping[str, str] = NONE) -> Happening:
     """The same of an event as seals cover it; whatever its data are."""
     found = readable(row.data)
     data = found if isinstance(found, dict) else {}
     at = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=row.at or 0)
-    return tell(at=at, kind=row.kind, who=row.actor_name or row.actor, data=data, text=text)
+    return tell(at=at, kind=row.kind, who=row.actor_name or row.actor, data=data, text=text, titles=titles)
 
 
 class _Blank(dict[str, Any]):

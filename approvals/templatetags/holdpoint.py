@@ -31,8 +31,8 @@ from approvals.presentation import (
     wording,
 )
 from approvals.presentation.provenance import Provenance
-from checkpoints.models import Run
-from checkpoints.plans import PlanSpec
+from checkpoints.models import Plan, Run
+from checkpoints.plans import PlanSpec, spec_of
 
 register = template.Library()
 # What goes back over nothing it has read: a text of backticks alone would take the square of its length.
@@ -91,9 +91,9 @@ def docstring(value: object) -> SafeString:
 
 
 @register.filter
-def titled(step: str, plan: PlanSpec) -> str:
-    """What people call a step of the plan: `{{ name|titled:page.plan }}`."""
-    return plan.title_of(step)
+def titled(step: str, plan: PlanSpec | Plan) -> str:
+    """What people call a step of the plan: `{{ name|titled:page.plan }}`, `{{ run.next_step|titled:run.plan }}`."""
+    return (spec_of(plan) if isinstance(plan, Plan) else plan).title_of(step)
 
 
 @register.filter

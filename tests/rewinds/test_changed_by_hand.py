@@ -40,7 +40,7 @@ def test_what_a_step_after_the_gate_wrote_and_a_person_changed_is_asked_about(bo
     changed = [row for row in changes(gate) if row["pointer"] == "/room"]
     assert [(row["kind"], row["after"]) for row in changed] == [("changed", "the royal suite")]
     assert changed[0]["before"].startswith("room ")
-    assert "Somebody changed room in the state after the gate review allowed pay." in notes(run)
+    assert "Somebody changed room in the state after “Review” allowed “Pay”." in notes(run)
 
 
 def test_a_yes_to_the_change_pays(booked: Run, ledger: str) -> None:

@@ -51,7 +51,7 @@ def test_what_was_undone_is_not_gone_back_to_while_the_one_done_anew_is_in_doubt
     decide(run)
     advance_to_rest(run)
     stays(run, paid)
-    assert open_gate(run).title.startswith("Did pay happen?")
+    assert open_gate(run).title.startswith("Did “Pay” happen?")
 
 
 def test_what_was_undone_is_not_gone_back_to_where_the_one_done_anew_never_happened(ledger: str) -> None:

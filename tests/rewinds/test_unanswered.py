@@ -76,7 +76,7 @@ def test_a_cancel_while_an_undo_is_asked_about_settles_the_rest_and_names_that_o
     else:
         flag.touch()
     advance_to_rest(run)
-    assert open_gate(run).title.startswith("pay is not undone:")
+    assert open_gate(run).title.startswith("“Pay” is not undone:")
     cancelling.cancel(run, by=ann(run.team), reason="no need")
     advance_to_rest(run)
     assert (run.status, run.reason) == ("cancelled", "no need")

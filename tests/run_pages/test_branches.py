@@ -33,7 +33,7 @@ def test_a_rewind_says_where_to_by_whom_and_why() -> None:
     row = row_of(make_story(REWOUND, [1, 2, 6], status="running", next_step="propose"), 6)
     assert row.mark.word == "to 2"
     assert row.remarks == [
-        Remark("the state after read_mail, as a new checkpoint"),
+        Remark("the state after “Read mail”, as a new checkpoint"),
         Remark("by Ann Okafor:", "The wrong order."),
     ]
 
@@ -41,14 +41,14 @@ def test_a_rewind_says_where_to_by_whom_and_why() -> None:
 @pytest.mark.parametrize(
     ("kind", "facts", "name", "word"),
     [
-        ("edit", {"by": "Ann Okafor"}, "edit", "edited by hand"),
-        ("repair", {"next_step": "propose"}, "repair", "back to propose"),
-        ("upcast", {"version": "2"}, "upcast", "to version 2"),
-        ("fork", {}, "fork", "ran"),
-        ("reopen", {}, "propose", "asked again"),
-        ("reused", {"twin": "3"}, "propose", "reused from 3"),
-        ("reused", {"twin": "3 of R-7"}, "propose", "reused from 3 of R-7"),
-        ("reused", {}, "propose", "reused"),
+        ("edit", {"by": "Ann Okafor"}, "Edit", "edited by hand"),
+        ("repair", {"next_step": "propose"}, "Repair", "back to “Propose”"),
+        ("upcast", {"version": "2"}, "Upcast", "to version 2"),
+        ("fork", {}, "Fork", "ran"),
+        ("reopen", {}, "Propose", "asked again"),
+        ("reused", {"twin": "3"}, "Propose", "reused from 3"),
+        ("reused", {"twin": "3 of R-7"}, "Propose", "reused from 3 of R-7"),
+        ("reused", {}, "Propose", "reused"),
     ],
 )
 def test_each_kind_of_checkpoint_has_its_word(kind: str, facts: dict[str, Any], name: str, word: str) -> None:
@@ -91,7 +91,7 @@ def test_a_refused_output_has_a_row_of_its_own_from_which_the_repair_comes_back(
     refused = (make_refusal(2), make_refusal(2, validator="in_time", id=9))
     story = make_story(saved, [1, 2, 3, 4], status="running", next_step="review", failures=refused)
     assert told(story)[:5] == [
-        "1 input: given", "2 read_mail: ran", "- propose: refused @1", "3 repair: back to propose", "4 propose: ran",
+        "1 Input: given", "2 Read mail: ran", "- Propose: refused @1", "3 Repair: back to “Propose”", "4 Propose: ran",
     ]  # fmt: skip
     assert timeline.build(story).summary == ""
     row = timeline.build(story).rows[2]
@@ -109,8 +109,8 @@ def test_a_repair_one_ring_wider_leaves_the_branch_that_was_refused() -> None:
         saved, [1, 4], status="running", next_step="read_mail", failures=(make_refusal(3, "review", ring=1),)
     )
     assert told(story)[:5] == [
-        "1 input: given", "2 read_mail: ran @1", "3 propose: ran @1", "- review: refused @1",
-        "4 repair: back to read_mail",
+        "1 Input: given", "2 Read mail: ran @1", "3 Propose: ran @1", "- Review: refused @1",
+        "4 Repair: back to “Read mail”",
     ]  # fmt: skip
     assert Remark("the state at 1, as a new checkpoint") in row_of(story, 4).remarks
 
@@ -118,7 +118,7 @@ def test_a_repair_one_ring_wider_leaves_the_branch_that_was_refused() -> None:
 def test_a_refusal_that_ends_at_a_person_stands_before_the_gate_that_asks() -> None:
     gate = make_gate(2, step="propose", kind="recovery")
     story = make_story(OPENING[:2], [1, 2], next_step="propose", gates=(gate,), failures=(make_refusal(2),))
-    assert told(story)[2:4] == ["- propose: refused @1", "- propose: held for"]
+    assert told(story)[2:4] == ["- Propose: refused @1", "- Propose: held for"]
 
 
 def test_a_step_aside_to_ask_closes_no_other_steps_gate() -> None:
@@ -127,7 +127,7 @@ def test_a_step_aside_to_ask_closes_no_other_steps_gate() -> None:
     saved = [*OPENING, make_saved(4, "pay", kind="recovery", next_step="review")]
     story = make_story(saved, [1, 2, 3, 4], next_step="review", gates=(withdrawn, asks))
     assert told(story)[2:6] == [
-        "3 propose: ran", "- review: withdrawn", "4 pay: stepped aside to ask", "- pay: held for",
+        "3 Propose: ran", "- Review: withdrawn", "4 Pay: stepped aside to ask", "- Pay: held for",
     ]  # fmt: skip
 
 
@@ -137,7 +137,7 @@ def test_a_step_aside_to_ask_closes_no_other_steps_gate() -> None:
         ("completed", "then it completes"),
         ("cancelled", "then it is cancelled"),
         ("failed", "then it fails"),
-        ("now", "then it goes on with propose"),
+        ("now", "then it goes on with “Propose”"),
     ],
 )
 def test_a_run_that_settles_its_effects_says_so_and_what_comes_then(ending: str, line: str) -> None:
@@ -150,7 +150,7 @@ def test_a_run_that_ends_once_it_is_settled_has_no_steps_ahead() -> None:
     story = make_story(OPENING, [1, 2, 3], status="running", next_step="review")
     settling = replace(story, run=replace(story.run, ending="cancelled"))
     assert told(settling)[3:] == [
-        "- settle: settling its effects", "- review: did not run", "- pay: did not run", "- reply: did not run",
+        "- Settle: settling its effects", "- Review: did not run", "- Pay: did not run", "- Reply: did not run",
     ]  # fmt: skip
 
 

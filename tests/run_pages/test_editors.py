@@ -40,7 +40,7 @@ def drawn(posted: dict[str, str] | None = None, faults: Any = ()) -> list[editor
 def test_what_the_steps_ahead_read_comes_first_in_their_order() -> None:
     found = drawn()
     assert [each.name for each in found] == ["b", "d", "a", "c"]
-    assert [each.readers for each in found] == [("second",), ("second",), (), ()]
+    assert [each.readers for each in found] == [("Second",), ("Second",), (), ()]
     assert [each.brief for each in found] == ["1 field", "é", "1", "nothing yet"]
     assert [each.unfolded for each in found] == [True, True, False, False]
 
@@ -156,14 +156,14 @@ def test_the_button_says_what_it_does(rows: tuple[Row, ...], said: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "effect", "then", "before", "said"),
     [
-        ("step", False, "next", 3, ["After it, keeping what it wrote", "Before it, and run it again"]),
-        ("step", True, "next", 3, ["After it, keeping what it did", "Before it, and run it again"]),
-        ("gate", False, "next", 3, ["After it, keeping its answer", "Before it, and ask again"]),
-        ("reused", False, "next", 3, ["After it, keeping what it wrote", "Before it, and run it again"]),
-        ("step", False, "", 3, ["Before it, and run it again"]),
-        ("step", False, "next", 0, ["After it, keeping what it wrote"]),
-        ("input", False, "next", 0, ["From this state, on with next"]),
-        ("rewind", False, "next", 3, ["From this state, on with next"]),
+        ("step", False, "next", 3, ["After It, keeping what it wrote", "Before It, and run it again"]),
+        ("step", True, "next", 3, ["After It, keeping what it did", "Before It, and run it again"]),
+        ("gate", False, "next", 3, ["After It, keeping its answer", "Before It, and ask again"]),
+        ("reused", False, "next", 3, ["After It, keeping what it wrote", "Before It, and run it again"]),
+        ("step", False, "", 3, ["Before It, and run it again"]),
+        ("step", False, "next", 0, ["After It, keeping what it wrote"]),
+        ("input", False, "next", 0, ["From this state, on with Next"]),
+        ("rewind", False, "next", 3, ["From this state, on with Next"]),
         ("step", False, "", 0, []),
     ],
 )
@@ -177,6 +177,6 @@ def test_a_gate_that_had_nothing_to_ask_has_no_answer_to_keep() -> None:
     """It was offered with its answer, and to be asked again."""
     found = orders.ways(seq=4, kind="gate", step="it", then="next", before=3, asked=False)
     assert [(way.label, way.step, way.rest) for way in found] == [
-        ("After", "it", ""),
-        ("Before", "it", "and look again"),
+        ("After", "It", ""),
+        ("Before", "It", "and look again"),
     ]

@@ -44,19 +44,19 @@ def test_an_undo_is_told_with_what_it_undid_and_is_no_effect_of_its_own() -> Non
     paid = make_effect(4, "pay", "undone", id=1, undo="cancel_payment")
     undo = make_effect(6, "pay", "done", id=2, undoes=1, key="cd" * 32, at=NOON)
     (fate,) = fates([paid, undo])
-    assert list(fate.remarks()) == [Remark("by cancel_payment under the key cdcdcdcd, at", at=NOON)]
+    assert list(fate.remarks()) == [Remark("by its undo under the key cdcdcdcd, at", at=NOON)]
     assert head.outside([paid, undo]).fact == "1 effect"
     assert head.outside([paid, undo]).line == "1 undone"
-    assert [row.step for row in effects.table([fate], {}, [])] == ["pay"]
+    assert [row.step for row in effects.table([fate], {}, [])] == ["Pay"]
 
 
 @pytest.mark.parametrize(
     ("status", "said"),
     [
-        ("failed", "cancel_payment failed, and nothing was taken back:"),
-        ("unknown", "nobody knows yet whether cancel_payment happened"),
-        ("intended", "cancel_payment is under way"),
-        ("abandoned", "nobody knows what cancel_payment did; it was ordered again"),
+        ("failed", "its undo failed, and nothing was taken back:"),
+        ("unknown", "nobody knows yet whether its undo happened"),
+        ("intended", "its undo is under way"),
+        ("abandoned", "nobody knows what its undo did; it was ordered again"),
     ],
 )
 def test_an_undo_that_did_not_come_about_is_told_too(status: str, said: str) -> None:
@@ -105,5 +105,5 @@ def test_what_will_be_undone_does_not_stay_when_the_run_ends() -> None:
         make_effect(4, "fee", "done", id=2, unsettled=True, irreversible=True),
         make_effect(5, "reply", "done", id=3, irreversible=True),
     ]
-    assert effects.undone_first(rows) == ["pay"]
-    assert [line.split()[0] for line in effects.stays(rows)] == ["fee", "reply"]
+    assert effects.undone_first(rows) == ["Pay"]
+    assert [line.split()[0] for line in effects.stays(rows)] == ["“Fee”", "“Reply”"]

@@ -25,8 +25,8 @@ def test_the_runs_of_my_teams_come_newest_first_with_what_they_wait_for() -> Non
     html = signed_in(bob(team)).get("/runs/").content.decode()
     text = text_of(html)
     assert html.index(f'id="run-{newer.pk}"') < html.index(f'id="run-{gate.run_id}"')
-    assert "Held at review Refund for Marit" in text
-    assert "Running find_order" in text
+    assert "Held at “Review” Refund for Marit" in text
+    assert "Running “Find order”" in text
     assert "3 checkpoints" in text
     assert "Not of my team" not in text
 

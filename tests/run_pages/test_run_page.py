@@ -88,7 +88,7 @@ def test_a_held_run_says_where_and_links_to_its_gate() -> None:
     team = make_team()
     gate = held(team)
     html = page_of(gate.run, bob(team))
-    assert "Held at review" in html
+    assert "Held at “Review”" in html
     assert f'href="/gates/{gate.pk}/"' in html
 
 
@@ -97,7 +97,7 @@ def test_the_rejected_branch_stays_readable_with_who_and_why() -> None:
     reviewer = bob(team)
     walk = sent_back(team, by=reviewer)
     text = text_of(page_of(walk.fresh(), reviewer))
-    assert "by Bob Lindqvist, back to propose: Only the frames came back." in text
+    assert "by Bob Lindqvist, back to “Propose”: Only the frames came back." in text
     assert "to 2" in text
     assert "1 branch" in text
     assert 'data-branch="rejected"' in page_of(walk.fresh(), reviewer)
@@ -130,7 +130,7 @@ def test_a_failed_run_says_where_and_why_and_what_can_be_done() -> None:
     walk = begin(team)
     walk.fail("find_order")
     text = text_of(page_of(walk.release("failed", "TimeoutError: the shop did not answer"), bob(team)))
-    assert "The run failed at find_order ." in text
+    assert "The run failed at “Find order”." in text
     assert "TimeoutError: the shop did not answer" in text
     assert "start the work again as a new run" in text
 
@@ -145,7 +145,7 @@ def test_a_frozen_run_names_the_last_checkpoint_that_verifies() -> None:
     run = walk.release("failed", f"Integrity fault at checkpoint {walk.at.id}: its columns do not match its digest")
     html = page_of(run, bob(team))
     assert "this run is frozen" in html
-    assert "The last checkpoint that verifies is 2, after find_order" in text_of(html)
+    assert "The last checkpoint that verifies is 2, after “Find order”" in text_of(html)
     assert "This checkpoint does not verify" in html
 
 
@@ -265,5 +265,7 @@ class TestCancelling:
         walk.effect("reply", irreversible=True)
         walk.save("reply", {"mailed": True}, "pay")
         text = text_of(page_of(walk.release("queued"), bob(team)))
-        assert "What has been done outside is not taken back: reply is done and stays done, it cannot be undone" in text
+        assert (
+            "What has been done outside is not taken back: “Reply” is done and stays done, it cannot be undone" in text
+        )
         assert "leaving 1 effect" in text
