@@ -8,7 +8,8 @@ server -> {"cursor", "kind", "subject", "run", "version", "title"}; {"kind": "he
           {"kind": "reset", "cursor"} where too much happened to say it singly
           {"kind": "gate.looking", "subject": "looking:42"} where somebody came to a gate's page or left it
           {"kind": "run.spoke", "subject": "spoken:7"} where a running step says more (agents.speaking)
-client -> {"watch": ["run:7", "gate:42"], "looking": 42}; no "looking" while the page is out of sight
+client -> {"ping": true}, which a heartbeat answers at once
+          {"watch": ["run:7", "gate:42"], "looking": 42}; no "looking" while the page is out of sight
 """
 
 from __future__ import annotations
@@ -128,6 +129,9 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         await self.receive_json(content)
 
     async def receive_json(self, content: Any, **kwargs: Any) -> None:
+        if isinstance(content, dict) and content.get("ping") is True:
+            await self.send_json({"kind": "heartbeat", "cursor": str(self.cursor or "")})
+            return
         asked = content.get("watch") if isinstance(content, dict) else None
         if not isinstance(asked, list) or not all(isinstance(each, str) for each in asked):
             return

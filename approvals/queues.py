@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django.contrib.auth.models import Group
@@ -68,6 +69,7 @@ class Wanted:
     words: str = ""  # that begin so in the title
     after: int = 0  # the id of the gate before the first one
     closed_within: float = 0  # seconds; 0 for any time
+    due: tuple[datetime | None, datetime | None] | None = None  # after the first, until the second; None: no bound
 
     def condition(self, order: str) -> tuple[str, list[Any]]:
         """As SQL on a gate `g`, with its parameters."""
@@ -88,6 +90,10 @@ class Wanted:
         if self.after:
             parts.append(_AFTER[order])
             values.append(self.after)
+        for bound, sign in zip(self.due or (), (">", "<="), strict=False):
+            if bound is not None:
+                parts.append(f"coalesce(g.deadline, 'infinity') {sign} %s")
+                values.append(bound)
         if self.closed_within:
             parts.append("g.closed_at >= statement_timestamp() - make_interval(secs => %s)")
             values.append(self.closed_within)
@@ -136,6 +142,11 @@ class Reach:
             cursor.execute(f"SELECT {counted}", [value for _, values in selects for value in values])
             numbers = cursor.fetchone()
         return {queue: Capped(min(number, MOST), number > MOST) for queue, number in zip(queues, numbers, strict=True)}
+
+    def count(self, queue: str, wanted: Wanted) -> Capped:
+        """How many of a queue's gates are like that, counted no further than is said."""
+        number = len(self.ids(queue, most=MOST + 1, wanted=wanted))
+        return Capped(min(number, MOST), number > MOST)
 
     def agents(self, queue: str) -> list[str]:
         """The names of the agents that ask at the first `NAMED` gates of a queue; in one statement."""

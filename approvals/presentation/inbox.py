@@ -17,7 +17,7 @@ from .provenance import HERE, Provenance
 
 LINGERS = timedelta(seconds=8)  # how long a decided row stays in sight
 FRESH = timedelta(seconds=20)
-GROUPS = (("hour", "Due within the hour"), ("today", "Later today"), ("later", "This week or no deadline"))
+GROUPS = (("hour", "Due within the hour"), ("today", "Later today"), ("later", "Later"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,10 +63,16 @@ class Group:
     key: str
     label: str
     rows: Sequence[Row]
+    whole: Capped | None = None  # how many are like that, where more of them follow on the next page
 
     @property
     def open(self) -> int:
         return sum(not row.ended for row in self.rows)
+
+    @property
+    def count(self) -> Capped:
+        """How many there are: of those that are open, or of what is shown."""
+        return self.whole or Capped(self.open or len(self.rows), False)
 
 
 def row(gate: Gate, *, now: datetime, said: bool = False, looking: Sequence[User] = (), lingering: bool = False) -> Row:
@@ -95,6 +101,13 @@ def due(gate: Gate, now: datetime) -> str:
     if gate.deadline - now <= timedelta(hours=1):
         return "hour"
     return "today" if gate.deadline.date() == now.date() else "later"
+
+
+def due_within(key: str, now: datetime) -> tuple[datetime | None, datetime | None]:
+    """The deadlines of a group: after the first, until the second; None: no bound."""
+    hour = now + timedelta(hours=1)
+    midnight = now.replace(hour=23, minute=59, second=59, microsecond=999_999)
+    return {"hour": (None, hour), "today": (hour, midnight), "later": (max(hour, midnight), None)}[key]
 
 
 def grouped(rows: Iterable[Row], *, now: datetime) -> list[Group]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
@@ -17,13 +19,14 @@ from approvals.frames import reach_of
 from approvals.models import Decision, Gate, Looking
 from approvals.presentation import inbox
 from approvals.queues import ALL, DECIDED, MINE, MINE_DECIDED, Reach, Wanted
+from checkpoints.counting import Capped
 
 from .access import private, reader_of
 
 SHOWN = 40
-QUEUES = ((MINE, "Mine", "inbox"), (ALL, "All I may see", "list"), (DECIDED, "Decided", "check"))
+QUEUES = ((MINE, "Mine", "inbox"), (ALL, "All visible to me", "list"), (DECIDED, "Decided", "check"))
 EMPTY = {
-    MINE: "No gate is yours just now",
+    MINE: "You’re all caught up",
     ALL: "No gate is open just now",
     DECIDED: "Nothing has been decided yet",
 }
@@ -99,6 +102,8 @@ def context_of(request: HttpRequest) -> dict[str, Any]:
         groups = inbox.grouped(rows, now=now)
     else:
         groups = [inbox.Group(key=DECIDED, label="Newest first", rows=rows)] if rows else []
+    if len(found) > SHOWN and groups:
+        groups[-1] = replace(groups[-1], whole=counted(asked, reach, groups, now))
     counts = reach.counts(MINE, ALL)
     request.waiting = counts[MINE]  # type: ignore[attr-defined]
     return {
@@ -115,6 +120,12 @@ def context_of(request: HttpRequest) -> dict[str, Any]:
         "mine": counts[MINE], "risks": Gate.Risk.choices,
         "agents": sorted({*reach.agents(asked.queue), asked.wanted.agent} - {""}),
     }  # fmt: skip
+
+
+def counted(asked: Asked, reach: Reach, groups: Sequence[inbox.Group], now: datetime) -> Capped:
+    """How many gates belong to the last group, which goes on on the next page."""
+    due = None if asked.queue == DECIDED else inbox.due_within(groups[-1].key, now)
+    return reach.count(asked.queue, replace(asked.wanted, due=due))
 
 
 def finish(gates: list[Gate]) -> None:

@@ -7,7 +7,8 @@ import { Polling } from "./polling.js";
 import { concerns, wanted, watched } from "./watched.js";
 
 const BACKOFF = [500, 1000, 2000, 4000, 8000, 15000];
-const SILENCE = 40000; // the server speaks every 15 s
+const SILENCE = 17_000; // the server speaks every 15 s
+const ANSWER = 3_000; // and at once where it is asked to
 const REVOKED = 4401;
 
 class Live extends HTMLElement {
@@ -29,6 +30,7 @@ class Live extends HTMLElement {
     addEventListener("offline", () => this.cut());
     document.addEventListener("htmx:after:request", ({ detail: { ctx } }) => this.answered(ctx.sourceElement, ctx.response.raw.ok));
     document.addEventListener("htmx:error", ({ detail }) => this.missed(detail.ctx?.sourceElement));
+    document.addEventListener("hp:sending", () => this.ask());
   }
 
   connect() {
@@ -50,6 +52,7 @@ class Live extends HTMLElement {
 
   lost(code) {
     clearTimeout(this.quiet);
+    clearTimeout(this.unanswered);
     if (code === REVOKED && !this.refused) {
       this.refused = true; // where the password was given again the session has another key, and this browser knows it
       return this.connect();
@@ -93,13 +96,24 @@ class Live extends HTMLElement {
     this.tell();
   }
 
-  // A connection can die without a word; closing it makes the reconnection happen.
+  // A connection can die, and a server hang, without a word: neither is live. Asking again makes a reconnection.
+  ask() {
+    if (this.socket.readyState !== WebSocket.OPEN) return;
+    this.socket.send('{"ping": true}');
+    clearTimeout(this.unanswered);
+    this.unanswered = setTimeout(() => {
+      this.cut();
+      this.reconnect();
+    }, ANSWER);
+  }
+
   hear() {
     this.heard = Date.now();
+    clearTimeout(this.unanswered);
     this.polling.stop();
     this.say("on", "Live", ": changes appear as they happen");
     clearTimeout(this.quiet);
-    this.quiet = setTimeout(() => this.socket.close(), SILENCE);
+    this.quiet = setTimeout(() => this.ask(), SILENCE);
   }
 
   fact(fact) {

@@ -24,6 +24,7 @@ document.addEventListener("submit", (event) => {
 
 async function send(form, submitter) {
   const before = cut();
+  busy(form, submitter);
   const url = submitter?.hasAttribute("formaction") ? submitter.formAction : form.getAttribute("action") ?? "";
   let answer, html;
   try {
@@ -52,11 +53,28 @@ function leave(form, url) {
 
 // Refused with a page that says why.
 function refused(form, fresh) {
+  idle();
   form.dispatchEvent(new CustomEvent("hp:sent"));
   draw(fresh);
 }
 
+// Said at once: a server that hangs answers nothing for a minute.
+function busy(form, submitter) {
+  const note = document.createElement("p");
+  [note.className, note.role, note.textContent] = ["sending", "status", "Sending…"];
+  if (submitter && form.contains(submitter)) submitter.after(note);
+  else form.append(note);
+  document.dispatchEvent(new CustomEvent("hp:sending"));
+}
+
+function idle() {
+  for (const note of document.querySelectorAll(".sending")) note.remove();
+}
+
+addEventListener("pageshow", (event) => event.persisted && idle());
+
 function tell(form, submitter, lead, more) {
+  idle();
   form.dispatchEvent(new CustomEvent("hp:unsent"));
   if (!form.isConnected) return;
   form.querySelector(".not-sent")?.remove();

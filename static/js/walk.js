@@ -8,7 +8,27 @@ export function walk(links, here) {
     const all = links();
     const next = all[Math.min(Math.max(here(all) + (event.key === "j" ? 1 : -1), 0), all.length - 1)];
     event.preventDefault();
+    if (all.length) say(next === document.activeElement ? end(event.key) : "");
     next?.focus();
     next?.scrollIntoView({ block: "nearest" });
   });
+}
+
+function end(key) {
+  if (key === "k") return "Start of the list";
+  return document.querySelector('[data-hotkey="n"]') ? "End of this page: press n for the next" : "End of the list";
+}
+
+// Heard by those who see no cursor, seen by the others until the cursor moves on.
+function say(words) {
+  let note = document.querySelector(".list-end");
+  if (!note && !words) return;
+  if (!note) {
+    note = document.createElement("p");
+    [note.className, note.role] = ["list-end", "status"];
+    document.body.append(note);
+  }
+  note.textContent = "";
+  note.hidden = !words;
+  setTimeout(() => (note.textContent = words)); // the same words again are said again
 }

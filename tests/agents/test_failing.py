@@ -105,7 +105,7 @@ def test_stop_ends_the_run_as_failed() -> None:
     run = advance(make_run("stumbler", mode="hopeless"))
     answer(run, "stop")
     advance(run)
-    assert (run.status, run.reason) == ("failed", "stumble failed; stopped by Ann Okafor")
+    assert (run.status, run.reason) == ("failed", "“Stumble” failed; stopped by Ann Okafor")
 
 
 def test_a_step_that_never_came_back_is_quarantined_without_being_started_again() -> None:

@@ -81,7 +81,7 @@ def test_an_event_is_one_sentence_with_what_it_is_about_and_the_exact_data() -> 
     gate = make_gate(team=team, card=make_card(title="Refund to Marit"))
     decide(gate, bob(team), comment="Looks <b>right</b>")
     said = page(ann(team), f"?subject=gate:{gate.pk}&kind=gate.decided")
-    assert "Bob Lindqvist</bdi></b> <bdi>approved review</bdi>" in said
+    assert "Bob Lindqvist</bdi></b> <bdi>approved “Review”</bdi>" in said
     assert f'<a href="/gates/{gate.pk}/"><bdi>Refund to Marit</bdi></a>' in said
     assert f'<a href="/runs/{gate.run_id}/">R-{gate.run_id}</a>' in said
     assert "Looks &lt;b&gt;right&lt;/b&gt;" in said

@@ -63,7 +63,7 @@ def test_a_gate_decided_just_now_is_shown_struck_through_with_who_decided_and_th
 
 def test_an_empty_inbox_says_so() -> None:
     page = inbox_of(eve())
-    assert "No gate is yours just now" in page
+    assert "You’re all caught up" in page
     assert "gate-row" not in page
 
 
@@ -99,7 +99,7 @@ def test_a_part_begins_after_its_gate_also_when_that_was_decided_meanwhile() -> 
     first, second = (make_gate(team=team, card=make_card(title=f"Gate {number}")) for number in range(2))
     decide(first, bob(team))
     assert "Gate 1" in inbox_of(ann(team), f"mine&after={first.pk}")
-    assert "That was the last of them" in inbox_of(ann(team), f"all&after={second.pk}")
+    assert "End of list" in inbox_of(ann(team), f"all&after={second.pk}")
 
 
 def test_filters_pick_by_title_risk_and_agent_and_say_when_nothing_is_like_that() -> None:
@@ -110,8 +110,8 @@ def test_filters_pick_by_title_risk_and_agent_and_say_when_nothing_is_like_that(
     for query, there, gone in (
         ("q=brightwater", "Wire to", "Refund order"),
         ("risk=high", "Refund order", "Wire to"),
-        ("q=refund&risk=low", "No gate here is like that", "gate-row"),
-        ("agent=nobody", "No gate here is like that", "gate-row"),
+        ("q=refund&risk=low", "No matches", "gate-row"),
+        ("agent=nobody", "No matches", "gate-row"),
         ("q=%22%28%7C%26%21%3A%2A%00", "", "Server Error"),
         ("risk=extreme&after=x", "Wire to", "No gate here"),
     ):

@@ -147,7 +147,7 @@ def test_past_the_last_ring_a_person_is_asked_and_told_who_refused_and_why(ledge
     run = advance(make_run("builder", ledger=str(ledger), floor=1000))
     assert (run.status, refused(run)) == ("waiting", [("fits", "build", ring) for ring in (0, 1, 2, 3)])
     card = open_gate(run).standing().card
-    assert card.title.startswith("build is refused:")
+    assert card.title.startswith("“Build” is refused:")
     assert card.summary == "fits: 3 is less than 1000"
     assert card.reasons == ("What build returned did not pass fits",)
     assert [choice["id"] for choice in card.question["choices"]] == ["retry", "accept", "skip", "stop"]  # type: ignore[index]
@@ -230,7 +230,7 @@ def test_the_gates_page_shows_what_was_refused_and_takes_it_by_its_form(ledger: 
     run = advance(make_run("builder", ledger=str(ledger), floor=1000))
     gate, reviewer = open_gate(run), ann(run.team)
     page = signed_in(reviewer).get(f"/gates/{gate.pk}/").content.decode()
-    for words in ("fits: 3 is less than 1000", "Take what build returned as it is", "What build returned", ">product<"):
+    for words in ("fits: 3 is less than 1000", "Take what “Build” returned as it is", "What build returned", ">product<"):
         assert words in page
     assert post(reviewer, gate, form_of(gate, "answer", answer="accept")).status_code == 303
     assert (advance(run).status, state(run)["product"]) == ("completed", 3)

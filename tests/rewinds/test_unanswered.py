@@ -55,7 +55,7 @@ def test_a_run_whose_work_was_completed_stays_so_where_nobody_answers_about_an_u
     flag.touch()
     advance_to_rest(run)
     expire(run)
-    assert (run.status, run.reason) == ("completed", "buy is not settled; Nobody answered in time")
+    assert (run.status, run.reason) == ("completed", "“Buy” is not settled; Nobody answered in time")
     assert fates(run) == [("buy", "done"), ("undo of buy", "failed")]
 
 
@@ -90,7 +90,7 @@ def test_what_an_undo_in_doubt_may_have_taken_back_is_not_gone_back_to_after_a_c
     edit(run, 1, mode="skip")
     die(run, "after_undo")
     advance_to_rest(run)
-    assert open_gate(run).title.startswith("buy is not undone:")
+    assert open_gate(run).title.startswith("“Buy” is not undone:")
     cancelling.cancel(run, by=ann(run.team), reason="no need")
     assert advance_to_rest(run).status == "cancelled"
     with pytest.raises(RewindRefused, match="buy is done"):

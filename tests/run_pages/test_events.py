@@ -68,7 +68,7 @@ def test_words_are_found_in_events_and_in_what_people_wrote_and_in_this_run_alon
     assert kinds(run, words="effect pay") == ["effect.done"]
     assert kinds(run, words="nothing of this") == []
     assert {each.what for each in happened.page(run, Asked("saves", "propose")).told} == {
-        "saved checkpoint 3 after propose"
+        "saved checkpoint 3 after “Propose”"
     }
     assert len(Event.objects.filter(run_id=other.pk, kind="checkpoint.noted")) == 1
 

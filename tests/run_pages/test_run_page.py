@@ -179,7 +179,7 @@ def test_events_are_told_newest_first_in_words_without_the_checkpoints() -> None
     gate = held(team)
     decide(gate, reviewer, comment="Fine by me.")
     text = text_of(signed_in(reviewer).get(f"/runs/{gate.run_id}/events/").content.decode())
-    assert text.index("Bob Lindqvist approved review") < text.index("asks for a decision at review")
+    assert text.index("Bob Lindqvist approved “Review”") < text.index("asks for a decision at “Review”")
     assert "Fine by me." in text
     assert "checkpoint.saved" not in text
 

@@ -29,16 +29,16 @@ def test_a_size_is_decimal(count: int, said: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "data", "said"),
     [
-        ("gate.decided", {"kind": "approve", "step": "review"}, "approved review"),
-        ("gate.decided", {"kind": "reject", "step": "review"}, "rejected review"),
-        ("gate.opened", {"kind": "review", "step": "review"}, "asks for a decision at review"),
-        ("gate.opened", {"kind": "recovery", "step": "pay"}, "asks how to go on at pay"),
-        ("step.failed", {"step": "propose", "attempt": 2}, "failed at propose, attempt 2"),
+        ("gate.decided", {"kind": "approve", "step": "review"}, "approved “Review”"),
+        ("gate.decided", {"kind": "reject", "step": "review"}, "rejected “Review”"),
+        ("gate.opened", {"kind": "review", "step": "review"}, "asks for a decision at “Review”"),
+        ("gate.opened", {"kind": "recovery", "step": "pay"}, "asks how to go on at “Pay”"),
+        ("step.failed", {"step": "propose", "attempt": 2}, "failed at “Propose”, attempt 2"),
         ("effect.done", {}, "did  in the outside world"),
         ("retention.changed", {"agent": "refunds"}, "changed what is kept of the runs of refunds"),
         ("retention.changed", {"agent": ""}, "changed what is kept of every agent without a policy of its own"),
         ("something.new", {"step": "{0.__class__}"}, ""),
-        ("effect.done", {"step": "{0.__class__}"}, "did {0.__class__} in the outside world"),
+        ("effect.done", {"step": "{0.__class__}"}, "did “{0 class }” in the outside world"),
     ],
 )
 def test_an_event_says_who_did_what(kind: str, data: dict[str, Any], said: str) -> None:
