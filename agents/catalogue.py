@@ -2,7 +2,8 @@
 
 A person reads the runs of their teams; there may be a million of them, of which a page shows fifty. So it is read
 along an index, a page of each team (and of each plan, where an agent is asked for), which are then put in order: what
-a page costs follows what is shown. The title is found by its words, in an index of PostgreSQL's own.
+a page costs follows what is shown. The title is found by its words, and so is what
+its gates show, in indexes of PostgreSQL's own.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from typing import Any
 
 from django.db import connection
 
+from approvals.queues import MATCHES
 from checkpoints.counting import MOST, Capped
 from checkpoints.models import Plan, Run
-from checkpoints.searching import beginnings
+from checkpoints.searching import beginnings, numbered
 
 # The first rows of each team, along the index that fits what is asked for.
 _RUNS = """
@@ -36,7 +38,12 @@ _RARE = """
 WITH r AS MATERIALIZED (SELECT * FROM checkpoints_run r WHERE {})
 SELECT r.id FROM r CROSS JOIN unnest(%s::bigint[]) t(id){} WHERE r.team_id = t.id{} ORDER BY r.id DESC LIMIT %s
 """
-_WORDS = "to_tsvector('simple'::regconfig, coalesce(r.title, '')) @@ to_tsquery('simple', %s)"
+_TITLE = "to_tsvector('simple'::regconfig, coalesce(r.title, '')) @@ to_tsquery('simple', %s)"
+_GATE = f"({MATCHES} OR g.id = %s)"
+_NEW = f"({_TITLE} OR r.id = %s OR EXISTS (SELECT FROM approvals_gate g WHERE g.run_id = r.id AND {_GATE}))"
+_OLD = f"""r.id IN (
+  SELECT r.id FROM checkpoints_run r WHERE {_TITLE} UNION SELECT %s
+  UNION SELECT g.run_id FROM approvals_gate g WHERE {_GATE})"""  # noqa: S608 - constants
 WALKED = 2_000  # of each team's newest, in which words are looked for first
 _PLANS = " CROSS JOIN unnest(%s::bigint[]) p(id)"
 _COUNT = """
@@ -55,7 +62,7 @@ class Wanted:
     version: str = ""
     team: int = 0
     by: int = 0  # the id of the account that started it
-    words: str = ""  # in the title, each from its beginning
+    words: str = ""  # in the title or in what its gates show, each from its beginning; or a number of it or of a gate
     since: date | None = None  # days by the database's time zone, both included
     until: date | None = None
     thread: str = ""
@@ -97,10 +104,12 @@ def ids(wanted: Wanted, *, teams: Collection[int], most: int, waiting: Sequence[
     which, words = "".join(f" AND {each}" for each in conditions), beginnings(wanted.words)
     if not words:
         return _found(_RUNS.format(plans, which), [asked, *of_plans, *values, most, most])
-    newest = _found(_NEWEST.format(plans, which, _WORDS), [asked, *of_plans, *values, WALKED, words, most])
+    gate, run = numbered(wanted.words)
+    found_by = [words, run, words, gate]
+    newest = _found(_NEWEST.format(plans, which, _NEW), [asked, *of_plans, *values, WALKED, *found_by, most])
     if len(newest) == most:
         return newest
-    return _found(_RARE.format(_WORDS, plans, which), [words, asked, *of_plans, *values, most])
+    return _found(_RARE.format(_OLD, plans, which), [*found_by, asked, *of_plans, *values, most])
 
 
 def _found(sql: str, values: list[Any]) -> list[int]:

@@ -11,6 +11,7 @@ from checkpoints.actors import Actor
 from checkpoints.claims import Claim
 from checkpoints.models import Hold, Run
 from checkpoints.plans import PlanSpec, StepSpec, spec_of
+from checkpoints.searching import terms
 from checkpoints.store import Snapshot
 from checkpoints.values import canonical
 
@@ -105,7 +106,8 @@ def _gate(
         checkpoint=snapshot.id,
         step=step.name,
         kind=kind,
-        title=heading(card.title) or step.name,
+        title=heading(card.title) or step.title,
+        terms=terms(card.title, card.for_whom, card.resource, card.amount),
         risk=card.risk,
         asked_by_id=asked_by,
         card=canonical(card.to_json()),

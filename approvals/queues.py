@@ -18,13 +18,14 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from checkpoints.counting import MOST, Capped
 from checkpoints.permissions import teams_where
-from checkpoints.searching import beginnings
+from checkpoints.searching import beginnings, numbered
 
 from .models import Gate, Policy
 
 MINE, ALL, DECIDED = "mine", "all", "decided"
 MINE_DECIDED = "mine_decided"  # those that could have been the reader's to decide
 
+MATCHES = "to_tsvector('simple'::regconfig, coalesce(g.terms, '')) @@ to_tsquery('simple', %s)"  # as the index has it
 NAMED = 300  # gates whose agents can be picked from
 
 _OPEN = "g.status = 'open'"
@@ -66,7 +67,7 @@ class Wanted:
 
     risk: str = ""
     agent: str = ""
-    words: str = ""  # that begin so in the title
+    words: str = ""  # that begin so in what a row shows, or a number of the gate or of its run
     after: int = 0  # the id of the gate before the first one
     closed_within: float = 0  # seconds; 0 for any time
     due: tuple[datetime | None, datetime | None] | None = None  # after the first, until the second; None: no bound
@@ -85,8 +86,9 @@ class Wanted:
             )
             values.append(self.agent)
         if self.words.strip():
-            parts.append("to_tsvector('simple'::regconfig, coalesce(g.title, '')) @@ to_tsquery('simple', %s)")
-            values.append(beginnings(self.words))
+            gate, run = numbered(self.words)
+            parts.append(f"({MATCHES} OR g.id = %s OR g.run_id = %s)")
+            values += [beginnings(self.words), gate, run]
         if self.after:
             parts.append(_AFTER[order])
             values.append(self.after)

@@ -5,12 +5,32 @@ from __future__ import annotations
 import re
 
 WORDS = 8
+LONGEST = 1_000  # characters of one text that it is found by
 WORD = re.compile(r"[^\W_]+")
+NUMBER = re.compile(r"(?:(gate|run|r-?|#)\s*)?([0-9]{1,18})", re.IGNORECASE | re.ASCII)
 
 
 def beginnings(text: str) -> str:
     """`refund 204` as `'refund':* & '204':*` for to_tsquery('simple', …); "" where nothing is left to look for.
 
-    Letters and digits alone: whatever else is typed is no operator.
+    Letters and digits alone: whatever else is typed is no operator. PostgreSQL reads the number in BK-204 as -204.
     """
-    return " & ".join(f"'{word}':*" for word in WORD.findall(text)[:WORDS])
+    return " & ".join(_beginning(word) for word in WORD.findall(text)[:WORDS])
+
+
+def _beginning(word: str) -> str:
+    return f"('{word}':* | '-{word}':*)" if word.isdecimal() else f"'{word}':*"
+
+
+def terms(*texts: str) -> str:
+    """What these texts are found by: their words alone, cut as `beginnings` cuts what is typed."""
+    return " ".join(word for text in texts for word in WORD.findall(text[:LONGEST]))
+
+
+def numbered(text: str) -> tuple[int, int]:
+    """The number of the gate, and that of the run, that `R-12`, `gate 45` or `45` may mean; 0 for none."""
+    found = NUMBER.fullmatch(text.strip())
+    if found is None:
+        return 0, 0
+    what, number = (found[1] or "").lower(), int(found[2])
+    return (0 if what.startswith("r") else number), (0 if what == "gate" else number)

@@ -1,8 +1,7 @@
-"""Jumping anywhere: pages, gates and runs by number or by the words of their titles."""
+"""Jumping anywhere: pages, gates and runs by number or by the words of their rows."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse
@@ -17,10 +16,9 @@ from approvals.presentation import topbar
 from approvals.queues import ALL, MINE, Wanted
 from approvals.views.access import private, reader_of
 from checkpoints.models import Run
-from checkpoints.searching import beginnings
+from checkpoints.searching import beginnings, numbered
 
 FOUND = 6  # of each
-NUMBER = re.compile(r"(?:(gate|run|r-?)\s*)?([0-9]{1,18})", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,15 +69,17 @@ def _numbered(request: HttpRequest, asked: str) -> list[Place]:
 
 
 def _gates(request: HttpRequest, asked: str) -> list[Place]:
-    """Open gates whose titles begin words so; the next of the reader's own where nothing is asked."""
+    """Open gates whose rows have words that begin so; the next of the reader's own where nothing is asked."""
     queue = ALL if asked else MINE
     if asked and not beginnings(asked):
         return []
-    return [_gate(gate) for gate in reach_of(request).gates(queue, most=FOUND, wanted=Wanted(words=asked))]
+    named = numbered(asked)  # what has the very number stands first already
+    found = reach_of(request).gates(queue, most=FOUND, wanted=Wanted(words=asked))
+    return [_gate(gate) for gate in found if gate.pk not in named]
 
 
 def _runs(request: HttpRequest, asked: str) -> list[Place]:
-    """Runs whose titles begin words so, the newest first."""
+    """Runs whose titles or gates have words that begin so, the newest first."""
     if not beginnings(asked):
         return []
     found = catalogue.ids(catalogue.Wanted(words=asked), teams=list(reach_of(request).teams), most=FOUND)

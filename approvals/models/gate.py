@@ -113,6 +113,7 @@ class Gate(models.Model):
     version = models.IntegerField(default=1)  # raised by everything that happens to the gate
     proposal = models.IntegerField(default=1)  # number of the proposal that stands
     title = models.CharField(max_length=200)
+    terms = models.TextField(default="", db_default="")  # the words of its row, by which it is found
     risk = models.CharField(max_length=8, choices=Risk.choices, default=Risk.MEDIUM)
     card = models.BinaryField()  # canonical JSON, see approvals.cards
     deadline = models.DateTimeField(null=True)
@@ -136,7 +137,7 @@ class Gate(models.Model):
             models.Index("policy", *URGENT, name="gate_of_policy", condition=OPEN),
             models.Index("team", *LATEST, name="gate_of_team_closed", condition=~OPEN),
             models.Index("policy", *LATEST, name="gate_of_policy_closed", condition=~OPEN),
-            GinIndex(SearchVector("title", config="simple"), name="gate_title", condition=OPEN),
+            GinIndex(SearchVector("terms", config="simple"), name="gate_terms"),
             models.Index("deadline", name="gate_overdue", condition=models.Q(status="open", deadline__isnull=False)),
         ]
         permissions = [("decide_gate", "May decide gates"), ("reveal_secret", "May reveal secrets")]

@@ -26,7 +26,7 @@ from .access import private, reader_of
 SHOWN = 40
 QUEUES = ((MINE, "Mine", "inbox"), (ALL, "All visible to me", "list"), (DECIDED, "Decided", "check"))
 EMPTY = {
-    MINE: "You’re all caught up",
+    MINE: "You are all caught up",
     ALL: "No gate is open just now",
     DECIDED: "Nothing has been decided yet",
 }

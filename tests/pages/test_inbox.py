@@ -63,7 +63,7 @@ def test_a_gate_decided_just_now_is_shown_struck_through_with_who_decided_and_th
 
 def test_an_empty_inbox_says_so() -> None:
     page = inbox_of(eve())
-    assert "You’re all caught up" in page
+    assert "You are all caught up" in page
     assert "gate-row" not in page
 
 

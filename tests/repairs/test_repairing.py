@@ -230,7 +230,12 @@ def test_the_gates_page_shows_what_was_refused_and_takes_it_by_its_form(ledger: 
     run = advance(make_run("builder", ledger=str(ledger), floor=1000))
     gate, reviewer = open_gate(run), ann(run.team)
     page = signed_in(reviewer).get(f"/gates/{gate.pk}/").content.decode()
-    for words in ("fits: 3 is less than 1000", "Take what “Build” returned as it is", "What build returned", ">product<"):
+    for words in (
+        "fits: 3 is less than 1000",
+        "Take what “Build” returned as it is",
+        "What build returned",
+        ">product<",
+    ):
         assert words in page
     assert post(reviewer, gate, form_of(gate, "answer", answer="accept")).status_code == 303
     assert (advance(run).status, state(run)["product"]) == ("completed", 3)
