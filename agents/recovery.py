@@ -10,7 +10,7 @@ from django.db import transaction
 from approvals.cards import Action, Card, Choice, Question
 from approvals.models import Gate
 from approvals.opening import open_gate
-from approvals.presentation.english import quoted
+from approvals.presentation.english import counted, quoted
 from approvals.schemas import resolved
 from checkpoints import crash
 from checkpoints.actors import SYSTEM
@@ -41,7 +41,7 @@ def quarantine(slice: Slice, spec: StepSpec, error: str) -> None:
             {"id": REVISE, "label": "Change the values first, then approve them again", "needs_value": False}
         )
     choices += _without(spec)
-    text = f"{named(spec)} did not succeed after {slice.attempt} attempts. How should the run go on?"
+    text = f"{named(spec)} did not succeed after {counted(slice.attempt, 'attempt')}. How should the run go on?"
     if slice.attempt == 1:
         text = f"{named(spec)} did not succeed. How should the run go on?"
     reasons = [f"{named(spec)} failed, so nothing after it has run"]
@@ -67,7 +67,9 @@ def looping(slice: Slice, spec: StepSpec, times: int) -> None:
     """Ask whether a step that ran as often as its loop guard allows may run again. Raises Fenced as above."""
     choices: list[Choice] = [{"id": RETRY, "label": f"Let {named(spec)} run as often again", "needs_value": False}]
     choices += _without(spec)
-    text = f"{named(spec)} ran {times} times on this path, which is as often as its loop guard allows. Go on?"
+    text = (
+        f"{named(spec)} ran {counted(times, 'time')} on this path, which is the most its loop guard allows. Go on?"
+    )
     reasons = ["The run may be going round in circles"]
     _ask(slice, spec, f"{named(spec)} goes round:", "", text, choices, risk="medium", reasons=reasons)
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from decimal import Decimal
 
+from approvals.presentation.english import counted
+
 from .refunds_money import cents, shown
 from .restock_state import Feedback, Item, Line, Message, Pickup, Placed, Purchase, Repricing, Shelf, Why
 
@@ -33,7 +35,7 @@ def purchase_of(shelf: Shelf, feedback: Sequence[Feedback]) -> Purchase:
             quantity=scaled(max(item.weekly * WEEKS - item.stock, 1), feedback),
             price=item.cost,
             needed_by=shelf.counted_at + timedelta(days=max(days(item), 1) if days(item) < 365 else shelf.lead_days),
-            note=f"{len(item.waiting)} customers wait for it." if item.waiting else None,
+            note=f"{counted(len(item.waiting), 'customer waits', 'customers wait')} for it." if item.waiting else None,
         )
         for item in wanted
     ]
@@ -91,7 +93,7 @@ def check_price(repricing: Repricing, shelf: Shelf) -> None:
 def summary(shelf: Shelf, purchase: Purchase, repricing: Repricing, message: Message) -> str:
     """The agent's account of its proposal."""
     first = next((item for item in shelf.items if item.sku == repricing.sku), shelf.items[0])
-    waiting = f", and {len(message.to)} customers wait for it" if message.to else ""
+    waiting = f", and {counted(len(message.to), 'customer waits', 'customers wait')} for it" if message.to else ""
     return (
         f"{first.name} lasts {days(first)} more days{waiting}; {shelf.supplier} takes {shelf.lead_days}. "
         f"I would order {len(purchase.lines)} articles for {shown(purchase.total, purchase.currency)}, ask "
@@ -106,7 +108,7 @@ def risk(purchase: Purchase) -> str:
 def reasons(purchase: Purchase, message: Message) -> list[str]:
     """Why the risk is what it is."""
     found = [f"The order is for more than {shown(HIGH, purchase.currency)}"] if purchase.total > HIGH else []
-    return [*found, f"{len(message.to)} people read the message"]
+    return [*found, f"{counted(len(message.to), 'person reads', 'people read')} the message"]
 
 
 def report(

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from django.contrib.auth.views import redirect_to_login
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
@@ -23,6 +23,7 @@ from approvals.presentation.outcomes import DONE
 from approvals.presentation.posted import Posted
 from checkpoints import store
 
+from . import following
 from .access import gate_or_404, private, reader_of, verified
 from .files import form_with_files
 from .gates import show
@@ -66,7 +67,7 @@ def decide(request: HttpRequest, gate_id: int) -> HttpResponse:
         led = lead(request, gate, looked_at, form) if isinstance(refusal, errors.NotConfirmed) else None
         return led or refused(request, gate_or_404(request, gate_id), sent, looked_at, refusal)
     Draft.objects.drop(gate, by=user)  # after the decision, which waits for nothing that it does not need
-    return HttpResponseRedirect(reverse("gate", args=[gate_id]), status=303)
+    return following.after(request, gate_id)
 
 
 def proposal_of(gate: Gate, request: HttpRequest) -> Proposal:

@@ -18,6 +18,7 @@ from approvals.presentation.gate import GatePage
 from approvals.queues import MINE, Wanted
 from checkpoints.errors import NoSuchCheckpoint, NotVerified, ValueRefused
 
+from . import following
 from .access import page_or_404, private, reader_of, shown_or_404, verified
 
 PART = 50_000  # characters of one value on one page
@@ -42,7 +43,8 @@ def show(
         # In the address it comes back from where the password was asked for: the same form, sent anew.
         "key": request.POST.get("key") or request.GET.get("key") or uuid.uuid4().hex,
         "draft_seen": request.POST.get("draft_seen", page.draft.kept_at.isoformat() if page.draft else ""),
-        "place": place(request, page.gate.pk),
+        "place": place(request, page.gate.pk), "follows": following.wanted(request),
+        "followed": following.decided(request),
     }  # fmt: skip
     return render(request, "approvals/gate.html", context, status=status)
 

@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
 from approvals.audit import exporting
+from approvals.presentation.english import counted, plural
 from checkpoints.actors import Actor
 from checkpoints.audit import anchors, database, proof
 from checkpoints.audit.filters import Filters, NoFilter
@@ -68,13 +69,13 @@ class Command(BaseCommand):
         if tail.count:
             more = "+" if tail.count == database.COUNTED else ""
             late = ": is the sweeper running?" if tail.late else ", which is usual for a moment"
-            notes.append(f"{tail.count}{more} events are not sealed yet{late}")
+            notes.append(f"{tail.count}{more} {plural(tail.count, 'event is', 'events are')} not sealed yet{late}")
         if walk and walk.erased:
             notes.append(f"{walk.erased} texts were erased, each by an order that is in the audit")
         if not database.key():
             notes.append(database.NO_KEY)
         events, seals = (walk.events, walk.seals) if walk else (0, 0)
-        said = f"{events:,} events in {seals:,} seals are as they were written."
+        said = f"{counted(events, 'event')} in {counted(seals, 'seal')} are as they were written."
         self._verdict(problems, count, said, notes, {"events": events, "seals": seals}, as_json=as_json)
 
     def _verify_file(self, path: Path, copy: str | None, *, as_json: bool) -> None:
@@ -87,7 +88,7 @@ class Command(BaseCommand):
         found = check.verdict
         which = f"seals {found.first} to {found.last}" if found.seals > 1 else f"seal {found.first}"
         told = f"{found.sealed:,} of them sealed, in {which}" if found.seals else "none of them sealed"
-        said = f"{found.events:,} events are as they were written; {told}."
+        said = f"{counted(found.events, 'event is', 'events are')} as they were written; {told}."
         notes = [*found.notes, f"When this was exported, the newest seal was {proof.newest(found.header)}"]
         data = {"events": found.events, "sealed": found.sealed, "seals": found.seals}
         self._verdict(problems, count, said, notes, data, as_json=as_json)
@@ -142,7 +143,7 @@ class Command(BaseCommand):
             target: BinaryIO = stack.enter_context(Path(output).open("wb")) if output else sys.stdout.buffer
             for line in export.lines:
                 target.write(line)
-        self.stderr.write(f"{export.count:,} events exported.")
+        self.stderr.write(f"{counted(export.count, 'event')} exported.")
 
 
 def _interrupted(walks: list[Walk]) -> str:

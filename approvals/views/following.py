@@ -1,0 +1,51 @@
+"""After a decision the next gate of the reader's queue follows by itself, unless they said not to.
+
+The choice is the reader's, kept by their browser: a box beside the button that sends, ticked until they take it away.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+
+from approvals.models import Gate
+from approvals.presentation import outcomes
+from approvals.queues import MINE, Reach, Wanted
+
+from .access import reader_of
+
+COOKIE = "holdpoint_follow"
+YEAR = 365 * 24 * 60 * 60  # seconds
+
+
+def wanted(request: HttpRequest) -> bool:
+    """Whether the next gate follows."""
+    return request.COOKIES.get(COOKIE) != "no"
+
+
+def after(request: HttpRequest, gate_id: int) -> HttpResponse:
+    """The page that comes after a decision: that of the next gate where the form offered it, else the gate's own."""
+    own = reverse("gate", args=[gate_id])
+    if "follows" not in request.POST:
+        return HttpResponseRedirect(own, status=303)
+    on = request.POST.get("follow") == "yes"
+    reach = Reach.of(reader_of(request))
+    found = (reach.ids(MINE, most=1, wanted=Wanted(after=gate_id)) or reach.ids(MINE, most=1)) if on else []
+    to = f"{reverse('gate', args=[found[0]])}?decided={gate_id}" if found else own
+    response = HttpResponseRedirect(to, status=303)
+    said = "yes" if on else "no"
+    response.set_cookie(COOKIE, said, max_age=YEAR, samesite="Lax", httponly=True, secure=request.is_secure())
+    return response
+
+
+def decided(request: HttpRequest) -> dict[str, Any] | None:
+    """The gate that the reader has just decided, on the page of the one that followed."""
+    said = request.GET.get("decided", "")
+    if not (said.isascii() and said.isdigit() and len(said) < 19):
+        return None
+    gate = Gate.objects.visible_to(reader_of(request)).filter(pk=int(said)).first()
+    if gate is None:
+        return None
+    return {"gate": gate, "ended": outcomes.ended(gate) if gate.status != Gate.Status.OPEN else None}
