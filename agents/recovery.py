@@ -67,9 +67,7 @@ def looping(slice: Slice, spec: StepSpec, times: int) -> None:
     """Ask whether a step that ran as often as its loop guard allows may run again. Raises Fenced as above."""
     choices: list[Choice] = [{"id": RETRY, "label": f"Let {named(spec)} run as often again", "needs_value": False}]
     choices += _without(spec)
-    text = (
-        f"{named(spec)} ran {counted(times, 'time')} on this path, which is the most its loop guard allows. Go on?"
-    )
+    text = f"{named(spec)} ran {counted(times, 'time')} on this path, which is the most its loop guard allows. Go on?"
     reasons = ["The run may be going round in circles"]
     _ask(slice, spec, f"{named(spec)} goes round:", "", text, choices, risk="medium", reasons=reasons)
 

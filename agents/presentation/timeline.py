@@ -21,6 +21,8 @@ from .lanes import Node, lay_out, width
 from .rows import Around, Row
 
 OVER = ("completed", "failed", "cancelled")
+SHORT = 12  # rows that are seen at once
+FEW = 6  # rows of abandoned branches that are not worth folding
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,20 @@ class Timeline:
     branches: int
     forks: int
     removed: int = 0  # checkpoints by retention, as far as the rows show
+
+    @property
+    def now(self) -> Row | None:
+        """Where the run is, where that may be out of sight: the gate that holds it, the step at hand, or its head."""
+        if len(self.rows) <= SHORT:
+            return None
+        there = [row for row in self.rows if row.held] or [row for row in self.rows if row.key == "next"]
+        return next(iter(there or [row for row in self.rows if row.head]), None)
+
+    @property
+    def abandoned(self) -> int:
+        """How many rows of branches that the run has left are folded away; 0 where there are few."""
+        left = sum(row.left for row in self.rows)
+        return left if left > FEW and not any(row.left and row.held for row in self.rows) else 0
 
     @property
     def summary(self) -> str:

@@ -83,6 +83,7 @@ def timeline_context(scene: Scene, picked: Picked) -> dict[str, Any]:
         "run": scene.run,
         "timeline": drawn,
         "selected": selected,
+        "unfolded": any(row.left and row.seq == selected for row in drawn.rows),
         "picked": picked,
         "live_query": picked.query(still=1) if picked.at or picked.before else picked.query(),
         "earlier": Picked(before=scene.first_seq).query() if scene.first_seq > 1 and not scene.first_left else "",

@@ -1,6 +1,8 @@
 // <hp-timeline>: j and k move along a run's checkpoints and show the one they come to beside the timeline. The
 // server draws the choice; this keeps the address true to it, and on a small screen goes to what was chosen. What
 // somebody asks or begins to type about a checkpoint keeps the page at it, however far the run goes on meanwhile.
+import { tellEnd } from "./walk.js";
+
 class Timeline extends HTMLElement {
   connectedCallback() {
     this.wide = matchMedia("(min-width: 68rem)");
@@ -34,12 +36,13 @@ class Timeline extends HTMLElement {
     if (!document.querySelector("hp-hotkeys [data-keys-switch]")?.checked) return;
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
     if (event.target.closest?.("input, textarea, select") || !["j", "k"].includes(event.key)) return;
-    const links = [...this.querySelectorAll("#timeline a[data-pick]")];
+    const links = [...this.querySelectorAll("#timeline a[data-pick]")].filter((link) => link.checkVisibility());
     const focused = links.indexOf(document.activeElement);
     const at = focused >= 0 ? focused : links.findIndex((link) => link.closest("[aria-current]"));
     const next = links[Math.min(Math.max(at + (event.key === "j" ? 1 : -1), 0), links.length - 1)];
     if (!next) return;
     event.preventDefault();
+    tellEnd(next === document.activeElement ? event.key : "");
     next.focus({ preventScroll: true });
     next.closest(".cp").scrollIntoView({ block: "nearest" });
     // Holding the key down passes over many rows: only the one it stops at is fetched.

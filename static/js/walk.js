@@ -8,10 +8,15 @@ export function walk(links, here) {
     const all = links();
     const next = all[Math.min(Math.max(here(all) + (event.key === "j" ? 1 : -1), 0), all.length - 1)];
     event.preventDefault();
-    if (all.length) say(next === document.activeElement ? end(event.key) : "");
+    if (next) tellEnd(next === document.activeElement ? event.key : "");
     next?.focus();
     next?.scrollIntoView({ block: "nearest" });
   });
+}
+
+// Says that there is no further to go, by the key that was pressed; "" takes what was said away.
+export function tellEnd(key) {
+  say(key && end(key));
 }
 
 function end(key) {

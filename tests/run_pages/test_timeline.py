@@ -223,3 +223,15 @@ def test_an_answered_gate_says_what_was_answered() -> None:
     gate = make_decided(3, "answered", Said("Ann", "answer"), answer="yes", answer_label="It happened")
     row = row_named(make_story(PAID, [1, 2, 3, 4, 5, 6], status="completed", gates=(gate,)), "Review")
     assert row.remarks == [Remark("“It happened” by Ann")]
+
+
+def test_many_rows_of_abandoned_branches_fold_and_where_the_run_is_stands_at_the_top() -> None:
+    """The end of a long run was screens below, behind what the run had left long ago."""
+    left = [make_saved(number, "propose") for number in range(3, 11)]
+    saved = [*OPENING[:2], *left, make_saved(11, "rewind", kind="rewind", parent=2), make_saved(12, "propose")]
+    long = timeline.build(make_story(saved, [1, 2, 11, 12], next_step="review", gates=(make_gate(12),)))
+    assert long.abandoned == len(left)
+    assert long.now is not None
+    assert (long.now.name, long.now.held) == ("Review", True)
+    short = timeline.build(BACK)
+    assert (short.abandoned, short.now) == (0, None)
