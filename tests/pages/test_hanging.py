@@ -21,7 +21,8 @@ class Hanging:
         page.route_web_socket(re.compile("/ws/"), self.socket)
 
     def socket(self, route: WebSocketRoute) -> None:
-        if self.hangs:
+        if self.hangs:  # a connection that nobody answers would be opened by the browser's driver itself
+            route.close()
             return
         server = route.connect_to_server()
         server.on_message(lambda said: None if self.hangs else route.send(said))

@@ -149,7 +149,7 @@ def test_past_the_last_ring_a_person_is_asked_and_told_who_refused_and_why(ledge
     card = open_gate(run).standing().card
     assert card.title.startswith("“Build” is refused:")
     assert card.summary == "fits: 3 is less than 1000"
-    assert card.reasons == ("What build returned did not pass fits",)
+    assert card.reasons == ("What “Build” returned did not pass “Fits”",)
     assert [choice["id"] for choice in card.question["choices"]] == ["retry", "accept", "skip", "stop"]  # type: ignore[index]
     assert card.action("returned").arguments == {"product": 3}  # type: ignore[union-attr]
 
@@ -233,7 +233,7 @@ def test_the_gates_page_shows_what_was_refused_and_takes_it_by_its_form(ledger: 
     for words in (
         "fits: 3 is less than 1000",
         "Take what “Build” returned as it is",
-        "What build returned",
+        "What “Build” returned",
         ">product<",
     ):
         assert words in page
