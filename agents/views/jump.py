@@ -54,18 +54,10 @@ def _pages(request: HttpRequest, asked: str) -> list[Place]:
 
 def _numbered(request: HttpRequest, asked: str) -> list[Place]:
     """The gate and the run of that number, where the reader may see them."""
-    match = NUMBER.fullmatch(asked)
-    if match is None:
-        return []
-    user, what, number = reader_of(request), (match[1] or "").lower(), int(match[2])
-    found = []
-    for gate in (
-        Gate.objects.visible_to(user).select_related("run__plan").filter(pk=number) if not what.startswith("r") else ()
-    ):
-        found.append(_gate(gate))
-    for run in Run.objects.visible_to(user).select_related("plan").filter(pk=number) if what != "gate" else ():
-        found.append(_run(run))
-    return found
+    user, (gate_id, run_id) = reader_of(request), numbered(asked)
+    gates = Gate.objects.visible_to(user).select_related("run__plan").filter(pk=gate_id) if gate_id else ()
+    runs = Run.objects.visible_to(user).select_related("plan").filter(pk=run_id) if run_id else ()
+    return [*map(_gate, gates), *map(_run, runs)]
 
 
 def _gates(request: HttpRequest, asked: str) -> list[Place]:

@@ -27,7 +27,7 @@ def fill(apps, schema_editor):
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('approvals', '0014_replaced_gates'),
+        ('approvals', '0016_registered_tools'),
         ('auth', '0012_alter_user_first_name_max_length'),
         ('checkpoints', '0015_technical_holds'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
