@@ -32,10 +32,9 @@ def tight(policy: Policy, teams: Sequence[Group]) -> str:
     """A warning where everybody who may decide has to agree and whoever started the run may not; "" elsewhere."""
     if not policy.separation or len(people(teams)[0]) > policy.quorum:
         return ""
-    return (
-        f"Everybody who may decide now has to agree ({policy.quorum}), and whoever started a run may not: a gate of a "
-        "run that one of them started cannot be approved."
-    )
+    only = "There is only 1 reviewer. If they start"
+    every = f"All {policy.quorum} reviewers must approve. If one of them starts"
+    return f"{only if policy.quorum == 1 else every} a run, its requests cannot be approved. Add reviewers."
 
 
 def lacking(gate: Gate, there: Set[int]) -> str:

@@ -251,11 +251,11 @@ class WebhookAdmin(OfOwnTeams, OfWebhook):
 
 def _disable(webhook: Webhook, by: Actor) -> str:
     done = webhook.disable(Webhook.Reason.BY_HAND, by=by)
-    return "It is told of nothing more; what waits for it waits on." if done else "It was not enabled."
+    return "Disabled. Queued messages are kept." if done else "It was not enabled."
 
 
 def _enable(webhook: Webhook, by: Actor) -> str:
-    return "It is told again, of what waits for it too." if webhook.enable(by=by) else "It was not disabled."
+    return "Enabled. Queued messages are sent now." if webhook.enable(by=by) else "It was not disabled."
 
 
 def _remove(webhook: Webhook, by: Actor) -> str:

@@ -32,7 +32,7 @@ WORDS = {
     "tls_failed": "No encrypted connection: the certificate does not fit, or is not trusted.",
     "timeout": "The receiver took too long.",
     "cut": "The connection was cut before an answer came.",
-    "bad_answer": "What came back is no answer.",
+    "bad_answer": "Invalid response.",
     "redirected": "The receiver answered that it is elsewhere; redirects are not followed.",
     "secret_lost": "The key that the webhook's secret was made with is gone.",
     "lost": "The worker that sent it is gone; whether it arrived nobody knows.",

@@ -9,6 +9,7 @@ from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
+from django.template.defaultfilters import filesizeformat
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 
@@ -33,10 +34,31 @@ class PruneAdmin(OfAllTeams, OfPrune):
     """Each look and each prune that there was."""
 
     actions = None
-    list_display = ("__str__", "status", "at", "by_name", "checkpoints", "removed", "finished_at")
+    list_display = ("__str__", "status", "at", "by_name", "shown", "deleted", "kept", "freed_", "finished_at")
+    sortable_by = ()
     list_filter = ("status", "nightly")
     list_per_page = 50
     show_full_result_count = False
+
+    @admin.display(description="In the dry run")
+    def shown(self, prune: Prune) -> int:
+        """How many checkpoints it showed."""
+        return prune.checkpoints
+
+    @admin.display(description="Deleted")
+    def deleted(self, prune: Prune) -> int | str:
+        """How many of them are deleted."""
+        return prune.removed if prune.started_at else "-"
+
+    @admin.display(description="Kept")
+    def kept(self, prune: Prune) -> int | str:
+        """How many of them are not."""
+        return prune.kept_after_all if prune.started_at else "-"
+
+    @admin.display(description="Freed")
+    def freed_(self, prune: Prune) -> str:
+        """How many bytes that freed."""
+        return filesizeformat(prune.freed) if prune.started_at else "-"
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """A dry run is begun from the list of policies."""
@@ -113,6 +135,9 @@ class PruneAdmin(OfAllTeams, OfPrune):
             "prune": prune,
             "agents": telling.by_agent(prune),
             "held": telling.held(prune),
+            "stayed": list(telling.kept_after_all(prune)),
+            "freed": telling.freed(prune),
+            "files": telling.files(prune),
             "page": page,
             "lines": telling.lines(prune, start=max(page.start_index() - 1, 0), limit=PAGE),
             "runs": prune.lines.filter(checkpoints__gt=0).count(),

@@ -162,6 +162,8 @@ class PruneLine(models.Model):
     kept = models.JSONField(default=dict)  # reason -> how many stay for it
     held = models.JSONField(default=list)  # [[hold's id, how many stay for it alone], …]
     removed = models.IntegerField(default=0)
+    freed = models.BigIntegerField(default=0)  # bytes so far, chunks of the lineage included
+    stayed = models.JSONField(default=list)  # of what was shown: [[reason, hold's id or null, how many], …]
     done = models.BooleanField(default=False)
     fault = models.CharField(max_length=300, blank=True, default="")  # why nothing more of it was removed
 

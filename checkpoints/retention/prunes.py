@@ -26,7 +26,7 @@ from checkpoints.models import Prune, PruneLine, RetentionPolicy, Run
 from checkpoints.rows import run_sql
 from checkpoints.values import canonical
 
-from . import batch, chunks, policies, reading, rules, strays
+from . import batch, chunks, policies, reading, rules, stayed, strays
 from .errors import AlreadyPruning, NotUnderWay, PoliciesChanged, PruneChanged, Stopped
 from .gaps import Why
 from .rules import History
@@ -38,12 +38,16 @@ AT_ONCE = 20  # lines that are read at once to be applied
 SHOWN_DAYS = 7  # that a dry run can be applied
 TRIES = 5  # of a run that somebody moves meanwhile
 _COUNT = """
-WITH line AS (UPDATE checkpoints_pruneline SET removed = removed + $2 WHERE id = $1 RETURNING prune_id)
+WITH line AS (
+  UPDATE checkpoints_pruneline SET removed = removed + $2, freed = freed + $3 WHERE id = $1 RETURNING prune_id
+)
 UPDATE checkpoints_prune p SET removed = removed + $2, freed = freed + $3 FROM line
 WHERE p.id = line.prune_id AND p.status = 'applying' RETURNING p.id
 """
 _DONE = """
-WITH line AS (UPDATE checkpoints_pruneline SET done = true WHERE id = $1 RETURNING prune_id)
+WITH line AS (
+  UPDATE checkpoints_pruneline SET done = true, freed = freed + $2 WHERE id = $1 RETURNING prune_id
+)
 UPDATE checkpoints_prune p SET freed = freed + $2 FROM line WHERE p.id = line.prune_id AND $2 > 0
 """
 _OTHERS = """
@@ -201,7 +205,8 @@ def _apply_line(prune: Prune, line: PruneLine, until: float) -> None:
             continue
         except NotVerified as error:
             log.error("retention.not_verified", run=line.run_id, error=str(error))
-            prune.lines.filter(pk=line.pk).update(fault=str(error)[:300])
+            line.fault = str(error)[:300]
+            prune.lines.filter(pk=line.pk).update(fault=line.fault)
             break
     _close(prune, line)
 
@@ -248,8 +253,9 @@ def _without(history: History, seqs: list[int]) -> History:
 
 
 def _close(prune: Prune, line: PruneLine) -> None:
-    """Free the chunks that nothing of the lineage names any more, after the last of its lines."""
+    """Note what stayed and why, and free the chunks that nothing of the lineage names after the last of its lines."""
     crash.point("prune_line_done", str(line.run_id))
+    prune.lines.filter(pk=line.pk).update(stayed=stayed.of(line, counts=_counts(line)))
     lineage = line.run.lineage or line.run_id
     [(others,)] = run_sql(_OTHERS, [Int8(prune.pk), Int8(line.pk), Int8(lineage)])
     freed = 0 if others else chunks.free(lineage)

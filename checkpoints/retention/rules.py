@@ -15,7 +15,7 @@ from typing import NamedTuple
 HELD, NEEDED, LAST, YOUNG, GATE, DECISION, FINAL = "held", "needed", "count", "age", "gate", "decision", "final"
 REASONS = {
     HELD: "held",
-    NEEDED: "needed to go on, or to take something back",
+    NEEDED: "needed to resume or undo",
     LAST: "among the newest",
     YOUNG: "too young",
     GATE: "where the run asked",
@@ -73,11 +73,16 @@ class History:
 
 @dataclass(frozen=True)
 class Verdict:
-    """`going` are numbers in order; `kept` counts what stays by its first reason; `held` what a hold keeps alone."""
+    """`going` are numbers in order; `kept` counts what stays by its first reason; `held` what a hold keeps alone.
+
+    `reasons` and `holders` say the same by number: why it stays, and which hold keeps it alone.
+    """
 
     going: list[int]
     kept: Mapping[str, int]
     held: Mapping[int, int] = field(default_factory=dict)
+    reasons: Mapping[int, str] = field(default_factory=dict)
+    holders: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def ranges(self) -> list[tuple[int, int]]:
@@ -90,7 +95,7 @@ def decide(history: History, rules: Rules, now: datetime) -> Verdict:
     places = history.places
     reasons: dict[int, str] = {}
     if rules.days is None and rules.last is None:
-        return Verdict([], {YOUNG: len(places)} if places else {})
+        return Verdict([], {YOUNG: len(places)} if places else {}, reasons={place.seq: YOUNG for place in places})
     for name, seqs in _protected(history, rules, now):
         for seq in seqs:
             reasons.setdefault(seq, name)
@@ -99,7 +104,9 @@ def decide(history: History, rules: Rules, now: datetime) -> Verdict:
     for seqs in held.values():
         reasons.update(dict.fromkeys(seqs, HELD))
     going = [seq for seq in before if seq not in reasons]
-    return Verdict(going, Counter(reasons.values()), {hold: len(seqs) for hold, seqs in held.items() if seqs})
+    counts = {hold: len(seqs) for hold, seqs in held.items() if seqs}
+    holders = {seq: hold for hold, seqs in held.items() for seq in seqs}
+    return Verdict(going, Counter(reasons.values()), counts, reasons, holders)
 
 
 def _protected(history: History, rules: Rules, now: datetime) -> Iterable[tuple[str, Collection[int]]]:

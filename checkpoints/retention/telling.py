@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from django.db.models import Count, Q, QuerySet, Sum
+from django.db.models import Count, F, Q, QuerySet, Sum
+from django.template.defaultfilters import filesizeformat
 
 from checkpoints import actors
 from checkpoints.models import Hold, Prune, PruneLine
 
+from . import stayed
 from .rules import HELD, REASONS
 
 RANGES = 8  # of one run that are named
+RUNS = 50  # of which is told what stayed after all
 
 
 class Held(NamedTuple):
@@ -37,6 +40,7 @@ class Told(NamedTuple):
     kept: list[tuple[str, int]]
     held: list[Held]
     removed: int
+    freed: int
     done: bool
 
     @property
@@ -48,21 +52,36 @@ class Told(NamedTuple):
 
 
 class ByAgent(NamedTuple):
-    """What goes of one agent's runs."""
+    """What goes of one agent's runs, and what went."""
 
     agent: str
     runs: int
     checkpoints: int
     size: int
     removed: int
+    freed: int
+
+    @property
+    def stayed(self) -> int:
+        """How many of those that were shown are not removed."""
+        return self.checkpoints - self.removed
+
+
+class KeptAfterAll(NamedTuple):
+    """What of one run was shown and stayed, and why."""
+
+    run: int
+    checkpoints: int
+    why: str
 
 
 def by_agent(prune: Prune) -> list[ByAgent]:
     """The sums, by agent."""
     found = prune.lines.values("agent").annotate(
-        runs=Count("pk", filter=Q(checkpoints__gt=0)), gone=Sum("checkpoints"), bytes=Sum("size"), so_far=Sum("removed")
-    )
-    rows = found.order_by("agent").values_list("agent", "runs", "gone", "bytes", "so_far")
+        runs=Count("pk", filter=Q(checkpoints__gt=0)), gone=Sum("checkpoints"), bytes=Sum("size"),
+        so_far=Sum("removed"), free=Sum("freed"),
+    )  # fmt: skip
+    rows = found.order_by("agent").values_list("agent", "runs", "gone", "bytes", "so_far", "free")
     return [ByAgent(*row) for row in rows]
 
 
@@ -73,13 +92,15 @@ def lines(prune: Prune, *, start: int = 0, limit: int = 50) -> list[Told]:
 
 
 def _told(found: Sequence[PruneLine]) -> Iterator[Told]:
-    holds = Hold.objects.in_bulk({hold for line in found for hold, _ in line.held})
+    held = {line.pk: [*line.held, *([hold, count] for _, hold, count in line.stayed if hold)] for line in found}
+    holds = Hold.objects.in_bulk({hold for each in held.values() for hold, _ in each})
     names = actors.names(hold.by for hold in holds.values())
     for line in found:
         kept = [(REASONS[name], count) for name, count in line.kept.items() if name != HELD]
         yield Told(
             line.run_id, line.agent, str(line.policy), line.checkpoints, line.size, ranges(line.ranges), kept,
-            [_held(holds[hold], count, names) for hold, count in line.held if hold in holds], line.removed, line.done,
+            [_held(holds[hold], count, names) for hold, count in held[line.pk] if hold in holds], line.removed,
+            line.freed, line.done,
         )  # fmt: skip
 
 
@@ -94,20 +115,60 @@ def ranges(found: Sequence[Sequence[int]]) -> str:
 
 
 def held(prune: Prune) -> list[tuple[str, int]]:
-    """How many checkpoints stay for holds alone, by the kind of hold."""
+    """How many checkpoints stay for holds alone, by the kind of hold: as of the dry run, and as of the prune."""
     counts: Counter[int] = Counter()
     for each in prune.lines.exclude(held=[]).values_list("held", flat=True).iterator():
         counts.update(dict(each))
-    kinds = _kinds(counts)
+    for each in prune.lines.exclude(stayed=[]).values_list("stayed", flat=True).iterator():
+        counts.update({hold: count for _, hold, count in each if hold is not None})
+    kinds = dict(Hold.objects.filter(pk__in=list(counts)).values_list("pk", "kind"))
     found: Counter[str] = Counter()
     for hold, count in counts.items():
-        found[kinds.get(hold, "")] += count
+        if hold in kinds:
+            found[kinds[hold]] += count
     labels = dict(Hold.Kind.choices)
-    return [(str(labels.get(kind, "freed since")), count) for kind, count in sorted(found.items())]
+    return [(str(labels[kind]), count) for kind, count in sorted(found.items())]
 
 
-def _kinds(holds: Iterable[int]) -> dict[int, str]:
-    return dict(Hold.objects.filter(pk__in=list(holds)).values_list("pk", "kind"))
+def kept_after_all(prune: Prune) -> Iterator[KeptAfterAll]:
+    """What was shown and is not removed, run by run, with the reason; nothing before it is applied."""
+    if prune.started_at is None:
+        return
+    lines = list(prune.lines.filter(removed__lt=F("checkpoints")).order_by("run_id")[:RUNS])
+    holds = Hold.objects.in_bulk({hold for line in lines for _, hold, _ in line.stayed if hold is not None})
+    names = actors.names(hold.by for hold in holds.values())
+    for line in lines:
+        known = 0
+        for reason, hold, count in line.stayed:
+            known += count
+            yield KeptAfterAll(line.run_id, count, _why(holds.get(hold), names) if hold else stayed.REASONS[reason])
+        if left := line.checkpoints - line.removed - known:
+            yield KeptAfterAll(line.run_id, left, "" if line.done else _not_reached(prune))
+
+
+def freed(prune: Prune) -> str:
+    """What it freed so far, in words: little that was deleted may cost more in complete copies than it frees."""
+    if prune.freed < 0:
+        return f"which takes {filesizeformat(-prune.freed)} more than before"
+    return f"{filesizeformat(prune.freed)} freed"
+
+
+def files(prune: Prune) -> int:
+    """The bytes of what it freed beside the rows of runs: the files of artifacts, at night."""
+    rows: int = prune.lines.aggregate(freed=Sum("freed"))["freed"] or 0
+    return prune.freed - rows if rows or not prune.removed else 0  # before lines counted what they freed
+
+
+def _why(hold: Hold | None, names: Mapping[str, str]) -> str:
+    if hold is None:
+        return "held"
+    return f"{hold.get_kind_display().lower()} “{hold.reason}” ({names[hold.by]})"
+
+
+def _not_reached(prune: Prune) -> str:
+    return (
+        "not deleted yet" if prune.status == Prune.Status.APPLYING else "the prune was stopped before it reached them"
+    )
 
 
 def made_since(prune: Prune) -> QuerySet[Hold]:
@@ -133,6 +194,7 @@ def facts(prune: Prune) -> dict[str, Any]:
                 "run": line.run_id, "agent": line.agent, "policy": line.policy.called,
                 "version": line.policy.version, "checkpoints": line.checkpoints, "bytes": line.size,
                 "ranges": line.ranges, "kept": line.kept, "held": line.held, "removed": line.removed,
+                "freed": line.freed, "stayed": line.stayed,
             }
             for line in every.iterator()
         ],

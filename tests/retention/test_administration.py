@@ -91,10 +91,10 @@ def test_a_hold_changes_the_dry_run_and_the_prune_follows_it(run: Run, client: C
             client.get(HOLDS, {"q": "Lawsuit 12/26", "freed": freed, "run__id__exact": str(run.pk)}).content.decode()
         )
         assert ("checkpoint 7" in found) == there
-    assert "can no longer be looked at, compared, restored, rewound to or forked from" in text
+    assert "can no longer be viewed, compared, restored, rewound to or forked from" in text
     answer = client.post(applications(address), {"seen": seen(page)})
     assert answer["Location"] == address
-    assert "40 checkpoints were removed" in text_of(client.get(address).content.decode())
+    assert "40 checkpoints were deleted" in text_of(client.get(address).content.decode())
     assert seqs(run) == [7, *range(42, 62)]
     assert verify_run(run) == []
     [order] = Event.objects.filter(kind="retention.ordered", subject=f"prune:{address.split('/')[-3]}")
@@ -152,7 +152,11 @@ def test_a_hold_made_since_is_named_and_keeps_what_it_protects(run: Run, client:
     client.post(f"{HOLDS}add/", {"run_number": run.pk, "seq": "9", "reason": "Later"})
     assert "1 hold on these runs was made since" in text_of(client.get(address).content.decode())
     client.post(applications(address), {"seen": seen(page)})
-    assert "1 stayed after all" in text_of(client.get(address).content.decode())
+    said = text_of(client.get(address).content.decode())
+    assert "1 of the 41 checkpoints of the dry run is kept:" in said
+    assert f"1 of R-{run.pk} : legal hold “Later” (Sam Steward)" in said
+    assert "1 by legal hold" in said
+    assert "No holds affect this deletion" not in said
     assert 9 in seqs(run)
 
 
@@ -179,7 +183,7 @@ def test_each_needs_its_permission(run: Run, client: Client, lacks: str) -> None
             assert other.get(hidden).status_code == 403, hidden
         assert other.post(f"{HOLDS}{hold.pk}/releases/").status_code == 403
     if lacks == "prune_checkpoints":
-        assert "Dry run: what would go" not in other.get(POLICIES).content.decode()
+        assert "Dry run: what would be deleted" not in other.get(POLICIES).content.decode()
         assert 'name="seen"' not in other.get(address).content.decode()
     assert len(seqs(run)) == 61
     hold.refresh_from_db()
@@ -195,7 +199,7 @@ def test_a_prune_under_way_is_stopped_from_its_page_by_whoever_may_prune(run: Ru
     assert other.post(f"{PRUNES}{prune.pk}/stops/").status_code == 403
     assert Prune.objects.under_way().count() == 1
     assert client.post(f"{PRUNES}{prune.pk}/stops/").status_code == 302
-    assert "Stopped. 0 of 41 checkpoints were removed by then" in text_of(client.get(page).content.decode())
+    assert "Stopped. 0 of 41 checkpoints were deleted by then" in text_of(client.get(page).content.decode())
     client.post(f"{PRUNES}{prune.pk}/stops/")
     assert "there is nothing to stop" in client.get(page).content.decode()
 
@@ -213,6 +217,6 @@ def test_only_what_is_posted_is_done_and_only_by_the_administration(run: Run, cl
 def test_the_lists_are_there_to_look_at(run: Run, client: Client) -> None:
     keep(run, keep_last=20)
     pruned()
-    assert "Dry run: what would go" in client.get(POLICIES).content.decode()
+    assert "Dry run: what would be deleted" in client.get(POLICIES).content.decode()
     for address in (PRUNES, HOLDS):
         assert client.get(address).status_code == 200

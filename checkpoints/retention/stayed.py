@@ -1,0 +1,38 @@
+"""What a dry run showed and its prune did not remove, and why: asked again once a run's part of the prune is over."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+from checkpoints.models import PruneLine
+
+from . import policies, reading, rules
+
+POLICY, FAULT, MOVED = "policy", "fault", "moved"
+REASONS = rules.REASONS | {
+    POLICY: "the policy was changed meanwhile",
+    FAULT: "what is stored is not what was written",
+    MOVED: "the run was being changed meanwhile",
+}
+
+
+class Stayed(NamedTuple):
+    """So many of a run for one reason; `hold` is the hold's id where that is the reason."""
+
+    reason: str
+    hold: int | None
+    checkpoints: int
+
+
+def of(line: PruneLine, *, counts: bool) -> list[Stayed]:
+    """What is still there of what the line showed, by reason. `counts`: whether its policy still does."""
+    history = reading.history_of(line.run_id)
+    there = rules.within([place.seq for place in history.places], line.ranges)
+    if not there:
+        return []
+    if line.fault or not counts:
+        return [Stayed(FAULT if line.fault else POLICY, None, len(there))]
+    verdict = rules.decide(history, policies.rules_of(line.policy), line.prune.at)
+    found = Counter((verdict.reasons.get(seq, MOVED), verdict.holders.get(seq)) for seq in there)
+    return [Stayed(reason, hold, count) for (reason, hold), count in sorted(found.items(), key=lambda each: each[1])]
