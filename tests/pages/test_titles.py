@@ -16,7 +16,7 @@ TITLES = {
     "find_order": "Look the order up",
     "propose": "Draft the refund",
     "review": "Check the refund",
-    "pay": "Pay the money back",
+    "pay": "Hand the money back",
     "reply": "Write to the customer",
 }
 NAMES = re.compile(r"\b(find_order|propose|review|pay|cancel_payment)\b")
@@ -45,7 +45,7 @@ def named(text: str) -> list[str]:
 def test_an_open_gate_is_told_in_titles(address: str) -> None:
     gate = titled_gate()
     text = read(gate, address.format(gate=gate))
-    assert "Pay the money back" in text
+    assert "Hand the money back" in text
     assert named(text) == []
 
 
@@ -54,6 +54,6 @@ def test_how_a_gate_ended_is_told_in_titles() -> None:
     decide(approved, ann(approved.team))
     decide(back, ann(back.team), "reject", then="back", back_to="propose")
     texts = [read(gate, f"/gates/{gate.pk}/") for gate in (approved, back)]
-    assert "“Pay the money back”, “Write to the customer” may run, once each" in texts[0]
+    assert "“Hand the money back”, “Write to the customer” may run, once each" in texts[0]
     assert "goes back to “Draft the refund”" in texts[1]
     assert [named(text) for text in texts] == [[], []]
