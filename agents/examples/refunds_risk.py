@@ -55,7 +55,8 @@ def assess(
             found.insert(0, (level, f"Amount over {shown(limit, refund.currency).removesuffix('.00')}"))
             break
     if feedback:
-        found.append(("medium", f"Rejected before by {feedback[-1].by}"))
+        before = "Rejected before by" if feedback[-1].gate else "Sent back with feedback by"  # a rewind is no rejection
+        found.append(("medium", f"{before} {feedback[-1].by}"))
     found += [("high", reason) for reason in _strange(ticket, order, refund.reason)]
     wants = ticket.wants, ticket.wants_currency or order.currency
     if ticket.wants is not None and wants != (refund.amount, order.currency):

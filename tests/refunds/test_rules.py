@@ -224,10 +224,13 @@ def test_what_an_honest_mail_does_not_have_makes_a_small_refund_dangerous(
     assert reason in reasons
 
 
-def test_being_asked_again_after_a_no_is_said() -> None:
+def test_being_asked_again_after_a_no_is_said_and_a_rewind_is_none() -> None:
+    """Nobody had said no: the run was rewound with feedback."""
     level, reasons = assess(ORDERS["20391"], "1.00", said("half"))
     assert level == "medium"
     assert "Rejected before by Ann Okafor" in reasons
+    rewound = said("half").model_copy(update={"gate": 0})
+    assert "Sent back with feedback by Ann Okafor" in assess(ORDERS["20391"], "1.00", rewound)[1]
 
 
 @pytest.mark.parametrize("value", [1284.0, 1284, True, None, "NaN", "Infinity", "-1.00", "1.001", "1e400", "", "x"])
