@@ -14,12 +14,13 @@ class AgentsConfig(AppConfig):
         from checkpoints.retention import batch, strays
         from checkpoints.signals import run_needs_attention
 
-        from . import doorbell, forgetting, impacts, preflights, validation
+        from . import doorbell, forgetting, impacts, lineages, preflights, validation
+        from .views import beside
 
         run_needs_attention.connect(doorbell.on_attention, dispatch_uid="agents.doorbell")
         validation.register()
         preflights.register()
-        sources.register(impacts.history_of)
+        sources.register(impacts.history_of, lineages.stamp_of, beside.repeats_of)
         ringing.register(doorbell.ring_for_delivery)
         batch.along(forgetting.memos)
         strays.look_in(forgetting.named_in)

@@ -23,6 +23,7 @@ from checkpoints.errors import NoSuchCheckpoint, NotVerified, ValueRefused
 from checkpoints.models import Plan, Run
 from checkpoints.plans import input_digest, spec_of
 from checkpoints.records import Record
+from checkpoints.values import canonical
 
 from . import unsettled, versions
 from .errors import UpcastFailed
@@ -115,6 +116,11 @@ class Lineage:
         """Grant -> the effect that consumed it."""
         return {row.grant_id: row.pk for row in self.rows if row.grant_id}
 
+    @cached_property
+    def given(self) -> dict[int, tuple[Stood, str]]:
+        """Grant -> the gate that gave it, and for which action."""
+        return {grant.id: (gate, grant.action) for gate in self.gates for grant in gate.grants}
+
     def _execution(self, record: Record) -> Execution:
         return Execution(
             id=record.id.hex,
@@ -146,6 +152,11 @@ class Lineage:
                 raise ValueRefused("", str(error)) from error
             return output.writes, output.goto
 
+        def arguments() -> bytes | None:
+            gate, action = self.given.get(row.grant_id or 0, (None, ""))
+            return None if gate is None or action not in gate.arguments else canonical(gate.arguments[action])
+
+        landed = self.saved.get(row.landings[0]) if row.landings else None
         return EffectFact(
             id=row.pk,
             run=row.run_id,
@@ -162,6 +173,9 @@ class Lineage:
             shared=row.pk in self.shared,
             left_open=row.left_open,
             landings=frozenset(each.hex for each in row.landings),
+            at=landed.at if landed else row.intended_at,
+            landed=landed.seq if landed else 0,
+            arguments=arguments,
             returned=returned,
             reads=read,
         )
@@ -252,3 +266,9 @@ class Lineage:
         except NoSuchCheckpoint:  # removed by retention
             return None
         return {name: after.get(name, ABSENT) for name in shown} | bound
+
+
+def stamp_of(run: Run) -> str:
+    """A text that is another one where a run of the lineage has begun an effect, or one was settled."""
+    mine = Effect.objects.filter(run__in=Run.objects.of_lineage(run.lineage or run.pk)).order_by("pk")
+    return " ".join(f"{pk}:{status}" for pk, status in mine.values_list("pk", "status"))

@@ -15,6 +15,7 @@ from checkpoints.plans import spec_of
 from checkpoints.values import canonical
 
 from . import answering, binding, preconditions
+from .consequences.gate import Foretold
 from .models import Decision, Gate, Grant, Outcome, Policy, Proposal
 from .reading import read
 from .webhooks import outbox
@@ -75,15 +76,18 @@ def expire(gate: Gate, *, by: Actor) -> Outcome | None:
     """Close an open gate past its deadline; None where it is not one.
 
     A deadline approves only where the policy says so in that word. It never answers a question, and never agrees to
-    what lacks something.
+    what lacks something, or to what was done before and would be done once more: nobody is there to confirm that.
     """
     with transaction.atomic():
-        gate = read(gate.pk).gate
+        reading = read(gate.pk)
+        gate = reading.gate
         if not gate.move(due=True):
             return None
         standing = gate.standing()
         approves = gate.policy.on_expiry == Policy.OnExpiry.APPROVE and standing.card.question is None
         approves = approves and not standing.card.unfilled(gate.asked)
+        if approves and reading.acted:
+            approves = not Foretold(gate, standing.card, standing.state_patch).approve().repeats
         kind = agreed_kind(standing) if approves else Kind.EXPIRED
         end = End(kind=kind, by=by, added=_added(standing) if approves else ())
         return close(gate, standing, end, status=Gate.Status.EXPIRED)

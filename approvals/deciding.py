@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -21,8 +22,10 @@ from checkpoints.values import canonical
 
 from . import authority, binding, closing, mixing, rewriting, step_up
 from .cards import Card
+from .consequences.decision import of_word
 from .errors import AlreadySaid, DecisionRefused, Invalid, NotConfirmed, NotVerifiable, StaleGate, problem
 from .following import Next, put
+from .impact import sources
 from .models import Decision, Gate, Outcome, Proposal
 from .policy_rules import Tally, Vote, tally
 from .reading import read
@@ -64,6 +67,10 @@ def _take(gate_id: int, by: User, said: Said, confirmed: Confirmed | None) -> De
     said, word, following = put(reading, by=by, said=said)
     if not step_up.suffices(gate.policy, confirmed, by=by, now=reading.now):
         raise NotConfirmed
+    # Before the lock, which must not wait for an agent's code. What other runs of the lineage do meanwhile is looked
+    # at again under it.
+    look = partial(of_word, gate, standing, said, following)
+    stamp, impact = (sources.stamp_of(gate.run), look()) if said.shown or reading.acted else ("", None)
     if not gate.move(proposal=standing.number):
         _hand_out_same(gate.decisions.filter(user=by), by, said, request)
         late = read(gate_id)
@@ -71,12 +78,17 @@ def _take(gate_id: int, by: User, said: Said, confirmed: Confirmed | None) -> De
     # Under the gate's lock now: what others have said can no longer change.
     voices = list(gate.decisions.filter(Q(proposal=standing, counts=True) | Q(user=by, key=said.key)).order_by("pk"))
     _hand_out_same(voices, by, said, request)
-    if following is None:
-        others = _spoken_once(voices, by, said)
-    else:
-        standing, others = _supersede(gate, standing, following, by), []
+    others = _spoken_once(voices, by, said) if following is None else []
+    if impact is not None:
+        impact = (impact if sources.stamp_of(gate.run) == stamp else look()).beside(len(others))
+        impact.check_confirmed(set(said.confirm), run=gate.run_id)
+        impact.check_shown(said.shown)
+    repeats = {each.effect for each in impact.repeats} if impact else set()
+    if following is not None:
+        standing = _supersede(gate, standing, following, by)
     if word is not None:
         said = replace(said, verdict=mixing.named(word) if following else Verdict.APPROVE)
+    said = replace(said, confirm=sorted(repeats))
     decision = _write(gate, standing, by, said, request, following, word)
     _close_when_due(gate, standing, [*others, decision], said, confirmed)
     return decision
@@ -137,6 +149,7 @@ def _write(
         back_to=back_to(said, card),
         answer=canonical(standing.content["answer"] if said.verdict == Verdict.ANSWER else None),
         preconditions=canonical(added(said, card)),
+        repeats=canonical(said.confirm),
         comment=said.comment.encode(errors="replace"),
         seen=said.seen,
         key=said.key,
@@ -160,8 +173,16 @@ def _close_when_due(
     decision = voices[-1]
     by = actors.of_user(decision.user)
     mixed = {"verdicts": decision.by_action} if decision.verdict == Verdict.MIXED else {}
+    repeats = {"repeats": said.confirm} if said.confirm else {}
     again = {"confirmed": confirmed.at.isoformat()} if gate.policy.step_up and confirmed else {}
-    data = {"kind": decision.verdict, **mixed, "proposal": standing.number, "quorum": gate.policy.quorum, **again}
+    data = {
+        "kind": decision.verdict,
+        **mixed,
+        "proposal": standing.number,
+        "quorum": gate.policy.quorum,
+        **again,
+        **repeats,
+    }
     told = [gate.entry("gate.decided", by=by, data=data, text=said.comment)]
     if decision.verdict == Verdict.REJECT:
         end = closing.End(
@@ -193,12 +214,19 @@ def _close_when_due(
 
 
 def _tally(gate: Gate, voices: Sequence[Decision]) -> Tally:
-    """Count who spoke for the proposal that stands, by everybody's authority as it is now."""
+    """Count who spoke for the proposal that stands, by everybody's authority as it is now.
+
+    Whoever agreed before something was done that this would do once more agreed to less than the last of them.
+    """
     why_not = authority.reasons([voice.user_id for voice in voices], gate)
+    repeats = voices[-1].confirmed
     votes = [
-        Vote(user=voice.user_id, proposal=gate.proposal, verdict=voice.verdict, may=not why_not[voice.user_id])
+        Vote(
+            user=voice.user_id, proposal=gate.proposal, verdict=voice.verdict,
+            may=not why_not[voice.user_id] and repeats <= voice.confirmed,
+        )
         for voice in voices
-    ]
+    ]  # fmt: skip
     return tally(votes, standing=gate.proposal, quorum=gate.policy.quorum)
 
 

@@ -10,11 +10,12 @@ from typing import Any
 
 from django.contrib.auth.models import Group, User
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import Exists, F, OuterRef
-from django.db.models.functions import Now
+from django.db.models import Exists, F, OuterRef, Q
+from django.db.models.functions import Coalesce, Now
 from psycopg.types.numeric import Int8
 
 from checkpoints import bounds, permissions, together
+from checkpoints.models import Run
 
 from . import queues
 from .models import Decision, Draft, Gate, Grant, Policy, Proposal, Webhook
@@ -28,6 +29,7 @@ class Reading:
     standing: Proposal
     now: datetime  # the database's clock
     said_before: bool  # whether this person used this key at this gate
+    acted: bool = True  # whether the run, or one of its lineage, has begun an effect
 
 
 def read(gate_id: int, *, user_id: int | None = None, key: str = "") -> Reading:
@@ -35,16 +37,22 @@ def read(gate_id: int, *, user_id: int | None = None, key: str = "") -> Reading:
     reviewers = Policy.groups.through.objects.filter(policy_id=OuterRef("gate__policy_id")).order_by("group__name")
     said = Decision.objects.filter(gate=OuterRef("gate_id"), user=user_id, key=key)
     hooks = Webhook.objects.enabled().filter(team=OuterRef("gate__team_id"))
+    root = Coalesce(OuterRef("gate__run__lineage"), OuterRef("gate__run_id"))
+    kin = Q(pk=root) | Q(lineage=root, forked_from__isnull=False)
+    acted = Run.objects.filter(kin, effects__isnull=False)
     standing = (
         Proposal.objects.select_related("by", "gate__run__plan", "gate__policy__team")
         .annotate(now=Now(), said_before=Exists(said), hooked=Exists(hooks))
+        .annotate(acted=Exists(acted))
         .annotate(reviewers=ArraySubquery(reviewers.values("group_id")))
         .get(gate=gate_id, number=F("gate__proposal"))
     )
     gate = standing.gate
     gate.policy.reviewer_ids = standing.reviewers or [gate.policy.team_id]
     gate.hooked = standing.hooked
-    return Reading(gate=gate, standing=standing, now=standing.now, said_before=standing.said_before)
+    return Reading(
+        gate=gate, standing=standing, now=standing.now, said_before=standing.said_before, acted=standing.acted
+    )
 
 
 _GATE = together.Place(1)

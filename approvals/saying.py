@@ -37,6 +37,8 @@ class Said:
     answer: dict[str, Any] | None = None
     state: dict[str, Any] | None = None  # of an edit of the whole state
     preconditions: list[str] = field(default_factory=list)  # ids of those that are added to the required ones
+    shown: str = ""  # the mark of what was shown that this does; empty where nothing was
+    confirm: list[int] = field(default_factory=list)  # numbers of effects that may be done once more
 
     @classmethod
     def of(
@@ -50,6 +52,8 @@ class Said:
         state: Mapping[str, Any] | None = None,
         answer: Mapping[str, Any] | None = None,
         preconditions: Sequence[str] = (),
+        shown: str = "",
+        confirm: Sequence[int] = (),
         **words: str,
     ) -> Self:
         """The same from what a caller sends, see Gate.decide; `words` are the comment, then and back_to."""
@@ -62,13 +66,16 @@ class Said:
             state=None if state is None else dict(state),
             answer=None if answer is None else dict(answer),
             preconditions=list(preconditions),
+            shown=shown,
+            confirm=sorted(set(confirm)),
             **words,
         )
 
     def digest(self) -> bytes:
-        """Over all of it but the key. Raises Invalid for what cannot be written down."""
-        content = {name: value for name, value in vars(self).items() if name not in ("key", "seen")}
-        unsaid = [*([] if self.verdicts else ["verdicts"]), *([] if self.state is not None else ["state"])]
+        """Over all that is said, not the key nor what was shown. Raises Invalid for what cannot be written down."""
+        content = {name: value for name, value in vars(self).items() if name not in ("key", "seen", "shown")}
+        unsaid = [name for name in ("verdicts", "confirm") if not content[name]]
+        unsaid += ["state"] if self.state is None else []
         content = {name: value for name, value in content.items() if name not in unsaid}
         try:
             return digests.of_value({**content, "seen": self.seen.hex()})

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema
 from pydantic import Field
@@ -11,18 +13,19 @@ from pydantic import Field
 from agents.models import Scope
 from agents.views.access import reader_of
 from approvals import mixing
-from approvals.following import Next, put
-from approvals.impact import Impact
-from approvals.models import Decision, Gate, Proposal
-from approvals.presentation.foretold import Foretold
+from approvals.consequences.decision import DecisionImpact
+from approvals.consequences.decision import of_word as impact_of
+from approvals.consequences.gate import Foretold
+from approvals.following import put
+from approvals.models import Decision, Gate
 from approvals.reading import read
-from approvals.saying import Said, back_to
+from approvals.saying import Said
 from approvals.views.access import gate_or_404
 from checkpoints import store
 
 from .addresses import GateId
 from .auth import needs
-from .decisions import Decide, said_in
+from .decisions import MARK, Decide, said_in
 from .exact import answer
 from .impacts import ImpactAnswer
 
@@ -35,6 +38,14 @@ class ChoiceImpact(Schema):
     choice: str = Field(description="approve, stop, back or answer.", examples=["back"])
     of: str = Field(description="The step of back, the answer's id of answer; else empty.", examples=["propose"])
     impact: ImpactAnswer = Field(description="What it would do.")
+    shown: str = Field(
+        description="The mark of what this does. Send it with the decision: where that would do more, it is refused.",
+        examples=[MARK],
+    )
+    left: int = Field(
+        description="How many more people have to agree after it; 0: it closes the gate, and takes effect at once.",
+        examples=[0],
+    )
 
 
 class ChoiceImpacts(Schema):
@@ -60,6 +71,14 @@ class WordImpact(Schema):
         description="The actions that would be asked about in another way, by id.", examples=[["order", "price"]]
     )
     impact: ImpactAnswer | None = Field(description="What it would do; null for an answer of which nothing is known.")
+    shown: str = Field(
+        description="The mark of what this does. Send it with the decision: where that would do more, it is refused.",
+        examples=[MARK],
+    )
+    left: int = Field(
+        description="How many more people have to agree after it; 0: it closes the gate, and takes effect at once.",
+        examples=[0],
+    )
 
 
 @router.get(
@@ -67,28 +86,41 @@ class WordImpact(Schema):
 )
 def of_gate(request: HttpRequest, gate_id: GateId) -> HttpResponse:
     """What each choice would do: what runs, may run, is kept, is undone, may be undone, and cannot be undone."""
-    gate = gate_or_404(request, gate_id)
-    told = [] if gate.status != Gate.Status.OPEN else choices_of(gate)
-    items = [ChoiceImpact(choice=name, of=of, impact=ImpactAnswer.of(impact)) for name, of, impact in told]
+    gate, reader = gate_or_404(request, gate_id), reader_of(request)
+    told = [] if gate.status != Gate.Status.OPEN else choices_of(gate, others=_others(gate, reader))
+    items = [
+        ChoiceImpact(choice=name, of=of, impact=ImpactAnswer.of(impact), shown=made.mark, left=made.left)
+        for name, of, made in told
+        if (impact := made.impact) is not None
+    ]
     return answer(ChoiceImpacts(items=items))
 
 
-def choices_of(gate: Gate) -> Iterator[tuple[str, str, Impact]]:
-    """(choice, what of, impact), in the order in which the gate's page offers them."""
+def choices_of(gate: Gate, *, others: int) -> Iterator[tuple[str, str, DecisionImpact]]:
+    """(choice, what of, what it does), in the order in which the gate's page offers them.
+
+    `others` is how many people agree with what stands.
+    """
     proposal = gate.standing()
     card = proposal.card
     future = Foretold(gate, card, proposal.state_patch)
+    made = DecisionImpact(impact=None, quorum=gate.policy.quorum)
     if card.question is None:
-        yield "approve", "", future.approve()
+        yield "approve", "", replace(made, impact=future.approve(), others=others)
+    standing = (proposal.content["answer"] or {}).get("choice")
     for choice in card.question["choices"] if card.question else []:
-        recovers = gate.kind == Gate.Kind.RECOVERY
-        impact = future.answer(choice["id"]) if recovers else future.answered(grants=choice.get("grants", False))
-        if impact is not None:
-            yield "answer", choice["id"], impact
+        agreed = others if standing in (None, choice["id"]) else 0
+        yield "answer", choice["id"], replace(made, impact=future.answering(choice["id"]), others=agreed)
     if gate.kind == Gate.Kind.REVIEW:
-        yield "stop", "", future.stop()
+        yield "stop", "", replace(made, impact=future.stop(), rejects=True)
         for step in reversed(card.back_to):
-            yield "back", step, future.back(step)
+            yield "back", step, replace(made, impact=future.back(step), rejects=True)
+
+
+def _others(gate: Gate, reader: User) -> int:
+    """How many others agree with what stands."""
+    counting = gate.decisions.filter(counts=True, proposal__number=gate.proposal)
+    return counting.exclude(verdict=Decision.Verdict.REJECT).exclude(user=reader).count()
 
 
 @router.post(
@@ -107,20 +139,10 @@ def of_word(request: HttpRequest, gate_id: GateId, word: Decide) -> HttpResponse
     reading = read(gate.pk)
     said, each, instead = put(reading, by=reader, said=sent)
     counts = said.verdict if each is None else mixing.named(each) if instead else Decision.Verdict.APPROVE
-    found = _impact_of(reading.gate, reading.standing, said, instead)
+    made = impact_of(reading.gate, reading.standing, said, instead)
+    made = made.beside(0 if instead else _others(reading.gate, reader))
     told = WordImpact(
         verdict=counts, stands=instead is None, changed=list(instead.changed) if instead else [],
-        impact=None if found is None else ImpactAnswer.of(found),
+        impact=None if made.impact is None else ImpactAnswer.of(made.impact), shown=made.mark, left=made.left,
     )  # fmt: skip
     return answer(told)
-
-
-def _impact_of(gate: Gate, standing: Proposal, said: Said, instead: Next | None) -> Impact | None:
-    card = standing.card
-    future = Foretold(gate, card, standing.state_patch)
-    if said.verdict == Decision.Verdict.REJECT:
-        return future.back(step) if (step := back_to(said, card)) else future.stop()
-    if said.verdict == Decision.Verdict.ANSWER:
-        choice = (said.answer or {}).get("choice")
-        return next((impact for _, of, impact in choices_of(gate) if of == choice), None)
-    return future.approve() if instead is None else future.with_patch(instead.patch, instead.card)

@@ -34,6 +34,8 @@ EACH: dict[str, Any] = {
     "message": {"verdict": "respond", "response": "I have rung them up."},
 }
 
+MARK = "2a1f0c9b8d7e5c0e1f2a3b4d"
+
 
 class OnAction(Order):
     """What becomes of one action."""
@@ -110,6 +112,22 @@ class Decide(Order):
     )
     preconditions: list[str] = Field(
         [], description="The card's preconditions that you add, by id.", examples=[["nothing-else-refunded"]]
+    )
+    shown: str = Field(
+        "",
+        description="The `shown` of …/impacts for this very decision. Where it would do more by now, because it became "
+        "the last one that is needed or because of what was done meanwhile, nothing is recorded and the answer is 409 "
+        "`impact_changed`, with the impact. Empty: whatever it does.",
+        pattern="^([0-9a-f]{12})*$",
+        max_length=20_000,
+        examples=[""],
+    )
+    confirm: list[int] = Field(
+        [],
+        description="The numbers of the effects that were done before and may be done once more: `repeats` of the "
+        "impact. Where one is not named, nothing is recorded and the answer is 422 `needs_confirmation`.",
+        max_length=1000,
+        examples=[[]],
     )
 
     @model_validator(mode="before")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Self
 
 from ninja import Schema
@@ -40,6 +41,23 @@ class Consequence(Schema):
     title: str = Field(description="What it was, for people: data, never markup.", examples=[""])
 
 
+class RepeatedEffect(Schema):
+    """An effect that was done before, or may have been, stands, and would be done once more."""
+
+    effect: int = Field(description="Its number: what a decision sends in `confirm`.", examples=[12])
+    step: str = Field(description="Its step.", examples=["reply"])
+    action: str = Field(
+        description="The action that would do it again, by id; empty: none of the card's.", examples=[""]
+    )
+    title: str = Field(description="What that is called, for people: data, never markup.", examples=["Send an e-mail"])
+    run: int = Field(description="The run that did it: this one, or another of its lineage.", examples=[7])
+    checkpoint: int = Field(description="The checkpoint that holds its result; 0: none does.", examples=[8])
+    at: datetime | None = Field(description="When.", examples=["2026-11-22T16:18:02.104112Z"])
+    done: bool = Field(description="Whether it was done for certain; else nobody knows.", examples=[True])
+    certain: bool = Field(description="Whether it is done again for certain; else it may be.", examples=[True])
+    irreversible: bool = Field(description="Whether it cannot be undone.", examples=[True])
+
+
 class ImpactAnswer(Schema):
     """What an order would do, if nothing fails. Send `digest` back with the order as `seen`."""
 
@@ -51,6 +69,11 @@ class ImpactAnswer(Schema):
         examples=[{"will": 2, "may": 0, "skipped": 0, "stands": 4, "undone": 1, "may_undone": 0, "cannot": 0}],
     )
     rows: list[Consequence] = Field(description="A row for each step that is named, in the order in which they come.")
+    repeats: list[RepeatedEffect] = Field(
+        [],
+        description="At a gate: what was done before and would be done once more. A decision names the number of each "
+        "in `confirm`, or is refused.",
+    )
 
     @classmethod
     def of(cls, found: Impact) -> Self:

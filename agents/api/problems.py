@@ -16,6 +16,7 @@ from pydantic import Field
 from agents.errors import InputRefused, NeedsConfirmation, RewindRefused, TokenNotAllowed, WorkRefused
 from agents.views.orders import status_of
 from approvals import pointers
+from approvals.consequences.errors import ConsequencesChanged, RepeatNotConfirmed
 from approvals.errors import DecisionRefused, Rejected, StaleGate
 from approvals.errors import Problem as Refused
 from checkpoints.errors import ValueRefused
@@ -53,6 +54,10 @@ LISTED = {
     "No such webhook": "/api/webhooks",
     "No such delivery": "/api/webhooks/{webhook_id}/deliveries",
 }
+
+
+# By the code of a refused decision; any other is 409.
+DECIDED = {"not_allowed": 403, "not_confirmed": 403, "invalid": 422, "edit_refused": 422, "needs_confirmation": 422}
 
 
 class Fault(Schema):
@@ -214,8 +219,11 @@ def not_decided(request: HttpRequest, error: DecisionRefused) -> HttpResponse:
     if isinstance(error, Rejected):
         faults = [Fault(parameter=_place(each), detail=each["message"]) for each in error.errors]
     changes = error.changes if isinstance(error, StaleGate) else None
-    status = {"not_allowed": 403, "not_confirmed": 403, "invalid": 422, "edit_refused": 422}.get(error.code, 409)
-    return problem(request, status, str(error), faults, changes=changes, code=error.code)
+    impact = error.impact.to_json() if isinstance(error, ConsequencesChanged) and error.impact else None
+    if isinstance(error, RepeatNotConfirmed):
+        faults = [Fault(parameter="/confirm", detail=f"has to name {each.effect}") for each in error.repeats]
+    status = DECIDED.get(error.code, 409)
+    return problem(request, status, str(error), faults, changes=changes, impact=impact, code=error.code)
 
 
 def _place(fault: Refused) -> str:

@@ -16,6 +16,7 @@ from django.contrib.auth.models import User
 
 from agents import recovery
 from agents.errors import AgentError
+from agents.models import Effect
 from approvals.models import Gate
 
 REJECTION = {"verdict": "reject", "then": "stop", "comment": "Rejected by a drill."}
@@ -62,7 +63,9 @@ class Answers:
         if not self.people:
             raise Stuck(f"The gate {gate.step} asks, and nobody answers: say who decides with --as.")
         for user in User.objects.filter(pk__in=self.people).order_by("pk"):
-            gate.decide(by=user, seen=bytes(gate.standing().digest), key=secrets.token_hex(8), **said)
+            done = list(Effect.objects.filter(run=gate.run).values_list("pk", flat=True))  # a drill may repeat them
+            seen, key = bytes(gate.standing().digest), secrets.token_hex(8)
+            gate.decide(by=user, seen=seen, key=key, confirm=done, **said)
             gate.refresh_from_db()
             if gate.status != Gate.Status.OPEN:
                 return

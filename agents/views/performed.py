@@ -54,7 +54,7 @@ class Performed(NamedTuple):
 
 
 # The rows of the run alone: a landing may be in none of them, where what it was in was pruned.
-_LANDED = RawSQL(
+LANDED_IN = RawSQL(
     """ARRAY(SELECT c.seq FROM unnest(agents_effect.landings) WITH ORDINALITY l (id, n)
        JOIN checkpoints_checkpoint c ON c.id = l.id AND c.run_id = agents_effect.run_id ORDER BY l.n)""",
     (),
@@ -73,7 +73,7 @@ def rows_of(runs: Collection[int]) -> list[Performed]:
     found = Effect.objects.filter(run__in=runs).order_by("pk")
     performs = Coalesce(NullIf("action", Value("")), "grant__action", Value(""))
     rows = found.annotate(
-        performs=performs, empty=Q(result=b"null"), of=F("taken_from__run"), carried=_LANDED, base_seq=Subquery(base)
+        performs=performs, empty=Q(result=b"null"), of=F("taken_from__run"), carried=LANDED_IN, base_seq=Subquery(base)
     ).values_list(
         "id", "run_id", "step", "base", "key", "status", "irreversible", "error", "intended_at", "settled_at",
         "input_digest", "occurrence", "generation", "undoes_id", "again", "empty", "performs", "grant_id", "attempts",

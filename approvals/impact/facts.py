@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from checkpoints.ops import Write
@@ -87,6 +87,9 @@ class EffectFact:
     left_open: bool = False
     landings: frozenset[str] = frozenset()
     title: str = ""  # what it was, for people: data, never markup
+    at: datetime | None = None
+    landed: int = 0
+    arguments: Callable[[], bytes | None] = lambda: None
     returned: Callable[[], tuple[Writes, str | None]] = lambda: ({}, None)
     reads: Callable[[], Fields] | None = None  # as an Execution's
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
@@ -89,6 +89,28 @@ class Row:
         return {"verdict": str(self.verdict), "on": list(self.on), **{name: getattr(self, name) for name in names}}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeat:
+    """One effect that was done before, or may have been, and would be done once more."""
+
+    effect: int  # the number of the earlier one
+    step: str
+    action: str = ""  # the id of the action that would do it again; empty where no action of the card does
+    titles: tuple[str, ...] = ()  # the step's and that action's, for people: data, never markup
+    run: int = 0  # that did it
+    checkpoint: int = 0  # that holds its result; 0 where none does
+    at: datetime | None = None
+    done: bool = True  # False where nobody knows whether it was
+    certain: bool = True  # whether the choice certainly does it again
+    irreversible: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object; `at` as ISO 8601."""
+        names = ("effect", "step", "action", "run", "checkpoint", "done", "certain", "irreversible")
+        plain = {name: getattr(self, name) for name in names}
+        return plain | {"title": "".join(self.titles[:1]), "at": self.at.isoformat() if self.at else None}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Impact:
     """What a choice would do. `asks`: the step that certainly asks a person, at which the rows end."""
@@ -96,6 +118,9 @@ class Impact:
     rows: tuple[Row, ...] = ()
     asks: str = ""
     ends: bool = False  # the run certainly ends, without asking anybody
+    repeats: tuple[
+        Repeat, ...
+    ] = ()  # what was done before, stands, and is done once more; see approvals.impact.repeats
     titles: Mapping[str, str] = field(default_factory=dict, compare=False)  # what people call each step of the plan
 
     def title_of(self, step: str) -> str:
@@ -172,11 +197,20 @@ class Impact:
         said = ["impact", self.asks, self.ends, [row.bound() for row in self.rows]]
         return digests.of_value(said).hex()
 
+    def acts(self) -> set[str]:
+        """What it does to the world, or may: the effects that are performed, those that are undone, and repeated."""
+        runs = {
+            f"run:{row.step}" for row in self.having(Verdict.WILL, Verdict.MAY, kind="effect") if not row.asks_alone
+        }
+        undone = {f"undo:{row.effect}" for row in self.having(Verdict.UNDONE, Verdict.MAY_UNDONE)}
+        return runs | undone | {f"repeat:{each.effect}:{each.action}" for each in self.repeats}
+
     def to_json(self) -> dict[str, Any]:
         """A JSON object: the rows in order, how many there are of each verdict, where it ends, and its digest."""
         counts = {str(verdict): sum(row.verdict is verdict for row in self.rows) for verdict in Verdict}
         rows = [row.to_json() for row in self.rows]
-        return {"digest": self.digest(), "asks": self.asks, "ends": self.ends, "counts": counts, "rows": rows}
+        told = {"asks": self.asks, "ends": self.ends, "counts": counts, "rows": rows}
+        return {"digest": self.digest(), **told, "repeats": [each.to_json() for each in self.repeats]}
 
 
 def names(rows: Iterable[Row]) -> tuple[str, ...]:

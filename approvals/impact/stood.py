@@ -42,6 +42,7 @@ class Stood:
     body: bytes = field(repr=False)
     answer: bytes = field(repr=False)
     binds: bytes = field(repr=False)
+    final: bytes = field(repr=False, default=b"{}")  # what was decided for each action
     told: bytes = field(repr=False, default=b"")  # the proposal that was decided on action by action
 
     @property
@@ -66,6 +67,12 @@ class Stood:
         return str(answered.get("choice", ""))
 
     @cached_property
+    def arguments(self) -> dict[str, Any]:
+        """Action id -> what was decided that it is to do."""
+        found: dict[str, Any] = values.decode(self.final)
+        return found
+
+    @cached_property
     def bound(self) -> dict[str, dict[str, str]]:
         """Effect -> {field: hex digest} that the approval covers."""
         found: dict[str, dict[str, str]] = values.decode(self.binds)
@@ -83,7 +90,7 @@ def of_lineage(lineage: int) -> list[Stood]:
 TOLD = Case(When(outcome__kind=Outcome.Kind.MIXED, then=F("outcome__proposal__body")), default=None)
 COLUMNS = (
     "id", "run_id", "run__plan_id", "step", "kind", "status", "checkpoint", "card",
-    "outcome__kind", "outcome__answer", "outcome__bound", "given", "told",
+    "outcome__kind", "outcome__answer", "outcome__bound", "outcome__arguments", "given", "told",
 )  # fmt: skip
 
 
@@ -101,5 +108,6 @@ def _of(row: dict[str, Any]) -> Stood:
         body=bytes(row["card"]),
         answer=bytes(row["outcome__answer"] or b"null"),
         binds=bytes(row["outcome__bound"] or b"{}"),
+        final=bytes(row["outcome__arguments"] or b"{}"),
         told=bytes(row["told"] or b""),
     )

@@ -34,6 +34,7 @@ class Decision(models.Model):
     back_to = models.CharField(max_length=100, default="", blank=True)
     answer = models.BinaryField(default=b"null")  # canonical JSON: a recovery gate's choice and value
     preconditions = models.BinaryField(default=b"[]")  # canonical JSON: ids of those that the reviewer adds
+    repeats = models.BinaryField(default=b"[]")  # canonical JSON: numbers of effects that may be done once more
     comment = models.BinaryField(default=b"")  # UTF-8
     seen = models.BinaryField()  # digest of the proposal that was on the reviewer's screen
     counts = models.BooleanField(default=True)
@@ -64,6 +65,11 @@ class Decision(models.Model):
         """The ids of the preconditions that this word adds."""
         ids: list[str] = values.decode(bytes(self.preconditions))
         return ids
+
+    @property
+    def confirmed(self) -> set[int]:
+        """The numbers of the effects that this word lets be done once more."""
+        return set(values.decode(bytes(self.repeats)))
 
     @property
     def by_action(self) -> dict[str, str]:

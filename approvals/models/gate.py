@@ -179,6 +179,8 @@ class Gate(models.Model):
         back_to: str = "",
         answer: Mapping[str, Any] | None = None,
         preconditions: Sequence[str] = (),
+        shown: str = "",
+        confirm: Sequence[int] = (),
         confirmed: Confirmed | None = None,
     ) -> Decision:
         """Record one reviewer's word, and close the gate where enough people agree on what stands.
@@ -188,17 +190,19 @@ class Gate(models.Model):
         `seen` is the digest of the proposal that was on the screen; `arguments` holds an edit's new arguments by
         action id, or `state` the whole state, where the policy allows it; `answer` is {"choice", "value"};
         `preconditions` are the ids of those that this person adds to the required ones; `confirmed` is their having
-        given their password again, None where they did not or decide by a token.
+        given their password again, None where they did not or decide by a token. `shown` is the mark of what
+        was shown that this decision does, "" where nothing was; `confirm` are the numbers of effects that were done
+        before and may be done once more.
         The same person's same `key` gives the same decision again.
         Opens a transaction of its own. Raises a DecisionRefused: NotAllowed, NotConfirmed, AlreadyDecided,
-        StaleGate, GateExpired, GateWithdrawn, AlreadySaid, CannotResume, EditRefused or Invalid; the refusal is an
-        event by then.
+        StaleGate, ConsequencesChanged, RepeatNotConfirmed, GateExpired, GateWithdrawn, AlreadySaid, CannotResume,
+        EditRefused or Invalid; the refusal is an event by then.
         """
         from approvals import deciding, saying
 
         said = saying.Said.of(
             verdict=verdict, verdicts=verdicts, seen=seen, key=key, arguments=arguments, state=state, comment=comment,
-            then=then, back_to=back_to, answer=answer, preconditions=preconditions,
+            then=then, back_to=back_to, answer=answer, preconditions=preconditions, shown=shown, confirm=confirm,
         )  # fmt: skip
         return deciding.decide(self, by=by, said=said, confirmed=confirmed)
 

@@ -89,9 +89,14 @@ def voice(decision: Decision, *, user: User, current: int) -> Voice:
         lapsed=lapsed,
         state="expired" if lapsed else STATES.get(decision.verdict, "approved"),
         proposal=decision.proposal.number,
-        note="for an earlier version, no longer counts" if lapsed else "",
+        note=_lapse(decision, current) if lapsed else "",
         only_if=preconditions.added(decision.proposal.card, decision.added) if decision.added else (),
     )
+
+
+def _lapse(decision: Decision, current: int) -> str:
+    earlier = decision.proposal.number != current
+    return "For an earlier version; not counted" if earlier else "Not counted any more; may approve again"
 
 
 def _words(decision: Decision) -> str:
@@ -110,4 +115,4 @@ def reviewers(policy: Policy) -> str:
 
 
 def people_needed(quorum: int) -> str:
-    return "1 person agrees" if quorum == 1 else f"{quorum} people agree"
+    return "1 approval needed" if quorum == 1 else f"{quorum} approvals needed"

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from approvals.actions import EDIT
+from approvals.consequences.decision import DecisionImpact
+from approvals.consequences.verbs import third
+from approvals.impact import Impact
 from approvals.mixing import Mixed
-from approvals.models import Gate, Policy
+from approvals.models import Policy
 
-from . import actions, commits, consequences, mixed
+from . import actions, commits, consequences, mixed, posted, repeats
 from .ballots import UNSENT
-from .english import quoted
+from .english import listed, quoted
 
 if TYPE_CHECKING:
     from .gate import GatePage
+
+
+DOING = {"approve": "Approving", "each": "Sending this", "edit": "Approving", "override": "Replacing"}
 
 
 @dataclass
@@ -33,21 +39,43 @@ class Choices:
     @cached_property
     def impacts(self) -> dict[str, consequences.Impact]:
         future = self.page.future
-        approved = future.approve()
+        approved, stopped = future.approve(), future.stop()
         edited, put = (
-            future.with_patch([dict(each) for each in typed.patch]) if typed.patch else approved
+            future.with_patch([dict(each) for each in typed.patch], typed.card) if typed.patch else approved
             for typed in (self.page.typed, self.page.instead)
         )
         made = self.mix
         chosen = future.with_patch([dict(each) for each in made.patch], made.card) if made else approved
         standing = made is None or not made.changed
+        agreed, people = self.people.agreed, self.people
         return {
-            "approve": consequences.approve(approved, self.people),
-            "each": consequences.mix(chosen, self.people, standing=standing),
-            "edit": consequences.edit(edited, self.people),
-            "override": consequences.override(put, self.people),
-            "stop": consequences.stop(future.stop()),
+            "approve": self._offered("approve", consequences.approve(approved, people), approved, others=agreed),
+            "each": self._offered(
+                "each", consequences.mix(chosen, people, standing=standing), chosen, others=agreed if standing else 0
+            ),
+            "edit": self._offered("edit", consequences.edit(edited, people), edited),
+            "override": self._offered("override", consequences.override(put, people), put),
+            "stop": self._offered("stop", consequences.stop(stopped), stopped, rejects=True),
         }
+
+    def _offered(
+        self,
+        choice: str,
+        drawn: consequences.Impact,
+        told: Impact | None,
+        *,
+        others: int = 0,
+        rejects: bool = False,
+        place: str = "",
+    ) -> consequences.Impact:
+        """The same with what its form sends: what was shown, and what is confirmed."""
+        made = DecisionImpact(impact=told, rejects=rejects, others=others, quorum=self.people.quorum)
+        ticks = repeats.ticks(
+            made.repeats, run=self.page.gate.run_id, doing=DOING.get(choice, "This"),
+            ticked=self.page.confirm.get(choice, ()),
+            missing=self.page.unconfirmed if choice == self.page.unconfirmed_at else (),
+        )  # fmt: skip
+        return replace(drawn, choice=choice, place=place or choice, shown=made.mark, ticks=ticks)
 
     @cached_property
     def backs(self) -> list[tuple[str, str, consequences.Impact]]:
@@ -55,7 +83,11 @@ class Choices:
         ran = {step.name for step in self.page.saved.steps} | {self.page.card.on_reject}
         nearest = [step for step in reversed(self.page.card.back_to) if step in ran]
         title = self.page.plan.title_of
-        return [(step, title(step), consequences.back(self.page.future.back(step), step)) for step in nearest]
+        return [(step, title(step), self._back(step, f"back-{at}")) for at, step in enumerate(nearest, 1)]
+
+    def _back(self, step: str, place: str) -> consequences.Impact:
+        told = self.page.future.back(step)
+        return self._offered(posted.BACK + step, consequences.back(told, step), told, rejects=True, place=place)
 
     @property
     def chosen_back(self) -> str:
@@ -67,22 +99,40 @@ class Choices:
         return self.page.then or ("back" if self.page.card.on_reject and self.backs else "")
 
     @cached_property
-    def asked(self) -> list[tuple[actions.Answer, consequences.Impact | None]]:
+    def asked(self) -> list[tuple[actions.Answer, consequences.Impact]]:
         """Each answer with what it does."""
-        return [(each, self._answered(each)) for each in self.page.answers]
+        return [(each, self._answered(each, f"answer-{n}")) for n, each in enumerate(self.page.answers, 1)]
 
-    def _answered(self, answer: actions.Answer) -> consequences.Impact | None:
-        recovers = self.page.gate.kind == Gate.Kind.RECOVERY
-        told = self.page.future.answer(answer.id) if recovers else self.page.future.answered(grants=answer.grants)
-        return None if told is None else consequences.answer(told, self.people)
+    def _answered(self, answer: actions.Answer, place: str) -> consequences.Impact:
+        standing = (self.page.proposal.content["answer"] or {}).get("choice") in (None, answer.id)
+        told = self.page.future.answering(answer.id)
+        drawn = consequences.Impact(heading="")
+        if told is not None:
+            drawn = consequences.answer(told, self.people, standing=standing)
+        others = self.people.agreed if standing else 0
+        return self._offered(posted.ANSWER + answer.id, drawn, told, others=others, place=place)
 
     @property
     def expiry(self) -> str:
         """What follows where nobody answers in time."""
         approves = self.page.gate.policy.on_expiry == Policy.OnExpiry.APPROVE and self.page.card.question is None
         if approves and not self.page.card.unfilled(self.page.first):
-            return "then it is approved automatically"
+            asks = bool(self.page.future.approve().repeats)  # nobody is there to confirm what is done once more
+            return consequences.expiry(self.page.future.expire()) if asks else "Then it is approved automatically"
         return consequences.expiry(self.page.future.expire())
+
+    @property
+    def summary(self) -> str:
+        """What a yes does: `Pays a refund and sends an e-mail, each once`."""
+        asked = [each for each in self.page.card.actions if each.effect and each.settled is None]
+        titles = [each.title or self.page.plan.title_of(each.effect) for each in asked]
+        own = {action.effect for action in self.page.card.actions}
+        titles += [self.page.plan.title_of(name) for name in self.page.card.allows if name not in own]
+        if not self.page.card.allows:
+            acts = self.page.open and any(row.kind == "effect" for row in self.page.future.approve().will)
+            return "The agent continues" if acts else "The agent continues. Nothing is paid or sent yet"
+        said = listed(third(title) for title in titles)
+        return f"{said[:1].upper()}{said[1:]}, {'each ' if len(titles) > 1 else ''}once" if said else "Runs nothing"
 
     @property
     def undo(self) -> str:

@@ -1,6 +1,6 @@
 """What a choice would do, as a page shows it: an impact in words and as a drawing.
 
-Always in one order: run, skip, keep, undo, cannot undo, people. A count first, then names.
+Always in one order: run, skip, keep, undo, cannot undo, people. Steps are called by their titles.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from django.utils.safestring import SafeString
 from approvals.impact import result as foretold
 from approvals.impact.result import Verdict
 
-from . import track
-from .english import quoted
+from . import track, untrusted
+from .english import counted, listed
+from .repeats import Tick
 from .times import lasting
 
 KEPT_NAMES = 6  # of what is kept, told one by one
+EARLIER = "decided by earlier steps"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +31,6 @@ class Row:
     title: str
     names: tuple[str, ...] = ()
     said: str = ""
-    before: str = ""  # a word before the names
 
     @property
     def icon(self) -> str:
@@ -48,14 +49,17 @@ class Impact:
     """What one choice does: a heading, a drawing of the steps, and the same again in words."""
 
     heading: str
-    step: str = ""  # the title of the step named in the heading
     rows: tuple[Row, ...] = ()
     marks: tuple[str, ...] = ()  # of the track: reused, undone, run, ahead, and "held" once
+    choice: str = ""  # at a gate: by what name its form sends that this was shown, and what is confirmed
+    place: str = ""  # of it on the page, for its id
+    shown: str = ""
+    ticks: Sequence[Tick] = ()
 
     @property
     def track(self) -> SafeString:
-        label = ", ".join(f"{row.title} {', '.join(row.names)}".strip() for row in self.rows)
-        return track.draw(self.marks, label=label)
+        label = ", ".join(" ".join([row.title, ", ".join(row.names)]).strip() for row in self.rows)
+        return track.draw(self.marks, label=untrusted.plain(label))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,32 +72,26 @@ class People:
 
 
 def drawn(
-    told: foretold.Impact,
-    heading: str,
-    *,
-    step: str = "",
-    people: Row | None = None,
-    later: bool = False,
-    at_gate: bool = True,
+    told: foretold.Impact, heading: str, *, people: Row | None = None, later: bool = False, at_gate: bool = True
 ) -> Impact:
     """An impact as a page shows it: run, reuse, undo, cannot undo, people.
 
-    `step` is the title that ends the heading; `people` is the last row; `later`: nothing runs before others have
-    agreed. Where the run does not go on from `at_gate`, the hold line is drawn where it will stand next.
+    `people` is the last row; `later`: nothing runs before others have agreed. Where the run does not go on from
+    `at_gate`, the hold line is drawn where it will stand next.
     """
     rows = [
         _run(told, later=later),
         _skip(told),
         _may(told, "May run", _may_run(told)),
-        _may(told, "May ask", [row for row in told.asking if row.verdict is Verdict.MAY and row.asks_alone]),
+        _may(told, "May ask", _may_ask(told)),
         _keep(told, at_gate=at_gate),
-        _undo(told, "Undo", told.undone),
-        _undo(told, "May undo", told.may_undone),
+        _undo(told, "Undone", told.undone),
+        _undo(told, "May be undone", told.may_undone),
         _oneway(told),
         people,
     ]
     marks = _marks(told, later=later, at_gate=at_gate)
-    return Impact(heading=heading, step=step, rows=tuple(row for row in rows if row), marks=marks)
+    return Impact(heading=heading, rows=tuple(row for row in rows if row), marks=marks)
 
 
 def approve(told: foretold.Impact, now: People) -> Impact:
@@ -111,12 +109,12 @@ def mix(told: foretold.Impact, now: People, *, standing: bool) -> Impact:
     """What was chosen action by action. `standing`: it is what stands already, to which others may have agreed."""
     left = now.quorum - (now.agreed + 1 if standing else 1)
     people = _agreeing(now, left=left, edited=not standing)
-    return drawn(told, "If you decide so", people=people, later=left > 0)
+    return drawn(told, "If you send these verdicts", people=people, later=left > 0)
 
 
 def override(told: foretold.Impact, now: People) -> Impact:
     """Put a value in the place of what was proposed: an edit too."""
-    return _changed(told, now, "If you put this in its place")
+    return _changed(told, now, "If you replace the result with this")
 
 
 def _changed(told: foretold.Impact, now: People, heading: str) -> Impact:
@@ -124,21 +122,20 @@ def _changed(told: foretold.Impact, now: People, heading: str) -> Impact:
     return drawn(told, heading, people=_agreeing(now, left=left, edited=True), later=left > 0)
 
 
-def answer(told: foretold.Impact, now: People) -> Impact:
-    """One answer to a question."""
-    left = now.quorum - (now.agreed + 1)
-    return drawn(told, "If you answer so", people=_agreeing(now, left=left, edited=False), later=left > 0)
+def answer(told: foretold.Impact, now: People, *, standing: bool = True) -> Impact:
+    """One answer to a question. `standing`: it is the one to which others may have agreed."""
+    left = now.quorum - (now.agreed + 1 if standing else 1)
+    people = _agreeing(now, left=left, edited=not standing, what="answer")
+    return drawn(told, "If you send this answer", people=people, later=left > 0)
 
 
 def stop(told: foretold.Impact) -> Impact:
     """Reject, and the run ends."""
-    closes = Row(effect="people", title="Closes now", said="one rejection is enough")
-    made = drawn(told, "If you stop the run", people=closes)
-    first = Row(effect="run", title="Run 0", said="the run ends as rejected")
+    made = drawn(told, "If you stop the run", people=Row(effect="people", title="Closes immediately"))
+    first = Row(effect="run", title="Runs nothing", said="The run stops as rejected")
     done = [row for row in told.kept if row.kind == "effect"]
-    stays = Row(
-        effect="oneway", title=f"Stays done {len(done)}", names=told.called(done), said="this does not take it back"
-    )
+    said = "Already done; this does not undo it"
+    stays = Row(effect="oneway", title="Stays done", names=told.called(done), said=said)
     rest = [row for row in made.rows if row.effect in ("undo", "oneway", "people")]
     return Impact(
         heading=made.heading, rows=(first, *([stays] if done else []), *rest), marks=(*made.marks, *["ahead"] * 2)
@@ -147,50 +144,55 @@ def stop(told: foretold.Impact) -> Impact:
 
 def back(told: foretold.Impact, step: str) -> Impact:
     """Reject, and the run goes back to `step` with feedback."""
-    closes = Row(effect="people", title="Closes now", said="one rejection is enough; the agent reads your feedback")
-    return drawn(told, "If you send it back to", step=told.title_of(step), people=closes, at_gate=False)
+    closes = Row(effect="people", title="Closes immediately", said="The agent gets your feedback")
+    return drawn(told, f"If you send it back to “{told.title_of(step)}”", people=closes, at_gate=False)
 
 
 def expiry(told: foretold.Impact) -> str:
-    """What follows where nobody answers in time, in one line."""
-    will, may = told.called(told.will), told.called(_may_run(told))
-    said = [_which(will, "runs", "run") or _which(may, "may run", "may run") or "nothing runs"]
-    said += filter(None, [_which(told.called(told.undone), "is undone", "are undone")])
-    said += filter(None, [_which(told.called(told.may_undone), "may be undone", "may be undone")])
-    perhaps = told.called(row for row in told.asking if row.verdict is Verdict.MAY and row.asks_alone)
-    said += filter(None, [_which(perhaps, "may ask", "may ask")])
-    said += [_asks(told)] if told.asks else ["the run ends"] if told.ends else []
-    return f"then {', '.join(said[:-1])} and {said[-1]}" if len(said) > 1 else f"then {said[0]}"
+    """What follows where nobody answers in time, in one sentence."""
+    said = [
+        _which(told.called(told.will), "runs", "run"),
+        _which(told.called(_may_run(told)), "may run", "may run"),
+        _which(told.called(told.undone), "is undone", "are undone"),
+        _which(told.called(told.may_undone), "may be undone", "may be undone"),
+        _which(told.called(_may_ask(told)), "may ask", "may ask"),
+        _asks(told) if told.asks else "",
+    ]
+    happens = [each for each in said if each]
+    if not happens:
+        return "After that the request expires and nothing is done"
+    return f"After that the request expires: {listed(happens)}"
 
 
 def _which(steps: Sequence[str], one: str, more: str) -> str:
-    return f"{quoted(steps)} {one if len(steps) == 1 else more}" if steps else ""
+    return f"{listed(f'“{each}”' for each in steps)} {one if len(steps) == 1 else more}" if steps else ""
 
 
 def _run(told: foretold.Impact, *, later: bool) -> Row:
     """What certainly runs, how long that took last, and who is asked then."""
-    then = f"{'then' if told.will else 'nothing runs before'} {_asks(told)}" if told.asks else ""
-    ends = f"{'then ' if told.will else ''}the run ends" if told.ends else ""
-    said = ", ".join(filter(None, [_about(told.will), then or ends]))
-    return Row(
-        effect="run", title=f"Run {len(told.will)}{', later' if later else ''}", names=told.called(told.will), said=said
-    )
+    then = f"then {_asks(told)}" if told.asks else "then the run ends" if told.ends else ""
+    if not told.will:
+        nothing = f"{_asks(told)} first" if told.asks else "The run ends" if told.ends else "Nothing runs for certain"
+        return Row(effect="run", title="Runs nothing", said=nothing[:1].upper() + nothing[1:])
+    said = ", ".join(filter(None, [_about(told.will), then]))
+    return Row(effect="run", title="Runs later" if later else "Runs", names=told.called(told.will), said=said)
 
 
 def _skip(told: foretold.Impact) -> Row | None:
     """What is passed by, and why."""
     if not told.skipped:
         return None
-    why = {"reject": "rejected", "respond": "answered for"}
-    said = " and ".join(dict.fromkeys(why.get(row.why, row.why) for row in told.skipped))
-    return Row(effect="skip", title=f"Skip {len(told.skipped)}", names=told.called(told.skipped), said=said)
+    why = {"reject": "rejected", "respond": "answered instead"}
+    said = listed(why.get(row.why, row.why) for row in told.skipped)
+    return Row(effect="skip", title="Skipped", names=told.called(told.skipped), said=said)
 
 
 def _asks(told: foretold.Impact) -> str:
     """Who is certainly asked, or of a fork's effect, what."""
     origin = next((row.origin for row in told.asking if row.why == "takeover" and row.step == told.asks), 0)
-    asks = quoted([told.title_of(told.asks)])
-    return f"it asks whether to take over what R-{origin} did at {asks}" if origin else f"{asks} asks"
+    if origin:
+        return f"you are asked whether to reuse what R-{origin} already did in “{told.title_of(told.asks)}”"
+    return f"“{told.title_of(told.asks)}” asks"
 
 
 def _may_run(told: foretold.Impact) -> list[foretold.Row]:
@@ -198,12 +200,17 @@ def _may_run(told: foretold.Impact) -> list[foretold.Row]:
     return [row for row in told.may if row.why != "takeover"]
 
 
+def _may_ask(told: foretold.Impact) -> list[foretold.Row]:
+    """What may ask a person, and does not run here."""
+    return [row for row in told.asking if row.verdict is Verdict.MAY and row.asks_alone]
+
+
 def _may(told: foretold.Impact, title: str, rows: Sequence[foretold.Row]) -> Row | None:
-    """What may run, or ask, and on whose output that depends."""
+    """What may run, or ask."""
     if not rows:
         return None
-    said = ", ".join(filter(None, [_depends(told, rows), _about(rows)]))
-    return Row(effect="run", title=f"{title} {len(told.called(rows))}", names=told.called(rows), said=said)
+    said = ", ".join(filter(None, [_depends(rows), _about(rows)]))
+    return Row(effect="run", title=title, names=told.called(rows), said=said)
 
 
 def _about(rows: Sequence[foretold.Row]) -> str:
@@ -216,21 +223,22 @@ def _keep(told: foretold.Impact, *, at_gate: bool) -> Row | None:
     """What stands: at a gate all that was done so far, else step by step."""
     if not told.stands:
         return None
-    title = f"Keep {len(told.stands)}"
-    if at_gate and len(told.stands) == len(told.kept):
-        return Row(effect="reuse", title=title, said="nothing runs again")
-    stands = told.called(told.stands)
-    if len(stands) > KEPT_NAMES:
-        return Row(effect="reuse", title=title, names=stands[-1:], before="up to")
-    return Row(effect="reuse", title=title, names=stands)
+    titles = told.called(told.stands)
+    alike = at_gate and len(told.stands) == len(told.kept)
+    if alike or len(titles) > KEPT_NAMES:
+        count = len(told.stands)
+        last = "" if alike else f", up to “{titles[-1]}”"
+        said = f"{counted(count, 'finished step')} {'is' if count == 1 else 'are'} kept{last}"
+        return Row(effect="reuse", title="Kept", said=said)
+    return Row(effect="reuse", title="Kept", names=titles)
 
 
 def _undo(told: foretold.Impact, title: str, rows: Sequence[foretold.Row]) -> Row | None:
     if not rows:
         return None
-    may = [row for row in rows if row.verdict is Verdict.MAY_UNDONE]
-    said = f"unless the run comes to it again with the same input; {_depends(told, rows)}".rstrip("; ") if may else ""
-    return Row(effect="undo", title=f"{title} {len(rows)}", names=told.called(rows), said=said)
+    may = any(row.verdict is Verdict.MAY_UNDONE for row in rows)
+    said = "unless the run arrives at exactly the same again" if may else ""
+    return Row(effect="undo", title=title, names=told.called(rows), said=said)
 
 
 def _oneway(told: foretold.Impact) -> Row | None:
@@ -239,25 +247,32 @@ def _oneway(told: foretold.Impact) -> Row | None:
     found = tuple(dict.fromkeys([*left, *told.called(told.final)]))
     if not found:
         return None
-    said = "once done" if not left else "done before, and stays done"
+    said = "Already done" if left else "once done"
     if left and told.final:
-        said = "what was done stays done, and what runs now is final"
-    return Row(effect="oneway", title="Cannot undo", names=found, said=said)
+        said = "What was done stays done. What runs now cannot be undone either"
+    return Row(effect="oneway", title="Cannot be undone", names=found, said=said)
 
 
-def _depends(told: foretold.Impact, rows: Sequence[foretold.Row]) -> str:
-    on = tuple(dict.fromkeys(told.title_of(name) for row in rows for name in row.on))
-    return f"depends on {quoted(on)}" if on else ""
+def _depends(rows: Sequence[foretold.Row]) -> str:
+    return EARLIER if any(row.on for row in rows) else ""
 
 
-def _agreeing(now: People, *, left: int, edited: bool) -> Row:
-    if edited and now.names:
-        who = " and ".join(now.names)
-        return Row(effect="people", title="Ask again", said=f"{who} agreed to what it was, so that no longer counts")
+def _agreeing(now: People, *, left: int, edited: bool, what: str = "edit") -> Row:
+    """What this vote is among those that are needed."""
     title = f"{now.quorum - max(left, 0)} of {now.quorum}"
-    if left <= 0:
-        return Row(effect="people", title=title, said="agreed, runs at once")
-    return Row(effect="people", title=title, said=f"then {left} more must agree before anything runs")
+    said = "Yours is the last approval needed: it takes effect immediately"
+    if left > 0:
+        more = "one more person approves" if left == 1 else f"{left} more people approve"
+        said = f"Yours is approval {now.quorum - left} of {now.quorum}. Nothing runs until {more}"
+    if edited and now.names:
+        said = f"{_cancels(now.names, what)}. {said}"
+    return Row(effect="people", title=title, said=said)
+
+
+def _cancels(names: Sequence[str], what: str) -> str:
+    if len(names) == 1:
+        return f"Your {what} cancels the approval of {names[0]}, who must approve again"
+    return f"Your {what} cancels the approvals of {listed(names)}, who must approve again"
 
 
 def _marks(told: foretold.Impact, *, later: bool, at_gate: bool) -> tuple[str, ...]:

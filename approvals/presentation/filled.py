@@ -26,7 +26,7 @@ def fill(page: GatePage, sent: Posted, *, problems: Sequence[Problem] = ()) -> N
     page.comment, page.then, page.back_to, page.answer = sent.comment, sent.then, sent.back_to, sent.answer
     page.verdict = REJECT if sent.rejects_each else sent.chosen
     page.each, page.only_if = dict(sent.each), sent.only_if
-    page.override = dict(sent.override)
+    page.override, page.confirm = dict(sent.override), sent.confirm
     page.typed = replace(sent.typed, errors=problems)
 
 
@@ -70,7 +70,7 @@ def blank(fields: Mapping[str, str], card: Card, state: Mapping[str, Any] | None
     ticked = {*sent.only_if, *(each.id for each in card.preconditions if each.required)}
     entered = any(fields.get(name, "").strip() for name in ("comment", "feedback"))
     entered = entered or any(each.reason.strip() or each.response.strip() for each in sent.each.values())
-    return not (sent.chosen or sent.answer or sent.typed.posted or entered or ticked != suggested)
+    return not (sent.chosen or sent.answer or sent.confirm or sent.typed.posted or entered or ticked != suggested)
 
 
 def looked_at_by(draft: Draft) -> Proposal:

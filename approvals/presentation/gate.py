@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 
 from approvals import authority, veils
 from approvals.cards import RISKS, Card
+from approvals.consequences.gate import Foretold
 from approvals.models import Draft, Gate, Looking, Proposal
 from approvals.preflight import sources as preflights
 from approvals.preflight.checks import Preflight
@@ -27,7 +28,6 @@ from . import (
     calls,
     conversation,
     faults,
-    foretold,
     outcomes,
     overrides,
     preconditions,
@@ -58,6 +58,9 @@ class GatePage:
     answer: str = ""
     comment: str = ""
     override: dict[str, str] = field(default_factory=dict)
+    confirm: Mapping[str, Collection[int]] = field(default_factory=dict)  # by choice, the effects ticked to be repeated
+    unconfirmed: Collection[int] = ()  # those that were sent without
+    unconfirmed_at: str = ""  # by which choice
     each: dict[str, Chosen] = field(default_factory=dict)  # by action, what is chosen where each is decided by itself
     only_if: Collection[str] | None = None  # ids of the preconditions that are ticked; None: as the agent suggests
     draft: Draft | None = None  # the reader's own, which the fields hold
@@ -294,8 +297,8 @@ class GatePage:
         return faults.faults(self.sheets, self.answers, self.typed, rejects=rejects) if self.typed.errors else []
 
     @cached_property
-    def future(self) -> foretold.Foretold:
-        return foretold.Foretold(self.gate, self.card, self.proposal.state_patch, saved=lambda: self.snapshot)
+    def future(self) -> Foretold:
+        return Foretold(self.gate, self.card, self.proposal.state_patch, saved=lambda: self.snapshot)
 
     @cached_property
     def saved(self) -> Saved:

@@ -9,11 +9,14 @@ from datetime import datetime, timedelta
 from django.contrib.auth.models import User
 
 from approvals.cards import Card
+from approvals.consequences import sentences
+from approvals.impact.result import Repeat
 from approvals.models import Gate
 from checkpoints.counting import Capped
 
 from . import outcomes
 from .provenance import HERE, Provenance
+from .repeats import moment
 
 LINGERS = timedelta(seconds=8)  # how long a decided row stays in sight
 FRESH = timedelta(seconds=20)
@@ -36,6 +39,7 @@ class Row:
     looking: Sequence[User] = ()  # the others who have its page in sight
     said: bool = False  # the reader has already decided; others must agree
     provenance: Provenance = HERE
+    before: Sequence[str] = ()  # what was done already and a yes would do once more: with the agent's own titles
 
     @property
     def state(self) -> str:
@@ -75,8 +79,16 @@ class Group:
         return self.whole or Capped(self.open or len(self.rows), False)
 
 
-def row(gate: Gate, *, now: datetime, said: bool = False, looking: Sequence[User] = (), lingering: bool = False) -> Row:
-    """A gate as a row. `lingering`: it was decided just now and leaves soon."""
+def row(
+    gate: Gate,
+    *,
+    now: datetime,
+    said: bool = False,
+    looking: Sequence[User] = (),
+    lingering: bool = False,
+    repeats: Sequence[Repeat] = (),
+) -> Row:
+    """A gate as a row. `lingering`: it was decided just now and leaves soon. `repeats`: what stands from before."""
     left = LINGERS - (now - gate.closed_at) if lingering and gate.closed_at else timedelta(0)
     return Row(
         gate=gate,
@@ -91,6 +103,7 @@ def row(gate: Gate, *, now: datetime, said: bool = False, looking: Sequence[User
         said=said,
         looking=looking,
         provenance=Provenance.of(gate),
+        before=[sentences.done(each, at=moment(each.at), here=gate.run_id) for each in repeats],
     )
 
 

@@ -24,6 +24,10 @@ ANSWER = "answer."  # before a choice's id, where an answer is one verdict among
 INSTEAD = "instead"  # the field by which a page's other buttons say what is to be done with an edit
 RESTORE = "restore"
 EACH = "each"  # chosen where each action is decided by itself
+BACK = "back."  # before the step that the run is sent back to
+SHOWN = "shown."  # before a choice: what its page showed that it does
+CONFIRM = "confirm."  # before the numbers of effects that may be done once more, and a choice
+UNSHOWN = "0"  # the mark of nothing: what was not shown to do anything may do nothing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,12 +43,22 @@ class Posted:
     override: Mapping[str, str] = field(default_factory=dict)
     only_if: Sequence[str] = ()  # ids of the preconditions that were ticked
     each: Mapping[str, Chosen] = field(default_factory=dict)  # by action id, where each is decided by itself
+    confirm: Mapping[str, Sequence[int]] = field(default_factory=dict)  # by choice, the effects ticked to be repeated
     decision: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def rejects_each(self) -> bool:
         """Whether every action is rejected by itself: then the page asks what becomes of the run."""
         return self.chosen == EACH and "then" in self.decision
+
+    @property
+    def choice(self) -> str:
+        """By what name the page shows what this does."""
+        if self.decision.get("verdict") == "reject" or self.rejects_each:
+            return BACK + self.decision["back_to"] if self.decision["then"] == "back" else "stop"
+        if self.chosen == "answer":
+            return ANSWER + self.answer
+        return "override" if self.chosen == "reject" else self.chosen
 
     @property
     def problems(self) -> list[Problem]:
@@ -58,6 +72,24 @@ def read(form: Mapping[str, str], card: Card, state: Mapping[str, Any] | None = 
     secret.
     """
     form = as_edit(form, card)
+    sent = _read(form, card, state, veil)
+    choice = BACK + card.on_reject if sent.choice == BACK else sent.choice
+    beside = {"shown": form.get(SHOWN + choice) or UNSHOWN, "confirm": list(sent.confirm.get(choice, ()))}
+    return replace(sent, decision={**sent.decision, **beside})
+
+
+def confirmed_in(form: Mapping[str, str]) -> dict[str, list[int]]:
+    """By choice, the numbers of the effects whose boxes a form says are ticked; junk is no number."""
+    found: dict[str, list[int]] = {}
+    for name in form:
+        numbers, _, choice = name.removeprefix(CONFIRM).partition(".")
+        if name.startswith(CONFIRM):
+            known = [int(each) for each in numbers.split(",") if each.isascii() and each.isdigit() and len(each) < 19]
+            found[choice] = found.get(choice, []) + known
+    return found
+
+
+def _read(form: Mapping[str, str], card: Card, state: Mapping[str, Any] | None, veil: Veil) -> Posted:
     chosen, then = form.get("verdict", ""), form.get("then", "")
     answer = form.get("answer", "")
     if chosen.startswith(ANSWER):
@@ -72,6 +104,7 @@ def read(form: Mapping[str, str], card: Card, state: Mapping[str, Any] | None = 
         "comment": comment.replace("\r\n", "\n"),
         "only_if": preconditions.ticked_in(form),
         "each": ballots.chosen_in(form, card),
+        "confirm": confirmed_in(form),
         "override": {
             action.id: form[f"override.{action.id}"] for action in card.actions if f"override.{action.id}" in form
         },

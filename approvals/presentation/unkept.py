@@ -16,6 +16,7 @@ from checkpoints import values
 from checkpoints.errors import ValueRefused
 
 from . import actions, whole
+from .posted import SHOWN
 
 ABOUT_THE_FORM = frozenset(
     {"csrfmiddlewaretoken", "seen", "proposal", "key", "discard", "draft_seen", "typed", "instead"}
@@ -24,7 +25,7 @@ ABOUT_THE_FORM = frozenset(
 
 def kept(fields: Mapping[str, str], card: Card, veil: Veil) -> dict[str, str]:
     """The fields of a posted form that a draft keeps; `veil` hides what is secret of the whole state."""
-    said = {name: text for name, text in fields.items() if name not in ABOUT_THE_FORM and not names.is_file(name)}
+    said = {name: text for name, text in fields.items() if not _about_the_form(name)}
     _mask(said, whole.NAME, veil)
     for action in card.actions:
         hidden = actions.veil_of(action)
@@ -37,6 +38,10 @@ def kept(fields: Mapping[str, str], card: Card, veil: Veil) -> dict[str, str]:
             elif field.kind == "json":
                 _mask(said, field.name, hidden.at(field.pointer))
     return said
+
+
+def _about_the_form(name: str) -> bool:
+    return name in ABOUT_THE_FORM or name.startswith(SHOWN) or names.is_file(name)
 
 
 def _mask(fields: dict[str, str], name: str, veil: Veil) -> None:

@@ -13,6 +13,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
 from approvals import errors, step_up
+from approvals.consequences.errors import ConsequencesChanged, RepeatNotConfirmed
 from approvals.models import Draft, Gate, Proposal
 from approvals.presentation import posted, whole
 from approvals.presentation.actions import changes_between
@@ -27,7 +28,7 @@ from . import following
 from .access import gate_or_404, private, reader_of, verified
 from .files import form_with_files
 from .gates import show
-from .impacts import typed
+from .impacts import fill_in, typed
 from .step_up import lead
 
 NOT_SENT = "Your decision was not sent."
@@ -38,7 +39,8 @@ TITLES = {
     "invalid": "Not sent.",
     "edit_refused": "Not sent.",
 }  # any other refusal: NOT_SENT
-STATUSES = {"not_allowed": 403, "not_confirmed": 403, "invalid": 422, "edit_refused": 422}  # any other refusal: 409
+# Any other refusal: 409.
+STATUSES = {"not_allowed": 403, "not_confirmed": 403, "invalid": 422, "edit_refused": 422, "needs_confirmation": 422}
 
 
 @require_POST
@@ -98,6 +100,7 @@ def refused(
     if told["unsent_edit"]:  # with what it would do, to be sent at once
         made = typed(page, replace(sent.typed, errors=()))
         page.typed = replace(made, errors=[*found, *made.errors])
+    fill_impact(page, request, sent, refusal)
     if isinstance(refusal, errors.StaleGate):
         carry(page, sent, looked_at)
         edits = page.typed.arguments or page.typed.posted.get(whole.NAME)
@@ -110,13 +113,28 @@ def refused(
     return show(request, page, status=STATUSES.get(refusal.code, 409), refusal=told)
 
 
+def fill_impact(page: GatePage, request: HttpRequest, sent: Posted, refusal: errors.DecisionRefused) -> None:
+    """Where what it would do is why it did not count, show what that is for all that was typed."""
+    if isinstance(refusal, RepeatNotConfirmed):
+        page.unconfirmed, page.unconfirmed_at = [each.effect for each in refusal.repeats], sent.choice
+    if isinstance(refusal, (ConsequencesChanged, RepeatNotConfirmed)) and page.may_send:
+        fill_in(page, form_with_files(request, page.gate, by=page.user))
+
+
 def words(refusal: errors.DecisionRefused) -> dict[str, Any]:
     """What a person is told."""
     wrong = isinstance(refusal, errors.Rejected)
     said = "Fix the marked fields. Your input is kept." if wrong else str(refusal)
+    if isinstance(refusal, RepeatNotConfirmed):
+        said = "It would do something again that was already done. Tick the box to confirm it. Your input is kept."
     title = TITLES.get(refusal.code, NOT_SENT)
     icon = {"stale": "reply", "already_decided": "people", "expired": "clock"}.get(refusal.code, "warn")
-    return {"title": title, "said": said, "tone": "hold" if refusal.code == "stale" else "stop", "icon": icon}
+    return {
+        "title": title,
+        "said": said,
+        "tone": "hold" if refusal.code in ("stale", "impact_changed", "needs_confirmation") else "stop",
+        "icon": icon,
+    }
 
 
 def words_on_each(looked_at: Proposal, sent: Posted) -> list[dict[str, str]]:

@@ -1,6 +1,8 @@
-"""What an edit would do, while it is typed: a part of the gate's page, fetched again. Nothing is written.
+"""What each choice would do, by what is typed and who agreed: parts of the gate's page, fetched again. Writes nothing.
 
-An edit is typed field by field, or whole values are put in the place of what was proposed; both are looked at.
+They are fetched while an edit is typed, and whenever something happens at the gate, so that nobody presses a button by
+what it would have done before. An edit is typed field by field, or whole values are put in the place of what was
+proposed; both are looked at.
 """
 
 from __future__ import annotations
@@ -38,11 +40,14 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     page = page_or_404(request, gate_id)
     if page.open and page.why_not:
         raise PermissionDenied
+    live = bool(request.headers.get("HX-Request"))
+    if live and not (page.may_send and request.POST.get("proposal") == str(page.gate.proposal)):
+        return HttpResponse()  # the page is told by itself that it is closed, or that it shows an earlier version
     if page.open:
         form = form_with_files(request, page.gate, by=page.user)
-        page.typed_at = form.get("typed", "") if request.headers.get("HX-Request") else ""
+        page.typed_at = form.get("typed", "") if live else ""
         fill_in(page, posted.without_edits(form) if form.get(posted.INSTEAD) == posted.RESTORE else form)
-    if request.headers.get("HX-Request"):
+    if live:
         return render(request, "approvals/typed.html", {"page": page, "live": True})
     return show(request, page)
 

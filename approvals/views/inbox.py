@@ -16,6 +16,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from approvals.frames import reach_of
+from approvals.impact import sources
 from approvals.models import Decision, Gate, Looking
 from approvals.presentation import inbox
 from approvals.queues import ALL, DECIDED, MINE, MINE_DECIDED, Reach, Wanted
@@ -96,7 +97,13 @@ def context_of(request: HttpRequest) -> dict[str, Any]:
         finish(shown)
     said = spoken_for(user, shown)
     looking = {} if asked.queue == DECIDED else Looking.objects.people([gate.pk for gate in shown], but=user)
-    rows = [inbox.row(gate, now=now, said=gate.pk in said, looking=looking.get(gate.pk, ())) for gate in shown]
+    before = {} if asked.queue == DECIDED else sources.beside(shown)
+    rows = [
+        inbox.row(
+            gate, now=now, said=gate.pk in said, looking=looking.get(gate.pk, ()), repeats=before.get(gate.pk, ())
+        )
+        for gate in shown
+    ]
     if asked.queue != DECIDED:
         rows += [inbox.row(gate, now=now, lingering=True) for gate in just_closed(asked, reach)]
         groups = inbox.grouped(rows, now=now)

@@ -7,6 +7,7 @@ import "./live.js";
 import "./signed-out.js";
 import "./inbox.js";
 import "./filters.js";
+import "./confirm.js";
 import "./gate-form.js";
 import "./draft.js";
 import "./ask.js";

@@ -13,7 +13,7 @@ from agents.start import start_run
 from approvals.models import Decision, Gate
 from checkpoints import actors, store
 from checkpoints.models import Checkpoint, Run
-from tests.factories import REJECTION, ann, make_team
+from tests.factories import REJECTION, ann, make_team, repeatable
 
 LINES = dict[str, list[str]]
 
@@ -46,11 +46,11 @@ def open_gate(run: Run) -> Gate:
 
 
 def decide(run: Run, verdict: str = "approve", *, by: User | None = None, **said: Any) -> Decision:
-    """Answer the run's open gate, as ann of its team unless somebody else does; a rejection stops the run."""
+    """Answer the run's open gate, as ann of its team unless somebody else does; see factories.decide."""
     gate = open_gate(run)
-    seen = bytes(gate.standing().digest)
-    said = {**(REJECTION if verdict == "reject" else {}), **said}
-    return gate.decide(by=by or ann(run.team), verdict=verdict, seen=seen, key=secrets.token_hex(8), **said)
+    given = {"seen": bytes(gate.standing().digest), "key": secrets.token_hex(8), "confirm": repeatable(run)}
+    given |= REJECTION if verdict == "reject" else {}
+    return gate.decide(by=by or ann(run.team), verdict=verdict, **{**given, **said})
 
 
 def answer(run: Run, choice: str, value: Any = None) -> Decision:

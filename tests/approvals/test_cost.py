@@ -10,7 +10,7 @@ from tests.factories import ann, bob, decide, make_gate, make_policy, make_team
 
 from .statements import sent
 
-OF_THE_FACTORY = 2  # `decide` reads the gate, and what stands, for itself
+OF_THE_FACTORY = 4  # `decide` reads the gate, what stands, its run and the effects of that for itself
 
 
 def test_an_approval_that_closes_its_gate_takes_fourteen_statements() -> None:

@@ -9,6 +9,7 @@ from .gates import (
     make_gate,
     make_policy,
     make_question,
+    repeatable,
     waiting,
 )
 from .people import MEMBER, READER, REVIEWER, ann, bob, eve, make_team, make_user, mira, unique
@@ -37,6 +38,7 @@ __all__ = [
     "make_user",
     "mira",
     "next_name",
+    "repeatable",
     "unique",
     "waiting",
 ]

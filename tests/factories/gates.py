@@ -9,6 +9,7 @@ from typing import Any
 
 from django.contrib.auth.models import Group, User
 
+from agents.models import Effect
 from approvals.cards import Action, Card, Question
 from approvals.models import Decision, Gate, Policy
 from approvals.opening import open_gate
@@ -117,12 +118,21 @@ def make_gate(
 def decide(gate: Gate, by: User, verdict: str = "approve", **said: Any) -> Decision:
     """Decide on what stands now, under a key of its own; `said` is passed on to Gate.decide.
 
-    A rejection stops the run and says why, unless it says something else.
+    A rejection stops the run and says why, and whatever was done before may be done once more, unless `said` says
+    something else.
     """
     fresh = Gate.objects.get(pk=gate.pk)
-    defaults: dict[str, Any] = {"seen": bytes(fresh.standing().digest), "key": secrets.token_hex(8)}
+    defaults: dict[str, Any] = {
+        "seen": bytes(fresh.standing().digest), "key": secrets.token_hex(8), "confirm": repeatable(fresh.run),
+    }  # fmt: skip
     defaults |= REJECTION if verdict == "reject" else {}
     return fresh.decide(by=by, verdict=verdict, **{**defaults, **said})
+
+
+def repeatable(run: Run) -> list[int]:
+    """The numbers of all effects of the run's lineage."""
+    kin = Run.objects.of_lineage(run.lineage or run.pk)
+    return list(Effect.objects.filter(run__in=kin).values_list("pk", flat=True))
 
 
 def edit_amount(gate: Gate, amount: str) -> dict[str, Any]:

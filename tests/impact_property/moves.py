@@ -12,13 +12,14 @@ from agents import forks, impacts, rewinds
 from agents.errors import RewindRefused
 from approvals import mixing, verdicts
 from approvals.cards import Choice
+from approvals.consequences.gate import Foretold
 from approvals.impact import Impact
 from approvals.models import Gate
-from approvals.presentation.foretold import Foretold
 from checkpoints import store
 from checkpoints.models import Run
 from checkpoints.patch import Op
 from tests.agents.driving import open_gate
+from tests.factories import repeatable
 
 UNDONE_SINCE = "was undone since"  # what a move is refused for whose target says of an effect that it is done
 
@@ -119,6 +120,7 @@ class Word:
         said: dict[str, Any] = {"then": "back" if self.back_to else "stop", "back_to": self.back_to, "comment": "no"}
         said = {"arguments": self.arguments} if self.verdict == "edit" else said if self.verdict == "reject" else {}
         said |= {"verdicts": self.each} if self.verdict == "mixed" else {}
+        said |= {"confirm": repeatable(run)}
         digest = bytes(gate.standing().digest)
         gate.decide(by=people.reviewer, verdict=self.verdict, seen=digest, key=secrets.token_hex(8), **said)
         return run

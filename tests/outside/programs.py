@@ -11,7 +11,7 @@ from django.test import Client
 
 from approvals.models import Gate
 from checkpoints.models import Run
-from tests.factories import MEMBER, REJECTION, ann, make_team, make_user, unique
+from tests.factories import MEMBER, REJECTION, ann, make_team, make_user, repeatable, unique
 from tests.factories.tokens import bearing, make_token
 
 STEPS: list[dict[str, Any]] = [
@@ -125,5 +125,7 @@ def decide(gate: Gate, verdict: str = "approve", *, by: User | None = None, **sa
     """A person's word on what stands."""
     fresh = Gate.objects.get(pk=gate.pk)
     reviewer = by or ann(gate.team)
-    said = {**(REJECTION if verdict == "reject" else {}), **said}
-    fresh.decide(by=reviewer, verdict=verdict, seen=bytes(fresh.standing().digest), key=secrets.token_hex(8), **said)
+    given: dict[str, Any] = {"key": secrets.token_hex(8), "confirm": repeatable(gate.run)}
+    given |= REJECTION if verdict == "reject" else {}
+    seen = bytes(fresh.standing().digest)
+    fresh.decide(by=reviewer, verdict=verdict, **{"seen": seen, **given, **said})

@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from approvals.models import Gate
+from approvals.presentation.gate import GatePage
 
 
 def signed_in(user: User) -> Client:
@@ -31,10 +32,21 @@ def confirmed(user: User) -> Client:
 
 
 def form_of(gate: Gate, verdict: str = "approve", **typed: str) -> dict[str, str]:
-    """What the gate's page would post for what stands now."""
+    """What the gate's page would post for what stands now, to somebody who has not said anything yet."""
     standing = Gate.objects.get(pk=gate.pk).standing()
+    typed = {**shown_of(gate), **typed}
     hidden = {"seen": bytes(standing.digest).hex(), "proposal": str(standing.number), "key": secrets.token_hex(16)}
     return {**hidden, "verdict": verdict, **typed}
+
+
+def shown_of(gate: Gate) -> dict[str, str]:
+    """The marks with which the gate's page says what each choice does, and every box of it ticked."""
+    read = Gate.objects.select_related("run__plan", "policy__team", "team").get(pk=gate.pk)
+    choices = GatePage(gate=read, user=User()).choices
+    backs, answers = [impact for *_, impact in choices.backs], [impact for _, impact in choices.asked]
+    drawn = (*choices.impacts.values(), *backs, *answers)
+    ticked = {f"confirm.{tick.value}.{each.choice}": "yes" for each in drawn for tick in each.ticks}
+    return {f"shown.{each.choice}": each.shown for each in drawn} | ticked
 
 
 def post(user: User, gate: Gate, form: dict[str, Any]) -> Any:

@@ -39,19 +39,19 @@ def lines(drawn: consequences.Impact) -> list[str]:
 
 
 def spoken(line: Line) -> str:
-    return "; ".join(filter(None, [f"{line.before} {', '.join(line.names)}".strip(), line.said]))
+    return "; ".join(filter(None, [", ".join(line.names), line.said]))
 
 
 def test_the_order_is_run_keep_undo_cannot_undo_people() -> None:
     assert lines(consequences.back(ALL, "plan")) == [
-        "Run 1: Plan; about 4 s",
-        "May run 2: Check, Mail; depends on “Plan”, “Ask”",
-        "May ask 1: Ask; depends on “Plan”",
-        "Keep 2: Read, Find",
-        "Undo 1: Book",
-        "May undo 1: Pay; unless the run comes to it again with the same input; depends on “Plan”",
-        "Cannot undo: Mail; what was done stays done, and what runs now is final",
-        "Closes now: one rejection is enough; the agent reads your feedback",
+        "Runs: Plan; about 4 s",
+        "May run: Check, Mail; decided by earlier steps",
+        "May ask: Ask; decided by earlier steps",
+        "Kept: Read, Find",
+        "Undone: Book",
+        "May be undone: Pay; unless the run arrives at exactly the same again",
+        "Cannot be undone: Mail; What was done stays done. What runs now cannot be undone either",
+        "Closes immediately: The agent gets your feedback",
     ]
 
 
@@ -67,13 +67,17 @@ def test_nothing_runs_before_the_others_have_agreed() -> None:
     told = Impact(rows=(step("pay", WILL, kind="effect"),), ends=True)
     first = consequences.approve(told, People(agreed=0, quorum=2))
     assert lines(first) == [
-        "Run 1, later: Pay; then the run ends",
-        "1 of 2: then 1 more must agree before anything runs",
+        "Runs later: Pay; then the run ends",
+        "1 of 2: Yours is approval 1 of 2. Nothing runs until one more person approves",
     ]
     assert first.marks == ("held", "ahead")
-    assert lines(consequences.approve(told, People(agreed=1, quorum=2)))[-1] == "2 of 2: agreed, runs at once"
+    last = "Yours is the last approval needed: it takes effect immediately"
+    assert lines(consequences.approve(told, People(agreed=1, quorum=2)))[-1] == f"2 of 2: {last}"
     edited = consequences.edit(told, People(agreed=1, quorum=2, names=("Mira",)))
-    assert lines(edited)[-1] == "Ask again: Mira agreed to what it was, so that no longer counts"
+    assert lines(edited)[-1] == (
+        "1 of 2: Your edit cancels the approval of Mira, who must approve again. "
+        "Yours is approval 1 of 2. Nothing runs until one more person approves"
+    )
 
 
 def test_a_run_that_stops_names_what_it_leaves_done() -> None:
@@ -81,21 +85,22 @@ def test_a_run_that_stops_names_what_it_leaves_done() -> None:
         rows=(step("pay", STANDS, kind="effect", kept=True), step("book", UNDONE, kind="effect", why="left")), ends=True
     )
     assert lines(consequences.stop(told)) == [
-        "Run 0: the run ends as rejected",
-        "Stays done 1: Pay; this does not take it back",
-        "Undo 1: Book",
-        "Closes now: one rejection is enough",
+        "Runs nothing: The run stops as rejected",
+        "Stays done: Pay; Already done; this does not undo it",
+        "Undone: Book",
+        "Closes immediately: ",
     ]
 
 
 def test_where_nothing_runs_before_somebody_is_asked_that_is_said() -> None:
     """It was said that nothing runs, and "then" somebody asks."""
     told = Impact(rows=(step("review", WILL, kind="gate", asks=True),), asks="review")
-    assert lines(consequences.back(told, "review"))[0] == "Run 0: nothing runs before “Review” asks"
-    assert consequences.expiry(told) == "then nothing runs and “Review” asks"
+    assert lines(consequences.back(told, "review"))[0] == "Runs nothing: “Review” asks first"
+    assert consequences.expiry(told) == "After that the request expires: “Review” asks"
+    assert consequences.expiry(Impact(ends=True)) == "After that the request expires and nothing is done"
     plan = step("plan", WILL)
     assert lines(consequences.back(Impact(rows=(plan, *told.rows), asks="review"), "plan"))[0] == (
-        "Run 1: Plan; then “Review” asks"
+        "Runs: Plan; then “Review” asks"
     )
 
 
@@ -103,17 +108,17 @@ def test_a_fork_says_what_it_asks_about_what_its_origin_did() -> None:
     """It was said that an effect may run, depending on itself, and that the effect asks."""
     row = step("reply", MAY, kind="effect", why="takeover", on=("reply",), asks=True, origin=12, effect=3)
     told = Impact(rows=(step("find", STANDS), row), asks="reply")
-    asks = "it asks whether to take over what R-12 did at “Reply”"
-    assert lines(consequences.drawn(told, "x", at_gate=False)) == [f"Run 0: nothing runs before {asks}", "Keep 1: Find"]
-    assert consequences.expiry(told) == f"then nothing runs and {asks}"
+    asks = "ou are asked whether to reuse what R-12 already did in “Reply”"
+    assert lines(consequences.drawn(told, "x", at_gate=False)) == [f"Runs nothing: Y{asks} first", "Kept: Find"]
+    assert consequences.expiry(told) == f"After that the request expires: y{asks}"
     told = Impact(rows=(step("find", WILL), row), asks="reply")
-    assert lines(consequences.drawn(told, "x", at_gate=False)) == [f"Run 1: Find; then {asks}"]
+    assert lines(consequences.drawn(told, "x", at_gate=False)) == [f"Runs: Find; then y{asks}"]
 
 
 def test_of_much_that_is_kept_only_the_last_is_named() -> None:
     many = Impact(rows=tuple(step(f"s{number}", STANDS, kept=True) for number in range(9)))
-    assert lines(consequences.drawn(many, "x", at_gate=False))[1] == "Keep 9: up to S8"
-    assert lines(consequences.drawn(many, "x"))[1] == "Keep 9: nothing runs again"
+    assert lines(consequences.drawn(many, "x", at_gate=False))[1] == "Kept: 9 finished steps are kept, up to “S8”"
+    assert lines(consequences.drawn(many, "x"))[1] == "Kept: 9 finished steps are kept"
 
 
 def test_steps_are_told_by_their_titles() -> None:
@@ -121,9 +126,9 @@ def test_steps_are_told_by_their_titles() -> None:
     titles = {"plan": "Plan the trip", "mail": "Write to the traveller"}
     told = replace(ALL, titles=titles)
     assert lines(consequences.back(told, "plan"))[:2] == [
-        "Run 1: Plan the trip; about 4 s",
-        "May run 2: Check, Write to the traveller; depends on “Plan the trip”, “Ask”",
+        "Runs: Plan the trip; about 4 s",
+        "May run: Check, Write to the traveller; decided by earlier steps",
     ]
-    assert consequences.back(told, "plan").step == "Plan the trip"
+    assert consequences.back(told, "plan").heading == "If you send it back to “Plan the trip”"
     assert told == ALL
     assert told.digest() == ALL.digest()

@@ -23,7 +23,7 @@ def told(gate: Gate) -> str:
 
 def test_the_run_ends_where_the_plan_says_nothing_else() -> None:
     gate = make_gate(policy=make_policy(make_team(), deadline=SOON))
-    assert "then nothing runs and the run ends" in told(gate)
+    assert "After that the request expires and nothing is done" in told(gate)
 
 
 def test_the_run_goes_on_where_the_plan_says_so() -> None:
@@ -35,12 +35,15 @@ def test_the_run_goes_on_where_the_plan_says_so() -> None:
     )
     run = make_run(team=team, plan=make_plan(make_spec(steps=steps)))
     gate = make_gate(run=run, policy=make_policy(team, deadline=SOON))
-    assert "then “Reply” runs and the run ends" in told(gate)
+    assert "After that the request expires: “Reply” runs" in told(gate)
 
 
 @pytest.mark.parametrize(
     ("kind", "said"),
-    [("review", "then it is approved automatically"), ("recovery", "then nothing runs and the run ends")],
+    [
+        ("review", "Then it is approved automatically"),
+        ("recovery", "After that the request expires and nothing is done"),
+    ],
 )
 def test_a_deadline_that_approves_answers_no_question(kind: str, said: str) -> None:
     """A question was told to be approved, and the run ended."""
@@ -49,4 +52,7 @@ def test_a_deadline_that_approves_answers_no_question(kind: str, said: str) -> N
 
 
 def test_what_runs_may_run_is_undone_and_asks_is_said_in_one_line() -> None:
-    assert consequences.expiry(ALL) == "then “Plan” runs, “Book” is undone, “Pay” may be undone and “Ask” may ask"
+    assert consequences.expiry(ALL) == (
+        "After that the request expires: “Plan” runs, “Check” and “Mail” may run, “Book” is undone, "
+        "“Pay” may be undone and “Ask” may ask"
+    )

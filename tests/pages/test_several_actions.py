@@ -112,7 +112,7 @@ def test_without_scripts_the_consequences_are_a_page_with_everything_as_it_was_f
     answer = signed_in(ann(run.team)).post(f"/gates/{gate.pk}/impacts/", form)
     page = answer.content.decode()
     assert answer.status_code == 200
-    assert "Skip 1" in page
+    assert "Skipped" in page
     assert "Approve with edit: do one, do two, log; reject 1" in page
     assert 'value="20"' in page
     assert "Not now." in page
@@ -125,7 +125,7 @@ def test_the_part_that_is_fetched_while_one_chooses_names_what_is_passed_by(ledg
     form = form_of(gate) | each("approve", "approve", "respond", response_c="Rang them.")
     part = signed_in(ann(run.team)).post(f"/gates/{gate.pk}/impacts/", form, headers={"HX-Request": "true"})
     assert "<html" not in part.content.decode()
-    assert re.search(r"Skip 1</span></dt><dd>Do three; answered for", part.content.decode())
+    assert re.search(r"Skipped</span></dt><dd><b>.*Do three.*</b>; .*answered instead", part.content.decode())
 
 
 def test_the_next_reviewer_reads_who_refused_what_and_agrees_to_it(ledger: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from approvals.presentation.foretold import Foretold
+from approvals.consequences.gate import Foretold
 from checkpoints.models import Run
 from tests.agents.driving import advance, advance_to_rest, answer, decide, make_run, open_gate, trail
 from tests.rewinds.moving import after, edit, fates, rewind

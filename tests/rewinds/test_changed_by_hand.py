@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from agents import impacts, registry, rewinds
+from approvals.consequences.gate import Foretold
 from approvals.impact import Impact
 from approvals.models import Gate
-from approvals.presentation.foretold import Foretold
 from checkpoints.models import Run
 from checkpoints.models.checkpoint import Note
 from tests.agents.driving import advance, advance_to_rest, decide, make_run, open_gate, state, trail

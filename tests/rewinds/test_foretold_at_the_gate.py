@@ -27,7 +27,7 @@ def asked_again(ledger: str) -> tuple[Run, Gate, Client]:
 
 def rows(html: str, choice: str) -> list[str]:
     """The rows of a choice's impact in a page, each as its title and names."""
-    found = re.search(rf'data-for="{choice}"[^>]*><div class="impact">.*?</dl>', html, re.DOTALL)
+    found = re.search(rf'data-for="{choice}"[^>]*><div class="impact"[^>]*>.*?</dl>', html, re.DOTALL)
     assert found is not None
     titles = re.findall(r"<dt>.*?<span>(.*?)</span></dt><dd>(.*?)</dd>", found[0], re.DOTALL)
     return [re.sub(r"<[^>]+>", "", f"{title}: {said}") for title, said in titles]
@@ -41,10 +41,10 @@ def foretold(client: Client, gate: Gate, form: dict[str, str], choice: str = "ed
 def test_approving_says_what_is_undone_first_and_what_cannot_be(ledger: str) -> None:
     _, gate, client = asked_again(ledger)
     told = rows(client.get(f"/gates/{gate.pk}/").content.decode(), "approve")
-    assert "Undo 2: pay, book" in told
-    assert any(row.startswith("Cannot undo: tell") for row in told)
-    assert any(row.startswith("Run 2: book, pay") for row in told)
-    assert "May run 1: tell; depends on pay" in told
+    assert "Undone: Pay, Book" in told
+    assert any(row.startswith("Cannot be undone: Tell") for row in told)
+    assert any(row.startswith("Runs: Book, Pay") for row in told)
+    assert "May run: Tell; decided by earlier steps" in told
 
 
 def test_what_is_typed_is_foretold_before_it_is_sent(ledger: str) -> None:
@@ -52,9 +52,9 @@ def test_what_is_typed_is_foretold_before_it_is_sent(ledger: str) -> None:
     form = form_of(gate) | {"verdict": "edit"}
     name = re.findall(r'name="(args\.[^"]+)"', client.get(f"/gates/{gate.pk}/").content.decode())[0]
     told = foretold(client, gate, form | {name: "10"})
-    assert not any(row.startswith("Undo") for row in told), "as it was at first: all that was done stands"
-    assert any(row.startswith("Keep") and "pay" in row for row in told)
-    assert "Undo 2: pay, book" in foretold(client, gate, form | {name: "junk"})
+    assert not any(row.startswith("Undone") for row in told), "as it was at first: all that was done stands"
+    assert any(row.startswith("Kept") and "Pay" in row for row in told)
+    assert "Undone: Pay, Book" in foretold(client, gate, form | {name: "junk"})
     gate.refresh_from_db()
     assert (gate.status, gate.proposal, Run.objects.get(pk=run.pk).status) == ("open", 1, "waiting")
 
@@ -64,14 +64,14 @@ def test_a_value_put_in_the_place_of_another_is_foretold_as_it_is_typed(ledger: 
     _, gate, client = asked_again(ledger)
     form = form_of(gate, "reject", then="override")
     told = foretold(client, gate, form | {"override.offer": "10"}, "reject then-override")
-    assert not any(row.startswith("Undo") for row in told), "as it was at first: all that was done stands"
+    assert not any(row.startswith("Undone") for row in told), "as it was at first: all that was done stands"
     for typed in ("20", "[10", '"ten"'):  # what stands, no JSON, no offer
         told = foretold(client, gate, form | {"override.offer": typed}, "reject then-override")
-        assert "Undo 2: pay, book" in told
+        assert "Undone: Pay, Book" in told
     assert gate.proposals.count() == 1
 
 
 def test_a_value_in_its_place_is_no_edit_of_the_fields(ledger: str) -> None:
     _, gate, client = asked_again(ledger)
     form = form_of(gate, "reject", then="override") | {"override.offer": "10"}
-    assert "Undo 2: pay, book" in foretold(client, gate, form, "edit")
+    assert "Undone: Pay, Book" in foretold(client, gate, form, "edit")

@@ -29,9 +29,9 @@ def test_a_yes_goes_on_with_the_effect_that_was_not_granted(ledger: str) -> None
     """The booking was told to run, or to stand, once more."""
     run, gate, client = reopened(ledger)
     told = rows(client.get(f"/gates/{gate.pk}/").content.decode(), "approve")
-    assert any(row.startswith("Run 1: pay") for row in told)
-    assert "Undo 1: pay" in told
-    assert not any("book" in row for row in told if not row.startswith("Keep"))
+    assert any(row.startswith("Runs: Pay") for row in told)
+    assert "Undone: Pay" in told
+    assert not any("Book" in row for row in told if not row.startswith("Kept"))
     at = after(run, "plan")
     decide(run)
     advance_to_rest(run)
@@ -43,9 +43,9 @@ def test_an_edit_of_what_was_booked_with_asks_again(ledger: str) -> None:
     run, gate, client = reopened(ledger)
     name = "args.offer"
     told = foretold(client, gate, form_of(gate) | {"verdict": "edit", name: "20"})
-    assert any(row == "Run 0: nothing runs before review asks" for row in told)
-    assert any(row.startswith("May undo 1: book") for row in told)
-    assert "Undo 1: pay" in told
+    assert any(row == "Runs nothing: “Review” asks first" for row in told)
+    assert any(row.startswith("May be undone: Book") for row in told)
+    assert "Undone: Pay" in told
     decide(run, "edit", arguments={"offer": 20})
     assert advance_to_rest(run).status == "waiting"
     assert open_gate(run).step == "review"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from agents import forks
+from approvals.consequences.gate import Foretold
 from approvals.impact import Verdict
-from approvals.presentation.foretold import Foretold
 from checkpoints.models import Checkpoint, Run
 from checkpoints.verify import verify_run
 from tests.agents.driving import advance_to_rest, answer, decide, make_run, open_gate, state, trail

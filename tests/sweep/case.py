@@ -24,6 +24,7 @@ from agents.start import start_run
 from approvals.models import Gate
 from checkpoints import actors
 from checkpoints.models import Checkpoint, Run
+from tests.factories import repeatable
 from tests.refunds.test_mail import MAILS
 
 from .oracle import complaints
@@ -80,6 +81,7 @@ class Case:
         """Answer the review at which the run waits, and let it go on."""
         gate = Gate.objects.open().get(run=self.run)
         seen = bytes(gate.standing().digest)
+        said = {"confirm": repeatable(self.run), **said}
         gate.decide(by=self.user, verdict=verdict, seen=seen, key=secrets.token_hex(8), **said)
         self.go_on()
 

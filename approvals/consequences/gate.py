@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 from uuid import UUID
 
 from approvals import binding
+from approvals.actions import Action
 from approvals.cards import Card
 from approvals.impact import Impact, choices, impact, words
 from approvals.impact.choices import Saved
 from approvals.impact.facts import ABSENT, Execution, GateFact, GrantFact, History, Target
+from approvals.impact.repeats import repeats
 from approvals.impact.sources import history_of
 from approvals.models import Gate
 from checkpoints import patch, store
@@ -73,14 +76,23 @@ class Foretold:
         if start is None or before is None:
             given, refused = self._grants(now, card), words.refusals(self.history.plan, card.actions)
             agreed: dict[str, Any] = {"grants": given, "refused": refused, "decision": decision}
-            return self._told(choices.approving(self.history, self.fact, now, **agreed))
+            return self._told(choices.approving(self.history, self.fact, now, **agreed), card.actions)
         said: dict[str, Any] = {"touched": touched, "before": before, "decision": decision}
         return self._told(choices.asking_anew(self.history, self.fact, start, now, **said))
+
+    def answering(self, choice: str) -> Impact | None:
+        """An answer to what the gate asks, a fault or not; None for one of which nothing is known."""
+        if self.fact.recovery:
+            return self.answer(choice)
+        offered = self.card.question["choices"] if self.card.question else []
+        found = next((each for each in offered if each["id"] == choice), None)
+        return None if found is None else self.answered(grants=found.get("grants", False))
 
     def answered(self, *, grants: bool) -> Impact:
         """One answer among verdicts, which lets the gate's effects run or does not."""
         given = self._grants(self.saved, self.card) if grants else []
-        return self._told(choices.approving(self.history, self.fact, self.saved, grants=given, decision="answered"))
+        target = choices.approving(self.history, self.fact, self.saved, grants=given, decision="answered")
+        return self._told(target, self.card.actions)
 
     def stop(self) -> Impact:
         """Reject, and the run ends."""
@@ -111,8 +123,10 @@ class Foretold:
             return None
         return Saved(snapshot.state, snapshot.fields)
 
-    def _told(self, target: Target) -> Impact:
-        return impact(self.history, target)
+    def _told(self, target: Target, actions: Sequence[Action] = ()) -> Impact:
+        """The impact, with what it does once more; a question about a fault asks about that itself."""
+        told = impact(self.history, target)
+        return told if self.fact.recovery else replace(told, repeats=repeats(self.history, target, told, actions))
 
     def _grants(self, now: Saved, card: Card) -> list[GrantFact]:
         """The rights that an agreement would give, with what it covers."""

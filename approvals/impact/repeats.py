@@ -1,0 +1,72 @@
+"""What was done before, stands, and would be done once more: each has to be confirmed by whoever lets it happen.
+
+The impact says what becomes of the effects beside the path of this run. This looks through the whole lineage: what
+cannot be undone is kept when the run goes elsewhere, and a fork performs what its origin has performed. An effect that
+the choice takes back, or takes over, is none of these. Nor is what the path holds, unless exactly that would be done
+again: in a loop every turn may do another thing by the same step. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from approvals.actions import Action
+from checkpoints.values import canonical
+
+from .facts import EffectFact, History, Target
+from .records import IN_DOUBT, LANDED
+from .result import Impact, Repeat, Verdict
+
+ABANDONED = "abandoned"  # nobody knows whether it happened, and a person had it done again
+
+
+def repeats(history: History, target: Target, told: Impact, actions: Sequence[Action]) -> tuple[Repeat, ...]:
+    """By step, oldest first: what `told` would do once more. `actions` are the card's, as they would run."""
+    coming: dict[str, bool] = {}
+    for row in told.having(Verdict.WILL, Verdict.MAY, kind="effect"):
+        if row.why != "takeover" and not row.asks_alone:
+            coming[row.step] = coming.get(row.step, False) or row.verdict is Verdict.WILL
+    settled = {row.effect for row in told.ahead if row.verdict in (Verdict.UNDONE, Verdict.MAY_UNDONE, Verdict.STANDS)}
+    path = {each.id for each in target.path}
+    found = []
+    for step, certain in coming.items():
+        acting = [action for action in actions if action.effect == step and action.settled is None]
+        for fact in _standing(history.effects, step):
+            if fact.id in settled:
+                continue
+            for action in _again(history, fact, acting, on_path=not path.isdisjoint(fact.landings)):
+                titles = [history.plan.title_of(step), *(each.title for each in acting if each.id == action)]
+                found.append(_repeat(fact, action, titles, certain=certain))
+    return tuple(found)
+
+
+def _standing(effects: Iterable[EffectFact], step: str) -> Iterator[EffectFact]:
+    """The effects of a step that were done, or may have been. What another run took over is its origin's alone."""
+    mine = [each for each in effects if each.step == step and not each.taken]
+    newest: dict[tuple[int, bytes, int], int] = {}
+    for each in mine:
+        key = (each.run, each.input_digest, each.occurrence)
+        newest[key] = max(each.generation, newest.get(key, 0))
+    for each in mine:
+        last = each.generation == newest[each.run, each.input_digest, each.occurrence]
+        if each.status in (*LANDED, *IN_DOUBT) or (each.status == ABANDONED and last):
+            yield each
+
+
+def _again(history: History, fact: EffectFact, acting: Sequence[Action], *, on_path: bool) -> list[str]:
+    """The ids of the actions that would do it once more; "" where it is none of the card's."""
+    spec = next((each for each in history.plan.steps if each.name == fact.step), None)
+    several = bool(spec and spec.action)  # one step for whatever the agent calls: another call is another thing
+    if not (on_path or several):
+        return [acting[0].id if acting else ""]
+    if not acting or (was := fact.arguments()) is None:
+        return []
+    return [action.id for action in acting if canonical(action.arguments) == was][:1]
+
+
+def _repeat(fact: EffectFact, action: str, titles: Sequence[str], *, certain: bool) -> Repeat:
+    return Repeat(
+        effect=fact.id, step=fact.step, action=action, titles=tuple(filter(None, titles)), run=fact.run,
+        checkpoint=fact.landed, at=fact.at, done=fact.status in LANDED and not fact.left_open, certain=certain,
+        irreversible=fact.irreversible,
+    )  # fmt: skip
