@@ -76,7 +76,7 @@ def test_an_edit_and_a_value_put_in_its_place_take_them_too() -> None:
 
 def test_a_rejection_passes_the_ticked_boxes_over() -> None:
     gate = make_observing_gate(BALANCE, MOOD)
-    form = form_of(gate, "reject", then="stop", **{"only_if.balance": "on"})
+    form = form_of(gate, "reject", then="stop", comment="Not today.", **{"only_if.balance": "on"})
     assert post(ann(gate.team), gate, form).status_code == 303
     assert Outcome.objects.get(gate=gate).kind == "rejected"
 

@@ -117,7 +117,7 @@ def test_where_nobody_knows_the_code_it_is_amber_and_can_be_decided() -> None:
     client = signed_in(ann(gate.team))
     page = client.get(f"/gates/{gate.pk}/")
     assert 'data-colour="amber" open' in page.content.decode()
-    assert "No version of robo" in text(page)
+    assert "The web server was started without robo" in text(page)
     assert 'id="decision"' in page.content.decode()
 
 

@@ -90,8 +90,9 @@ def test_the_upcast_is_a_checkpoint_of_the_new_plan_and_an_event(deploy: Deploy)
     assert trail(run) == [("input", "input"), ("step", "find"), ("step", "propose"), ("upcast", "review")]
     assert state(run) == {"order": "A-1", "found": "order A-1", "reply": "About order A-1", "feedback": [], "sent": ""}
     kinds = list(Event.objects.filter(run_id=run.pk).order_by("id").values_list("kind", flat=True))
-    assert kinds[-7:] == [
-        "run.queued", "run.running", "gate.withdrawn", "checkpoint.saved", "run.upcast", "gate.opened", "run.waiting",
+    assert kinds[-8:] == [
+        "run.queued", "run.running", "gate.withdrawn", "checkpoint.saved", "run.upcast", "gate.opened", "gate.replaced",
+        "run.waiting",
     ]  # fmt: skip
     note = run.notes.get(checkpoint=Checkpoint.objects.get(run=run, kind="upcast").id)
     assert bytes(note.text) == b"Brought up from version 1 to 2 by from_1. propose is now draft."
