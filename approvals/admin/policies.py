@@ -114,7 +114,6 @@ class PolicyAdmin(Versioned, OfPolicy):
         "within",
         "then",
         "state_edits",
-        "tools_only",
         "gates",
     )
     list_filter = (Newest, "team", "name")
@@ -156,11 +155,6 @@ class PolicyAdmin(Versioned, OfPolicy):
     def state_edits(self, policy: Policy) -> bool:
         """Whether the whole state may be edited."""
         return policy.whole_state
-
-    @admin.display(description="Tools only", boolean=True)
-    def tools_only(self, policy: Policy) -> bool:
-        """Whether every action must be of a registered tool."""
-        return policy.registered_only
 
     @admin.display(description="May decide now")
     def may_decide(self, policy: Policy) -> str:
