@@ -103,7 +103,7 @@ def test_an_effect_whose_undo_nobody_saw_end_is_not_adopted(ledger: str, monkeyp
     assert "stands" not in [row.verdict for row in impacts.of_rewind(run, 1).rows if row.step == "buy"]
     rewind(run, 1)
     advance_to_rest(run)
-    assert open_gate(run).title.startswith("buy is not undone:")
+    assert open_gate(run).title.startswith("“Buy” is not undone:")
     answer(run, "undone")
     assert advance_to_rest(run).status == "completed"
     assert lines(ledger, words=1) == ["buy", "sell", "buy"]
@@ -146,7 +146,7 @@ def test_a_run_that_is_cancelled_while_it_asks_ends_as_cancelled(ledger: str, tm
     run = advance_to_rest(make_run("trip", ledger=ledger, flag=str(flag)))
     edit(run, 1, mode="skip")
     advance_to_rest(run)
-    assert open_gate(run).title.startswith("Did buy happen?")
+    assert open_gate(run).title.startswith("Did “Buy” happen?")
     assert cancelling.cancel(run, by=ann(run.team), reason="no trip")
     run = advance_to_rest(run)
     assert (run.status, run.ending) == ("cancelled", "")

@@ -51,7 +51,7 @@ def test_a_question_about_what_is_left_behind_is_foretold_before_the_run_ends(le
     assert (told.ends, [row.step for row in told.asking]) == (False, ["buy"])
     edit(run, 1, mode="skip", seen=told.digest())
     assert advance_to_rest(run).status == "waiting"
-    assert open_gate(run).title.startswith("Did buy happen?")
+    assert open_gate(run).title.startswith("Did “Buy” happen?")
 
 
 def test_what_a_fork_took_over_is_foretold_to_stay(ledger: str) -> None:
