@@ -102,7 +102,7 @@ class Decide(Order):
         "",
         description="Of a rejection, and needed there: stop the run, or send it back.",
         examples=["back"],
-        json_schema_extra={"enum": ["", "stop", "back"]},
+        json_schema_extra=optional("stop", "back"),
     )
     back_to: str = Field("", description="The step that it is sent back to; empty: the gate's own.", examples=[""])
     answer: dict[str, Any] | None = Field(
