@@ -77,10 +77,10 @@ SELECT json_build_object('id', granted.id, 'action', granted.action, 'effect', g
 FROM approvals_grant granted JOIN approvals_outcome outcome ON outcome.id = granted.outcome_id
 WHERE outcome.gate_id = %s ORDER BY granted.id
 """
-# The policies of the withdrawn gates in whose place it asks.
+# The withdrawn gates in whose place it asks, each with its policy.
 _REPLACED = """
-SELECT to_json(replaced.policy_id) FROM approvals_gate_replaces link
-JOIN approvals_gate replaced ON replaced.id = link.to_gate_id WHERE link.from_gate_id = %s
+SELECT json_build_array(replaced.id, replaced.policy_id) FROM approvals_gate_replaces link
+JOIN approvals_gate replaced ON replaced.id = link.to_gate_id WHERE link.from_gate_id = %s ORDER BY replaced.id DESC
 """
 
 # As permissions.members_where has them; no more than it takes for the quorum if one started the run and one asks.
@@ -110,6 +110,7 @@ class Shown:
     decides: bool | None  # whether the policy asks them; None for an account that is switched off
     draft: Draft | None  # the reader's own
     looking: list[User]  # who else looks at it now, by name
+    replaced: list[int]  # the withdrawn gates in whose place it asks, the newest first, those that the reader may see
     deciders: frozenset[int]  # of an open gate: who may decide now, by id, or two more of them than must agree
 
 
@@ -126,8 +127,11 @@ def shown(gate_id: int, *, to: User) -> Shown | None:
         return None
     beside = _beside(to.pk, to.is_active, to.is_superuser).run(Int8(gate_id))
     sees_run = gate.team_id in beside["teams"]
-    if not sees_run and not {gate.policy_id, *beside["replaced"]} & set(beside["policies"]):
+    reviewed = {pk for pk, policy in beside["replaced"] if policy in beside["policies"]}
+    if not sees_run and not reviewed and gate.policy_id not in beside["policies"]:
         return None
+    # Each replaces all before it, so whoever reviewed one of them sees every later one.
+    replaced = [pk for pk, _ in beside["replaced"] if sees_run or (reviewed and pk >= min(reviewed))]
     if outcome := getattr(gate, "outcome", None):
         outcome.gate = gate
         if outcome.proposal_id == standing.pk:
@@ -143,7 +147,7 @@ def shown(gate_id: int, *, to: User) -> Shown | None:
     decides = gate.policy_id in beside["policies"] if to.is_active else None
     return Shown(
         gate=gate, standing=standing, sees_run=sees_run, decides=decides, draft=draft, looking=looking,
-        deciders=frozenset(beside["deciders"]),
+        replaced=replaced, deciders=frozenset(beside["deciders"]),
     )  # fmt: skip
 
 

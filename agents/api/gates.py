@@ -265,13 +265,8 @@ def one(request: HttpRequest, gate_id: GateId) -> HttpResponse:
     unsupported = canonical(Provenance.of(gate).unsupported(proposal.card))
     return answer(
         head, unsupported=unsupported, masked=canonical(masked), replaced_by=canonical(later.pk if later else None),
-        replaces=canonical(_replaced(gate, reader_of(request))), card=card, outcome=ended(gate),
+        replaces=canonical(gate.replaced(to=reader_of(request))), card=card, outcome=ended(gate),
     )  # fmt: skip
-
-
-def _replaced(gate: Gate, reader: User) -> list[int]:
-    seen = Gate.objects.visible_to(reader).filter(replacements=gate.pk).order_by("-pk")
-    return list(seen.values_list("pk", flat=True))
 
 
 def head_of(gate: Gate, *, reader: User) -> GateHead:

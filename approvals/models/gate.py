@@ -210,6 +210,11 @@ class Gate(models.Model):
         """The gate that asks in the place of this one, which was withdrawn; the newest where it was so again."""
         return self.replacements.order_by("-pk").first() if self.status == Gate.Status.WITHDRAWN else None
 
+    def replaced(self, *, to: Any) -> list[int]:
+        """The withdrawn gates in whose place this one asks, the newest first, as far as that person may see them."""
+        seen = Gate.objects.visible_to(to).filter(replacements=self.pk)
+        return list(seen.order_by("-pk").values_list("pk", flat=True))
+
     def expire(self, by: Actor = actors.SYSTEM) -> Outcome | None:
         """Close an open gate whose deadline has passed, as its policy says.
 

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 from approvals.actions import EDIT
 from approvals.consequences.decision import DecisionImpact
-from approvals.consequences.verbs import third
 from approvals.impact import Impact
 from approvals.mixing import Mixed
 from approvals.models import Policy
 
 from . import actions, commits, consequences, mixed, posted, repeats
 from .ballots import UNSENT
-from .english import listed, quoted
+from .english import quoted
 
 if TYPE_CHECKING:
     from .gate import GatePage
@@ -123,16 +122,11 @@ class Choices:
 
     @property
     def summary(self) -> str:
-        """What a yes does: `Pays a refund and sends an e-mail, each once`."""
-        asked = [each for each in self.page.card.actions if each.effect and each.settled is None]
-        titles = [each.title or self.page.plan.title_of(each.effect) for each in asked]
-        own = {action.effect for action in self.page.card.actions}
-        titles += [self.page.plan.title_of(name) for name in self.page.card.allows if name not in own]
+        """What a yes does: `Pays a refund €5.25 and sends an e-mail, each once`."""
         if not self.page.card.allows:
             acts = self.page.open and any(row.kind == "effect" for row in self.page.future.approve().will)
             return "The agent continues" if acts else "The agent continues. Nothing is paid or sent yet"
-        said = listed(third(title) for title in titles)
-        return f"{said[:1].upper()}{said[1:]}, {'each ' if len(titles) > 1 else ''}once" if said else "Runs nothing"
+        return commits.once(self.page.card, self.page.plan)
 
     @property
     def undo(self) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from approvals.actions import APPROVE, EDIT, REJECT, RESPOND, Action
 from approvals.cards import Card
+from approvals.consequences.verbs import third
 from checkpoints.plans import PlanSpec
 
 from . import actions, amounts, calls, untrusted
+from .english import listed
 
 SEND = "Send these verdicts"  # where not every action has one yet
 
@@ -42,19 +44,40 @@ def deciding(card: Card, plan: PlanSpec, verdicts: Mapping[str, str], *, votes: 
 
 
 def deeds(card: Card, plan: PlanSpec, running: Sequence[Action]) -> str:
-    """What runs when these actions do, by the titles of the steps that do it; empty where nothing does.
+    """What runs when these actions do, by the titles of the steps that do it; empty where nothing does."""
+    said = []
+    for effect, mine in _running(card, running):
+        times = f"{len(mine)} times " if len(mine) > 1 else ""
+        said.append(" ".join([times + _as_verb(plan.title_of(effect)), *_amounts(mine)]))
+    return ", ".join(said)
+
+
+def once(card: Card, plan: PlanSpec) -> str:
+    """What a yes to all there is does: `Pays a refund €5.25 and sends an e-mail, each once`; "Runs nothing".
+
+    A program elsewhere has no say in that either: its steps go by their names.
+    """
+    said = []
+    for effect, mine in _running(card, [action for action in card.actions if action.settled is None]):
+        if plan.external:
+            said.append(f"runs “{untrusted.plain(plan.title_of(effect), limit=60)}”")
+            continue
+        titles = list(dict.fromkeys(action.title for action in mine if action.title)) or [plan.title_of(effect)]
+        said.append(" ".join([listed(third(title) for title in titles), *_amounts(mine)]))
+    words = listed(said)
+    return f"{words[:1].upper()}{words[1:]}, {'each ' if len(said) > 1 else ''}once" if words else "Runs nothing"
+
+
+def _running(card: Card, running: Sequence[Action]) -> Iterator[tuple[str, list[Action]]]:
+    """Each effect that runs with those actions, and which of them it does.
 
     An effect that belongs to no action runs whatever becomes of each.
     """
     own = {action.effect for action in card.actions}
-    said = []
     for effect in card.allows:
         mine = [action for action in running if action.effect == effect]
-        if effect in own and not mine:
-            continue
-        times = f"{len(mine)} times " if len(mine) > 1 else ""
-        said.append(" ".join([times + _as_verb(plan.title_of(effect)), *_amounts(mine)]))
-    return ", ".join(said)
+        if mine or effect not in own:
+            yield effect, mine
 
 
 def _amounts(running: Sequence[Action]) -> list[str]:

@@ -192,9 +192,9 @@ class GatePage:
         return self.gate.replacement()
 
     @cached_property
-    def replaced(self) -> list[Gate]:
+    def replaced(self) -> list[int]:
         """The withdrawn gates in whose place this one asks, the newest first, those that the reader may see."""
-        return list(Gate.objects.visible_to(self.user).filter(replacements=self.gate.pk).order_by("-pk"))
+        return self.read.replaced if self.read else self.gate.replaced(to=self.user)
 
     @cached_property
     def sees_run(self) -> bool:

@@ -24,7 +24,7 @@ def test_two_branches_of_a_run_part_where_it_was_edited(ledger: str) -> None:
     assert "They part after checkpoint 1, the input" in text
     assert f"A: {last} of R-{run.pk}" in text
     assert "size 1 2 changed" in text
-    assert "3 review approved" in text
+    assert "3 Review approved" in text
     assert "off the path, will be undone" in text
     assert "No effects on this way." in text
 
@@ -35,7 +35,7 @@ def test_a_fork_is_compared_with_its_origin_by_run_and_number(ledger: str) -> No
     for address in (comparison(run, 3, f"{fork.pk}.1"), comparison(fork, f"R-{run.pk}.3", 1)):
         text = said(page_of(member(run), address))
         origin = f" of R-{run.pk}" if address.startswith(f"/runs/{fork.pk}/") else ""
-        assert f"They part after checkpoint 2{origin}, plan" in text
+        assert f"They part after checkpoint 2{origin}, “Plan”" in text
         assert f"B: 1 of R-{fork.pk}" in text
 
 

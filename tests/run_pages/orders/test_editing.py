@@ -25,7 +25,7 @@ def test_every_field_has_its_input_and_says_who_reads_it_from_here_on(ledger: st
     found = texts(page)
     assert (found["state/size"], found["state/ledger"]) == ("1", ledger)
     assert {"state/offer", "state!order/feedback", "state/decision"} <= set(found)
-    assert "size read by plan" in said(page)
+    assert "size read by “Plan”" in said(page)
     assert "told not read from here on" in said(page)
     assert list(found).index("state/size") < list(found).index("state/told")
 
@@ -54,7 +54,7 @@ def test_it_is_saved_as_shown_and_only_what_differs_is_changed(ledger: str) -> N
     assert state(run)["ledger"] == ledger
     made = Checkpoint.objects.get(run=run, kind="edit")
     text = said(page_of(client, f"/runs/{run.pk}/?at={made.seq}"))
-    assert f"{made.seq} edit edited by hand" in text
+    assert f"{made.seq} Edit edited by hand" in text
     assert "by Ann Okafor: Two of them." in text
     assert "Difference to 1" in text
 

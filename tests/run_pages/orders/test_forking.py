@@ -68,7 +68,7 @@ def test_what_a_run_left_behind_is_undone_by_one_button(ledger: str) -> None:
     assert fates(run)[:3] == [("book", "undone"), ("pay", "undone"), ("tell", "kept")]
     undo = Effect.objects.filter(run=run, undoes__step="pay").get()
     text = said(page_of(client, f"/runs/{run.pk}/"))
-    assert f"by refund under the key {undo.key[:8]}, at" in text
+    assert f"by its undo under the key {undo.key[:8]}, at" in text
     assert "3 effects 2 undone, 1 cannot be undone" in text
     assert "Undo" not in text.partition("Effects each")[2].partition("Inbox")[0].replace("Undone", "")
 
@@ -89,7 +89,7 @@ def test_an_undone_effect_is_marked_in_the_timeline_and_agrees_with_the_table(le
     order(client, run, "settlements")
     advance_to_rest(run)
     page = page_of(client, f"/runs/{run.pk}/")
-    assert f"{paid} pay undone" in said(page)
+    assert f"{paid} Pay undone" in said(page)
     assert 'data-mark="undone"' in page
     assert page.count('<tr data-status="undone">') == 2
 

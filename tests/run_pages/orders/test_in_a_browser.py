@@ -36,14 +36,14 @@ def test_a_rewind_is_shown_chosen_and_done(new_page: NewPage, ledger: str) -> No
     page = open_page(new_page, run, f"?at={at}")
     open_panel(page)
     expect(page.locator(".way:visible")).to_contain_text(f"If you rewind to checkpoint {to}")
-    page.get_by_label("After book, keeping what it did").check()
+    page.get_by_label("After “Book”, keeping what it did").check()
     expect(page.locator(".way:visible")).to_contain_text(f"If you rewind to checkpoint {at}")
     expect(page.locator(COMMIT)).to_have_count(1)
-    page.get_by_label("Before book, and run it again").check()
+    page.get_by_label("Before “Book”, and run it again").check()
     with page.expect_response("**/impacts/") as asked:
         page.get_by_label("Why").fill("The wrong room.")
     assert asked.value.status == 200
-    expect(page.get_by_label("Before book, and run it again")).to_be_checked()
+    expect(page.get_by_label("Before “Book”, and run it again")).to_be_checked()
     expect(page.get_by_label("Why")).to_have_value("The wrong room.")
     expect(page.locator(COMMIT)).to_contain_text("Rewind, undoing")
     page.locator(COMMIT).click()
@@ -51,7 +51,7 @@ def test_a_rewind_is_shown_chosen_and_done(new_page: NewPage, ledger: str) -> No
     expect(page.locator("#timeline")).to_contain_text("by Ann Okafor: The wrong room.")
     assert Checkpoint.objects.filter(run=run, kind="rewind").count() == 1
     advance_to_rest(run)
-    expect(page.locator("#run-head")).to_contain_text("Held at review")
+    expect(page.locator("#run-head")).to_contain_text("Held at “Review”")
     decide(run)
     advance_to_rest(run)
     expect(page.locator("#timeline .cp[data-status=undone]")).to_have_count(2)
@@ -121,7 +121,7 @@ def test_what_is_half_typed_stays_while_the_run_goes_on(new_page: NewPage, ledge
     advance_to_rest(run)
     expect(page.locator("#run-head")).to_contain_text("Completed")
     expect(page.get_by_label("Why").last).to_have_value("Not yet sent")
-    expect(page.locator("#timeline")).to_contain_text("tell")
+    expect(page.locator("#timeline")).to_contain_text("Tell")
 
 
 def test_the_panel_stays_open_from_one_checkpoint_to_the_next(new_page: NewPage, ledger: str) -> None:
@@ -130,11 +130,11 @@ def test_the_panel_stays_open_from_one_checkpoint_to_the_next(new_page: NewPage,
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url) if request.url.endswith("/impacts/") else None)
     page.locator(f"#timeline a[href$='?at={after(run, 'book')}#inspect']").click()
-    expect(page.locator("#cp-title")).to_contain_text("after book")
+    expect(page.locator("#cp-title")).to_contain_text("after “Book”")
     assert asked == []
     open_panel(page)
     page.locator(f"#timeline a[href$='?at={after(run, 'plan')}#inspect']").click()
-    expect(page.get_by_label("After plan, keeping what it wrote")).to_be_visible()
+    expect(page.get_by_label("After “Plan”, keeping what it wrote")).to_be_visible()
     assert len(asked) == 2
 
 
@@ -159,7 +159,7 @@ def test_without_a_script_a_rewind_shows_only_the_way_that_is_chosen(new_page: N
     page.get_by_text("Rewind the run…").click()
     page.get_by_role("button", name="Show what it would do").click()
     expect(page.locator(".way:visible")).to_have_count(1)
-    page.get_by_label("After book, keeping").check()
+    page.get_by_label("After “Book”, keeping").check()
     page.locator(COMMIT).click()
     expect(page.locator("#timeline")).to_contain_text(f"to {after(run, 'book')}")
 

@@ -20,8 +20,8 @@ def test_a_checkpoint_offers_to_go_on_from_it_or_to_run_its_step_again(ledger: s
     run = booked(ledger)
     page = panel_of(member(run), run, after(run, "book"))
     text = said(page)
-    assert "After book , keeping what it did" in text
-    assert "Before book , and run it again" in text
+    assert "After “Book”, keeping what it did" in text
+    assert "Before “Book”, and run it again" in text
     assert f'value="{before(run, "book")}" data-way="before" checked' in page
     assert {f"seen.{after(run, 'book')}", f"seen.{before(run, 'book')}"} <= set(hidden(page))
     assert "Rewind, undoing" in text
@@ -30,7 +30,7 @@ def test_a_checkpoint_offers_to_go_on_from_it_or_to_run_its_step_again(ledger: s
 def test_the_last_checkpoint_offers_only_to_run_its_step_again_and_asks_to_confirm_what_is_final(ledger: str) -> None:
     run = booked(ledger)
     page = panel_of(member(run), run, after(run, "tell"))
-    assert "After tell" not in said(page)
+    assert "After “Tell”" not in said(page)
     assert f'name="confirm.{before(run, "tell")}"' in page
     assert "cannot be undone, and happens once more, under a new key" in said(page)
 
@@ -48,7 +48,7 @@ def test_it_is_done_as_shown_with_the_reason_kept_and_read(ledger: str) -> None:
     event = Event.objects.get(run_id=run.pk, kind="run.rewound")
     assert bytes(EventText.objects.get(event=event).text).decode() == why
     text = said(page_of(client, f"/runs/{run.pk}/"))
-    assert f"{made.seq} rewind to {to}" in text
+    assert f"{made.seq} Rewind to {to}" in text
     assert "by Ann Okafor: One more guest." in text
     assert "3 effects 2 to be settled, 1 cannot be undone" in text
     assert "Undo 2 effects now" in text

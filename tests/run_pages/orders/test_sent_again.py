@@ -97,7 +97,7 @@ def test_a_rewind_whose_answer_is_lost_is_done_once_when_it_is_sent_again(new_pa
     page.goto(f"/runs/{run.pk}/?at={after(run, 'plan')}")
     is_live(page)
     page.get_by_text("Rewind the run…").click()
-    page.get_by_label("Before plan").check()
+    page.get_by_label("Before “Plan”").check()
     lose(page, "**/rewinds/")
     page.locator(".commit:visible").click()
     note = page.get_by_role("alert")

@@ -127,14 +127,14 @@ def test_a_rewind_and_a_note_of_one_page_come_back_together(new_page: NewPage, l
     page = opened(new_page, run, user, f"?at={at}")
     page.fill("#note-text", WORDS)
     page.get_by_text("Rewind the run…").click()
-    page.get_by_label("After book, keeping what it did").check()
+    page.get_by_label("After “Book”, keeping what it did").check()
     page.get_by_label("Why").fill("The wrong room.")
     expect(page.locator("[data-stale]")).to_have_count(0)
     end_session(page)
     page.locator(COMMIT).click()
     sign_in(page, user)
     expect(page.get_by_label("Why")).to_have_value("The wrong room.")
-    expect(page.get_by_label("After book, keeping what it did")).to_be_checked()
+    expect(page.get_by_label("After “Book”, keeping what it did")).to_be_checked()
     expect(page.locator("#note-text")).to_have_value(WORDS)
 
 
