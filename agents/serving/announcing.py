@@ -20,8 +20,13 @@ _stopped = threading.Event()
 
 
 def begin() -> None:
-    """Announce this process from now on, in a thread of its own. Called once in each process that takes runs."""
+    """Announce this process now, and from now on in a thread of its own. Called once in each that takes runs.
+
+    The caller is left with no connection open. Celery closes the file descriptors of those that a process has as it
+    begins, whose numbers would then belong to other sockets, Redis's among them.
+    """
     _stopped.clear()
+    _beat()
     threading.Thread(target=_announce, name="announcing", daemon=True).start()
 
 
@@ -49,12 +54,14 @@ def _way(plan: Plan) -> bool:
 
 
 def _announce() -> None:
-    while True:
-        try:
-            Worker.objects.beat(runner.worker(), taken())
-        except (Error, CheckpointError, AgentError) as error:
-            log.warning("worker.not_announced", error=str(error))
-        finally:
-            connection.close()  # back to the pool: the next beat is seconds away
-        if _stopped.wait(EVERY):
-            return
+    while not _stopped.wait(EVERY):
+        _beat()
+
+
+def _beat() -> None:
+    try:
+        Worker.objects.beat(runner.worker(), taken())
+    except (Error, CheckpointError, AgentError) as error:
+        log.warning("worker.not_announced", error=str(error))
+    finally:
+        connection.close()  # back to the pool: the next beat is seconds away

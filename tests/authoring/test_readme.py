@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -130,13 +131,14 @@ def test_every_command_of_the_readme_is_one_that_is_run_here() -> None:
     assert {each[0] for each in commands("README.md")} == {"run_agent", "drill", "token"}
 
 
-def signed_in(stack: Stack) -> httpx.Client:
+@contextmanager
+def signed_in(stack: Stack) -> Iterator[httpx.Client]:
     """A client with ann's session, by the password that was printed."""
     password = re.search(r"the password of each is (\S+)", stack.service.log)
     assert password is not None
-    client = httpx.Client(base_url=stack.base, follow_redirects=True, timeout=PATIENCE)
-    token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', client.get("/accounts/login/").text)
-    assert token is not None
-    form = {"csrfmiddlewaretoken": token[1], "login": "ann", "password": password[1]}
-    assert client.post("/accounts/login/", data=form, headers={"Referer": stack.base}).url.path == "/"
-    return client
+    with httpx.Client(base_url=stack.base, follow_redirects=True, timeout=PATIENCE) as client:
+        token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', client.get("/accounts/login/").text)
+        assert token is not None
+        form = {"csrfmiddlewaretoken": token[1], "login": "ann", "password": password[1]}
+        assert client.post("/accounts/login/", data=form, headers={"Referer": stack.base}).url.path == "/"
+        yield client

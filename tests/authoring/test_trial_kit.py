@@ -19,7 +19,7 @@ def nothing_sent() -> None:
 
 def test_what_a_run_asks_is_read_and_answered() -> None:
     run = Trial(Letters, to="Ada")
-    assert (run.status, run.asks, run.title) == ("waiting", "review", "letters")
+    assert (run.status, run.asks, run.title) == ("waiting", "review", "trial-letters")
     assert [each.id for each in run.card.actions] == ["first", "second"]
     assert run.state["first"] == {"text": "Dear Ada"}
     assert run.approve().status == "completed"
@@ -106,5 +106,5 @@ def test_a_trial_changes_nothing_that_others_in_its_process_know() -> None:
     before = set(registry.agents())
     Trial(Letters, to="Ada").approve()
     assert set(registry.agents()) == before
-    assert ("letters", "1") not in registry.agents()
+    assert ("trial-letters", "1") not in registry.agents()
     assert trial_agents.__name__ not in str(registry.faults())

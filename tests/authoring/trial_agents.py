@@ -14,7 +14,7 @@ SENT: list[str] = []
 class Letters(Agent):
     """Writes two letters and sends each one that is approved."""
 
-    name = "letters"
+    name = "trial-letters"
 
     class State(BaseModel):
         to: str

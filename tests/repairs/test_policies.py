@@ -88,7 +88,7 @@ def test_a_step_that_ran_as_often_as_its_guard_allows_asks_a_person(ledger: Path
     assert (run.status, state(run)["times"]) == ("waiting", 3)
     gate = open_gate(run)
     assert (gate.kind, gate.step) == ("recovery", "hop")
-    assert gate.standing().card.question["text"].startswith("hop ran 3 times on this path")  # type: ignore[index]
+    assert gate.standing().card.question["text"].startswith("“Hop” ran 3 times on this path")  # type: ignore[index]
 
 
 def test_a_person_lets_it_run_as_often_anew(ledger: Path) -> None:
@@ -135,10 +135,10 @@ def test_a_worker_killed_when_its_guard_asks_asks_once(place: str, ledger: Path,
 def test_a_catch_is_told_on_the_timeline_with_the_failure_that_it_caught() -> None:
     run = advance(make_run("catcher", mode="hopeless"))
     reader = ann(run.team)
-    row = next(row for row in build(scene_of(read(run, reader), reader).story).rows if row.name == "clever")
+    row = next(row for row in build(scene_of(read(run, reader), reader).story).rows if row.name == "Clever")
     assert (row.mark.word, [remark.text for remark in row.remarks]) == (
         "failed, and caught",
-        ["it goes on with simple"],
+        ["it goes on with “Simple”"],
     )
     assert [failure.error for failure in row.failures] == ["nothing to be done"]
 

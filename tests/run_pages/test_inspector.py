@@ -23,7 +23,7 @@ def test_the_newest_checkpoint_is_shown_first_as_a_difference_to_the_one_before(
     walk, client = walk_and_client()
     html = client.get(f"/runs/{walk.run.pk}/").content.decode()
     text = text_of(html)
-    assert "Checkpoint 2, after find_order" in text
+    assert "Checkpoint 2, after “Find order”" in text
     assert "Difference to 1" in text
     assert "<ins>" in html
     assert "Marit Ellery" in text

@@ -31,11 +31,11 @@ def test_each_checkpoint_appears_as_it_is_saved_and_the_inspector_follows(new_pa
     page.evaluate("window.stays = true")
     walk.save("find_order", {"order": ORDER}, "propose")
     expect(page.locator("#timeline")).to_contain_text("2 checkpoints")
-    expect(page.locator("#cp-title")).to_have_text("Checkpoint 2, after find_order")
+    expect(page.locator("#cp-title")).to_have_text("Checkpoint 2, after “Find order”")
     walk.save("propose", {"proposal": PROPOSAL}, "review")
     walk.ask(card=make_card())
-    expect(page.locator("#run-head")).to_contain_text("Held at review")
-    expect(page.locator(".cp[data-status=held]")).to_contain_text("review")
+    expect(page.locator("#run-head")).to_contain_text("Held at “Review”")
+    expect(page.locator(".cp[data-status=held]")).to_contain_text("Review")
     assert page.evaluate("window.stays") is True
 
 
@@ -53,7 +53,7 @@ def test_a_chosen_checkpoint_the_focus_and_an_opened_traceback_survive_what_happ
     walk.save("propose", {"proposal": PROPOSAL}, "review")
     expect(page.locator("#timeline")).to_contain_text("3 checkpoints")
     expect(page.locator("#cp-title")).to_have_text("Checkpoint 1, the input")
-    expect(page.locator(".cp[aria-current=true]")).to_contain_text("input")
+    expect(page.locator(".cp[aria-current=true]")).to_contain_text("Input")
     expect(link).to_be_focused()
     expect(page.locator(".cp-failures pre")).to_be_visible()
 
@@ -63,11 +63,11 @@ def test_j_and_k_move_along_the_timeline_and_show_where_they_stop(new_page: NewP
     run = held(team).run
     page = open_run(new_page, bob(team), run)
     page.keyboard.press("k")
-    expect(page.locator("#cp-title")).to_have_text("Checkpoint 2, after find_order")
+    expect(page.locator("#cp-title")).to_have_text("Checkpoint 2, after “Find order”")
     page.keyboard.press("k")
     expect(page.locator("#cp-title")).to_have_text("Checkpoint 1, the input")
     page.keyboard.press("j")
-    expect(page.locator("#cp-title")).to_have_text("Checkpoint 2, after find_order")
+    expect(page.locator("#cp-title")).to_have_text("Checkpoint 2, after “Find order”")
     expect(page.locator("#timeline a[data-pick]").nth(1)).to_be_focused()
 
 
@@ -93,7 +93,7 @@ def test_without_a_script_a_checkpoint_is_chosen_and_the_run_cancelled(new_page:
     page = new_page(bob(team), java_script_enabled=False)
     page.goto(f"/runs/{run.pk}/")
     page.locator("#timeline a[data-pick]").nth(1).click()
-    assert page.locator("#cp-title").inner_text() == "Checkpoint 2, after find_order"
+    assert page.locator("#cp-title").inner_text() == "Checkpoint 2, after “Find order”"
     page.get_by_text("Cancel the run…").click()
     page.locator("#cancel-reason").fill("Sent twice.")
     page.get_by_role("button", name=f"Cancel R-{run.pk}").click()
@@ -107,7 +107,7 @@ def test_a_run_that_begins_appears_in_the_list(new_page: NewPage) -> None:
     page.goto("/runs/")
     expect(page.locator("hp-live")).to_have_attribute("data-live", "on")
     run = held(team, title="Refund for Nils").run
-    expect(page.locator(f"#run-{run.pk}")).to_contain_text("Held at review")
+    expect(page.locator(f"#run-{run.pk}")).to_contain_text("Held at “Review”")
 
 
 @pytest.mark.parametrize("width", [390, 1440])

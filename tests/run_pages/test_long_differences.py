@@ -61,7 +61,7 @@ def test_what_was_unfolded_stays_open_while_the_page_is_drawn_anew(new_page: New
     page = open_run(new_page, bob(walk.run.team), walk.fresh())
     page.get_by_text("Show 45 more changes").click()
     walk.ask(card=make_card())
-    expect(page.locator("#run-head")).to_contain_text("Held at review")
+    expect(page.locator("#run-head")).to_contain_text("Held at “Review”")
     expect(page.get_by_text("message 74")).to_be_visible()
 
 
@@ -72,6 +72,6 @@ def test_a_long_value_of_one_row_is_folded_too_and_stays_unfolded(new_page: NewP
     assert page.locator("#inspect .diff").bounding_box()["height"] < 1200  # type: ignore[index]
     page.get_by_text("Show 372 more lines").click()
     walk.ask(card=make_card())
-    expect(page.locator("#run-head")).to_contain_text("Held at review")
+    expect(page.locator("#run-head")).to_contain_text("Held at “Review”")
     expect(page.locator(".value-rest[open]")).to_contain_text("99")
     assert page.locator("#inspect .diff").bounding_box()["height"] > 3000  # type: ignore[index]
