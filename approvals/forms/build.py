@@ -147,16 +147,17 @@ def build(
     missing: Sequence[str] = (),
     inputs: int = INPUTS,
     quoted: bool = False,
+    label: str = "",
 ) -> Form:
     """The form of `value`, with what was `posted` for it.
 
     `errors` go by JSON Pointer into the value that the form says. With `inputs` 0 nothing is drawn that nobody typed
-    into: for reading alone. `quoted`: the schema's words are somebody else's.
+    into: for reading alone. `quoted`: the schema's words are somebody else's. `label`: what the value is called as a whole.
     """
     root = sound(schema)
     found = Builder(root, Sent.of(posted or {}, prefix), Faults(errors or {}), pinned, inputs=inputs)
     found.missing = missing
-    return Form(found.node(root, value, Place(quoted=quoted)))
+    return Form(found.node(root, value, Place(quoted=quoted, label=label or Place.label)))
 
 
 def all_nodes(node: Node) -> Iterator[Node]:

@@ -13,6 +13,7 @@ from approvals.cards import Action, Card, Choice
 from approvals.errors import Problem
 from approvals.forms import MISSING, Field, Form, Node
 from checkpoints import patch
+from checkpoints.plans import in_words
 
 from . import amounts, calls
 from .ballots import Ballot
@@ -176,10 +177,12 @@ def form_of(
     inputs: int = forms.INPUTS,
     quoted: bool = False,
 ) -> Form:
-    """The form of an action's arguments, with what was typed into it."""
+    """The form of an action's arguments, with what was typed into it; a whole field of the state goes by its name."""
+    field = action.pointer.removeprefix("/")
     return forms.build(
         action.schema, action.arguments, prefix=prefix(action), posted=posted, errors=errors, pinned=action.pinned,
         missing=action.missing, inputs=inputs, quoted=quoted,
+        label=in_words(field) if field and "/" not in field else "",
     )  # fmt: skip
 
 

@@ -51,8 +51,7 @@ class Hotkeys extends HTMLElement {
     event.preventDefault();
     if (target.type === "radio" || typing(target)) target.focus(); // a click by script leaves a field without the focus
     target.click();
-    if (target.matches("[data-ballot]")) into(target);
-    if (target.matches('[name="verdict"][value="reject"]')) document.querySelector("#feedback")?.focus();
+    if (target.matches('[data-ballot], [name="verdict"]')) into(target);
   }
 
   // Works while typing too: it is not a single key. It sends the form that one is in, and from anywhere else the
@@ -69,9 +68,9 @@ class Hotkeys extends HTMLElement {
 
 // What a choice asks for is typed next: letters meant for it must not be taken for keys.
 function into(choice) {
-  const named = { reject: "reason", respond: "response" }[choice.value];
-  const fields = named ? `[name^="${named}."]` : choice.value === "edit" ? ".item :is(input, textarea, select)" : null;
-  const found = fields ? [...choice.closest(".action").querySelectorAll(fields)] : [];
+  const wanted = { reject: '#feedback, [name^="reason."]', respond: '[name^="response."]', edit: ".item :is(input, textarea, select)" };
+  const fields = wanted[choice.value];
+  const found = fields ? [...(choice.closest(".action") ?? document).querySelectorAll(fields)] : [];
   found.find((each) => typing(each) && each.type !== "hidden" && each.checkVisibility())?.focus();
 }
 

@@ -180,6 +180,19 @@ def test_control_enter_in_another_box_sends_that_box_and_no_decision(new_page: N
     assert fresh(gate).status == "open"
 
 
+def test_the_key_to_edit_puts_the_caret_into_the_first_field(new_page: NewPage) -> None:
+    """What was typed next were keys: a "g" and an "i" in it left the page."""
+    gate = make_gate(team=make_team())
+    page = new_page(ann(gate.team))
+    page.goto(f"/gates/{gate.pk}/")
+    page.keyboard.press("e")
+    expect(page.locator("[name=verdict][value=edit]")).to_be_checked()
+    expect(page.locator(".action .item :focus")).to_have_count(1)
+    page.keyboard.type("g i")
+    expect(page.locator(".action .item :focus")).to_have_value(re.compile("g i"))
+    expect(page).to_have_url(re.compile(rf"/gates/{gate.pk}/$"))
+
+
 def test_a_gate_is_decided_by_keyboard_alone(new_page: NewPage) -> None:
     team = make_team()
     gate = make_gate(team=team)
