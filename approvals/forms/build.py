@@ -152,7 +152,7 @@ def build(
     """The form of `value`, with what was `posted` for it.
 
     `errors` go by JSON Pointer into the value that the form says. With `inputs` 0 nothing is drawn that nobody typed
-    into: for reading alone. `quoted`: the schema's words are somebody else's. `label`: what the value is called as a whole.
+    into: for reading alone. `quoted`: the schema's words are somebody else's. `label`: the whole's name.
     """
     root = sound(schema)
     found = Builder(root, Sent.of(posted or {}, prefix), Faults(errors or {}), pinned, inputs=inputs)
