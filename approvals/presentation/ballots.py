@@ -20,6 +20,7 @@ CHOICES = {
 }  # fmt: skip
 UNSAID = "Choose a verdict for this action."
 UNSENT = "You changed a field but chose Approve. Send your change, or restore the original value."
+UNFILLED = "Nothing has changed yet. Fill in what is required."
 UNCHANGED = "Edit is selected but nothing has changed. Change a field or choose Approve."
 CONTRADICTED = "You chose Approve for all actions, and something else for this one. Choose one of the two."
 

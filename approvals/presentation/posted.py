@@ -18,7 +18,7 @@ from checkpoints.patch import same
 
 from . import actions, ballots, preconditions, whole
 from .actions import Typed
-from .ballots import CONTRADICTED, UNCHANGED, UNSENT, Chosen
+from .ballots import CONTRADICTED, UNCHANGED, UNFILLED, UNSENT, Chosen
 
 ANSWER = "answer."  # before a choice's id, where an answer is one verdict among others
 INSTEAD = "instead"  # the field by which a page's other buttons say what is to be done with an edit
@@ -169,7 +169,8 @@ def edited(form: Mapping[str, str], card: Card, common: dict[str, Any], all_of_i
     elif chosen == "approve":
         problems += contradicted(card, common["each"])
     elif chosen == "edit" and not (arguments or all_of_it.text or problems):
-        problems.append(problem(UNCHANGED, pointer="/verdict"))
+        lacking = any(action.missing for action in card.actions)
+        problems.append(problem(UNFILLED if lacking else UNCHANGED, pointer="/verdict"))
     typed = Typed(
         posted=kept, arguments=arguments, errors=problems, state=all_of_it.state, rows=all_of_it.rows
     )  # fmt: skip

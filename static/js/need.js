@@ -1,3 +1,5 @@
+import { changed } from "./form-parts.js";
+
 // What a decision still lacks before it can be sent: the large button says it, and goes there in the place of sending.
 // The server asks for the same, and says so after a submit.
 export class Need {
@@ -18,7 +20,16 @@ export class Need {
   first() {
     const { value: verdict } = this.form.querySelector('[name="verdict"]:checked') ?? {};
     if (verdict === "reject") return this.ofRejection();
+    if (verdict === "edit") return this.ofMissing();
     return verdict === "each" ? this.ballots.need() : undefined;
+  }
+
+  // Where nothing can be approved as it stands: the first required value that is empty, or still what was asked.
+  ofMissing() {
+    if (this.form.querySelector('[name="verdict"][value="approve"]')) return undefined;
+    const fields = [...this.form.elements].filter((field) => field.closest("[data-missing]") && "was" in field.dataset);
+    const lacking = fields.find((field) => !field.value.trim() || !changed(field));
+    return lacking && [`Fill in: ${lacking.labels[0]?.textContent.trim() || "what is missing"}`, lacking];
   }
 
   ofRejection() {

@@ -161,8 +161,8 @@ def test_where_every_socket_is_ended_the_page_looks_by_itself_until_there_is_one
     expect(page.locator("hp-offline [role=status]")).to_be_empty()
     page.clock.run_for(1_000)
     before = len(looks)
-    page.clock.run_for(26_000)
-    assert len(looks) == before
+    page.clock.run_for(86_000)
+    assert len(looks) - before <= 1  # what it missed may still be asked for; by itself it would look four times
 
 
 def test_a_decision_that_cannot_be_sent_stays_on_the_page_and_is_sent_once_later(new_page: NewPage) -> None:

@@ -26,6 +26,7 @@ from tests.factories import (
 from tests.factories.runs import STEPS
 
 from .clients import form_of, post, signed_in
+from .test_gate_page import make_lacking
 
 NewPage = Callable[..., Page]
 
@@ -135,3 +136,16 @@ def test_a_comment_that_was_written_before_rejecting_is_the_reason(new_page: New
     page.locator("label[data-choice=reject]").click()
     expect(page.locator("#feedback")).to_have_value("Seen by Mira.")
     expect(page.locator("#comment")).to_be_hidden()
+
+
+def test_control_enter_at_a_gate_that_lacks_something_goes_where_it_is_filled_in(new_page: NewPage) -> None:
+    """It was sent, and refused with the advice to choose an approval that is not offered there."""
+    gate = make_lacking(make_team())
+    page = new_page(ann(gate.team))
+    page.goto(f"/gates/{gate.pk}/")
+    button = page.locator("[data-commit]:visible")
+    expect(button).to_contain_text("Fill in: Order number")
+    page.keyboard.press("Control+Enter")
+    page.keyboard.type("4417")
+    expect(page.locator("[name$='/order']")).to_have_value("4417")
+    expect(button).to_contain_text("Approve with edit")
