@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from approvals.actions import EDIT
 from approvals.consequences.decision import DecisionImpact
-from approvals.impact import Impact
+from approvals.impact import Impact, Verdict
+from approvals.impact.result import names
 from approvals.mixing import Mixed
 from approvals.models import Policy
 
@@ -126,7 +127,16 @@ class Choices:
         if not self.page.card.allows:
             acts = self.page.open and any(row.kind == "effect" for row in self.page.future.approve().will)
             return "The agent continues" if acts else "The agent continues. Nothing is paid or sent yet"
-        return commits.once(self.page.card, self.page.plan)
+        return commits.once(self.page.card, self.page.plan, stands=self.stands)
+
+    @cached_property
+    def stands(self) -> frozenset[str]:
+        """The effects that a yes would not do: they were done with this input, and what they gave is taken."""
+        if not self.page.open:
+            return frozenset()
+        ahead = self.page.future.approve()
+        rows = {verdict: names(ahead.having(verdict, kind="effect")) for verdict in Verdict}
+        return frozenset(rows[Verdict.STANDS]) - {*rows[Verdict.WILL], *rows[Verdict.MAY]}
 
     @property
     def undo(self) -> str:
@@ -137,7 +147,8 @@ class Choices:
             final = next((row.names for row in self.impacts["approve"].rows if row.effect == "oneway"), ())
         if final:
             return f"{quoted(final)} cannot be undone"
-        undone_by = [action.undo for action in self.page.card.actions] + [step.undo for step in allowed]
+        new = [step for step in allowed if step.name not in self.stands]
+        undone_by = [action.undo for action in self.page.card.actions if new] + [step.undo for step in new]
         return "can be undone" if any(undone_by) else ""
 
     @property
@@ -153,7 +164,7 @@ class Choices:
     @property
     def commit(self) -> str:
         """The large button's words: what an approval of what stands does."""
-        return commits.approving(self.page.card, self.page.plan, edited=False, votes=self.votes)
+        return commits.approving(self.page.card, self.page.plan, edited=False, stands=self.stands, votes=self.votes)
 
     @property
     def edit_commit(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 from approvals.actions import APPROVE, EDIT, REJECT, RESPOND, Action
 from approvals.cards import Card
@@ -13,16 +13,19 @@ from . import actions, amounts, calls, untrusted
 from .english import listed
 
 SEND = "Send these verdicts"  # where not every action has one yet
+STANDS = "what was done stays done"
 
 
-def approving(card: Card, plan: PlanSpec, *, edited: bool, votes: str = "") -> str:
+def approving(card: Card, plan: PlanSpec, *, edited: bool, stands: Container[str] = (), votes: str = "") -> str:
     """One word about all there is: `Approve: pay the refund €5.25, reply to the customer (1 of 2)`.
 
     The card's own amount is said where no action has it; an edit may have made it another. A program elsewhere has no
-    say in that: what its arguments say counts.
+    say in that: what its arguments say counts. `stands`: the effects that were done before, whose results are taken.
     """
     running = [action for action in card.actions if action.settled is None]
-    does = deeds(card, plan, running)
+    does = deeds(card, plan, running, stands=stands)
+    if stands and not does:
+        return _with_votes(f"{_verb(edited)}: {STANDS}", votes)
     said = calls.amount(card) if plan.external else card.amount
     amount = "" if edited else untrusted.plain(said, limit=40)
     of = f" {amount}" if amount and amount not in does else ""
@@ -43,40 +46,44 @@ def deciding(card: Card, plan: PlanSpec, verdicts: Mapping[str, str], *, votes: 
     return _with_votes(words[:1].upper() + words[1:], votes)
 
 
-def deeds(card: Card, plan: PlanSpec, running: Sequence[Action]) -> str:
+def deeds(card: Card, plan: PlanSpec, running: Sequence[Action], *, stands: Container[str] = ()) -> str:
     """What runs when these actions do, by the titles of the steps that do it; empty where nothing does."""
     said = []
-    for effect, mine in _running(card, running):
+    for effect, mine in _running(card, running, stands):
         times = f"{len(mine)} times " if len(mine) > 1 else ""
         said.append(" ".join([times + _as_verb(plan.title_of(effect)), *_amounts(mine)]))
     return ", ".join(said)
 
 
-def once(card: Card, plan: PlanSpec) -> str:
-    """What a yes to all there is does: `Pays a refund €5.25 and sends an e-mail, each once`; "Runs nothing".
+def once(card: Card, plan: PlanSpec, *, stands: Container[str] = ()) -> str:
+    """What a yes to all there is does: `Pays a refund €5.25 and sends an e-mail, each once`; "Runs nothing". As above.
 
     A program elsewhere has no say in that either: its steps go by their names.
     """
     said = []
-    for effect, mine in _running(card, [action for action in card.actions if action.settled is None]):
+    for effect, mine in _running(card, [action for action in card.actions if action.settled is None], stands):
         if plan.external:
             said.append(f"runs “{untrusted.plain(plan.title_of(effect), limit=60)}”")
             continue
         titles = list(dict.fromkeys(action.title for action in mine if action.title)) or [plan.title_of(effect)]
         said.append(" ".join([listed(third(title) for title in titles), *_amounts(mine)]))
     words = listed(said)
-    return f"{words[:1].upper()}{words[1:]}, {'each ' if len(said) > 1 else ''}once" if words else "Runs nothing"
+    return (
+        f"{words[:1].upper()}{words[1:]}, {'each ' if len(said) > 1 else ''}once"
+        if words
+        else "Runs nothing" + (f": {STANDS}" if stands else "")
+    )
 
 
-def _running(card: Card, running: Sequence[Action]) -> Iterator[tuple[str, list[Action]]]:
-    """Each effect that runs with those actions, and which of them it does.
+def _running(card: Card, running: Sequence[Action], stands: Container[str]) -> Iterator[tuple[str, list[Action]]]:
+    """Each effect that runs with those actions, and which of them it does; none that `stands`.
 
     An effect that belongs to no action runs whatever becomes of each.
     """
     own = {action.effect for action in card.actions}
     for effect in card.allows:
         mine = [action for action in running if action.effect == effect]
-        if mine or effect not in own:
+        if (mine or effect not in own) and effect not in stands:
             yield effect, mine
 
 

@@ -24,7 +24,7 @@ from tests.approvals.ageing import pass_deadline
 from tests.approvals.racing import race
 from tests.factories import ann, bob, make_policy, make_team, make_user
 from tests.pages.clients import form_of, post, signed_in
-from tests.rewinds.moving import after, fates, lines, rewind
+from tests.rewinds.moving import after, before, fates, lines, rewind
 
 TOLD_AGAIN = "“Tell” was already done"
 
@@ -104,6 +104,20 @@ def test_the_page_says_it_with_time_and_place_and_a_box_that_has_to_be_ticked(le
     assert "data-missing" in again
     assert "Cheaper is fine." in again
     assert post(by, gate, form).status_code == 303
+
+
+def test_a_yes_to_what_was_done_already_says_that_nothing_runs(ledger: str) -> None:
+    """The page said "Books, pays and tells, each once", and above it that the run ends and runs nothing."""
+    run = told_once(ledger)
+    rewind(run, to=before(run, "review"))
+    advance_to_rest(run)
+    gate = open_gate(run)
+    page = signed_in(ann(run.team)).get(f"/gates/{gate.pk}/").content.decode()
+    assert "Runs nothing: what was done stays done" in page
+    assert ">Approve: what was done stays done<" in page
+    decide(run)
+    assert advance_to_rest(run).status == "completed"
+    assert lines(ledger, words=1) == ["book", "pay", "tell"]
 
 
 def test_a_no_needs_no_confirmation_nor_does_an_edit_that_takes_it_all_over(ledger: str) -> None:
