@@ -70,7 +70,7 @@ class Wanted:
     words: str = ""  # that begin so in what a row shows, or a number of the gate or of its run
     after: int = 0  # the id of the gate before the first one
     closed_within: float = 0  # seconds; 0 for any time
-    due: tuple[datetime | None, datetime | None] | None = None  # after the first, until the second; None: no bound
+    due: datetime | None = None  # by then at the latest; None: no bound
 
     def condition(self, order: str) -> tuple[str, list[Any]]:
         """As SQL on a gate `g`, with its parameters."""
@@ -92,10 +92,9 @@ class Wanted:
         if self.after:
             parts.append(_AFTER[order])
             values.append(self.after)
-        for bound, sign in zip(self.due or (), (">", "<="), strict=False):
-            if bound is not None:
-                parts.append(f"coalesce(g.deadline, 'infinity') {sign} %s")
-                values.append(bound)
+        if self.due:
+            parts.append("g.deadline <= %s")
+            values.append(self.due)
         if self.closed_within:
             parts.append("g.closed_at >= statement_timestamp() - make_interval(secs => %s)")
             values.append(self.closed_within)

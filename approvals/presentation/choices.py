@@ -121,7 +121,7 @@ class Choices:
             return consequences.expiry(self.page.future.expire()) if asks else "Then it is approved automatically"
         return consequences.expiry(self.page.future.expire())
 
-    @property
+    @cached_property
     def summary(self) -> str:
         """What a yes does: `Pays a refund €5.25 and sends an e-mail, each once`."""
         if not self.page.card.allows:
@@ -138,7 +138,7 @@ class Choices:
         rows = {verdict: names(ahead.having(verdict, kind="effect")) for verdict in Verdict}
         return frozenset(rows[Verdict.STANDS]) - {*rows[Verdict.WILL], *rows[Verdict.MAY]}
 
-    @property
+    @cached_property
     def undo(self) -> str:
         """Whether what a yes does can be taken back."""
         allowed = [step for step in self.page.plan.steps if step.name in self.page.card.allows]
@@ -161,7 +161,7 @@ class Choices:
         now = self.people
         return f"{now.agreed + 1 if standing else 1} of {now.quorum}" if now.quorum > 1 else ""
 
-    @property
+    @cached_property
     def commit(self) -> str:
         """The large button's words: what an approval of what stands does."""
         return commits.approving(self.page.card, self.page.plan, edited=False, stands=self.stands, votes=self.votes)

@@ -158,19 +158,22 @@ def readable(text: str) -> Iterator[Piece]:
     """Cut a short text at hosts and at what cannot be seen."""
     at = 0
     for match in WORD.finditer(text):
-        found = host_in(match.group())
+        word = match.group()
+        if word.isascii() and "." not in word[:-1]:
+            continue  # most words: neither a host nor a letter that looks like another
+        found = host_in(word)
         if not found:
-            if wrong := lookalikes.in_word(match.group()):
+            if wrong := lookalikes.in_word(word):
                 yield from visible(text[at : match.end()])
                 yield Piece("letters", note=wrong)
                 at = match.end()
             continue
         start, stop, host = found
-        wrong = lookalikes.in_host(host) or lookalikes.in_word(match.group())
-        if not (wrong or "://" in match.group()[:start] or host.startswith("www.")):
+        wrong = lookalikes.in_host(host) or lookalikes.in_word(word)
+        if not (wrong or "://" in word[:start] or host.startswith("www.")):
             continue
         yield from visible(text[at : match.start()])
-        yield Piece("lookalike" if wrong else "host", text=match.group()[:stop], note=wrong)
+        yield Piece("lookalike" if wrong else "host", text=word[:stop], note=wrong)
         at = match.start() + stop
     yield from visible(text[at:])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -109,9 +108,9 @@ def context_of(request: HttpRequest) -> dict[str, Any]:
         groups = inbox.grouped(rows, now=now)
     else:
         groups = [inbox.Group(key=DECIDED, label="Newest first", rows=rows)] if rows else []
-    if len(found) > SHOWN and groups:
-        groups[-1] = replace(groups[-1], whole=counted(asked, reach, groups, now))
     counts = reach.counts(MINE, ALL)
+    if len(found) > SHOWN and groups:
+        groups[-1] = replace(groups[-1], whole=counted(asked, reach, groups[-1], now, counts.get(asked.queue)))
     request.waiting = counts[MINE]  # type: ignore[attr-defined]
     return {
         "queue": asked.queue, "asked": asked, "heading": next(label for key, label, _ in QUEUES if key == asked.queue),
@@ -129,10 +128,18 @@ def context_of(request: HttpRequest) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def counted(asked: Asked, reach: Reach, groups: Sequence[inbox.Group], now: datetime) -> Capped:
-    """How many gates belong to the last group, which goes on on the next page."""
-    due = None if asked.queue == DECIDED else inbox.due_within(groups[-1].key, now)
-    return reach.count(asked.queue, replace(asked.wanted, due=due))
+def counted(asked: Asked, reach: Reach, last: inbox.Group, now: datetime, total: Capped | None) -> Capped:
+    """How many gates belong to the last group, which goes on on the next page. `total`: all of an open queue.
+
+    Those that are due earlier are taken off: they are few, and along the index. Counting what is due later is not.
+    """
+    if total is None:
+        return reach.count(asked.queue, asked.wanted)
+    after, until = inbox.due_within(last.key, now)
+    if until or asked.filtered or asked.wanted.after:
+        total = reach.count(asked.queue, replace(asked.wanted, due=until))
+    before = reach.count(asked.queue, replace(asked.wanted, due=after)) if after else Capped(0)
+    return Capped(max(total.number - before.number, len(last.rows)), total.more or before.more)
 
 
 def finish(gates: list[Gate]) -> None:
