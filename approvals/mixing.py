@@ -83,9 +83,9 @@ def as_rejection(said: Said, word: Word, card: Card) -> Said:
 
 
 def with_reasons(comment: str, card: Card, reasons: Sequence[tuple[Action, str]]) -> str:
-    """A comment with what was said of each action, by its title where there are several."""
+    """A comment with what was said of each action, by its id where there are several: titles may be anybody's."""
     several = len(card.actions) > 1
-    said = [f"{action.title or action.id}: {why}" if several else why for action, why in reasons if why.strip()]
+    said = [f"{action.id}: {why}" if several else why for action, why in reasons if why.strip()]
     return "\n\n".join(filter(None, [comment, *said]))
 
 

@@ -107,11 +107,8 @@ class PlanSpec:
 
     @property
     def titles(self) -> dict[str, str]:
-        """What our sentences call each step, by its name.
-
-        Where the code is elsewhere a title is whatever a program sent, so a step goes by its name there.
-        """
-        return {step.name: step.name if self.external else step.title for step in self.steps}
+        """What our sentences call each step, by its name."""
+        return {step.name: step.title for step in self.steps}
 
     def untitled(self) -> Self:
         """The same without titles of its own: what the steps do, whatever people call them."""
@@ -266,10 +263,15 @@ def in_words(name: str) -> str:
 
 
 def spec_of(plan: Plan) -> PlanSpec:
-    """The plan's body, read once a process."""
+    """The plan's body, read once a process.
+
+    Where the code is elsewhere a title is whatever a program sent, so a step is called by its name there.
+    """
     return _read(bytes(plan.body), plan.external)
 
 
 @lru_cache(256)
 def _read(body: bytes, external: bool) -> PlanSpec:
-    return replace(PlanSpec.from_json(decode(body)), external=external)
+    spec = PlanSpec.from_json(decode(body))
+    steps = tuple(replace(step, title=step.name) for step in spec.steps) if external else spec.steps
+    return replace(spec, steps=steps, external=external)

@@ -28,7 +28,8 @@ MOST_VALUES = 250_000
 
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 _WIDE = re.compile(rb"[0-9]{19}")
-_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+# One that never ends takes all the rest: so each quotation mark is looked at once.
+_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 _MANY = 1_000_000  # nodes of one level; a value that holds itself may double with each
 _NARROW = range(-(2**63), 2**63)
 

@@ -17,6 +17,7 @@ from agents import unsettled
 from agents.models import Effect
 from agents.presentation.course import Course
 from approvals.cards import Card
+from approvals.impact.repeats import titles
 from approvals.impact.result import Repeat
 from approvals.models import Gate
 from checkpoints.models import Run
@@ -77,9 +78,8 @@ class _Way:
 
 def _told(row: Any, card: Card, plan: PlanSpec) -> Repeat:
     acting = next((action for action in card.actions if action.effect == row.step), None)
-    titles = [plan.title_of(row.step), acting.title if acting else ""]
     return Repeat(
-        effect=row.pk, step=row.step, action=acting.id if acting else "", titles=tuple(filter(None, titles)),
+        effect=row.pk, step=row.step, action=acting.id if acting else "", titles=titles(plan, row.step, acting),
         run=row.run_id, checkpoint=min(row.carried, default=0), at=row.intended_at,
         done=row.status not in unsettled.IN_DOUBT and not row.left_open, irreversible=row.irreversible,
     )  # fmt: skip

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from approvals.actions import Action
+from checkpoints.plans import PlanSpec
 from checkpoints.values import canonical
 
 from .facts import EffectFact, History, Target
@@ -35,9 +36,15 @@ def repeats(history: History, target: Target, told: Impact, actions: Sequence[Ac
             if fact.id in settled:
                 continue
             for action in _again(history, fact, acting, on_path=not path.isdisjoint(fact.landings)):
-                titles = [history.plan.title_of(step), *(each.title for each in acting if each.id == action)]
-                found.append(_repeat(fact, action, titles, certain=certain))
+                mine = next((each for each in acting if each.id == action), None)
+                found.append(_repeat(fact, action, titles(history.plan, step, mine), certain=certain))
     return tuple(found)
+
+
+def titles(plan: PlanSpec, step: str, action: Action | None) -> tuple[str, ...]:
+    """What our sentences call what was done: the step's title and the action's, where that is no program's own."""
+    said = action.title if action and (not plan.external or action.registered) else ""
+    return tuple(filter(None, [plan.title_of(step), said]))
 
 
 def _standing(effects: Iterable[EffectFact], step: str) -> Iterator[EffectFact]:
@@ -66,7 +73,7 @@ def _again(history: History, fact: EffectFact, acting: Sequence[Action], *, on_p
 
 def _repeat(fact: EffectFact, action: str, titles: Sequence[str], *, certain: bool) -> Repeat:
     return Repeat(
-        effect=fact.id, step=fact.step, action=action, titles=tuple(filter(None, titles)), run=fact.run,
+        effect=fact.id, step=fact.step, action=action, titles=tuple(titles), run=fact.run,
         checkpoint=fact.landed, at=fact.at, done=fact.status in LANDED and not fact.left_open, certain=certain,
         irreversible=fact.irreversible,
     )  # fmt: skip

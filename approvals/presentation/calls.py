@@ -151,16 +151,25 @@ def is_number(value: Any) -> bool:
 
 
 def money(known: Iterable[Leaf]) -> list[Leaf]:
-    """The numbers of one action that speak of money by their real names, else those that are pinned."""
-    numbers = [leaf for leaf in known if is_number(leaf.value)]
-    return [leaf for leaf in numbers if leaf.words & MONEY] or [leaf for leaf in numbers if leaf.pinned]
+    """The values of one action that speak of money by their real names, and the numbers that are pinned."""
+    return [leaf for leaf in known if leaf.numbers and _paid(leaf)]
+
+
+def _paid(leaf: Leaf) -> bool:
+    """Whether a value says an amount. In a text there are other numbers too: it has to be called one itself."""
+    if is_number(leaf.value):
+        return leaf.pinned or bool(leaf.words & MONEY)
+    own = leaf.pointer.rpartition("/")[2]
+    return any(word.lower() in MONEY for word in _WORDS.findall(own))
 
 
 def amount(card: Card) -> str:
-    """The one amount that the arguments say, with the currency that stands beside it; "" where there are several."""
+    """The one amount that the arguments say, with the currency beside it; "" where there are several, or words."""
     try:
         paid = [leaf for action in card.actions if action.settled is None for leaf in money(leaves(action))]
     except TooMany:
+        return ""
+    if not all(is_number(leaf.value) for leaf in paid):
         return ""
     said = {_with_currency(leaf) for leaf in paid}
     return said.pop() if len(said) == 1 else ""

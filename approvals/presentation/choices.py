@@ -149,7 +149,9 @@ class Choices:
             return f"{quoted(final)} cannot be undone"
         new = [step for step in allowed if step.name not in self.stands]
         undone_by = [action.undo for action in self.page.card.actions if new] + [step.undo for step in new]
-        return "can be undone" if any(undone_by) else ""
+        theirs = any(self.page.provenance.quotes(action) for action in self.page.card.actions)
+        by = f", says {self.page.provenance.agent}" if theirs else ""
+        return f"can be undone{by}" if any(undone_by) else ""
 
     @property
     def votes(self) -> str:

@@ -47,11 +47,15 @@ def deciding(card: Card, plan: PlanSpec, verdicts: Mapping[str, str], *, votes: 
 
 
 def deeds(card: Card, plan: PlanSpec, running: Sequence[Action], *, stands: Container[str] = ()) -> str:
-    """What runs when these actions do, by the titles of the steps that do it; empty where nothing does."""
+    """What runs when these actions do, by the titles of the steps that do it; empty where nothing does.
+
+    Which amount it names is what the agent pinned: a program elsewhere might pin another one, so it is left out there.
+    """
     said = []
     for effect, mine in _running(card, running, stands):
         times = f"{len(mine)} times " if len(mine) > 1 else ""
-        said.append(" ".join([times + _as_verb(plan.title_of(effect)), *_amounts(mine)]))
+        known = mine if not plan.external or all(action.registered for action in mine) else []
+        said.append(" ".join([times + _as_verb(plan.title_of(effect)), *_amounts(known)]))
     return ", ".join(said)
 
 

@@ -95,9 +95,9 @@ class GatePage:
 
     @property
     def registered_risk(self) -> str:
-        """The highest risk that people gave the tools that are asked about; "" where none is registered."""
-        given = [action.registered.risk for action in self.card.actions if action.registered]
-        return max(given, key=RISKS.index, default="")
+        """The highest risk that people gave the tools that are asked about; "" where one is not registered."""
+        given = [action.registered.risk if action.registered else "" for action in self.card.actions]
+        return "" if "" in given else max(given, key=RISKS.index, default="")
 
     @cached_property
     def calls(self) -> list[calls.Call]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 
 from django.contrib.auth.models import User
 
@@ -45,16 +46,16 @@ class Row:
     def state(self) -> str:
         return self.ended.state if self.ended else "open"
 
-    @property
+    @cached_property
     def amount(self) -> str:
         return self.provenance.amount(self.card)
 
     @property
     def risk_theirs(self) -> bool:
-        """Whether the risk is the word of a program elsewhere, under no tool that people registered."""
-        return self.provenance.outside and not any(action.registered for action in self.card.actions)
+        """Whether the risk is the word of a program elsewhere: some action is under no tool that people registered."""
+        return self.provenance.outside and not all(action.registered for action in self.card.actions)
 
-    @property
+    @cached_property
     def differs(self) -> bool:
         """Whether its words name an amount or somebody that no argument bears out."""
         return bool(self.provenance.unsupported(self.card))

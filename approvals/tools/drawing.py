@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from django.contrib.auth.models import Group
 
-from approvals import holding, veils
+from approvals import holding, pointers, veils
 from approvals.actions import Action, Registered, pinned_faults
 from approvals.cards import RISKS, Card
 from approvals.errors import NotRegistered, ToolFault, ToolMismatch
@@ -47,8 +47,14 @@ def drawn(card: Card, *, team: Group, policy: Policy, plan: PlanSpec | None = No
 def _refuse_others(card: Card, tools: Mapping[str, Tool], team: Group, policy: Policy) -> None:
     others = [(number, action) for number, action in enumerate(card.actions) if action.tool not in tools]
     told = f"is no tool that {team.name} has registered, and its policy {policy.name} takes registered tools only"
-    if others:
-        raise NotRegistered([ToolFault(number, "/tool", f"{action.tool} {told}") for number, action in others])
+    faults = [ToolFault(number, "/tool", f"{action.tool} {told}") for number, action in others]
+    named = {action.effect for action in card.actions}
+    loose = [effect for effect in card.allows if effect not in named]
+    faults += [
+        ToolFault(0, "/effect", f"no action names the effect {effect}, so none says its tool") for effect in loose
+    ]
+    if faults:
+        raise NotRegistered(faults)
 
 
 def _faults(number: int, action: Action, tools: Mapping[str, Tool], plan: PlanSpec | None) -> Iterator[ToolFault]:
@@ -57,6 +63,9 @@ def _faults(number: int, action: Action, tools: Mapping[str, Tool], plan: PlanSp
         return
     for place, message in holding.faults_of(tool.schema, action.arguments):
         yield ToolFault(number, f"/arguments{place}", f"{message}, as {action.tool} is registered")
+    if plan and plan.external and action.effect and not _read_by(action, plan):
+        told = f"the arguments of {action.tool} have to be in the state, in a field that {action.effect} reads"
+        yield ToolFault(number, "/pointer", f"{told}: what is shown is what runs")
     hidden, known = veils.veil(tool.schema), veils.veil(_known(action, plan))
     for place in known.places(action.arguments):
         if not hidden.at(place).secret:
@@ -68,6 +77,12 @@ def _faults(number: int, action: Action, tools: Mapping[str, Tool], plan: PlanSp
         yield ToolFault(number, "/arguments", told)
     if tool.irreversible and action.undo:
         yield ToolFault(number, "/undo", f"{action.tool} is registered as one that cannot be undone")
+
+
+def _read_by(action: Action, plan: PlanSpec) -> bool:
+    """Whether the action's arguments are what its effect gets."""
+    field = pointers.tokens(action.pointer)[0] if action.pointer else ""
+    return any(step.name == action.effect and field in step.reads for step in plan.steps)
 
 
 def _drawn(action: Action, tool: Tool, plan: PlanSpec | None) -> Action:

@@ -121,3 +121,10 @@ def test_a_text_of_more_values_than_anybody_sends_is_refused_before_it_is_read()
 def test_commas_and_brackets_in_a_string_are_no_values() -> None:
     text = '{"said": "' + ',[{\\"' * MOST_VALUES + '"}'
     assert len(parse(text)["said"]) == 4 * MOST_VALUES
+
+
+@pytest.mark.parametrize("text", ['"' + "," * 250_001 + '\\"' * 500_000, '\\"' * 500_000 + "," * 250_001])
+def test_a_text_that_never_ends_is_looked_through_once(text: str) -> None:
+    """Each of its quotation marks was taken for the beginning of another text: that took hours."""
+    with pytest.raises(ValueRefused):
+        parse(text)

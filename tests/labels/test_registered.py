@@ -159,6 +159,16 @@ class TestDemanding:
         told = refusal(program.post("gates", {"title": "Wire", "actions": [action(), other]}), 422)
         assert [each["parameter"] for each in told["errors"]] == ["/actions/1/tool"]
 
+    def test_an_effect_that_no_action_names_has_no_tool(self, program: Program) -> None:
+        """A grant for it was given to the first action, whose tool was registered as another one."""
+        make_tool(program.team)
+        program.start()
+        program.draft()
+        asked = {**ACTION, "tool": "bank.wire", "arguments": ARGUMENTS}
+        loose = {name: value for name, value in asked.items() if name not in ("effect", "pointer")}
+        told = refusal(program.work("gates", step="review", title="Wire", actions=[loose]), 422)
+        assert "no action names the effect wire" in told["detail"]
+
     def test_a_registered_one_is_asked(self, program: Program) -> None:
         make_tool(program.team)
         assert posted(program).status_code == 201
@@ -177,6 +187,17 @@ class TestDemanding:
         program.claim()
         program.draft()
         assert program.work("gates", step="review", title="Wire", actions=[ACTION]).status_code == 201
+
+
+def test_the_arguments_that_are_drawn_are_those_that_the_effect_reads(program: Program) -> None:
+    """People saw 10.00 under their own labels, and the effect was handed what the state held."""
+    make_tool(program.team)
+    program.start()
+    program.draft()
+    asked = {"id": "wire", "title": "Wire", "tool": "bank.wire", "effect": "wire", "arguments": ARGUMENTS}
+    told = refusal(program.work("gates", step="review", title="Wire", actions=[asked]), 422)
+    assert [each["parameter"] for each in told["errors"]] == ["/actions/0/pointer"]
+    assert "in a field that wire reads" in told["detail"]
 
 
 class TestEditing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -9,7 +10,8 @@ import pytest
 
 from approvals.actions import Action
 from approvals.cards import Card
-from approvals.presentation import calls, unsupported
+from approvals.presentation import calls, commits, unsupported
+from checkpoints.plans import PlanSpec, StepSpec
 
 
 def card(title: str, arguments: Any, *, pinned: tuple[str, ...] = (), **more: Any) -> Card:
@@ -95,3 +97,28 @@ def test_what_an_amount_may_mean(text: str, numbers: set[Any]) -> None:
 def test_the_amount_that_our_sentences_name_is_the_arguments() -> None:
     assert calls.amount(card("Wire €1", {"amount": "9.00", "currency": "EUR"})) == "9.00 EUR"
     assert calls.amount(card("Wire €1", {"amount": "9.00", "fee": "1.00"})) == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "pinned"),
+    [({"amount": "99,999.00", "fee": "10.00"}, ()), ({"transfer": "99999.00", "fee": "10.00"}, ("/transfer",))],
+)
+def test_an_amount_that_is_written_out_or_oddly_named_is_not_passed_over(arguments: Any, pinned: Any) -> None:
+    """Our button said "10.00", which is the fee."""
+    asked = card("Wire", arguments, pinned=pinned)
+    assert calls.amount(asked) == ""
+    plan = PlanSpec("robo", "1", steps=(StepSpec("do", kind="effect"),), external=True)
+    assert "10.00" not in commits.approving(replace(asked, allows=["do"]), plan, edited=False)
+
+
+def test_the_button_names_no_amount_that_a_program_picked_by_pinning_it() -> None:
+    """It read "Approve: wire €10.00", the fee of a transfer of 99999.00."""
+    schema = {"type": "object", "properties": {"fee": {"type": "string", "format": "decimal"}}}
+    arguments = {"amount": "99999.00", "fee": "10.00", "currency": "EUR"}
+    action = Action(
+        id="do", tool="t", title="Wire €10.00", effect="wire", arguments=arguments, schema=schema, pinned=["/fee"]
+    )
+    plan = PlanSpec("robo", "1", steps=(StepSpec("wire", kind="effect"),))
+    asked = Card(title="Wire €10.00", actions=[action], allows=["wire"])
+    assert "10.00" in commits.approving(asked, plan, edited=False)
+    assert commits.approving(asked, replace(plan, external=True), edited=False) == "Approve: wire"

@@ -63,7 +63,7 @@ def test_people_are_asked_what_became_of_it_and_nobody_has_to_claim() -> None:
     lapse(program)
     Sweeper().go_on_alone()
     (question,) = questions(program)
-    assert question.asked.title.startswith("Did “Wire” happen?")
+    assert question.asked.title.startswith("Did “wire” happen?")
     assert (program.row().status, Effect.objects.get(pk=effect["id"]).status) == ("waiting", "unknown")
     Sweeper().go_on_alone()
     assert questions(program) == [question]
@@ -130,7 +130,7 @@ def test_an_effect_that_it_was_taking_back_is_asked_about_too() -> None:
     lapse(program)
     Sweeper().go_on_alone()
     (question,) = questions(program)
-    assert question.asked.title.startswith("“Wire” is not undone:")
+    assert question.asked.title.startswith("“wire” is not undone:")
 
 
 def test_what_it_reports_late_answers_the_question() -> None:
