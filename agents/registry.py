@@ -200,9 +200,9 @@ def plans() -> dict[int, Registered]:
     return known.look() if known.waiting else known.plans
 
 
-def stored(known: Registered) -> Registered:
-    """The same version with its plan's row."""
-    return next(each for each in plans().values() if each.agent is known.agent)
+def stored(known: Registered) -> Registered | None:
+    """The same version with its plan's row; None where its code changed under runs, so that it takes none."""
+    return next((each for each in plans().values() if each.agent is known.agent), None)
 
 
 def forget() -> None:

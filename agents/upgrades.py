@@ -96,6 +96,10 @@ def bring_up(claim: Claim, run: Run, beat: Beat) -> Registered | None:
     if way is None:
         raise LookupError(f"No upcaster leads on from {run.plan}")
     known = registry.stored(way.to)
+    if known is None:
+        said = f"The code of {way.to.spec.named} changed while runs of it are under way"
+        steps.queue_again(claim, steps.backoff(claim.attempts), said, by=SYSTEM)
+        return None
     slice = Slice(claim, run, _as_planned(run), store.load(run), beat, claim.attempts)
     try:
         while _caught_up(slice):

@@ -6,6 +6,7 @@ it is in the proposal's body, so that the digest covers it and others agree to t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,6 +24,7 @@ from .saying import Said, Verdict
 from .schemas import is_list
 from .verdicts import Word
 
+QUOTED = 80  # characters of a title in somebody's comment
 UNCHANGED = "Nothing of it is different from what is proposed; approve it, or change a value."
 
 
@@ -83,10 +85,19 @@ def as_rejection(said: Said, word: Word, card: Card) -> Said:
 
 
 def with_reasons(comment: str, card: Card, reasons: Sequence[tuple[Action, str]]) -> str:
-    """A comment with what was said of each action, by its id where there are several: titles may be anybody's."""
+    """A comment with what was said of each action, by its title where there are several.
+
+    A title may be anybody's words: it stays one short line, in quotation marks.
+    """
     several = len(card.actions) > 1
-    said = [f"{action.id}: {why}" if several else why for action, why in reasons if why.strip()]
+    said = [f"{quoted(action)}: {why}" if several else why for action, why in reasons if why.strip()]
     return "\n\n".join(filter(None, [comment, *said]))
+
+
+def quoted(action: Action) -> str:
+    """An action's title, as a comment quotes it."""
+    line = " ".join(re.sub("[“”]", "", action.title).split()) or action.id
+    return f"“{line if len(line) <= QUOTED else line[:QUOTED] + '…'}”"
 
 
 def named(word: Word) -> Verdict:

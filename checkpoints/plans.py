@@ -10,15 +10,19 @@ import hashlib
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import lru_cache
+from threading import RLock
 from typing import Any, Self
 
+from cachetools import LRUCache, cached
 from django.db.models import OuterRef, QuerySet, Subquery
 
 from . import digests
 from .models import Plan, Run
 from .models.plan import named
 from .values import canonical, decode
+
+READ = 4_000_000  # bytes of plans that a process keeps read; their values take some ten times as much
+STEP = 500  # of one step
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +274,7 @@ def spec_of(plan: Plan) -> PlanSpec:
     return _read(bytes(plan.body), plan.external)
 
 
-@lru_cache(256)
+@cached(LRUCache(READ, lambda spec: len(spec.steps) * STEP + len(canonical(spec.state_schema))), lock=RLock())
 def _read(body: bytes, external: bool) -> PlanSpec:
     spec = PlanSpec.from_json(decode(body))
     steps = tuple(replace(step, title=step.name) for step in spec.steps) if external else spec.steps

@@ -34,6 +34,7 @@ FIELD = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}")
 STEP = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
 STEPS = 200  # of one plan
 LARGEST, FIELDS = 256 * 1024, 1000  # bytes and fields of a state's schema
+LIKE_A_FIELD = 750  # bytes of a schema that cost as much, parsed, as a field of pydantic's
 KEPT = 2000  # fields of all plans that a process keeps: each is about 15 KB of pydantic's
 TAKEN = "model_"  # pydantic's own names
 
@@ -44,9 +45,11 @@ def keep(spec: PlanSpec) -> Plan:
 
 
 def _weight(known: PlanSpec | Registered | None) -> int:
-    """Count the fields of a plan, of which each costs memory wherever the plan is kept."""
+    """Count the fields of a plan, of which each costs memory wherever the plan is kept; a large one counts as many."""
     spec = known.spec if isinstance(known, Registered) else known
-    return 1 if spec is None else 1 + len(spec.state_schema.get("properties", {}))
+    if spec is None:
+        return 1
+    return 1 + max(len(spec.state_schema.get("properties", {})), len(canonical(spec.state_schema)) // LIKE_A_FIELD)
 
 
 def register(spec: PlanSpec, *, teams: Collection[int], by: Actor) -> Plan:

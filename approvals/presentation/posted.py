@@ -128,6 +128,8 @@ def as_edit(form: Mapping[str, str], card: Card) -> Mapping[str, str]:
     wanted = form.get(INSTEAD) == EDIT
     if len(card.actions) < 2:
         return {**form, "verdict": EDIT} if wanted else form
+    if form["verdict"] == "approve" and contradicted(card, ballots.chosen_in(form, card)):
+        return form  # all and not all: nobody's rejection is turned into an approval
     if not wanted and (form["verdict"] == EACH or all(form.get(f"verdict.{each.id}") != EDIT for each in card.actions)):
         return form
     said = {name: form.get(f"verdict.{name}", "") for name in changed_in(form, card)}
@@ -164,10 +166,10 @@ def edited(form: Mapping[str, str], card: Card, common: dict[str, Any], all_of_i
     problems = problems if chosen in ("approve", "edit") else []
     if chosen not in ("approve", "edit", "reject"):
         problems.append(problem("Choose Approve, Edit or Reject.", pointer="/verdict"))
+    elif chosen == "approve" and (opposed := contradicted(card, common["each"])):
+        problems += opposed
     elif chosen == "approve" and (arguments or all_of_it.text or problems):
         problems.append(problem(UNSENT, pointer="/verdict"))
-    elif chosen == "approve":
-        problems += contradicted(card, common["each"])
     elif chosen == "edit" and not (arguments or all_of_it.text or problems):
         lacking = any(action.missing for action in card.actions)
         problems.append(problem(UNFILLED if lacking else UNCHANGED, pointer="/verdict"))

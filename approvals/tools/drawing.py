@@ -7,12 +7,12 @@ goes into the proposal's body with all that it says, so a decision binds how it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from django.contrib.auth.models import Group
 
-from approvals import holding, pointers, veils
+from approvals import binding, holding, pointers, veils
 from approvals.actions import Action, Registered, pinned_faults
 from approvals.cards import RISKS, Card
 from approvals.errors import NotRegistered, ToolFault, ToolMismatch
@@ -28,11 +28,16 @@ def drawn(card: Card, *, team: Group, policy: Policy, plan: PlanSpec | None = No
     where it does not fit it is drawn as it was asked. Raises NotRegistered and ToolMismatch. One statement.
     """
     if not card.actions:
+        if policy.registered_only and not recovery:
+            _refuse_others(card, {}, team, policy)
         return card
+    granted = binding.pairs(card.actions, card.allows)
     tools = Tool.objects.registered([action.tool for action in card.actions], team=team)
     if policy.registered_only and not recovery:
         _refuse_others(card, tools, team, policy)
-    faults = [fault for number, action in enumerate(card.actions) for fault in _faults(number, action, tools, plan)]
+    faults = [
+        fault for number, action in enumerate(card.actions) for fault in _faults(number, action, tools, plan, granted)
+    ]
     if faults and not recovery:
         raise ToolMismatch(faults)
     unfit = {fault.number for fault in faults}
@@ -57,15 +62,18 @@ def _refuse_others(card: Card, tools: Mapping[str, Tool], team: Group, policy: P
         raise NotRegistered(faults)
 
 
-def _faults(number: int, action: Action, tools: Mapping[str, Tool], plan: PlanSpec | None) -> Iterator[ToolFault]:
+def _faults(
+    number: int, action: Action, tools: Mapping[str, Tool], plan: PlanSpec | None, granted: Sequence[tuple[str, str]]
+) -> Iterator[ToolFault]:
     tool = tools.get(action.tool)
     if tool is None:
         return
     for place, message in holding.faults_of(tool.schema, action.arguments):
         yield ToolFault(number, f"/arguments{place}", f"{message}, as {action.tool} is registered")
-    if plan and plan.external and action.effect and not _read_by(action, plan):
-        told = f"the arguments of {action.tool} have to be in the state, in a field that {action.effect} reads"
-        yield ToolFault(number, "/pointer", f"{told}: what is shown is what runs")
+    for effect in sorted({action.effect, *(each for name, each in granted if name == action.id)} - {""}):
+        if plan and plan.external and not _read_by(action, effect, plan):
+            told = f"the arguments of {action.tool} have to be in the state, in a field that {effect} reads"
+            yield ToolFault(number, "/pointer", f"{told}: what is shown is what runs")
     hidden, known = veils.veil(tool.schema), veils.veil(_known(action, plan))
     for place in known.places(action.arguments):
         if not hidden.at(place).secret:
@@ -79,10 +87,10 @@ def _faults(number: int, action: Action, tools: Mapping[str, Tool], plan: PlanSp
         yield ToolFault(number, "/undo", f"{action.tool} is registered as one that cannot be undone")
 
 
-def _read_by(action: Action, plan: PlanSpec) -> bool:
-    """Whether the action's arguments are what its effect gets."""
+def _read_by(action: Action, effect: str, plan: PlanSpec) -> bool:
+    """Whether the action's arguments are what the effect gets."""
     field = pointers.tokens(action.pointer)[0] if action.pointer else ""
-    return any(step.name == action.effect and field in step.reads for step in plan.steps)
+    return any(step.name == effect and field in step.reads for step in plan.steps)
 
 
 def _drawn(action: Action, tool: Tool, plan: PlanSpec | None) -> Action:

@@ -22,6 +22,7 @@ from approvals.presentation.filled import carry, fill
 from approvals.presentation.gate import GatePage
 from approvals.presentation.outcomes import DONE
 from approvals.presentation.posted import Posted
+from approvals.presentation.provenance import Provenance
 from checkpoints import store
 
 from . import following
@@ -139,8 +140,9 @@ def words(refusal: errors.DecisionRefused) -> dict[str, Any]:
 
 def words_on_each(looked_at: Proposal, sent: Posted) -> list[dict[str, str]]:
     """What the reader had chosen for each action, where there is no form left to keep it in."""
+    provenance = Provenance.of(looked_at.gate)
     return [
-        {"title": action.title, "verdict": DONE.get(chosen.verdict, "not decided"), "words": chosen.words}
+        {"title": provenance.named(action), "verdict": DONE.get(chosen.verdict, "not decided"), "words": chosen.words}
         for action in looked_at.card.actions
         if (chosen := sent.each.get(action.id)) is not None
     ]

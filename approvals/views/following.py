@@ -12,6 +12,7 @@ from django.urls import reverse
 
 from approvals.models import Gate
 from approvals.presentation import outcomes
+from approvals.presentation.provenance import Provenance
 from approvals.queues import MINE, Reach, Wanted
 
 from .access import reader_of
@@ -22,6 +23,8 @@ YEAR = 365 * 24 * 60 * 60  # seconds
 
 def wanted(request: HttpRequest) -> bool:
     """Whether the next gate follows."""
+    if "follows" in request.POST:  # unticked just now, on a page that comes back
+        return request.POST.get("follow") == "yes"
     return request.COOKIES.get(COOKIE) != "no"
 
 
@@ -45,7 +48,8 @@ def decided(request: HttpRequest) -> dict[str, Any] | None:
     said = request.GET.get("decided", "")
     if not (said.isascii() and said.isdigit() and len(said) < 19):
         return None
-    gate = Gate.objects.visible_to(reader_of(request)).filter(pk=int(said)).first()
+    gate = Gate.objects.visible_to(reader_of(request)).select_related("run__plan").filter(pk=int(said)).first()
     if gate is None:
         return None
-    return {"gate": gate, "ended": outcomes.ended(gate) if gate.status != Gate.Status.OPEN else None}
+    ended = outcomes.ended(gate) if gate.status != Gate.Status.OPEN else None
+    return {"gate": gate, "ended": ended, "provenance": Provenance.of(gate)}

@@ -161,6 +161,17 @@ def test_all_approved_and_one_rejected_beside_it_is_no_approval() -> None:
     assert fresh(gate).status == "open"
 
 
+@pytest.mark.parametrize("button", [{}, {"instead": "edit"}])
+def test_an_edit_beside_a_rejection_turns_it_into_no_approval(button: dict[str, str]) -> None:
+    """The rejected action was approved with the rest, and its reason was lost."""
+    gate = make_two()
+    each = {"verdict.refund": "edit", AMOUNT: "30.00", "verdict.letter": "reject", "reason.letter": "Not this one."}
+    answer = post(ann(gate.team), gate, form_of(gate, "approve", **each, **button))
+    assert answer.status_code == 422
+    assert "You chose Approve for all actions, and something else for this one." in answer.content.decode()
+    assert fresh(gate).status == "open"
+
+
 @pytest.mark.parametrize("width", [390, 1440])
 def test_an_approval_of_what_is_typed_is_an_edit_and_says_so(new_page: NewPage, width: int) -> None:
     """The field said 30.00 and the button "Approve €120.00"."""

@@ -11,6 +11,8 @@ from approvals.models import Gate
 from tests.factories import ann, make_card, make_gate, make_policy, make_team
 from tests.pages.looking import is_live
 
+from .clients import form_of, post
+
 NewPage = Callable[..., Page]
 
 
@@ -69,3 +71,14 @@ def test_the_end_of_a_list_is_said(new_page: NewPage) -> None:
     expect(page.locator(".list-end:not(:empty)")).to_have_count(0)
     page.keyboard.press("k")
     expect(page.get_by_role("status").filter(has_text="Start of the list")).to_be_visible()
+
+
+def test_a_page_that_is_refused_keeps_the_tick_taken_away() -> None:
+    """It came back ticked, and the next try led away."""
+    policy = make_policy(make_team())
+    gate, _ = [make_gate(policy=policy) for _ in range(2)]
+    answer = post(ann(policy.team), gate, form_of(gate, "reject", then="stop", follows="yes"))
+    assert answer.status_code == 422
+    assert 'name="follow" value="yes">' in answer.content.decode()
+    answer = post(ann(policy.team), gate, form_of(gate, "reject", then="stop", follows="yes", follow="yes"))
+    assert 'name="follow" value="yes" checked>' in answer.content.decode()

@@ -88,7 +88,7 @@ def test_the_reasons_of_the_actions_go_with_a_rejection_of_all() -> None:
     gate = make_two()
     form = form_of(gate, "reject", then="stop", feedback="Not today.", **{"reason.refund": "Twice the price."})
     assert post(ann(gate.team), gate, form).status_code == 303
-    assert bytes(fresh(gate).outcome.feedback).decode() == "Not today.\n\nrefund: Twice the price."
+    assert bytes(fresh(gate).outcome.feedback).decode() == "Not today.\n\n“Refund”: Twice the price."
 
 
 def test_rejecting_each_by_itself_without_script_asks_what_becomes_of_the_run() -> None:

@@ -68,7 +68,7 @@ def test_rejecting_all_of_them_is_the_gates_rejection(ledger: Path) -> None:
     say(run, each=each, then="back", comment="Start over.")
     gate.refresh_from_db()
     assert (gate.outcome.kind, gate.outcome.then) == ("rejected", "back")
-    assert gate.outcome.words == "Start over.\n\na: No.\n\nc: Nor this."
+    assert gate.outcome.words == "Start over.\n\n“a”: No.\n\n“c”: Nor this."
     advance_to_rest(run)
     assert lines(ledger) == []
     assert trail(run)[-1][0] == "step"  # it asks again
