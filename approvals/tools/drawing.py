@@ -28,13 +28,11 @@ def drawn(card: Card, *, team: Group, policy: Policy, plan: PlanSpec | None = No
     where it does not fit it is drawn as it was asked. Raises NotRegistered and ToolMismatch. One statement.
     """
     if not card.actions:
-        if policy.registered_only and not recovery:
-            _refuse_others(card, {}, team, policy)
         return card
     granted = binding.pairs(card.actions, card.allows)
     tools = Tool.objects.registered([action.tool for action in card.actions], team=team)
     if policy.registered_only and not recovery:
-        _refuse_others(card, tools, team, policy)
+        _refuse_others(card, tools, team, policy, external=bool(plan and plan.external))
     faults = [
         fault for number, action in enumerate(card.actions) for fault in _faults(number, action, tools, plan, granted)
     ]
@@ -49,12 +47,13 @@ def drawn(card: Card, *, team: Group, policy: Policy, plan: PlanSpec | None = No
     return replace(card, actions=actions, risk=max([card.risk, *given], key=RISKS.index))
 
 
-def _refuse_others(card: Card, tools: Mapping[str, Tool], team: Group, policy: Policy) -> None:
+def _refuse_others(card: Card, tools: Mapping[str, Tool], team: Group, policy: Policy, *, external: bool) -> None:
+    """`external`: whoever asks may call an effect anything, so one that no action names is under no tool."""
     others = [(number, action) for number, action in enumerate(card.actions) if action.tool not in tools]
     told = f"is no tool that {team.name} has registered, and its policy {policy.name} takes registered tools only"
     faults = [ToolFault(number, "/tool", f"{action.tool} {told}") for number, action in others]
     named = {action.effect for action in card.actions}
-    loose = [effect for effect in card.allows if effect not in named]
+    loose = [effect for effect in card.allows if external and effect not in named]
     faults += [
         ToolFault(0, "/effect", f"no action names the effect {effect}, so none says its tool") for effect in loose
     ]
