@@ -11,6 +11,7 @@ from checkpoints import plans
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Hold
 from checkpoints.plans import PlanSpec, StepSpec
+from checkpoints.values import decode
 
 from .making import make_run
 
@@ -105,4 +106,5 @@ def test_another_title_of_an_agent_elsewhere_is_another_row() -> None:
     titled = replace(spec, steps=(*spec.steps[:2], replace(spec.steps[2], title="Send a card")))
     assert plans.keep(titled, external=True).pk != first.pk
     first.refresh_from_db()
-    assert plans.spec_of(first) == spec
+    assert PlanSpec.from_json(decode(bytes(first.body))) == spec
+    assert [step.title for step in plans.spec_of(first).steps] == [step.name for step in spec.steps], "ours"
