@@ -137,7 +137,7 @@ def test_a_function_that_raises_leaves_it_to_people_whether_it_happened(web: str
         with pytest.raises(OSError, match="the line was cut"):
             pay.resume(gate)
     question = world.gate("recovery")
-    assert question.asked.title.startswith("Did “Pay” happen?")
+    assert question.asked.title.startswith("Did “pay” happen?")
     assert question.asked.summary == "OSError: the line was cut"
     assert Effect.objects.get(run=question.run_id).status == "unknown"
 

@@ -46,7 +46,7 @@ def test_what_is_forgotten_is_unknown_and_warned_of(web: str) -> None:
         with pytest.warns(RuntimeWarning, match=r"Call call\.done"), hp.resume(gate, timeout=PATIENCE):
             pass
     assert Effect.objects.get(run__team=world.team).status == "unknown"
-    assert world.gate("recovery").asked.title == "Did “Wire” happen? wire"
+    assert world.gate("recovery").asked.title == "Did “wire” happen? wire"
 
 
 def test_what_was_said_before_an_error_stands(web: str) -> None:
@@ -135,7 +135,7 @@ def test_without_its_block_nobody_goes_on_without_people_and_what_was_allowed_is
         assert world_decides.result(PATIENCE).asked.actions[0].arguments == WIRE
         with pytest.raises(Unknown):
             hp.resume(world_decides.result().pk, timeout=PATIENCE)
-    assert world.gate("recovery").asked.title == "Did “Wire” happen? wire"
+    assert world.gate("recovery").asked.title == "Did “wire” happen? wire"
 
 
 def test_an_awaited_one_without_its_block_is_warned_of() -> None:

@@ -114,7 +114,7 @@ def test_what_may_not_be_sent_twice_is_asked_about(web: str, start_service: Star
     gate, process = begun(world, start_service, idempotent=False)
     process.kill()
     unknown = asked(world, gate)
-    assert "Did “Wire” happen?" in str(unknown)
+    assert "Did “wire” happen?" in str(unknown)
     told = world.runs(lambda hp: hp.resume(gate).__enter__())
     question = world.gate("recovery")
     assert question.pk == unknown.gate
