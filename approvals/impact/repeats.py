@@ -71,9 +71,9 @@ def _again(history: History, fact: EffectFact, acting: Sequence[Action], *, on_p
     return [action.id for action in acting if canonical(action.arguments) == was][:1]
 
 
-def _repeat(fact: EffectFact, action: str, titles: Sequence[str], *, certain: bool) -> Repeat:
+def _repeat(fact: EffectFact, action: str, called: tuple[str, ...], *, certain: bool) -> Repeat:
     return Repeat(
-        effect=fact.id, step=fact.step, action=action, titles=tuple(titles), run=fact.run,
+        effect=fact.id, step=fact.step, action=action, titles=called, run=fact.run,
         checkpoint=fact.landed, at=fact.at, done=fact.status in LANDED and not fact.left_open, certain=certain,
         irreversible=fact.irreversible,
     )  # fmt: skip

@@ -60,9 +60,9 @@ def deeds(card: Card, plan: PlanSpec, running: Sequence[Action], *, stands: Cont
 
 
 def once(card: Card, plan: PlanSpec, *, stands: Container[str] = ()) -> str:
-    """What a yes to all there is does: `Pays a refund €5.25 and sends an e-mail, each once`; "Runs nothing". As above.
+    """What a yes to all there is does: `Pays a refund €5.25 and sends an e-mail, each once`; "Runs nothing".
 
-    A program elsewhere has no say in that either: its steps go by their names.
+    A program elsewhere has no say in that either: its steps go by their names. `stands`: as `approving` has it.
     """
     said = []
     for effect, mine in _running(card, [action for action in card.actions if action.settled is None], stands):
@@ -71,12 +71,10 @@ def once(card: Card, plan: PlanSpec, *, stands: Container[str] = ()) -> str:
             continue
         titles = list(dict.fromkeys(action.title for action in mine if action.title)) or [plan.title_of(effect)]
         said.append(" ".join([listed(third(title) for title in titles), *_amounts(mine)]))
+    if not said:
+        return f"Runs nothing: {STANDS}" if stands else "Runs nothing"
     words = listed(said)
-    return (
-        f"{words[:1].upper()}{words[1:]}, {'each ' if len(said) > 1 else ''}once"
-        if words
-        else "Runs nothing" + (f": {STANDS}" if stands else "")
-    )
+    return f"{words[:1].upper()}{words[1:]}, {'each ' if len(said) > 1 else ''}once"
 
 
 def _running(card: Card, running: Sequence[Action], stands: Container[str]) -> Iterator[tuple[str, list[Action]]]:

@@ -52,8 +52,9 @@ class Row:
 
     @property
     def risk_theirs(self) -> bool:
-        """Whether the risk is the word of a program elsewhere: some action is under no tool that people registered."""
-        return self.provenance.outside and not all(action.registered for action in self.card.actions)
+        """Whether the risk is the word of a program elsewhere: not all it asks is under registered tools."""
+        actions = self.card.actions
+        return self.provenance.outside and not (actions and all(action.registered for action in actions))
 
     @cached_property
     def differs(self) -> bool:

@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
-from approvals.actions import Action
+from approvals.actions import Action, Registered
 from approvals.cards import Card
+from approvals.models import Gate
 from approvals.presentation import calls, commits, unsupported
+from approvals.presentation.inbox import Row
+from approvals.presentation.provenance import Provenance
 from checkpoints.plans import PlanSpec, StepSpec
 
 
@@ -122,3 +125,15 @@ def test_the_button_names_no_amount_that_a_program_picked_by_pinning_it() -> Non
     asked = Card(title="Wire €10.00", actions=[action], allows=["wire"])
     assert "10.00" in commits.approving(asked, plan, edited=False)
     assert commits.approving(asked, replace(plan, external=True), edited=False) == "Approve: wire"
+
+
+@pytest.mark.parametrize(("tools", "theirs"), [([], True), ([None], True), (["low", None], True), (["low"], False)])
+def test_the_risk_is_ours_only_where_all_that_is_asked_is_registered(tools: list[str | None], theirs: bool) -> None:
+    """One registered action of low risk beside another made the program's word ours; so did a card without any."""
+    given = [Registered(version=1, risk=risk) if risk else None for risk in tools]
+    actions = [Action(id=f"a{at}", tool="t", title="t", registered=each) for at, each in enumerate(given)]
+    row = Row(
+        gate=Gate(), card=Card(title="Wire", actions=actions), agent="robo", run="", fresh=False, edited=False,
+        leaves_in=0, ended=None, provenance=Provenance(agent="robo", outside=True),
+    )  # fmt: skip
+    assert row.risk_theirs is theirs
