@@ -1,15 +1,15 @@
 import { changed, original } from "./form-parts.js";
 import { visible } from "./visible.js";
 
-// What a reader changed in one item of the form, beside its inputs; and the words that stood there, once put back.
+// What a reader changed in one item of the form, beside its inputs, in the place of the words that stand there.
 export function tell(item, note) {
   const mine = [...item.querySelectorAll(".input")].filter((field) => changed(field));
   item.toggleAttribute("data-edited", mine.length > 0);
   item.querySelector("[data-edit-tag]").hidden = !mine.length;
   item.querySelector("[data-put-back]").hidden = !mine.length;
-  note.dataset.asProposed ??= note.querySelector(".was") ? "as proposed" : note.textContent;
   const said = (field) => (field.type === "password" ? difference("••••", "another") : difference(words(field, original(field)), words(field, field.value)));
-  note.replaceChildren(...(mine.length ? mine.map(said) : [note.dataset.asProposed]));
+  note.replaceChildren(...mine.map(said));
+  item.querySelector("[data-as-proposed]").hidden = mine.length > 0;
 }
 
 // A choice and a file by their words, anything else as it is.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,11 @@ from tests.factories import ann, make_user
 from tests.outside.programs import Program
 from tests.pages.looking import check, is_live, watched
 
-from .lies import lied
+from .lies import ARGUMENTS, LYING, TITLE, lied
 from .making import make_tool
 
 NewPage = Callable[..., Page]
+HINT = "Checked by Holdpoint."
 KEPT = os.environ.get("PICTURES_IN", "")  # a folder for pictures, where somebody wants to look
 
 
@@ -84,3 +86,24 @@ def test_the_administrations_pages_of_tools(new_page: NewPage, width: int) -> No
         expect(page.locator("#content h1, #content h2").first).to_be_visible()
         look(page, f"{name}-{width}")
     expect(page.locator("#id_schema")).to_contain_text('"properties"')
+
+
+def test_a_hint_stays_quoted_after_an_edit_is_put_back(new_page: NewPage) -> None:
+    """The script drew it anew as text, without the marks of quotation."""
+    schema = deepcopy(LYING)
+    schema["properties"]["ref"]["description"] = HINT
+    action = {"id": "wire", "title": TITLE, "arguments": ARGUMENTS, "schema": schema}
+    gate = lied(actions=[action])
+    page = new_page(ann(gate.team), viewport={"width": 1440, "height": 1000})
+    page.goto(f"/gates/{gate.pk}/")
+    is_live(page)
+    item = page.locator("[data-field='/ref']")
+    hint, mine = item.locator(".item-note .theirs"), item.locator(".item-note .was")
+    expect(hint).to_have_text(HINT)
+    item.locator(".input").fill("11.00")
+    expect(mine).to_be_visible()
+    expect(hint).to_be_hidden()
+    item.get_by_role("button", name="Put back").click()
+    expect(mine).to_have_count(0)
+    expect(hint).to_have_text(HINT)
+    expect(hint).to_be_visible()
