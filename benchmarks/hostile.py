@@ -1,7 +1,7 @@
 """The memory of a web process while somebody sends it what is meant to break it.
 
-Requests of seven kinds come four at a time: bodies that are refused, gates and versions with a schema of their own
-each, large states, and pages, previews and drafts of what they left. A process that keeps something of each grows with
+Requests of eight kinds come four at a time: bodies that are refused, gates and versions with a schema of their own
+each, large states, single texts of a megabyte, and pages, previews and drafts of what they left. A process that keeps something of each grows with
 their number; the figures are resident megabytes after each tenth of them.
 """
 
@@ -43,7 +43,7 @@ class Attacker:
         self.gates: list[int] = []
         self.answers: Counter[str] = Counter()
         self.kinds: list[Callable[[random.Random], httpx.Response]] = [
-            self.refused, self.gate, self.version, self.state, self.page, self.preview, self.draft,
+            self.refused, self.gate, self.version, self.state, self.huge, self.page, self.preview, self.draft,
         ]  # fmt: skip
 
     def send(self, number: int, only: str = "") -> None:
@@ -92,6 +92,15 @@ class Attacker:
         """Keep a state of some megabytes at a gate."""
         card = {"title": "Large", "state": {f"part{n}": _text(chance) * 40 for n in range(40)},
                 "actions": [{"id": "wire", "arguments": {"to": _text(chance) * 100}}]}  # fmt: skip
+        answer = self.program.post("/api/gates", json=card)
+        if answer.status_code == 201:
+            self.gates.append(answer.json()["gate"])
+        return answer
+
+    def huge(self, chance: random.Random) -> httpx.Response:
+        """Ask with one text of a megabyte, in which nothing repeats."""
+        card = {"title": "Huge", "state": {"text": chance.randbytes(500_000).hex()},
+                "actions": [{"id": "wire", "arguments": {"to": chance.randbytes(100_000).hex()}}]}  # fmt: skip
         answer = self.program.post("/api/gates", json=card)
         if answer.status_code == 201:
             self.gates.append(answer.json()["gate"])

@@ -30,6 +30,7 @@ class Scratch:
         self.services: list[Service] = []
         self.environment = {
             "DJANGO_SETTINGS_MODULE": "config.settings",
+            "MALLOC_ARENA_MAX": "2",  # as in the image
             "DATABASE_URL": self.postgres.url(DATABASE, APPLICATION),
             "DATABASE_OWNER_URL": self.postgres.url(DATABASE, OWNER),
             "REDIS_URL": self.redis.url,

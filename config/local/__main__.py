@@ -91,6 +91,7 @@ def environment(stack: Stack) -> dict[str, str]:
     """Return what the application's processes get, before the servers' URLs are known."""
     chosen = {
         "PYTHONUNBUFFERED": "1",
+        "MALLOC_ARENA_MAX": "2",  # as in the image: what one thread frees, another uses again
         # In a container this is root, and Celery says at length that it would rather not be.
         "PYTHONWARNINGS": "ignore:You're running the worker",
         "HOLDPOINT_LOG_FORMAT": "text",

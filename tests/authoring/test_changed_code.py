@@ -7,6 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from django.utils import timezone
 
 from checkpoints.models import Run
 from tests.conftest import Starter, session_of
@@ -36,6 +37,13 @@ class KeptBack(Agent):
         return Card(title=said, actions=[Action(id="go", title="Go on", tool="go", arguments={{"said": said}})])
 """
 
+UPCASTER = """
+    @upcast("1")
+    @classmethod
+    def from_1(cls, state):
+        return state
+"""
+
 
 class Author:
     """Somebody with two modules of agents of their own, and the processes that serve them."""
@@ -55,6 +63,10 @@ class Author:
     def import_also(self, name: str, what: str) -> None:
         path = self.folder / f"{name}.py"
         path.write_text(path.read_text().replace("gate, step", f"gate, step, {what}"))
+
+    def raise_version(self, *, says: str) -> None:
+        self.write(self.mine, says=says, version="2", more=UPCASTER)
+        self.import_also(self.mine, "upcast")
 
     def sweep(self) -> None:
         assert self.manage("sweeper", "--once")[0] == 0
@@ -131,19 +143,41 @@ def test_a_new_version_with_an_upcaster_takes_the_run_over(author: Author, celer
     assert author.start(author.mine)[0] == 0
     stuck = author.run(author.mine)
     before.stop()
-    more = """
-    @upcast("1")
-    @classmethod
-    def from_1(cls, state):
-        return state
-"""
-    author.write(author.mine, says="another time", version="2", more=more)
-    author.import_also(author.mine, "upcast")
+    author.raise_version(says="another time")
     worker = celery_worker(env=author.env)
     assert "The code of" not in worker.log
     author.sweep()
     stuck.refresh_from_db()
     until(lambda: Run.objects.get(pk=stuck.pk).plan.version == "2", what="the run is of version 2")
+
+
+def test_a_run_waits_while_the_code_of_the_version_that_takes_it_over_changed(
+    author: Author, celery_worker: Starter
+) -> None:
+    """The older run ended as failed, though nothing was wrong with it."""
+    first = celery_worker(env=author.env)
+    assert author.start(author.mine)[0] == 0
+    older = author.run(author.mine)
+    first.stop()
+    author.raise_version(says="another time")
+    second = celery_worker(env=author.env)
+    assert author.start(author.mine)[0] == 0
+    newer = author.run(author.mine)
+    assert newer.plan.version == "2"
+    second.stop()
+
+    author.raise_version(says="a third time")
+    celery_worker(env=author.env)
+    author.sweep()
+    told = f"The code of {author.mine} 2 changed while runs of it are under way"
+    until(lambda: Run.objects.get(pk=older.pk).reason == told, what="the older run says why it waits")
+    assert Run.objects.get(pk=older.pk).status == "queued"
+
+    assert author.manage("cancel", str(newer.pk))[0] == 0
+    Run.objects.filter(pk=older.pk).update(wake_at=timezone.now())
+    author.sweep()
+    until(lambda: Run.objects.get(pk=older.pk).plan.version == "2", what="the older run is of version 2")
+    assert author.run(author.mine).pk == older.pk
 
 
 def test_while_an_agent_is_written_its_changed_code_is_served_at_once(author: Author, celery_worker: Starter) -> None:
