@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gc
 import json
+from typing import Any
 from weakref import ref
 
 from agents import Agent, fields
 from agents.outside import plans, states
 from agents.registry import Registered
+from checkpoints import plans as stored_plans
 from checkpoints.models import Plan
 from checkpoints.plans import PlanSpec
 
@@ -35,6 +37,19 @@ def test_plans_are_kept_by_their_fields_and_not_by_their_number() -> None:
     assert plans._weight(Registered(Agent, large, Plan())) == plans.FIELDS + 1
     assert plans._weight(None) == 1
     assert getattr(plans.registered.cache, "maxsize", 0) == plans.KEPT
+
+
+def test_a_field_with_a_large_schema_weighs_as_much_as_many() -> None:
+    """Three hundred plans of one field each, and of 200 kB, were kept as if they were small."""
+    heavy = PlanSpec("heavy", "1", "", {"properties": {"choice": {"enum": [f"{n:0100}" for n in range(2000)]}}}, ())
+    assert plans._weight(heavy) > 200_000 // plans.LIKE_A_FIELD
+    program = Program()
+    work = {"name": "work", "kind": "step", "reads": [], "writes": ["choice"], "code_hash": "aa" * 32}
+    program.register(state_schema=heavy.state_schema | {"type": "object"}, steps=[work])
+    kept: Any = stored_plans._read.cache
+    assert kept.maxsize == stored_plans.READ
+    spec = stored_plans.spec_of(Plan.objects.filter(agent=program.agent).latest("pk"))
+    assert kept.getsizeof(spec) > 200_000
 
 
 def test_a_state_of_more_fields_than_anybody_writes_is_refused() -> None:
