@@ -74,6 +74,10 @@ class Action:
         """Whether this verdict is offered for it."""
         return verdict in self.verdicts
 
+    def in_own_words(self, *, external: bool) -> bool:
+        """Tell whether its titles and pins are a program's own: its code is elsewhere, and no such tool is registered."""
+        return external and self.registered is None
+
     def unfilled(self, asked: Action) -> list[str]:
         """What of the missing is still as the agent `asked` it, or empty; nothing of an action that does not run."""
         if self.settled is not None:

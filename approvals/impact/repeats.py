@@ -43,7 +43,7 @@ def repeats(history: History, target: Target, told: Impact, actions: Sequence[Ac
 
 def titles(plan: PlanSpec, step: str, action: Action | None) -> tuple[str, ...]:
     """What our sentences call what was done: the step's title and the action's, where that is no program's own."""
-    said = action.title if action and (not plan.external or action.registered) else ""
+    said = action.title if action and not action.in_own_words(external=plan.external) else ""
     return tuple(filter(None, [plan.title_of(step), said]))
 
 

@@ -54,7 +54,7 @@ def deeds(card: Card, plan: PlanSpec, running: Sequence[Action], *, stands: Cont
     said = []
     for effect, mine in _running(card, running, stands):
         times = f"{len(mine)} times " if len(mine) > 1 else ""
-        known = mine if not plan.external or all(action.registered for action in mine) else []
+        known = [] if any(action.in_own_words(external=plan.external) for action in mine) else mine
         said.append(" ".join([times + _as_verb(plan.title_of(effect)), *_amounts(known)]))
     return ", ".join(said)
 

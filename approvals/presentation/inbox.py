@@ -54,7 +54,7 @@ class Row:
     def risk_theirs(self) -> bool:
         """Whether the risk is the word of a program elsewhere: not all it asks is under registered tools."""
         actions = self.card.actions
-        return self.provenance.outside and not (actions and all(action.registered for action in actions))
+        return self.provenance.outside and (not actions or any(map(self.provenance.quotes, actions)))
 
     @cached_property
     def differs(self) -> bool:

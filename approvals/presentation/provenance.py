@@ -32,7 +32,7 @@ class Provenance:
 
     def quotes(self, action: Action) -> bool:
         """Whether an action's title and labels are the program's own words."""
-        return self.outside and not action.registered
+        return action.in_own_words(external=self.outside)
 
     def named(self, action: Action) -> str:
         """What our own sentences call an action: never what a program elsewhere says of it."""
