@@ -75,7 +75,7 @@ class Action:
         return verdict in self.verdicts
 
     def in_own_words(self, *, external: bool) -> bool:
-        """Tell whether its titles and pins are a program's own: its code is elsewhere, and no such tool is registered."""
+        """Tell whether its titles and pins are a program's own: its code is elsewhere, the tool not registered."""
         return external and self.registered is None
 
     def unfilled(self, asked: Action) -> list[str]:

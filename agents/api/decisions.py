@@ -14,6 +14,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from agents.models import Scope
 from agents.views.access import reader_of
 from approvals import step_up
+from approvals.consequences.decision import LENGTH
 from approvals.models import Decision
 from approvals.views.access import gate_or_404
 from checkpoints import store
@@ -118,8 +119,8 @@ class Decide(Order):
         description="The `shown` of …/impacts for this very decision. Where it would do more by now, because it became "
         "the last one that is needed or because of what was done meanwhile, nothing is recorded and the answer is 409 "
         "`impact_changed`, with the impact. Empty: whatever it does.",
-        pattern="^([0-9a-f]{12})*$",
-        max_length=20_000,
+        pattern=f"^([0-9a-f]{{{LENGTH}}})*$",
+        max_length=2_000 * LENGTH,
         examples=[""],
     )
     confirm: list[int] = Field(

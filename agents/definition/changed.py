@@ -17,6 +17,7 @@ from checkpoints.models import Run
 from checkpoints.plans import PlanSpec, digest_of
 
 NAMED = 5  # runs by number
+CANCELLED = 100  # runs that one command names
 
 
 def under_way(spec: PlanSpec, *, among: QuerySet[Run] | None = None) -> list[int]:
@@ -40,5 +41,5 @@ def sentence(spec: PlanSpec, runs: Sequence[int]) -> str:
         f"The code of {spec.agent} {spec.version} changed while {waits} under way ({named}); {them} began with, and "
         f"{rest}. Put that code back, or give the class another version (with an "
         f'@upcast("{spec.version}") it takes {it} over), or cancel {those}: '
-        f".venv/bin/python manage.py cancel {' '.join(map(str, numbers))}"
+        f".venv/bin/python manage.py cancel {' '.join(map(str, runs[:CANCELLED]))}"
     )

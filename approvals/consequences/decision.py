@@ -23,7 +23,7 @@ from .gate import Foretold
 
 Verdict = Decision.Verdict
 CLOSES, WAITS = "closes", "waits"  # the act of ending the gate, or of waiting for others
-LENGTH = 12  # hex digits of a mark for each act
+LENGTH = 32  # hex digits of a mark for each act: too many for a program to find two names that share them
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -107,10 +107,10 @@ def _words(decision: Decision) -> str:
 
 
 def reviewers(policy: Policy) -> str:
-    """`anyone who may decide in Finance; not whoever started the run; with their password given again`."""
+    """`anyone who may decide in Finance; not the person who started it; password required`."""
     groups = [group.name for group in policy.reviewers]
     apart = "; not the person who started it or owns its token" if policy.separation else ""
-    again = "; with their password given again" if policy.step_up else ""
+    again = "; password required" if policy.step_up else ""
     return f"anyone who may decide in {' or '.join(groups)}{apart}{again}"
 
 

@@ -32,6 +32,7 @@ class Subject:
     name: str
     title: str = ""
     address: str = ""
+    quoted: bool = False  # the title is the word of a program elsewhere
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,14 +95,16 @@ def pretty(data: bytes) -> str:
 
 def _gates(events: Iterable[Event], reader: Reader) -> dict[int, Subject]:
     wanted = {int(event.subject[5:]) for event in events if event.subject.startswith("gate:")}
-    seen = Gate.objects.visible_to(reader.user).filter(pk__in=wanted).values_list("pk", "title") if wanted else ()
-    return {pk: Subject(f"gate {pk}", title, reverse("gate", args=[pk])) for pk, title in seen}
+    rows = Gate.objects.visible_to(reader.user).filter(pk__in=wanted)
+    seen = rows.values_list("pk", "title", "run__plan__external") if wanted else ()
+    return {pk: Subject(f"gate {pk}", title, reverse("gate", args=[pk]), quoted) for pk, title, quoted in seen}
 
 
 def _runs(events: Iterable[Event], reader: Reader) -> dict[int, Subject]:
     wanted = {event.run_id for event in events if event.run_id}
-    seen = Run.objects.visible_to(reader.user).filter(pk__in=wanted).values_list("pk", "title") if wanted else ()
-    return {pk: Subject(f"R-{pk}", title, reverse("run", args=[pk])) for pk, title in seen}
+    rows = Run.objects.visible_to(reader.user).filter(pk__in=wanted)
+    seen = rows.values_list("pk", "title", "plan__external") if wanted else ()
+    return {pk: Subject(f"R-{pk}", title, reverse("run", args=[pk]), quoted) for pk, title, quoted in seen}
 
 
 def _titles(events: Iterable[Event]) -> dict[int, dict[str, str]]:

@@ -22,5 +22,5 @@ def listed(names: Iterable[str]) -> str:
 
 
 def quoted(titles: Iterable[str]) -> str:
-    """Titles in a sentence: “Pay the refund”, “Reply to the customer”; each once."""
-    return ", ".join(f"“{title}”" for title in dict.fromkeys(titles))
+    """Titles in a sentence: “Pay the refund” and “Reply to the customer”; each once."""
+    return listed(f"“{title}”" for title in titles)

@@ -148,22 +148,21 @@ def deciders(outcome: Outcome) -> str:
 def sentence(outcome: Outcome, plan: PlanSpec) -> str:
     """What the run does now."""
     effects = list(dict.fromkeys(grant.effect for grant in sorted(outcome.grants.all(), key=lambda each: each.pk)))
-    held = ", only if what was observed is still so" if outcome.counted else ""
+    held = ", if its preconditions still hold" if outcome.counted else ""
     times = "once each" if len(effects) == outcome.grants.count() else "once for each action"
     runs = (
-        f"The run goes on: {quoted(map(plan.title_of, effects))} may run, {times}{held}."
+        f"The run continues: {quoted(map(plan.title_of, effects))} may run, {times}{held}."
         if effects
-        else "The run goes on."
+        else "The run continues."
     )
-    back = f"The run goes back to {quoted([plan.title_of(outcome.back_to)])}; the agent reads the feedback."
+    told = "with the feedback" if outcome.words else "without feedback"
+    back = f"The run goes back to {quoted([plan.title_of(outcome.back_to)])}, {told}."
     return {
         "approved": runs,
-        "edited": f"{runs} With the edited values.",
+        "edited": f"{runs} The edited values are used.",
         "mixed": runs,
         "answered": "The run does what the answer says.",
         "rejected": back if outcome.then == "back" else "The run stops.",
-        "expired": runs
-        if outcome.to_run
-        else "Nothing runs. The agent is told that nobody answered, which is not a no.",
-        "withdrawn": f"Nothing runs. {outcome.words or 'The run no longer needed an answer.'}",
+        "expired": runs if outcome.to_run else "Nobody answered in time, so nothing runs.",
+        "withdrawn": f"Nothing runs. {outcome.words or 'This request is no longer needed.'}",
     }[outcome.kind]

@@ -78,7 +78,8 @@ def _said(card: Card) -> Iterator[_Said]:
     yield _Said("title", card.title[:LONGEST])
     yield _Said("amount", card.amount[:LONGEST])
     for number, action in enumerate(card.actions, 1):
-        if action.settled is None and action.in_own_words(external=True) and action.title not in (card.title, action.tool):
+        told = action.settled is None and action.in_own_words(external=True)
+        if told and action.title not in (card.title, action.tool):
             where = "action's title" if len(card.actions) == 1 else f"title of action {number}"
             yield _Said(where, action.title[:LONGEST])
 

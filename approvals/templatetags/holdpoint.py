@@ -79,8 +79,14 @@ def agent_words(value: object, provenance: Provenance) -> SafeString:
 
 @register.filter
 def run_title(run: Run) -> SafeString:
-    """A run's title, quoted in the quoted voice where the agent's program is elsewhere. Needs the run's plan."""
-    shown = untrusted.line(run.title)
+    """A run's title, as `agent_title` draws it."""
+    return agent_title(run.title, run)
+
+
+@register.filter
+def agent_title(title: str, run: Run) -> SafeString:
+    """What the run's agent calls something: quoted where its program is elsewhere. Needs the run's plan."""
+    shown = untrusted.line(title)
     return format_html('<q class="theirs">{}</q>', shown) if run.plan.external else shown
 
 

@@ -87,7 +87,7 @@ class Holds(OfAllTeams, OfHold):
     show_facets = admin.ShowFacets.NEVER
     search_fields = ("reason", "=run__id")
     search_help_text = "Words of a reason, or a run's number"
-    list_select_related = ("run",)
+    list_select_related = ("run__plan",)
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Hold]:
         """With what people know a checkpoint by: its number, its step, and the name that somebody gave it."""
@@ -104,8 +104,9 @@ class Holds(OfAllTeams, OfHold):
 
     @admin.display(description="Run", ordering="run")
     def of_run(self, hold: Hold) -> SafeString:
-        """The run by its number, with its title."""
-        return format_html('<a href="{}">{}</a> {}', reverse("run", args=[hold.run_id]), hold.run, hold.run.title)
+        """The run by its number, with its title: quoted where a program elsewhere gave it."""
+        title = format_html("<q><bdi>{}</bdi></q>" if hold.run.plan.external else "<bdi>{}</bdi>", hold.run.title)
+        return format_html('<a href="{}">{}</a> {}', reverse("run", args=[hold.run_id]), hold.run, title)
 
     @admin.display(description="Holds")
     def about(self, hold: Hold) -> str:

@@ -10,7 +10,7 @@ from html import unescape
 import pytest
 
 from approvals.models import Gate
-from tests.factories import ann
+from tests.factories import MEMBER, ann, make_user
 from tests.outside.programs import STEPS, Program
 from tests.pages.clients import form_of, post, signed_in
 
@@ -113,6 +113,17 @@ class TestElsewhere:
         html = signed_in(ann(gate.team)).get(address).content.decode()
         assert TITLE in unescape(html)
         assert not any(lie in unescape(ours(html)) for lie in LIES)
+
+    def test_the_audit(self, gate: Gate) -> None:
+        auditor = make_user("Audrey", gate.team, may=(*MEMBER, "checkpoints.view_audit"))
+        html = signed_in(auditor).get(f"/audit/?run={gate.run_id}").content.decode()
+        assert TITLE in [words(each) for each in THEIRS.findall(html)]
+        assert not any(lie in unescape(ours(html)) for lie in LIES)
+
+    def test_the_list_of_holds(self, gate: Gate) -> None:
+        root = signed_in(make_user("Root", superuser=True))
+        html = root.get("/admin/checkpoints/technicalhold/", {"run__id__exact": gate.run_id}).content.decode()
+        assert f"<q><bdi>{TITLE}</bdi></q>" in html
 
     def test_a_row_says_that_the_title_is_not_what_runs(self, gate: Gate) -> None:
         assert "Title differs from what runs" in words(signed_in(ann(gate.team)).get("/").content.decode())

@@ -26,7 +26,7 @@ def test_an_approval_leads_back_to_the_gate_which_says_what_runs_now() -> None:
     assert (answer.status_code, answer["Location"]) == (303, f"/gates/{gate.pk}/")
     page = signed_in(reviewer).get(answer["Location"]).content.decode()
     assert "Approved by Ann Okafor" in page
-    assert "“Pay”, “Reply” may run, once each" in page
+    assert "“Pay” and “Reply” may run, once each" in page
 
 
 def test_an_edit_binds_what_was_typed() -> None:
