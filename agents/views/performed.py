@@ -8,7 +8,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from django.contrib.postgres.fields import ArrayField
-from django.db.models import F, IntegerField, OuterRef, Q, Subquery, Value
+from django.db.models import DateTimeField, F, IntegerField, OuterRef, Q, Subquery, Value
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Coalesce, NullIf
 
@@ -59,6 +59,12 @@ LANDED_IN = RawSQL(
        JOIN checkpoints_checkpoint c ON c.id = l.id AND c.run_id = agents_effect.run_id ORDER BY l.n)""",
     (),
     output_field=ArrayField(IntegerField()),
+)
+# When its result was saved first; null where it was not, or that checkpoint was pruned.
+LANDED_AT = RawSQL(
+    "(SELECT c.at FROM checkpoints_checkpoint c WHERE c.id = agents_effect.landings[1])",
+    (),
+    output_field=DateTimeField(null=True),
 )
 
 

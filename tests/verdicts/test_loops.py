@@ -8,6 +8,8 @@ import pytest
 
 from agents import forks, rewinds
 from agents.models import Effect
+from approvals.consequences.gate import Foretold
+from approvals.impact import sources
 from checkpoints.models import Checkpoint, Run
 from tests.agents.driving import advance_to_rest, answer, decide, open_gate, state, trail
 from tests.factories import make_user
@@ -131,6 +133,21 @@ def test_a_fork_from_after_the_gate_asks_about_every_call_anew(ledger: Path) -> 
     assert gate.kind == "review"
     assert [action.settled for action in gate.asked.actions] == [None, None, None]
     assert lines(ledger) == ["call x1 1", "call x3 3"]
+
+
+def test_the_inbox_names_the_very_calls_that_a_forks_origin_has_done(ledger: Path) -> None:
+    """The row said nothing of agents that perform whatever they like by one step, while the gate asked for a tick."""
+    run = make_calls(ledger)
+    say(run, each=MIXED)
+    advance_to_rest(run)
+    other = [{"op": "replace", "path": "/mode", "value": "another"}]
+    fork = forks.fork(run, at=seq_of(run, "think"), by=make_user("Bob Lindqvist", run.team), patch=other)
+    advance_to_rest(fork)
+    gate = open_gate(fork)
+    expected = {(each.effect, each.action, each.at) for each in Foretold(gate, gate.asked, []).approve().repeats}
+    assert {action for _, action, _ in expected} == {"x1", "x3"}
+    told = sources.beside([gate])[gate.pk]
+    assert {(each.effect, each.action, each.at) for each in told} == expected
 
 
 def test_a_gate_where_something_was_refused_asks_again_after_a_rewind(ledger: Path) -> None:
