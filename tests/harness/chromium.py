@@ -1,7 +1,7 @@
 """A Chromium for the tests: the machine's, Debian's package where this is root, or Playwright's own.
 
-`python -m tests.harness.chromium` makes sure of one before the tests start. Where there is none the run
-fails and says what to install.
+`python -m tests.harness.chromium` makes sure of one before the tests start, and of what the API's documented example
+calls. Where something is missing the run fails and says what to install.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ FLAGS += ["--disable-sync", "--no-first-run", "--no-default-browser-check", "--f
 MISSING = (
     "The tests need Chromium: run `apt-get install chromium`, or `python -m playwright install --with-deps chromium`."
 )
+TOOLS = ("curl", "jq")  # docs/api.md's example is run as it stands
 
 
 def find() -> str:
@@ -44,16 +45,28 @@ def flags() -> list[str]:
 
 
 def install() -> None:
-    """Try Debian's package, then Playwright's own download; say what goes on."""
-    attempts = [[sys.executable, "-m", "playwright", "install", "chromium"]]
-    if os.geteuid() == 0 and shutil.which("apt-get"):
-        attempts.insert(
-            0, ["sh", "-c", "apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy chromium"]
-        )
-    for command in attempts:
-        sys.stderr.write(f"Installing Chromium for the tests: {' '.join(command)}\n")
-        if subprocess.run(command, stdout=subprocess.DEVNULL).returncode == 0 and find():
-            return
+    """Try Debian's package, then Playwright's own download."""
+    if not (package("chromium") and find()):
+        run(sys.executable, "-m", "playwright", "install", "chromium")
+
+
+def package(*names: str) -> bool:
+    """Install Debian's packages; False where that cannot be done here."""
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        return False
+    install = f"apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy {' '.join(names)}"
+    return run("sh", "-c", install)
+
+
+def run(*command: str) -> bool:
+    """Run it and say so; False where it failed."""
+    sys.stderr.write(f"Installing what the tests need: {' '.join(command)}\n")
+    return subprocess.run(command, stdout=subprocess.DEVNULL).returncode == 0
+
+
+def lacking() -> list[str]:
+    """Return the tools that are not on the path."""
+    return [name for name in TOOLS if not shutil.which(name)]
 
 
 def main() -> int:
@@ -62,6 +75,11 @@ def main() -> int:
         install()
     if not find():
         sys.stderr.write(MISSING + "\n")
+        return 1
+    if lacking():
+        package(*lacking())
+    if lacking():
+        sys.stderr.write(f"The tests need {' and '.join(lacking())}: run `apt-get install {' '.join(lacking())}`.\n")
         return 1
     return 0
 
