@@ -91,8 +91,9 @@ def test_runs_of_one_conversation_are_listed_together() -> None:
     assert [each["id"] for each in told] == [runs[1], runs[0]]
     assert {each["thread"] for each in told} == {"chat-7"}
     reader = signed_in(make_user("Rae Reader", program.team))
-    page = reader.get(f"/runs/{runs[0]}/").content.decode()
-    assert '<a href="/runs/?thread=chat-7">' in page
+    gate = Gate.objects.get(run=runs[0])
+    for address in (f"/runs/{runs[0]}/", f"/gates/{gate.pk}/"):
+        assert '<a href="/runs/?thread=chat-7">' in reader.get(address).content.decode(), address
     page = reader.get("/runs/", {"thread": "chat-7"}).content.decode()
     assert [f"/runs/{run}/" in page for run in runs] == [True, True, False]
     assert "Runs of the thread" in page
