@@ -37,38 +37,42 @@ class Choices:
         return consequences.People(agreed=agreed.agreed, quorum=agreed.quorum, names=tuple(agreed.names))
 
     @cached_property
-    def impacts(self) -> dict[str, consequences.Impact]:
-        future = self.page.future
-        approved, stopped = future.approve(), future.stop()
+    def told(self) -> dict[str, Impact]:
+        """What each choice would do, by its name."""
+        future, made = self.page.future, self.mix
+        approved = future.approve()
         edited, put = (
             future.with_patch([dict(each) for each in typed.patch], typed.card) if typed.patch else approved
             for typed in (self.page.typed, self.page.instead)
         )
-        made = self.mix
         chosen = future.with_patch([dict(each) for each in made.patch], made.card) if made else approved
-        standing = made is None or not made.changed
-        agreed, people = self.people.agreed, self.people
+        return {"approve": approved, "each": chosen, "edit": edited, "override": put, "stop": future.stop()}
+
+    @cached_property
+    def impacts(self) -> dict[str, consequences.Impact]:
+        told, people = self.told, self.people
+        standing = self.mix is None or not self.mix.changed
+        each = consequences.mix(told["each"], people, standing=standing)
         return {
-            "approve": self._offered("approve", consequences.approve(approved, people), approved, others=agreed),
-            "each": self._offered(
-                "each", consequences.mix(chosen, people, standing=standing), chosen, others=agreed if standing else 0
-            ),
-            "edit": self._offered("edit", consequences.edit(edited, people), edited),
-            "override": self._offered("override", consequences.override(put, people), put),
-            "stop": self._offered("stop", consequences.stop(stopped), stopped, rejects=True),
+            "approve": self._offered("approve", consequences.approve(told["approve"], people), others=people.agreed),
+            "each": self._offered("each", each, others=people.agreed if standing else 0),
+            "edit": self._offered("edit", consequences.edit(told["edit"], people)),
+            "override": self._offered("override", consequences.override(told["override"], people)),
+            "stop": self._offered("stop", consequences.stop(told["stop"]), rejects=True),
         }
 
     def _offered(
         self,
         choice: str,
         drawn: consequences.Impact,
-        told: Impact | None,
+        told: Impact | None = None,
         *,
         others: int = 0,
         rejects: bool = False,
         place: str = "",
     ) -> consequences.Impact:
         """The same with what its form sends: what was shown, and what is confirmed."""
+        told = told or self.told.get(choice)
         made = DecisionImpact(impact=told, rejects=rejects, others=others, quorum=self.people.quorum)
         ticks = repeats.ticks(
             made.repeats, run=self.page.gate.run_id, doing=DOING.get(choice, "This"),
@@ -127,14 +131,13 @@ class Choices:
         if not self.page.card.allows:
             acts = self.page.open and any(row.kind == "effect" for row in self.page.future.approve().will)
             return "The agent continues" if acts else "The agent continues. Nothing is paid or sent yet"
-        return commits.once(self.page.card, self.page.plan, stands=self.stands)
+        return commits.once(self.page.card, self.page.plan, stands=self._stands("approve"))
 
-    @cached_property
-    def stands(self) -> frozenset[str]:
-        """The effects that a yes would not do: they were done with this input, and what they gave is taken."""
+    def _stands(self, choice: str) -> frozenset[str]:
+        """The effects that it would not do: they were done with this input, and what they gave is taken."""
         if not self.page.open:
             return frozenset()
-        ahead = self.page.future.approve()
+        ahead = self.told[choice]
         rows = {verdict: names(ahead.having(verdict, kind="effect")) for verdict in Verdict}
         return frozenset(rows[Verdict.STANDS]) - {*rows[Verdict.WILL], *rows[Verdict.MAY]}
 
@@ -147,7 +150,7 @@ class Choices:
             final = next((row.names for row in self.impacts["approve"].rows if row.effect == "oneway"), ())
         if final:
             return f"{quoted(final)} cannot be undone"
-        new = [step for step in allowed if step.name not in self.stands]
+        new = [step for step in allowed if step.name not in self._stands("approve")]
         undone_by = [action.undo for action in self.page.card.actions if new] + [step.undo for step in new]
         theirs = any(self.page.provenance.quotes(action) for action in self.page.card.actions)
         by = f", says {self.page.provenance.agent}" if theirs else ""
@@ -166,7 +169,8 @@ class Choices:
     @cached_property
     def commit(self) -> str:
         """The large button's words: what an approval of what stands does."""
-        return commits.approving(self.page.card, self.page.plan, edited=False, stands=self.stands, votes=self.votes)
+        stands = self._stands("approve")
+        return commits.approving(self.page.card, self.page.plan, edited=False, stands=stands, votes=self.votes)
 
     @property
     def edit_commit(self) -> str:
@@ -175,12 +179,12 @@ class Choices:
         if any(each["message"] != UNSENT for each in typed.errors) or not (typed.card or typed.arguments):
             return "Approve with edit"
         card = typed.card or page.card.with_arguments(dict(typed.arguments))
-        votes = self._votes(standing=False)
+        votes, stands = self._votes(standing=False), self._stands("edit")
         if page.several and page.verdict == "each":
             edited = dict.fromkeys(typed.arguments, EDIT)
             verdicts = {name: each.chosen.verdict for name, each in page.ballots.items()}
-            return commits.deciding(card, page.plan, {**verdicts, **edited}, votes=votes)
-        return commits.approving(card, page.plan, edited=True, votes=votes)
+            return commits.deciding(card, page.plan, {**verdicts, **edited}, stands=stands, votes=votes)
+        return commits.approving(card, page.plan, edited=True, stands=stands, votes=votes)
 
     @property
     def answer_commit(self) -> str:
@@ -208,4 +212,5 @@ class Choices:
         if made is None and typed.arguments:
             return commits.SEND
         votes = self._votes(standing=made is None or not made.changed)
-        return commits.deciding(made.card if made else self.page.card, self.page.plan, verdicts, votes=votes)
+        card, stands = made.card if made else self.page.card, self._stands("each")
+        return commits.deciding(card, self.page.plan, verdicts, stands=stands, votes=votes)

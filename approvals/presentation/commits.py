@@ -32,14 +32,17 @@ def approving(card: Card, plan: PlanSpec, *, edited: bool, stands: Container[str
     return _with_votes(f"{_verb(edited)}{of}: {does or 'the agent continues'}", votes)
 
 
-def deciding(card: Card, plan: PlanSpec, verdicts: Mapping[str, str], *, votes: str = "") -> str:
-    """A word on each action, by id: `Approve with edit: order the goods €12.00; reject 1`."""
+def deciding(
+    card: Card, plan: PlanSpec, verdicts: Mapping[str, str], *, stands: Container[str] = (), votes: str = ""
+) -> str:
+    """A word on each action, by id: `Approve with edit: order the goods €12.00; reject 1`. `stands`: as `approving`."""
     said = [verdicts.get(action.id, "") for action in card.actions]
     if not all(said):
         return SEND
     running = [action for action in card.actions if verdicts[action.id] in (APPROVE, EDIT)]
-    does = deeds(card, plan, running)
-    parts = [f"{_verb(EDIT in said)}: {does or 'the agent continues'}"] if running or does else []
+    does = deeds(card, plan, running, stands=stands) or (STANDS if stands else "the agent continues")
+    own = {action.effect for action in card.actions}
+    parts = [f"{_verb(EDIT in said)}: {does}"] if running or set(card.allows) - own else []
     parts += [f"reject {said.count(REJECT)}"] if REJECT in said else []
     parts += [f"answer {said.count(RESPOND)} instead"] if RESPOND in said else []
     words = "; ".join(parts)

@@ -1,0 +1,65 @@
+"""A word on each action where one of them was done before, in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, expect
+
+from agents import rewinds
+from approvals.models import Gate
+from tests.agents.driving import advance_to_rest, decide, open_gate
+from tests.conftest import sign_in
+from tests.factories import ann, make_user
+from tests.harness import services
+from tests.pages.looking import check, is_live, watched
+
+from .saying import lines, make_three
+from .test_loops import seq_of
+
+StartWeb = Callable[..., tuple[services.Service, str]]
+
+
+def give(page: Page, action: str, verdict: str) -> None:
+    page.locator(f"label[data-choice='{verdict}']", has=page.locator(f"[name='verdict.{action}']")).click()
+
+
+def test_only_what_is_approved_has_to_be_confirmed(ledger: Path, start_web: StartWeb, browser: Browser) -> None:
+    run = make_three(ledger)
+    decide(run)
+    assert advance_to_rest(run).status == "completed"
+    other = [{"op": "replace", "path": "/three/amount", "value": 30}]
+    rewinds.edit(run, at=seq_of(run, "look"), patch=other, by=make_user("Bob Lindqvist", run.team))
+    advance_to_rest(run)
+    gate = open_gate(run)
+    _, base = start_web()
+    context = browser.new_context(base_url=base, viewport={"width": 390, "height": 844})
+    sign_in(context, ann(run.team), base)
+    page = context.new_page()
+    complaints = watched(page)
+    page.goto(f"/gates/{gate.pk}/")
+    is_live(page)
+    for action, verdict in (("a", "approve"), ("b", "reject"), ("c", "approve")):
+        give(page, action, verdict)
+    page.fill("[name='reason.b']", "Not this one.")
+    commit = page.locator(".commit:visible")
+    expect(commit).to_contain_text("Approve: do three; reject 1")  # the others were done with these very values
+    box = page.get_by_label("Do it again").locator("visible=true")
+    expect(box).to_have_count(1)
+    commit.click()
+    expect(box).to_be_focused()
+    assert check(page, "", complaints) == []
+    give(page, "c", "reject")
+    expect(box).to_have_count(0)
+    give(page, "c", "approve")
+    expect(box).to_have_count(1)
+    assert Gate.objects.get(pk=gate.pk).status == "open"
+    box.check()
+    commit.click()
+    expect(page.locator("#gate-line")).to_contain_text("Decided by Ann Okafor")
+    assert advance_to_rest(run).status == "completed"
+    done = lines(ledger)
+    assert [line for line in done if line.startswith("three")] == ["three 3", "three 30"]
+    assert "undo two" in done
+    context.close()
