@@ -76,6 +76,13 @@ class Card:
         """Whether what is asked may be rejected; the question of a recovery gate has to be answered."""
         return self.question is None or self.question.get("rejects", False)
 
+    def label_of(self, answer: Mapping[str, Any] | None) -> str:
+        """Give the label of an answer to the card's question, {"choice", "value"}; "" where there is none."""
+        if not self.question or not answer:
+            return ""
+        labels = {choice["id"]: choice.get("label", choice["id"]) for choice in self.question["choices"]}
+        return str(labels.get(answer["choice"], answer["choice"]))
+
     def action(self, action_id: str) -> Action | None:
         """The action of that id."""
         return next((action for action in self.actions if action.id == action_id), None)

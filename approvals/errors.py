@@ -87,8 +87,10 @@ class StaleGate(DecisionRefused):
 
     code = "stale"
 
-    def __init__(self, changes: Sequence[dict[str, Any]], by: str) -> None:
-        super().__init__(f"{by} edited this request after you opened it. Review the change, then decide." if by else "")
+    def __init__(self, changes: Sequence[dict[str, Any]], by: str, answered: str = "") -> None:
+        did = f"answered “{answered}”" if answered else "edited this request"
+        then = "Agree to that answer, or give another one." if answered else "Review the change, then decide."
+        super().__init__(f"{by} {did} after you opened it. {then}" if by else "")
         self.changes = list(changes)  # rows: of, pointer, kind, before, after
         self.by = by
 

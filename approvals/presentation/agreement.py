@@ -101,6 +101,8 @@ def _lapse(decision: Decision, current: int) -> str:
 
 def _words(decision: Decision) -> str:
     """What was said, in a word; of several actions, how many of each."""
+    if decision.verdict == Decision.Verdict.ANSWER:
+        return f"Answered “{decision.proposal.card.label_of(decision.proposal.content['answer'])}”"
     if decision.verdict != Decision.Verdict.MIXED:
         return str(decision.get_verdict_display())
     return outcomes.counted(list(decision.by_action.values())).capitalize()

@@ -113,8 +113,9 @@ class Choices:
         drawn = consequences.Impact(heading="")
         if told is not None:
             drawn = consequences.answer(told, self.people, standing=standing)
-        others = self.people.agreed if standing else 0
-        return self._offered(posted.ANSWER + answer.id, drawn, told, others=others, place=place)
+        others, votes = self.people.agreed if standing else 0, self._votes(standing=standing)
+        offered = self._offered(posted.ANSWER + answer.id, drawn, told, others=others, place=place)
+        return replace(offered, sends=commits.answering(answer.label, votes=votes))
 
     @property
     def expiry(self) -> str:

@@ -49,6 +49,11 @@ def deciding(
     return _with_votes(words[:1].upper() + words[1:], votes)
 
 
+def answering(label: str, *, votes: str = "") -> str:
+    """One answer to a question: `Send “Yes, it was paid” (1 of 2)`."""
+    return _with_votes(f"Send “{untrusted.plain(label, limit=80)}”", votes)
+
+
 def deeds(card: Card, plan: PlanSpec, running: Sequence[Action], *, stands: Container[str] = ()) -> str:
     """What runs when these actions do, by the titles of the steps that do it; empty where nothing does.
 

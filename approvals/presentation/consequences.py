@@ -51,6 +51,7 @@ class Impact:
     heading: str
     rows: tuple[Row, ...] = ()
     marks: tuple[str, ...] = ()  # of the track: reused, undone, run, ahead, and "held" once
+    sends: str = ""  # the words of the button that sends it, where they depend on what is chosen
     choice: str = ""  # at a gate: by what name its form sends that this was shown, and what is confirmed
     place: str = ""  # of it on the page, for its id
     shown: str = ""

@@ -105,6 +105,11 @@ class GatePage:
         running = [action for action in self.card.actions if action.settled is None]
         return [calls.call(action) for action in running] if self.provenance.outside else []
 
+    @property
+    def answered(self) -> str:
+        """The answer to which others have agreed so far, as the question puts it."""
+        return self.card.label_of(self.proposal.content["answer"])
+
     @cached_property
     def plan(self) -> PlanSpec:
         return spec_of(preflights.plan_of(self.gate, self.snapshot))

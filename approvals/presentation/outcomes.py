@@ -131,12 +131,8 @@ def counted(verdicts: Sequence[str]) -> str:
 
 
 def chosen(gate: Gate, outcome: Outcome) -> str:
-    """The label of the answer to a recovery gate's question; empty where there was no question."""
-    question, answer = gate.asked.question, outcome.answered
-    if not question or not answer:
-        return ""
-    labels = {choice["id"]: choice.get("label", choice["id"]) for choice in question["choices"]}
-    return str(labels.get(answer["choice"], answer["choice"]))
+    """The label of the answer to a gate's question; empty where there was no question."""
+    return gate.asked.label_of(outcome.answered)
 
 
 def deciders(outcome: Outcome) -> str:

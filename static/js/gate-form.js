@@ -25,6 +25,7 @@ class GateForm extends HTMLElement {
     document.addEventListener("click", (event) => this.choose(event, event.target.closest("[data-choose]")));
     document.addEventListener("htmx:after:swap", () => [this.closed(), this.says.show()]);
     for (const field of this.fields()) this.show(field);
+    this.answer(this.form.querySelector("[data-sends]:checked"));
     this.says = new Says(this.form);
     this.need = new Need(this.form, this.ballots);
   }
@@ -47,7 +48,13 @@ class GateForm extends HTMLElement {
     if (verdict === "reject" && feedback && !feedback.value.trim()) feedback.value = comment.value;
   }
 
+  // The button says which answer it sends.
+  answer(radio) {
+    if (radio?.dataset.sends) this.form.querySelector('[data-commit][data-for="answer"] span').textContent = radio.dataset.sends;
+  }
+
   changes(field) {
+    this.answer(field);
     if (field.type === "radio") this.ballots.follow(field);
     if (field.name === "verdict" && field.value === "approve") this.asEdit();
     this.typed(field);

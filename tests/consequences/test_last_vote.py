@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,7 @@ from tests.approvals.racing import race
 from tests.factories import ann, bob, decide, edit_amount, make_gate, make_policy, make_question, make_team, make_user
 from tests.factories.tokens import bearing, make_token
 from tests.pages.clients import form_of, post, shown_of, signed_in
+from tests.run_pages.test_run_page import text_of
 
 
 def of_two(**more: Any) -> tuple[Gate, User, User]:
@@ -161,3 +163,35 @@ def test_the_panel_that_is_fetched_again_follows_a_vote_and_keeps_what_is_typed(
     assert 'hx-target="#commit-approve"' in after
     decide(gate, second)
     assert client.post(f"/gates/{gate.pk}/impacts/", form, headers=headers).content == b""
+
+
+def told(html: str) -> str:
+    """The words of a page, without the marks that set foreign ones apart."""
+    return text_of(re.sub("</?bdi>", "", html))
+
+
+def test_an_answer_is_named_to_whoever_still_has_the_question_open() -> None:
+    """It was called an edit and shown as JSON, and nobody was told which answer to agree to."""
+    team = make_team()
+    gate = make_gate(policy=make_policy(team, quorum=2, name="default"), kind="recovery")
+    first, second = ann(team), bob(team)
+    before = form_of(gate, "answer", answer="not_happened")
+    assert post(first, gate, before).status_code == 303
+    reader = signed_in(second)
+    news = told(reader.get(f"/gates/{gate.pk}/status/?seen=1").content.decode())
+    assert "Ann Okafor answered “It did not” while you had it open." in news
+    assert "null" not in news
+    refused = post(second, gate, before)
+    assert refused.status_code == 409
+    assert "Ann Okafor answered “It did not” after you opened it. Agree to that answer, or give another one." in told(
+        refused.content.decode()
+    )
+    page = reader.get(f"/gates/{gate.pk}/").content.decode()
+    assert "Ann Okafor answered this" in told(page)
+    assert "Answered “It did not”" in told(page)
+    assert re.search(r'value="not_happened"[^>]*data-sends="Send “It did not” \(2 of 2\)"', page)
+    assert re.search(r'value="happened"[^>]*data-sends="Send “[^”]+” \(1 of 2\)"', page)
+    gate.refresh_from_db()
+    assert post(second, gate, form_of(gate, "answer", answer="not_happened")).status_code == 303
+    gate.refresh_from_db()
+    assert gate.status == "decided"
