@@ -82,7 +82,7 @@ def drawn(
     """
     rows = [
         _run(told, later=later),
-        _skip(told),
+        *_skipped(told),
         _may(told, "May run", _may_run(told)),
         _may(told, "May ask", _may_ask(told)),
         _keep(told, at_gate=at_gate),
@@ -179,13 +179,14 @@ def _run(told: foretold.Impact, *, later: bool) -> Row:
     return Row(effect="run", title="Runs later" if later else "Runs", names=told.called(told.will), said=said)
 
 
-def _skip(told: foretold.Impact) -> Row | None:
-    """What is passed by, and why."""
-    if not told.skipped:
-        return None
-    why = {"reject": "rejected", "respond": "answered instead"}
-    said = listed(why.get(row.why, row.why) for row in told.skipped)
-    return Row(effect="skip", title="Skipped", names=told.called(told.skipped), said=said)
+def _skipped(told: foretold.Impact) -> list[Row]:
+    """Tell what is passed by, a row for each reason."""
+    words = {"reject": "rejected", "respond": "answered instead"}
+    by_why = {row.why: [each for each in told.skipped if each.why == row.why] for row in told.skipped}
+    return [
+        Row(effect="skip", title="Skipped", names=told.called(rows), said=words.get(why, why))
+        for why, rows in by_why.items()
+    ]
 
 
 def _asks(told: foretold.Impact) -> str:

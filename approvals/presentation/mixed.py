@@ -42,9 +42,9 @@ def _so_far(action: Action, chosen: Chosen, typed: Typed) -> dict[str, Any]:
     wrong = any(one["action"] == action.id and not one["part"] for one in typed.errors)
     if chosen.verdict in ("", EDIT) and action.id in typed.arguments and not wrong:
         return {"verdict": EDIT, "arguments": typed.arguments[action.id]}
-    if chosen.verdict == RESPOND and chosen.response:
+    if chosen.verdict == RESPOND and (chosen.response or ballots.takes_text(action)):
         with suppress(ValueRefused):
-            return {"verdict": RESPOND, "response": ballots.response_of(action, chosen.response)}
+            return {"verdict": RESPOND, "response": ballots.response_of(action, chosen.response or "…")}
     if not chosen.sends_fields:
         return {"verdict": REJECT, "reason": chosen.reason or "…"}
     settled = action.settled.verdict if action.settled and not chosen.verdict else APPROVE

@@ -80,7 +80,18 @@ export class Ballots {
   need() {
     const open = this.sections.filter((section) => !this.chosen(section));
     const words = `${open.length} action${open.length === 1 ? " still needs" : "s still need"} a verdict`;
-    return open.length ? [words, open[0].querySelector("[data-ballot]")] : undefined;
+    if (open.length) return [words, open[0].querySelector("[data-ballot]")];
+    const empty = this.sections.find((section) => this.words(section)?.value.trim() === "");
+    if (!empty) return undefined;
+    const what = this.chosen(empty) === "reject" ? "a reason" : "the answer";
+    return [`Write ${what} for action ${this.sections.indexOf(empty) + 1}`, this.words(empty)];
+  }
+
+  // The field for the words that its verdict needs; none where those of others stand.
+  words(section) {
+    const verdict = this.chosen(section);
+    if (verdict === this.standing.get(section)) return undefined;
+    return section.querySelector(`[data-on="${verdict}"] textarea`);
   }
 
   // The fields for why each of them is rejected.

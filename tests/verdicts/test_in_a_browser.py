@@ -40,9 +40,17 @@ def test_only_what_is_approved_has_to_be_confirmed(ledger: Path, start_web: Star
     complaints = watched(page)
     page.goto(f"/gates/{gate.pk}/")
     is_live(page)
+    panel = page.locator("#edit-impact")
+    give(page, "b", "reject")
+    expect(panel).to_contain_text("Skipped")
     for action, verdict in (("a", "approve"), ("b", "reject"), ("c", "approve")):
         give(page, action, verdict)
-    page.fill("[name='reason.b']", "Not this one.")
+    need = page.locator("[data-need]:visible")
+    expect(need).to_contain_text("Write a reason for action 2")
+    need.click()
+    expect(page.locator("[name='reason.b']")).to_be_focused()
+    page.keyboard.type("Not this one.")
+    expect(need).to_have_count(0)
     commit = page.locator(".commit:visible")
     expect(commit).to_contain_text("Approve: do three; reject 1")  # the others were done with these very values
     box = page.get_by_label("Do it again").locator("visible=true")
@@ -57,7 +65,7 @@ def test_only_what_is_approved_has_to_be_confirmed(ledger: Path, start_web: Star
     assert Gate.objects.get(pk=gate.pk).status == "open"
     box.check()
     commit.click()
-    expect(page.locator("#gate-line")).to_contain_text("Decided by Ann Okafor")
+    expect(page.locator("#gate-line")).to_contain_text("Approved 2, rejected 1 by Ann Okafor")
     assert advance_to_rest(run).status == "completed"
     done = lines(ledger)
     assert [line for line in done if line.startswith("three")] == ["three 3", "three 30"]
