@@ -125,7 +125,7 @@ def fill_impact(page: GatePage, request: HttpRequest, sent: Posted, refusal: err
 def words(refusal: errors.DecisionRefused) -> dict[str, Any]:
     """What a person is told."""
     wrong = isinstance(refusal, errors.Rejected)
-    said = "Fix the marked fields. Your input is kept." if wrong else str(refusal)
+    said = "Correct what is listed here. Your input is kept." if wrong else str(refusal)
     if isinstance(refusal, RepeatNotConfirmed):
         said = "It would do something again that was already done. Tick the box to confirm it. Your input is kept."
     title = TITLES.get(refusal.code, NOT_SENT)

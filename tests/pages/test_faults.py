@@ -26,13 +26,13 @@ def told(gate: Gate, **form: str) -> str:
 
 
 def test_whoever_rejects_is_not_told_what_does_not_hold_in_a_form_that_is_not_sent() -> None:
-    """A rejection said "1 value does not hold yet", which read as if it could not be sent."""
+    """A rejection said "1 field to correct", which read as if it could not be sent."""
     gate = make_gate(team=make_team())
     wrong = {"args__refund/amount": "much"}
-    assert "1 value does not hold yet" in told(gate, verdict="edit", **wrong)
+    assert "1 field to correct" in told(gate, verdict="edit", **wrong)
     for then in ("stop", "back", "override"):
         shown = told(gate, verdict="reject", then=then, **wrong)
-        assert "not hold yet" not in shown
+        assert "to correct" not in shown
         assert "data-fault" not in shown
 
 
@@ -41,8 +41,8 @@ def test_an_action_that_is_refused_is_not_told_of_where_others_are_edited(ledger
     gate = open_gate(make_three(ledger))
     wrong = {"args__b/amount": "much", "args__c/amount": "more"}
     each = {"verdict": "each", "verdict__a": "approve", "verdict__b": "edit"}
-    assert "2 values do not hold yet" in told(gate, **each, verdict__c="edit", **wrong)
-    assert "1 value does not hold yet" in told(gate, **each, verdict__c=refusal, **wrong)
+    assert "2 fields to correct" in told(gate, **each, verdict__c="edit", **wrong)
+    assert "1 field to correct" in told(gate, **each, verdict__c=refusal, **wrong)
 
 
 def test_all_rejected_is_taken_whatever_stands_in_the_fields(ledger: Path) -> None:
@@ -50,5 +50,5 @@ def test_all_rejected_is_taken_whatever_stands_in_the_fields(ledger: Path) -> No
     wrong = {"args.a/amount": "much", "args.b/amount": "-1"}
     each = {"verdict": "each"} | {f"verdict.{name}": "reject" for name in "abc"} | {"reason.a": "No."}
     each |= {"reason.b": "No.", "reason.c": "No.", "then": "stop"}
-    assert "not hold yet" not in told(gate, **{k.replace(".", "__"): v for k, v in (each | wrong).items()})
+    assert "to correct" not in told(gate, **{k.replace(".", "__"): v for k, v in (each | wrong).items()})
     assert post(ann(gate.team), gate, form_of(gate) | each | wrong).status_code == 303

@@ -168,5 +168,5 @@ def test_what_it_would_do_is_foretold_while_it_is_typed() -> None:
 
     assert 'id="my-whole"' in (shown := told(order={"number": "A-2"}))
     assert "Your edit" in shown.split('id="my-whole"')[1].split("</div>")[0]
-    assert "does not hold yet" in told(mailed="perhaps")
+    assert "1 field to correct" in told(mailed="perhaps")
     assert fresh(gate).proposal == 1
