@@ -76,7 +76,7 @@ def _calls(rows: Iterable[Any]) -> dict[int, bytes]:
     return found
 
 
-def _again(spec: StepSpec, row: Any, card: Card, calls: Mapping[int, bytes]) -> list[Action | None]:
+def _again(spec: StepSpec, row: Any, card: Card, calls: Mapping[int, bytes]) -> Sequence[Action | None]:
     """The action that would do it once more, None where none stands for the step; empty where none does the same."""
     acting = [action for action in card.actions if action.effect == row.step]
     if not spec.action:
