@@ -62,8 +62,11 @@ def refund(
     made: Draft,
     judged: Judged,
     standing: Standing,
+    *,
+    pays: bool = True,
 ) -> Card:
-    """Ask whether to pay and reply."""
+    """Ask whether to pay and reply; only to reply where it `pays` nothing."""
+    acts = _actions(order, proposal, standing) if pays else [_reply(proposal, promised=False)]
     amount, name = shown(proposal.refund.amount, order.currency), order.customer or known.name
     risk, reasons = judged
     sent_back = [
@@ -71,14 +74,14 @@ def refund(
         for number, each in enumerate(feedback)
     ]
     return Card(
-        title=f"Refund {amount} and reply to {name}" if proposal.refund.amount else f"Reply to {name}, no refund",
+        title=f"Refund {amount} and reply to {name}" if pays else f"Reply to {name}, no refund",
         summary=refunds_words.summary(order, known.reason, made, proposal.refund.amount),
         for_whom=", ".join(filter(None, [name, order.company])),
-        amount=amount,
+        amount=amount if pays else "",
         resource=f"order {order.number}",
         risk=risk,
         reasons=reasons,
-        actions=_actions(order, proposal, standing),
+        actions=acts,
         quotes=[*said(ticket), *sent_back],
         preconditions=[
             Precondition(
@@ -88,7 +91,9 @@ def refund(
                 effects=["pay"],
                 preselected=True,
             )
-        ],
+        ]
+        if pays
+        else [],
     )
 
 
@@ -104,16 +109,24 @@ def _actions(order: Order, proposal: Proposal, standing: Standing) -> list[Actio
             pinned=["/amount", "/card"],
             missing=["/amount"] if proposal.refund.amount > standing.left else [],
         ),
-        Action(
-            id="reply",
-            title="Send an e-mail",
-            tool="mail.send",
-            effect="reply",
-            pointer="/proposal/reply",
-            schema=fixed(Reply, to=proposal.reply.to),
-            pinned=["/to"],
-        ),
+        _reply(proposal),
     ]
+
+
+def _reply(proposal: Proposal, *, promised: bool = True) -> Action:
+    """`promised`: a statement of the refund is put below its text."""
+    schema = fixed(Reply, to=proposal.reply.to)
+    if not promised:
+        del schema["properties"]["text"]["description"]
+    return Action(
+        id="reply",
+        title="Send an e-mail",
+        tool="mail.send",
+        effect="reply",
+        pointer="/proposal/reply",
+        schema=schema,
+        pinned=["/to"],
+    )
 
 
 def said(ticket: Ticket) -> list[Quote]:

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from .refunds_money import shown
 from .refunds_rules import Draft, listed, people
-from .refunds_state import Facts, Item, Order, Payment, Reason, Refund, Ticket
+from .refunds_state import Facts, Item, Order, Payment, Reason, Ticket
 
 
 def summary(order: Order, reason: Reason, made: Draft, amount: Decimal) -> str:
@@ -37,14 +37,16 @@ def letter(order: Order, facts: Facts, made: Draft) -> str:
         Reason.FAULTY: f"we are sorry that {listed(made.items)} of order {order.number} reached you in that state.",
         Reason.GOODWILL: f"thank you for telling us about order {order.number}.",
     }[facts.reason]
-    paid = f"The money goes back to the card you paid with, ending {order.card}."
+    paid = (
+        f"The money goes back to the card you paid with, ending {order.card}. It can take up to five working days to "
+        "show. The statement is below."
+    )
     if not made.amount(order):
         paid = "Everything that was paid for it has been given back already."
     sorry = ["We apologise for the trouble this has given you."] if made.sorry else []
     thanks = ["Please take a part of the price back, with our thanks."] if facts.reason is Reason.GOODWILL else []
     body = " ".join([opening, *sorry, *thanks])
-    after = "It can take up to five working days to show. The statement is below."
-    return f"Dear {name},\n\n{body}\n\n{paid} {after}\n\nKind regards\nYour service team"
+    return f"Dear {name},\n\n{body}\n\n{paid}\n\nKind regards\nYour service team"
 
 
 def refusal(order: Order, facts: Facts) -> str:
@@ -77,12 +79,12 @@ def still(elsewhere: Decimal) -> str:
     return "Nothing has been refunded on this charge: {value}"
 
 
-def statement(order: Order, refund: Refund, payment: Payment | None) -> str:
+def statement(order: Order, payment: Payment) -> str:
     """What is put below the reply's text."""
-    lines = [f"Order       {order.number}", f"Refund      {shown(refund.amount, refund.currency)}"]
-    if payment:
-        lines += [f"To          card ending {refund.card}", f"Reference   {payment.id}"]
-    return "\n".join(["-- ", *lines])
+    return (
+        f"-- \nOrder       {order.number}\nRefund      {shown(payment.amount, payment.currency)}\n"
+        f"To          card ending {order.card}\nReference   {payment.id}"
+    )
 
 
 def _found(order: Order, reason: Reason, made: Draft) -> str:
