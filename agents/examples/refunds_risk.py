@@ -72,7 +72,7 @@ def assess(
 def _given(order: Order, refund: Refund, standing: Standing) -> Iterator[str]:
     """What of the payment was given back already."""
     if standing.elsewhere:
-        yield f"{shown(standing.elsewhere, order.currency)} is already refunded on this charge"
+        yield f"{shown(standing.elsewhere, order.currency)} is already refunded on this charge by others"
     if refund.amount > standing.left:
         amount, left = shown(refund.amount, order.currency), shown(standing.left, order.currency)
         yield f"{amount} cannot be paid: {left} is left of the payment"

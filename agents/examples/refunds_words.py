@@ -75,8 +75,8 @@ def missing(ticket: Ticket, facts: Facts) -> tuple[str, str]:
 def still(elsewhere: Decimal) -> str:
     """What must still be so when the refund is paid; `{value}` is what others were given back."""
     if elsewhere:
-        return "{value} is already refunded on this charge, and this has not changed"
-    return "Nothing has been refunded on this charge: {value}"
+        return "{value} is already refunded on this charge by others, and this has not changed"
+    return "Nothing else has been refunded on this charge: {value}"
 
 
 def statement(order: Order, payment: Payment) -> str:

@@ -274,7 +274,7 @@ def test_a_refused_payment_may_be_lowered_and_is_then_paid_once(world: World) ->
     assert (again.step, again.kind) == ("review", "review")
     assert card.reopened is not None
     assert "more than the 480.00 GBP left" in card.reopened["failed"]
-    assert "£12,000.00 is already refunded on this charge" in card.reasons
+    assert "£12,000.00 is already refunded on this charge by others" in card.reasons
     assert "£12,480.00 cannot be paid: £480.00 is left of the payment" in card.reasons
     page = signed_in(reviewer(run)).get(f"/gates/{again.pk}/").content.decode()
     assert "Asked again, because it failed" in page
@@ -294,11 +294,11 @@ def test_a_gate_says_what_was_refunded_already(world: World) -> None:
     """What the observation showed stood beside a risk that did not mention it."""
     world.refund("by the bank", "ch_20424", "1.00").raise_for_status()
     card = open_gate(make_team_run("16")).standing().card
-    assert "€1.00 is already refunded on this charge" in card.reasons
+    assert "€1.00 is already refunded on this charge by others" in card.reasons
     assert card.risk == "high"
     [offered] = card.preconditions
     assert (offered.label, offered.value) == (
-        "{value} is already refunded on this charge, and this has not changed",
+        "{value} is already refunded on this charge by others, and this has not changed",
         "€1.00",
     )
 

@@ -59,6 +59,8 @@ def test_what_the_page_said_is_what_comes_true(sandbox: World) -> None:
     rewinds.edit(run, at=at, patch=PATCH, by=by, seen=shown.digest())
     advance_to_rest(run)
     assert open_gate(run).title.startswith("Refund $")
+    [offered] = open_gate(run).standing().card.preconditions
+    assert offered.label == "Nothing else has been refunded on this charge: {value}"  # the run's own refund is there
     assert ran(run, seq) == ["ask_facts", "ask_doubts", "propose"]
     decide(open_gate(run), ann(run.team))
     assert advance_to_rest(run).status == "completed"

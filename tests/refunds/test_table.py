@@ -262,7 +262,7 @@ def less_left(shop: Shop) -> None:
     shop.world.refund(f"bank-{number}", f"ch_{number}", "34.60").raise_for_status()
     run = shop.mail(f"Order {number} never arrived.")
     doubts(shop, run, "The rules give €45.00, and €10.40 is left of the payment", yes="10.40")
-    assert "€34.60 is already refunded on this charge" in card(run, "review").reasons
+    assert "€34.60 is already refunded on this charge by others" in card(run, "review").reasons
 
 
 @row("a refund that was paid elsewhere meanwhile")
@@ -270,15 +270,15 @@ def paid_elsewhere(shop: Shop) -> None:
     number = shop.order()
     run = shop.mail(f"Order {number} never arrived.")
     [offered] = proposes(run, "45.00").preconditions
-    assert (offered.label, offered.value) == ("Nothing has been refunded on this charge: {value}", "€0.00")
+    assert (offered.label, offered.value) == ("Nothing else has been refunded on this charge: {value}", "€0.00")
     decide(run, preconditions=[offered.id])
     shop.world.refund(f"bank-{number}", f"ch_{number}", "34.60").raise_for_status()
     asked = proposes(advance_to_rest(run), "45.00")
-    assert "€34.60 is already refunded on this charge" in asked.reasons
+    assert "€34.60 is already refunded on this charge by others" in asked.reasons
     assert "€45.00 cannot be paid: €10.40 is left of the payment" in asked.reasons
     assert asked.risk == AT_RISK
     [offered] = asked.preconditions
-    assert offered.label == "{value} is already refunded on this charge, and this has not changed"
+    assert offered.label == "{value} is already refunded on this charge by others, and this has not changed"
     with pytest.raises(Invalid) as refused:
         decide(run)
     assert [each["pointer"] for each in refused.value.errors] == ["/amount"]
