@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, User
 
+from checkpoints.actors import of_user
 from checkpoints.permissions import members_where
 
 from .models import Gate, Policy
@@ -41,13 +42,24 @@ def lacking(gate: Gate, there: Set[int]) -> str:
     """Why an open gate cannot be approved by those who may decide now, `there`; "" where it can."""
     policy = gate.policy
     apart = {gate.run.started_by_id, gate.asked_by_id} & there if policy.separation else set()
-    left = len(there - apart)
-    if left >= policy.quorum:
-        return ""
     besides = " besides whoever started the run or has it asked" if apart else ""
+    return _short(policy, there - apart, besides, "nothing here")
+
+
+def lacking_besides(owner: User, policy: Policy) -> str:
+    """A warning where those who may decide now are too few for what `owner`'s program asks; "" elsewhere."""
+    [there] = people(policy.reviewers)
+    apart = {owner.pk} if policy.separation else set()
+    besides = f" besides {of_user(owner).name}" if apart else ""
+    return _short(policy, there - apart, besides, "nothing that it asks")
+
+
+def _short(policy: Policy, there: Set[int], besides: str, what: str) -> str:
+    if len(there) >= policy.quorum:
+        return ""
     return (
-        f"{_count(left).capitalize()} may decide in {_names(policy.reviewers)} now{besides}, and {policy.quorum} must "
-        "agree: nothing here can be approved until an administrator lets more people decide."
+        f"{_count(len(there)).capitalize()} may decide in {_names(policy.reviewers)} now{besides}, and {policy.quorum} "
+        f"must agree: {what} can be approved until an administrator lets more people decide."
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from datetime import timedelta
 from io import StringIO
 from typing import Any
@@ -18,8 +20,10 @@ from agents.models.token import FOR_AGENTS, FOR_PEOPLE, digest_of
 from approvals.models import Decision
 from checkpoints import actors
 from checkpoints.models import Event, Run
+from config.local import seed
 from tests.factories import MEMBER, READER, ann, bob, make_gate, make_policy, make_run, make_team, make_user
 from tests.factories.tokens import bearing, make_token
+from tests.harness.session import ROOT
 
 from .asking import address, example, gate, operations
 from .test_doors import STARTS, refusal
@@ -238,6 +242,26 @@ class TestCommand:
         assert made is not None
         assert made.policy == "payouts"
         assert (made.agent, made.team, sorted(made.scopes)) == ("payouts", team, sorted(map(str, FOR_AGENTS)))
+
+    def test_it_warns_where_nobody_besides_its_owner_may_decide_what_it_asks(self) -> None:
+        team = make_team(may=MEMBER)
+        _, told = self.run("teller", "--owner", ann(team).username, "--team", team.name)
+        assert told.count("Nobody may decide") == 1
+        assert f"Nobody may decide in {team.name} now besides Ann Okafor, and 1 must agree" in told
+        bob(team)
+        _, told = self.run("teller", "--owner", ann(team).username, "--team", team.name)
+        assert "may decide" not in told
+
+    @pytest.mark.parametrize("document", ["README.md", "docs/api.md", "clients/python/README.md"])
+    def test_what_the_documents_ask_for_can_be_approved_by_the_people_of_the_demo(self, document: str) -> None:
+        """They had ann answer for the token, who alone decides in her team: nobody could approve what it asked."""
+        seed.make_people("a password of this test")
+        seed.make_policies()
+        typed = re.findall(r"manage\.py token (\S+ [^`\n]*--owner [^`\n]*)", (ROOT / document).read_text())
+        assert len(typed) == 1
+        sent, told = self.run(*shlex.split(typed[0]))
+        assert tokens.of(sent) is not None
+        assert "may decide" not in told
 
     def test_it_says_what_is_missing(self) -> None:
         with pytest.raises(CommandError, match="--owner"):

@@ -11,6 +11,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from agents import tokens
 from agents.errors import TokenRefused
 from agents.models.token import FOR_AGENTS, Scope
+from approvals import quorums
+from approvals.models import Policy
 from checkpoints import actors
 
 
@@ -52,6 +54,10 @@ class Command(BaseCommand):
             )
         except TokenRefused as error:
             raise CommandError(str(error)) from error
+        if made.agent and made.team:
+            asks_under = Policy.objects.named(made.policy, team=made.team)
+            if few := quorums.lacking_besides(made.user, asks_under):
+                self.stderr.write(few)
         self.stderr.write(f"Until {made.expires_at:%Y-%m-%d}, for {', '.join(made.scopes)}. It is shown this once:")
         self.stdout.write(sent)
 
