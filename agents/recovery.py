@@ -244,11 +244,12 @@ def _ask(
     about: str = "",
 ) -> None:
     permits = allows is None and spec.guarded
+    run_title = "" if slice.run.title == slice.plan.agent else slice.run.title  # a run without one has its agent's name
     question: Question = {"text": text, "choices": choices}
     if about:
         question["effect"] = about
     card = Card(
-        title=one_line(f"{title} {slice.run.title}", 200),
+        title=one_line(f"{title} {run_title}" if run_title else title.removesuffix(":"), 200),
         summary=error,
         resource=f"run {slice.run.pk}",
         risk=risk,

@@ -11,15 +11,24 @@ from agents import recovery
 from approvals.answering import answered
 from approvals.cards import Card, Choice
 from approvals.errors import Invalid
+from checkpoints.models import Run
 
-from .driving import advance, answer, decide, effects, make_run, open_gate
+from .driving import advance, advance_to_rest, answer, decide, effects, make_run, open_gate
 
 
 def test_the_question_gives_its_reasons_and_reads_as_one(tmp_path: Path) -> None:
     run = advance(make_run("sender", ledger=str(tmp_path / "ledger"), ends=["unknown"]))
     card = open_gate(run).standing().card
-    assert "happen? " in card.title
+    assert card.title == "Did “Send” happen?"  # "Did “Send” happen? sender", where the run has its agent's name alone
     assert card.reasons
+
+
+@pytest.mark.parametrize(("title", "asked"), [("", "“Send” failed"), ("Order 7", "“Send” failed: Order 7")])
+def test_a_question_names_the_run_where_it_has_a_title(title: str, asked: str, tmp_path: Path) -> None:
+    run = make_run("sender", ledger=str(tmp_path / "ledger"), ends=["failed"] * 9)
+    if title:
+        Run.objects.filter(pk=run.pk).update(title=title)
+    assert open_gate(advance_to_rest(run)).title == asked
 
 
 def test_it_happened_is_not_said_with_nothing_in_hand() -> None:

@@ -130,7 +130,7 @@ def test_an_effect_that_it_was_taking_back_is_asked_about_too() -> None:
     lapse(program)
     Sweeper().go_on_alone()
     (question,) = questions(program)
-    assert question.asked.title.startswith("“wire” is not undone:")
+    assert question.asked.title.startswith("“wire” is not undone")
 
 
 def test_what_it_reports_late_answers_the_question() -> None:

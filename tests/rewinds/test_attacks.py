@@ -103,7 +103,7 @@ def test_an_effect_whose_undo_nobody_saw_end_is_not_adopted(ledger: str, monkeyp
     assert "stands" not in [row.verdict for row in impacts.of_rewind(run, 1).rows if row.step == "buy"]
     rewind(run, 1)
     advance_to_rest(run)
-    assert open_gate(run).title.startswith("“Buy” is not undone:")
+    assert open_gate(run).title.startswith("“Buy” is not undone")
     answer(run, "undone")
     assert advance_to_rest(run).status == "completed"
     assert lines(ledger, words=1) == ["buy", "sell", "buy"]
@@ -118,7 +118,7 @@ def test_a_forks_word_to_do_one_effect_again_is_none_about_the_next(ledger: str)
     answer(fork, "do_again")
     advance_to_rest(fork)
     assert lines(ledger) == ["pay A", "pay B", "pay A"]
-    assert open_gate(fork).title.startswith(f"R-{run.pk} did “Pay”:")
+    assert open_gate(fork).title.startswith(f"R-{run.pk} did “Pay”")
 
 
 def test_what_a_person_left_as_it_is_stays_so_where_the_run_goes_back_to_its_replacement(
@@ -164,7 +164,7 @@ def test_undo_now_loses_no_decision_that_was_given_before(ledger: str, tmp_path:
     decide(run)
     rewinds.settle_now(run, by=ann(run.team))
     advance_to_rest(run)
-    assert open_gate(run).title.startswith("“Pay” is not undone:")
+    assert open_gate(run).title.startswith("“Pay” is not undone")
     answer(run, "undo_again")
     assert advance_to_rest(run).status == "completed"
     assert lines(ledger, words=1)[3:] == ["refund", "unbook", "book", "pay", "tell"]

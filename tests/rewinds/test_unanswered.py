@@ -76,7 +76,7 @@ def test_a_cancel_while_an_undo_is_asked_about_settles_the_rest_and_names_that_o
     else:
         flag.touch()
     advance_to_rest(run)
-    assert open_gate(run).title.startswith("“Pay” is not undone:")
+    assert open_gate(run).title.startswith("“Pay” is not undone")
     cancelling.cancel(run, by=ann(run.team), reason="no need")
     advance_to_rest(run)
     assert (run.status, run.reason) == ("cancelled", "no need")
@@ -90,7 +90,7 @@ def test_what_an_undo_in_doubt_may_have_taken_back_is_not_gone_back_to_after_a_c
     edit(run, 1, mode="skip")
     die(run, "after_undo")
     advance_to_rest(run)
-    assert open_gate(run).title.startswith("“Buy” is not undone:")
+    assert open_gate(run).title.startswith("“Buy” is not undone")
     cancelling.cancel(run, by=ann(run.team), reason="no need")
     assert advance_to_rest(run).status == "cancelled"
     with pytest.raises(RewindRefused, match="buy is done"):
