@@ -18,7 +18,7 @@ from django.db import connection
 from approvals.queues import MATCHES
 from checkpoints.counting import MOST, Capped
 from checkpoints.models import Plan, Run
-from checkpoints.searching import beginnings, numbered
+from checkpoints.searching import looked_for
 
 # The first rows of each team, along the index that fits what is asked for.
 _RUNS = """
@@ -101,10 +101,10 @@ def ids(wanted: Wanted, *, teams: Collection[int], most: int, waiting: Sequence[
         named = named.filter(version=wanted.version) if wanted.version else named
         plans, of_plans = _PLANS, [list(named.values_list("pk", flat=True))]
         conditions.append("r.plan_id = p.id")
-    which, words = "".join(f" AND {each}" for each in conditions), beginnings(wanted.words)
-    if not words:
+    which = "".join(f" AND {each}" for each in conditions)
+    words, gate, run = looked_for(wanted.words)
+    if not (words or gate or run):
         return _found(_RUNS.format(plans, which), [asked, *of_plans, *values, most, most])
-    gate, run = numbered(wanted.words)
     found_by = [words, run, words, gate]
     newest = _found(_NEWEST.format(plans, which, _NEW), [asked, *of_plans, *values, WALKED, *found_by, most])
     if len(newest) == most:

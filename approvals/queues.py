@@ -18,7 +18,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from checkpoints.counting import MOST, Capped
 from checkpoints.permissions import teams_where
-from checkpoints.searching import beginnings, numbered
+from checkpoints.searching import looked_for
 
 from .models import Gate, Policy
 
@@ -86,9 +86,9 @@ class Wanted:
             )
             values.append(self.agent)
         if self.words.strip():
-            gate, run = numbered(self.words)
+            words, gate, run = looked_for(self.words)
             parts.append(f"({MATCHES} OR g.id = %s OR g.run_id = %s)")
-            values += [beginnings(self.words), gate, run]
+            values += [words, gate, run]
         if self.after:
             parts.append(_AFTER[order])
             values.append(self.after)

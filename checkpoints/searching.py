@@ -22,6 +22,12 @@ def _beginning(word: str) -> str:
     return f"('{word}':* | '-{word}':*)" if word.isdecimal() else f"'{word}':*"
 
 
+def looked_for(text: str) -> tuple[str, int, int]:
+    """(`beginnings`, *`numbered`) of a text; the numbers alone where it says what they number: R-7 is no word R."""
+    found = NUMBER.fullmatch(text.strip())
+    return "" if found and found[1] else beginnings(text), *numbered(text)
+
+
 def terms(*texts: str) -> str:
     """What these texts are found by: their words alone, cut as `beginnings` cuts what is typed."""
     return " ".join(word for text in texts for word in WORD.findall(text[:LONGEST]))

@@ -76,7 +76,8 @@ def _runs(request: HttpRequest, asked: str) -> list[Place]:
         return []
     found = catalogue.ids(catalogue.Wanted(words=asked), teams=list(reach_of(request).teams), most=FOUND)
     runs = Run.objects.select_related("plan").in_bulk(found)
-    return [_run(runs[each]) for each in found if each in runs]
+    _, named = numbered(asked)  # stands first already
+    return [_run(runs[each]) for each in found if each in runs and each != named]
 
 
 def _run(run: Run) -> Place:

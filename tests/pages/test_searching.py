@@ -43,6 +43,33 @@ def test_a_number_finds_its_run_and_its_gate(words: str) -> None:
     assert re.search(rf"/(gates/{gate.pk}|runs/{gate.run_id})/", found(ann(team), "/jump/", asked))
 
 
+@pytest.mark.parametrize("words", ["R-{run}", "r-{run}", "run {run}"])
+def test_the_number_of_a_run_finds_no_other_whose_words_begin_so(words: str) -> None:
+    """R-7 was read as the words R and 7… too, and found R-18 first."""
+    team = make_team()
+    gate = make_gate(team=team)
+    other = make_gate(team=team, card=make_card(title=f"Run for R {gate.run_id}0"))
+    asked = words.format(run=gate.run_id)
+    inbox, runs, jump = (found(ann(team), address, asked) for address in ("/", "/runs/", "/jump/"))
+    assert f'id="gate-{gate.pk}"' in inbox
+    assert f'id="gate-{other.pk}"' not in inbox
+    assert f'id="run-{gate.run_id}"' in runs
+    assert f'id="run-{other.run_id}"' not in runs
+    assert f"/gates/{other.pk}/" not in jump
+
+
+@pytest.mark.parametrize("words", ["gate {gate}", "#{gate}"])
+def test_the_number_of_a_gate_finds_no_other_whose_words_begin_so(words: str) -> None:
+    team = make_team()
+    gate = make_gate(team=team)
+    other = make_gate(team=team, card=make_card(title=f"Gate {gate.pk}0"))
+    asked = words.format(gate=gate.pk)
+    inbox, runs = (found(ann(team), address, asked) for address in ("/", "/runs/"))
+    assert f'id="gate-{gate.pk}"' in inbox
+    assert f'id="gate-{other.pk}"' not in inbox
+    assert f'id="run-{other.run_id}"' not in runs
+
+
 def test_a_decided_gate_is_found_too_and_a_stranger_finds_nothing() -> None:
     team = make_team()
     gate = make_gate(team=team, card=make_card(**SHOWN))
