@@ -128,6 +128,8 @@ def tell(
         words = VERDICTS.get(str(data.get("kind")), "decided {step}")
     if kind == "retention.changed" and not data.get("agent"):
         words = "changed what is kept of every agent without a policy of its own"
+    if kind == "retention.pruned" and data.get("count") == 1:
+        words = "removed checkpoint {first} under the retention policy {policy}"
     step = str(data.get("step") or "")
     told = {**data, "step": quoted([titles.get(step) or in_words(step)])} if step else data
     return Happening(at, kind, who, words.format_map(_Blank(told)), text)

@@ -35,6 +35,16 @@ def test_a_size_is_decimal(count: int, said: str) -> None:
         ("gate.opened", {"kind": "recovery", "step": "pay"}, "asks how to go on at “Pay”"),
         ("step.failed", {"step": "propose", "attempt": 2}, "failed at “Propose”, attempt 2"),
         ("effect.done", {}, "did  in the outside world"),
+        (
+            "retention.pruned",
+            {"first": 2, "last": 9, "count": 5, "policy": "short"},
+            "removed checkpoints 2 to 9, 5 in all, under the retention policy short",
+        ),
+        (
+            "retention.pruned",
+            {"first": 9, "last": 9, "count": 1, "policy": "short"},
+            "removed checkpoint 9 under the retention policy short",
+        ),
         ("retention.changed", {"agent": "refunds"}, "changed what is kept of the runs of refunds"),
         ("retention.changed", {"agent": ""}, "changed what is kept of every agent without a policy of its own"),
         ("something.new", {"step": "{0.__class__}"}, ""),
