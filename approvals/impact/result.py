@@ -208,7 +208,7 @@ class Impact:
     def to_json(self) -> dict[str, Any]:
         """A JSON object: the rows in order, how many there are of each verdict, where it ends, and its digest."""
         counts = {str(verdict): sum(row.verdict is verdict for row in self.rows) for verdict in Verdict}
-        rows = [row.to_json() for row in self.rows]
+        rows = [{**row.to_json(), "title": row.title or self.titles.get(row.step, "")} for row in self.rows]
         told = {"asks": self.asks, "ends": self.ends, "counts": counts, "rows": rows}
         return {"digest": self.digest(), **told, "repeats": [each.to_json() for each in self.repeats]}
 

@@ -44,6 +44,8 @@ def test_a_mix_is_foretold_as_it_then_comes_and_nothing_is_said_by_asking(ledger
     told = answer.json()
     jsonschema.validate(told, {"$ref": "#/components/schemas/WordImpact", "components": document()["components"]})
     assert (told["verdict"], told["stands"], told["changed"]) == ("mixed", False, ["b", "c"])
+    titles = {row["step"]: row["title"] for row in told["impact"]["rows"]}
+    assert {name: titles[name] for name in ("do_one", "log")} == {"do_one": "Do one", "log": "Log"}
     assert steps(told) | {"do_one": "will", "do_two": "will", "do_three": "skipped", "log": "will"} == steps(told)
     gate.refresh_from_db()
     assert (gate.status, gate.proposal, gate.version) == ("open", 1, 1)
