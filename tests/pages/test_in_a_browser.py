@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from approvals.models import Gate
 from tests.factories import (
@@ -64,6 +64,23 @@ def test_the_place_in_the_list_is_kept_while_gates_come(new_page: NewPage) -> No
     expect(page.locator(f"#gate-{arrived.pk}")).to_have_count(1)
     assert page.evaluate("document.activeElement.textContent") == title
     assert abs(page.evaluate("scrollY") - before) < 2
+
+
+def test_the_preview_is_of_the_row_where_the_cursor_came_to_rest(new_page: NewPage) -> None:
+    """While an answer was on its way only the next row's was asked for, and the last row's never."""
+    team = make_team()
+    for number in range(8):
+        make_gate(team=team, card=make_card(title=f"Gate {number}"))
+    page = new_page(ann(team))
+    page.goto("/")
+    is_live(page)
+    held: list[Route] = []
+    page.route("**/gates/*/preview/", lambda route: route.continue_() if held else held.append(route))
+    for _ in range(8):
+        page.keyboard.press("j")
+    expect(page.locator(".gate-row[data-cursor-here]")).to_contain_text("Gate 7")
+    held[0].continue_()
+    expect(page.locator("#preview h2")).to_have_text("Gate 7")
 
 
 def test_on_a_wide_screen_a_row_has_two_lines(new_page: NewPage) -> None:
