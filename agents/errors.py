@@ -65,8 +65,8 @@ class ImpactChanged(RewindRefused):
 
     code = "impact_changed"
 
-    def __init__(self, impact: Any) -> None:
-        super().__init__("The run has moved on since you looked; what this would do now is shown below.")
+    def __init__(self, impact: Any, since: str = "The run has moved on since you looked") -> None:
+        super().__init__(f"{since}; what this would do now is shown below.")
         self.impact = impact
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db import transaction
 
+from approvals.impact import Impact
 from approvals.models import Gate
 from checkpoints import actors, claims, crash, ledger, store
 from checkpoints.claims import Claim
@@ -91,7 +92,7 @@ def rewind(
         newest=newest,
         key=key,
     )
-    return _move(run, move, by, seen, lambda: impacts.of_rewind(run, to, feedback))
+    return _move(run, move, by, seen, lambda words: impacts.of_rewind(run, to, words))
 
 
 def edit(
@@ -118,7 +119,7 @@ def edit(
         newest=newest,
         key=key,
     )
-    return _move(run, move, by, seen, lambda: impacts.of_edit(run, at, patch, feedback))
+    return _move(run, move, by, seen, lambda words: impacts.of_edit(run, at, patch, words))
 
 
 def settle_now(run: Run, *, by: User, key: str = "") -> Run:
@@ -183,14 +184,15 @@ def halted(run: Run, by: User) -> None:
         time.sleep(0.05)
 
 
-def _move(run: Run, move: Move, by: User, seen: str, impact: Callable[[], Any]) -> Run:
+def _move(run: Run, move: Move, by: User, seen: str, impact: Callable[[str], Impact]) -> Run:
     def go(claim: Claim) -> None:
         if _done_before(run, move.key, by):
             raise _DoneBefore
         check_stands(run, move.target)
-        elsewhere = move.newest not in (0, claim.seq)
-        if (seen or elsewhere) and ((now := impact()).digest() != seen or elsewhere):
-            raise ImpactChanged(now)
+        if move.newest not in (0, claim.seq):
+            raise ImpactChanged(impact(move.words))
+        if seen:
+            _check_shown(move, seen, impact)
         crash.point("before_rewind", move.target.next_step)
         leaving.drop_orders(run)
         _order_again(run, move, by)
@@ -198,6 +200,22 @@ def _move(run: Run, move: Move, by: User, seen: str, impact: Callable[[], Any]) 
         crash.point("after_rewind", move.target.next_step)
 
     return _taken_once(run, by, go)
+
+
+def _check_shown(move: Move, seen: str, impact: Callable[[str], Impact]) -> None:
+    """Raises ImpactChanged where something else is done than was shown.
+
+    Shown may have been what it does without the words, or with some: a page works that out anew a moment after they
+    are typed. Whoever typed them knows them, so that they matter only where they change what is done.
+    """
+    now = impact(move.words)
+    if now.digest() == seen:
+        return
+    otherwise = impact("" if move.words else "other words")
+    if otherwise.digest() != seen:
+        raise ImpactChanged(now)
+    if not now.does_as(otherwise):
+        raise ImpactChanged(now, "Your reason has changed, and with it what this would do")
 
 
 def _taken_once(run: Run, by: User, change: Callable[[Claim], None]) -> Run:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
@@ -196,6 +196,11 @@ class Impact:
         """Hex; two impacts that say the same of the same steps and effects share it, however long those took."""
         said = ["impact", self.asks, self.ends, [row.bound() for row in self.rows]]
         return digests.of_value(said).hex()
+
+    def does_as(self, other: Impact) -> bool:
+        """Whether the same becomes of the same steps and effects, for whatever reasons."""
+        plain = [[replace(row, why="").bound() for row in each.rows] for each in (self, other)]
+        return (self.asks, self.ends, plain[0]) == (other.asks, other.ends, plain[1])
 
     def acts(self) -> set[str]:
         """What it does to the world, or may: the effects that are performed, those that are undone, and repeated."""

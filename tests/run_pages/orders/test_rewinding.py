@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
+from agents import registry
 from agents.models import Effect
 from checkpoints.models import Checkpoint, Event, EventText, Run
 from tests.agents.driving import advance_to_rest, decide, make_run, open_gate, state
@@ -63,6 +68,40 @@ def test_typing_a_reason_shows_what_it_changes_before_it_is_sent(ledger: str) ->
     page = ask(client, run, "rewind", at=at, to=at)
     assert f'value="{at}" data-way="after" checked' in page
     assert "<html" not in page
+
+
+@pytest.fixture
+def reports(settings: Any) -> None:
+    settings.HOLDPOINT_AGENTS = ["tests.run_pages.orders.reason_agents"]
+    registry.forget()
+
+
+@pytest.mark.usefixtures("reports")
+def test_a_reason_that_changes_only_why_a_step_runs_need_not_have_been_shown(ledger: str) -> None:
+    """Pressed within half a second of the last letter, it was refused as if the run had moved on."""
+    run = advance_to_rest(make_run("report", ledger=ledger, missing=f"{ledger}.file"))
+    client, at = member(run), after(run, "gather")
+    form = hidden(panel_of(client, run, at)) | {"to": before(run, "gather")}
+    shown = hidden(ask(client, run, "rewind", at=at, to=form["to"], why="It is there now."))
+    assert shown[f"seen.{form['to']}"] != form[f"seen.{form['to']}"]
+    assert order(client, run, "rewinds", **form, why="It is there now.").status_code == 302
+    assert Checkpoint.objects.filter(run=run, kind="rewind").count() == 1
+
+
+@pytest.mark.usefixtures("reports")
+@pytest.mark.parametrize(("shown", "sent"), [("", "Shorter."), ("Shorter.", "")])
+def test_a_reason_that_changes_what_is_done_is_said_to_and_nothing_is_done(ledger: str, shown: str, sent: str) -> None:
+    run = advance_to_rest(make_run("report", ledger=ledger))
+    client, at, to = member(run), after(run, "gather"), before(run, "gather")
+    form = hidden(panel_of(client, run, at)) | hidden(ask(client, run, "rewind", at=at, to=to, why=shown))
+    answer = order(client, run, "rewinds", **form, to=to, why=sent)
+    assert answer.status_code == 409
+    page = answer.content.decode()
+    assert "Your reason has changed, and with it what this would do" in said(page)
+    assert "moved on" not in said(page)
+    assert Checkpoint.objects.filter(run=run, kind="rewind").count() == 0
+    form |= hidden(page)
+    assert order(client, run, "rewinds", **form, to=to, why=sent).status_code == 302
 
 
 def test_what_has_changed_since_it_was_shown_is_shown_anew_and_nothing_is_done(ledger: str) -> None:
