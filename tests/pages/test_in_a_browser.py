@@ -16,6 +16,7 @@ from tests.factories import (
     bob,
     decide,
     edit_amount,
+    make_action,
     make_card,
     make_gate,
     make_policy,
@@ -120,6 +121,30 @@ def test_somebody_is_faster_and_a_half_typed_edit_survives(new_page: NewPage) ->
     expect(page.locator("#ask-back")).to_contain_text("the gate is closed")
     expect(page.locator("#gate-place")).not_to_contain_text("1 of 1")
     expect(page.locator(".topbar [data-inbox-link] .count")).to_be_hidden()
+
+
+@pytest.mark.parametrize("reloaded", [False, True])
+def test_what_can_no_longer_happen_goes_with_the_gate(new_page: NewPage, reloaded: bool) -> None:
+    """The deadline, what a yes would do, and the keys stood until the page was loaded again."""
+    team = make_team()
+    card = make_card(actions=[make_action(), make_action(id="reply", effect="reply", pinned=[])])
+    gate = make_gate(policy=make_policy(team, deadline=timedelta(days=2)), card=card)
+    page = new_page(ann(team))
+    page.goto(f"/gates/{gate.pk}/")
+    is_live(page)
+    cells, keys = page.locator("#gate-head .cells"), page.locator(".gate-side > .keys, .action .key")
+    expect(cells.locator("dt")).to_have_text(["Risk", "Deadline", "If approved", "Policy"])
+    assert keys.filter(visible=True).count() > len(["a", "e", "r"])
+    decide(gate, bob(team))
+    expect(page.locator("#gate-news")).to_contain_text("Approved by Bob Lindqvist")
+    if reloaded:
+        page.reload()
+    expect(cells.locator("dt")).to_have_text(["Risk", "Policy"])
+    expect(keys.filter(visible=True)).to_have_count(0)
+    [grid, last] = (each.bounding_box() for each in (cells, cells.locator("> div").last))
+    assert grid is not None
+    assert last is not None
+    assert abs(grid["x"] + grid["width"] - last["x"] - last["width"]) < 2
 
 
 def test_another_version_is_announced_with_its_difference_and_the_edit_is_kept(new_page: NewPage) -> None:
