@@ -71,6 +71,8 @@ export class Ballots {
       tally.textContent = WORDS[all[at]] ?? "not decided";
       tally.dataset.status = { approve: "approved", edit: "edited", reject: "rejected", respond: "edited" }[all[at]] ?? "open";
     });
+    // Whoever rejects all writes one reason; what was written of one of them before stays in sight.
+    for (const reason of this.reasons()) reason.parentElement.hidden = this.all === "reject" && !reason.value.trim();
     const words = this.form.querySelector('[data-for="each"] [data-says-plain]'); // until the server's come
     const approves = all.every((each) => ["approve", "edit"].includes(each));
     if (words) words.textContent = approves ? (all.includes("edit") ? "Approve with edit" : "Approve") : "Send these verdicts";
