@@ -6,15 +6,16 @@ from collections.abc import Callable
 
 from playwright.sync_api import Browser, Page, expect
 
+from agents import forks
 from approvals.models import Gate
 from tests.agents.driving import advance_to_rest
 from tests.conftest import sign_in
-from tests.factories import ann, bob, make_gate, make_policy, make_team
+from tests.factories import ann, bob, make_gate, make_policy, make_team, make_user
 from tests.harness import services
 from tests.pages.looking import check, is_live, watched
 from tests.rewinds.moving import lines
 
-from .test_repeats import asked_again, told_at
+from .test_repeats import asked_again, told_at, told_once
 
 NewPage = Callable[..., Page]
 StartWeb = Callable[..., tuple[services.Service, str]]
@@ -116,4 +117,26 @@ def test_a_box_is_there_without_a_script_too(ledger: str, start_web: StartWeb, b
     page.locator("#impact-approve").get_by_label("Do it again").check()
     page.locator(".commit:visible").click()
     expect(page.locator("#gate-line")).to_contain_text("Approved by Ann Okafor")
+    context.close()
+
+
+def test_on_a_phone_what_was_done_before_stays_within_its_row(
+    ledger: str, start_web: StartWeb, browser: Browser
+) -> None:
+    """Its words ran out of the list, which cut them off."""
+    origin = told_once(ledger)
+    advance_to_rest(forks.fork(origin, at=1, by=make_user("Forker", origin.team)))
+    _, base = start_web({"HOLDPOINT_AGENTS": "tests.rewinds.agents"})
+    context = browser.new_context(base_url=base, viewport={"width": 320, "height": 844})
+    sign_in(context, ann(origin.team), base)
+    page = context.new_page()
+    page.goto("/")
+    row = page.locator(".gate-row[data-status=open]")
+    expect(row.locator(".tag", has_text="was already done")).to_have_count(3)
+    inner = row.locator(".gate-row-meta").bounding_box()
+    assert inner is not None
+    for tag in row.locator(".tag").all():
+        box = tag.bounding_box()
+        assert box is not None
+        assert box["x"] + box["width"] <= inner["x"] + inner["width"]
     context.close()

@@ -26,6 +26,7 @@ from tests.factories import (
 from tests.pages.looking import check, is_live, watched
 
 NewPage = Callable[..., Page]
+WIDE = (".gate-row-ask", ".gate-row-meta", ".gate-row-due")
 AMOUNT = "[name='args.refund/amount']"
 
 
@@ -101,6 +102,23 @@ def test_on_a_wide_screen_a_row_has_two_lines(new_page: NewPage) -> None:
         assert ask is not None
         assert meta is not None
         assert max(ask["height"], meta["height"]) < 24
+
+
+def test_on_a_wide_screen_a_title_and_what_is_told_of_it_have_the_rows_width(new_page: NewPage) -> None:
+    """A long title broke in its middle, and the marks below it ended where the deadline began."""
+    team = make_team()
+    title = "Refund £12,480.00 and reply to Northgate Hostel and Baths about the articles from Medline"
+    make_gate(team=team, card=make_card(title=title, amount=""))
+    page = new_page(ann(team), viewport={"width": 1440, "height": 900})
+    page.goto("/")
+    [ask, meta, due] = (page.locator(f".gate-row {part}").bounding_box() for part in WIDE)
+    assert ask is not None
+    assert meta is not None
+    assert due is not None
+    first = page.locator(".gate-row-ask a").evaluate("link => link.getClientRects()[0].width")
+    assert first > ask["width"] * 0.8
+    assert abs(ask["x"] + ask["width"] - due["x"]) < 24, "there is no amount between"
+    assert abs(meta["x"] + meta["width"] - due["x"] - due["width"]) < 1
 
 
 def test_somebody_is_faster_and_a_half_typed_edit_survives(new_page: NewPage) -> None:
