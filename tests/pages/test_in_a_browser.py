@@ -50,6 +50,19 @@ def test_a_gate_that_opens_appears_and_one_that_somebody_decides_says_so_and_lea
     expect(row).to_be_visible()
 
 
+def test_an_inbox_without_a_row_does_not_say_how_to_preview_one(new_page: NewPage) -> None:
+    team = make_team()
+    page = new_page(ann(team))
+    page.goto("/")
+    is_live(page)
+    expect(page.locator("#inbox-list")).to_contain_text("You are all caught up")
+    preview = page.locator("#preview")
+    expect(preview).to_be_hidden()
+    make_gate(team=team)
+    expect(preview).to_contain_text("Hover over a row")
+    expect(preview).to_be_visible()
+
+
 def test_the_place_in_the_list_is_kept_while_gates_come(new_page: NewPage) -> None:
     team = make_team()
     for number in range(30):
