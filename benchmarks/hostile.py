@@ -1,8 +1,8 @@
 """The memory of a web process while somebody sends it what is meant to break it.
 
 Requests of eight kinds come four at a time: bodies that are refused, gates and versions with a schema of their own
-each, large states, single texts of a megabyte, and pages, previews and drafts of what they left. A process that keeps something of each grows with
-their number; the figures are resident megabytes after each tenth of them.
+each, large states, single texts of a megabyte, and pages, previews and drafts of what they left. A process that keeps
+something of each grows with their number; the figures are resident megabytes after each tenth of them.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ def _beginning(word: str) -> str:
 def looked_for(text: str) -> tuple[str, int, int]:
     """(`beginnings`, *`numbered`) of a text; the numbers alone where it says what they number: R-7 is no word R."""
     found = NUMBER.fullmatch(text.strip())
-    return "" if found and found[1] else beginnings(text), *numbered(text)
+    return "" if found and found[1] not in (None, "#") else beginnings(text), *numbered(text)
 
 
 def terms(*texts: str) -> str:

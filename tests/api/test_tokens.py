@@ -245,6 +245,7 @@ class TestCommand:
 
     def test_it_warns_where_nobody_besides_its_owner_may_decide_what_it_asks(self) -> None:
         team = make_team(may=MEMBER)
+        make_policy(team, name="default")
         _, told = self.run("teller", "--owner", ann(team).username, "--team", team.name)
         assert told.count("Nobody may decide") == 1
         assert f"Nobody may decide in {team.name} now besides Ann Okafor, and 1 must agree" in told

@@ -58,12 +58,17 @@ def test_the_number_of_a_run_finds_no_other_whose_words_begin_so(words: str) -> 
     assert f"/gates/{other.pk}/" not in jump
 
 
-@pytest.mark.parametrize("words", ["gate {gate}", "#{gate}"])
-def test_the_number_of_a_gate_finds_no_other_whose_words_begin_so(words: str) -> None:
+def test_an_orders_number_may_be_typed_as_it_stands_in_a_mail() -> None:
+    team = make_team()
+    gate = make_gate(team=team, card=make_card(resource="order 20417"))
+    assert f'id="gate-{gate.pk}"' in found(ann(team), "/", "#20417")
+
+
+def test_the_number_of_a_gate_finds_no_other_whose_words_begin_so() -> None:
     team = make_team()
     gate = make_gate(team=team)
     other = make_gate(team=team, card=make_card(title=f"Gate {gate.pk}0"))
-    asked = words.format(gate=gate.pk)
+    asked = f"gate {gate.pk}"
     inbox, runs = (found(ann(team), address, asked) for address in ("/", "/runs/"))
     assert f'id="gate-{gate.pk}"' in inbox
     assert f'id="gate-{other.pk}"' not in inbox

@@ -13,6 +13,7 @@ from agents.errors import TokenRefused
 from agents.models.token import FOR_AGENTS, Scope
 from approvals import quorums
 from approvals.models import Policy
+from approvals.models.policy import DEFAULT
 from checkpoints import actors
 
 
@@ -54,10 +55,9 @@ class Command(BaseCommand):
             )
         except TokenRefused as error:
             raise CommandError(str(error)) from error
-        if made.agent and made.team:
-            asks_under = Policy.objects.named(made.policy, team=made.team)
-            if few := quorums.lacking_besides(made.user, asks_under):
-                self.stderr.write(few)
+        asks_under = Policy.objects.current().filter(team=made.team, name=made.policy or DEFAULT).first()
+        if made.agent and asks_under and (few := quorums.lacking_besides(made.user, asks_under)):
+            self.stderr.write(few)
         self.stderr.write(f"Until {made.expires_at:%Y-%m-%d}, for {', '.join(made.scopes)}. It is shown this once:")
         self.stdout.write(sent)
 
