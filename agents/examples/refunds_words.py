@@ -19,10 +19,10 @@ def summary(order: Order, reason: Reason, made: Draft, amount: Decimal) -> str:
         due, left = shown(made.due(order), order.currency), shown(order.left, order.currency)
         said.append(f"That would be {due}, and only {left} is left of the payment.")
     mine = made.amount(order)
-    if amount == mine:
-        said.append(f"That makes {shown(mine, order.currency)}.")
-    else:
+    if amount != mine:
         said.append(f"A reviewer made it {shown(amount, order.currency)}; I had {shown(mine, order.currency)}.")
+    elif mine or not made.refused:
+        said.append(f"That makes {shown(mine, order.currency)}.")
     return " ".join(said)
 
 

@@ -329,6 +329,7 @@ def test_no_leads_to_a_reply_that_refuses_and_pays_nothing(shop: Shop) -> None:
     answer(run, "refuse")
     asked = card(advance_to_rest(run), "review_reply")
     assert asked.title == "Reply to Marit Ellery, no refund"
+    assert asked.summary == "Nothing is to be paid, as was decided."
     [reply] = asked.actions
     assert (reply.effect, asked.allows, asked.preconditions, asked.amount) == ("reply", ("reply",), (), "")
     assert "statement" not in str(reply.schema)
