@@ -61,7 +61,7 @@ class Refunds(Agent):
     """Answer a refund request: read the mail, find the order, propose, ask, pay, reply."""
 
     name = "refunds"
-    version = "4"
+    version = "3"
     team = "Support"
 
     class State(BaseModel):
@@ -105,12 +105,6 @@ class Refunds(Agent):
     @upcast("2")
     def from_version_2(cls, state: dict[str, Any]) -> dict[str, Any]:
         """Version 2 saved the same; it raised no doubts."""
-        return state
-
-    @classmethod
-    @upcast("3")
-    def from_version_3(cls, state: dict[str, Any]) -> dict[str, Any]:
-        """Version 3 saved the same; it asked to pay a refund of nothing too."""
         return state
 
     @classmethod
@@ -225,7 +219,6 @@ class Refunds(Agent):
         allows=["pay", "reply"],
         edits=["proposal"],
         on_reject="propose",
-        on_skip="review_reply",
         observes=["refunded"],
         uses=[refunds_cards.refund],
     )
@@ -240,18 +233,16 @@ class Refunds(Agent):
         ruling: Ruling,
         *,
         observed: dict[str, Any],
-    ) -> Card | None:
-        """Ask whether to pay and reply. One yes allows both. Nothing is asked where no refund is proposed."""
+    ) -> Card:
+        """Ask whether to pay and reply. One yes allows both."""
         words = refunds_rules.words_in_sight(ticket.text)
         made = refunds_rules.draft(order, facts.reason, words, feedback, ruling=ruling)
-        if not (made.amount(order) or proposal.refund.amount):
-            return None
         doubts = refunds_doubts.doubts(ticket, order, made, earlier)
         standing = refunds_risk.Standing.of(order, observed["refunded"])
         judged = refunds_risk.assess(ticket, order, proposal, made, feedback, doubts=doubts, standing=standing)
         return refunds_cards.refund(ticket, facts, order, proposal, feedback, made, judged, standing)
 
-    @effect(title="Pay the refund", undo="cancel_payment", idempotent=True, readable="find_refund", then="reply")
+    @effect(title="Pay the refund", undo="cancel_payment", idempotent=True, readable="find_refund")
     def pay(self, order: Order, proposal: Proposal, *, key: str) -> dict[str, Any]:
         """Pay the refund. Nothing is paid for an amount of 0.00."""
         if not proposal.refund.amount:
@@ -274,32 +265,6 @@ class Refunds(Agent):
         if payment:
             refunds_payments.cancel(payment.id)
 
-    @gate(
-        title="Review the reply",
-        policy="refunds",
-        allows=["reply"],
-        edits=["proposal"],
-        on_reject="propose",
-        uses=[refunds_cards.refund],
-    )
-    def review_reply(
-        self,
-        ticket: Ticket,
-        facts: Facts,
-        order: Order,
-        proposal: Proposal,
-        feedback: list[Feedback],
-        earlier: list[int],
-        ruling: Ruling,
-    ) -> Card:
-        """Ask whether to reply where no refund is proposed. A yes pays nothing."""
-        words = refunds_rules.words_in_sight(ticket.text)
-        made = refunds_rules.draft(order, facts.reason, words, feedback, ruling=ruling)
-        doubts = refunds_doubts.doubts(ticket, order, made, earlier)
-        standing = refunds_risk.Standing(elsewhere=order.elsewhere, left=order.left)
-        judged = refunds_risk.assess(ticket, order, proposal, made, feedback, doubts=doubts, standing=standing)
-        return refunds_cards.refund(ticket, facts, order, proposal, feedback, made, judged, standing, pays=False)
-
     def _look_up(self, number: str) -> Order | None:
         """The order, with what others were given back of its payment."""
         try:
@@ -318,10 +283,9 @@ class Refunds(Agent):
 
     @effect(title="Reply to the customer", irreversible=True)
     def reply(self, order: Order, proposal: Proposal, payment: Payment | None, *, key: str) -> dict[str, Any]:
-        """Send the reply, with the statement of what was paid below it."""
+        """Send the reply, with the statement of the refund below it."""
         said = proposal.reply
-        statement = f"\n{refunds_words.statement(order, payment)}\n" if payment else ""
-        text = f"{said.text}\n{statement}"
+        text = f"{said.text}\n\n{refunds_words.statement(order, proposal.refund, payment)}\n"
         return {"reply_sent": refunds_payments.mail(said.to, said.subject, text, key)}
 
 

@@ -62,11 +62,8 @@ def refund(
     made: Draft,
     judged: Judged,
     standing: Standing,
-    *,
-    pays: bool = True,
 ) -> Card:
-    """Ask whether to pay and reply; only to reply where it `pays` nothing."""
-    acts = _actions(order, proposal, standing) if pays else [_reply(proposal, promised=False)]
+    """Ask whether to pay and reply."""
     amount, name = shown(proposal.refund.amount, order.currency), order.customer or known.name
     risk, reasons = judged
     sent_back = [
@@ -74,14 +71,14 @@ def refund(
         for number, each in enumerate(feedback)
     ]
     return Card(
-        title=f"Refund {amount} and reply to {name}" if pays else f"Reply to {name}, no refund",
+        title=f"Refund {amount} and reply to {name}" if proposal.refund.amount else f"Reply to {name}, no refund",
         summary=refunds_words.summary(order, known.reason, made, proposal.refund.amount),
         for_whom=", ".join(filter(None, [name, order.company])),
-        amount=amount if pays else "",
+        amount=amount,
         resource=f"order {order.number}",
         risk=risk,
         reasons=reasons,
-        actions=acts,
+        actions=_actions(order, proposal, standing),
         quotes=[*said(ticket), *sent_back],
         preconditions=[
             Precondition(
@@ -91,9 +88,7 @@ def refund(
                 effects=["pay"],
                 preselected=True,
             )
-        ]
-        if pays
-        else [],
+        ],
     )
 
 
@@ -109,24 +104,16 @@ def _actions(order: Order, proposal: Proposal, standing: Standing) -> list[Actio
             pinned=["/amount", "/card"],
             missing=["/amount"] if proposal.refund.amount > standing.left else [],
         ),
-        _reply(proposal),
+        Action(
+            id="reply",
+            title="Send an e-mail",
+            tool="mail.send",
+            effect="reply",
+            pointer="/proposal/reply",
+            schema=fixed(Reply, to=proposal.reply.to),
+            pinned=["/to"],
+        ),
     ]
-
-
-def _reply(proposal: Proposal, *, promised: bool = True) -> Action:
-    """`promised`: a statement of the refund is put below its text."""
-    schema = fixed(Reply, to=proposal.reply.to)
-    if not promised:
-        del schema["properties"]["text"]["description"]
-    return Action(
-        id="reply",
-        title="Send an e-mail",
-        tool="mail.send",
-        effect="reply",
-        pointer="/proposal/reply",
-        schema=schema,
-        pinned=["/to"],
-    )
 
 
 def said(ticket: Ticket) -> list[Quote]:

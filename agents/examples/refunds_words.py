@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from .refunds_money import shown
 from .refunds_rules import Draft, listed, people
-from .refunds_state import Facts, Item, Order, Payment, Reason, Ticket
+from .refunds_state import Facts, Item, Order, Payment, Reason, Refund, Ticket
 
 
 def summary(order: Order, reason: Reason, made: Draft, amount: Decimal) -> str:
@@ -19,10 +19,10 @@ def summary(order: Order, reason: Reason, made: Draft, amount: Decimal) -> str:
         due, left = shown(made.due(order), order.currency), shown(order.left, order.currency)
         said.append(f"That would be {due}, and only {left} is left of the payment.")
     mine = made.amount(order)
-    if amount != mine:
-        said.append(f"A reviewer made it {shown(amount, order.currency)}; I had {shown(mine, order.currency)}.")
-    elif mine or not made.refused:
+    if amount == mine:
         said.append(f"That makes {shown(mine, order.currency)}.")
+    else:
+        said.append(f"A reviewer made it {shown(amount, order.currency)}; I had {shown(mine, order.currency)}.")
     return " ".join(said)
 
 
@@ -37,16 +37,14 @@ def letter(order: Order, facts: Facts, made: Draft) -> str:
         Reason.FAULTY: f"we are sorry that {listed(made.items)} of order {order.number} reached you in that state.",
         Reason.GOODWILL: f"thank you for telling us about order {order.number}.",
     }[facts.reason]
-    paid = (
-        f"The money goes back to the card you paid with, ending {order.card}. It can take up to five working days to "
-        "show. The statement is below."
-    )
+    paid = f"The money goes back to the card you paid with, ending {order.card}."
     if not made.amount(order):
         paid = "Everything that was paid for it has been given back already."
     sorry = ["We apologise for the trouble this has given you."] if made.sorry else []
     thanks = ["Please take a part of the price back, with our thanks."] if facts.reason is Reason.GOODWILL else []
     body = " ".join([opening, *sorry, *thanks])
-    return f"Dear {name},\n\n{body}\n\n{paid}\n\nKind regards\nYour service team"
+    after = "It can take up to five working days to show. The statement is below."
+    return f"Dear {name},\n\n{body}\n\n{paid} {after}\n\nKind regards\nYour service team"
 
 
 def refusal(order: Order, facts: Facts) -> str:
@@ -79,12 +77,12 @@ def still(elsewhere: Decimal) -> str:
     return "Nothing else has been refunded on this charge: {value}"
 
 
-def statement(order: Order, payment: Payment) -> str:
+def statement(order: Order, refund: Refund, payment: Payment | None) -> str:
     """What is put below the reply's text."""
-    return (
-        f"-- \nOrder       {order.number}\nRefund      {shown(payment.amount, payment.currency)}\n"
-        f"To          card ending {order.card}\nReference   {payment.id}"
-    )
+    lines = [f"Order       {order.number}", f"Refund      {shown(refund.amount, refund.currency)}"]
+    if payment:
+        lines += [f"To          card ending {refund.card}", f"Reference   {payment.id}"]
+    return "\n".join(["-- ", *lines])
 
 
 def _found(order: Order, reason: Reason, made: Draft) -> str:
