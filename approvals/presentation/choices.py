@@ -114,8 +114,9 @@ class Choices:
         if told is not None:
             drawn = consequences.answer(told, self.people, standing=standing)
         others, votes = self.people.agreed if standing else 0, self._votes(standing=standing)
+        runs = self._called(self.page.card.allows) if answer.grants else ""
         offered = self._offered(posted.ANSWER + answer.id, drawn, told, others=others, place=place)
-        return replace(offered, sends=commits.answering(answer.label, votes=votes))
+        return replace(offered, sends=commits.answering(answer.label, runs, votes=votes))
 
     @property
     def expiry(self) -> str:
@@ -189,7 +190,7 @@ class Choices:
 
     @property
     def answer_commit(self) -> str:
-        """The same where an answer is sent."""
+        """The same where an answer is sent, until one is chosen."""
         if not any(choice.grants for choice in self.page.answers):
             return "Send this answer"
         runs = self._called(self.page.card.allows)

@@ -49,9 +49,10 @@ def deciding(
     return _with_votes(words[:1].upper() + words[1:], votes)
 
 
-def answering(label: str, *, votes: str = "") -> str:
-    """One answer to a question: `Send “Yes, it was paid” (1 of 2)`."""
-    return _with_votes(f"Send “{untrusted.plain(label, limit=80)}”", votes)
+def answering(label: str, runs: str, *, votes: str = "") -> str:
+    """One answer to a question: `Send “Yes, pay it” and run “Pay” (1 of 2)`."""
+    then = f" and run {runs}" if runs else ""
+    return _with_votes(f"Send “{untrusted.plain(label, limit=80)}”{then}", votes)
 
 
 def deeds(card: Card, plan: PlanSpec, running: Sequence[Action], *, stands: Container[str] = ()) -> str:

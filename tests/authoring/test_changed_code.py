@@ -174,9 +174,13 @@ def test_a_run_waits_while_the_code_of_the_version_that_takes_it_over_changed(
     assert Run.objects.get(pk=older.pk).status == "queued"
 
     assert author.manage("cancel", str(newer.pk))[0] == 0
-    Run.objects.filter(pk=older.pk).update(wake_at=timezone.now())
-    author.sweep()
-    until(lambda: Run.objects.get(pk=older.pk).plan.version == "2", what="the older run is of version 2")
+
+    def taken_over() -> bool:
+        Run.objects.filter(pk=older.pk, status="queued").update(wake_at=timezone.now())
+        author.sweep()
+        return Run.objects.get(pk=older.pk).plan.version == "2"
+
+    until(taken_over, what="the older run is of version 2")
     assert author.run(author.mine).pk == older.pk
 
 

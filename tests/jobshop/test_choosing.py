@@ -137,7 +137,7 @@ def test_a_person_chooses_between_the_two_charts_in_a_browser(new_page: NewPage,
     expect(page.locator(".gantt-bars")).to_have_count(2)
     expect(page.locator(".commit:visible")).to_have_count(0)
     page.keyboard.press("2")
-    words = "Send this answer and run “Send the schedule to the shop floor”"
+    words = "Send “Global plan: ends at 13, 5 operations moved” and run “Send the schedule to the shop floor”"
     expect(page.locator(".commit:visible span")).to_have_text(words)
     page.locator(".commit:visible").click()
     expect(page.locator("#gate-line")).to_contain_text("Answered by Ann Okafor")

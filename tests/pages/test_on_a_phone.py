@@ -91,7 +91,7 @@ def test_no_field_that_has_the_focus_is_under_the_bar(new_page: NewPage, height:
 def test_beside_the_facts_on_a_wide_screen_nothing_is_fixed(new_page: NewPage) -> None:
     page = opened(new_page, make_gate(team=make_team()), width=1440)
     page.keyboard.press("a")
-    assert page.evaluate("getComputedStyle(document.querySelector('.commits')).position") == "sticky"
+    assert page.evaluate("getComputedStyle(document.querySelector('.commits')).position") == "static"
     top, facts = (page.locator(part).first.bounding_box() for part in ("#decide", ".action"))
     assert top is not None
     assert facts is not None

@@ -151,21 +151,6 @@ def test_control_enter_at_a_gate_that_lacks_something_goes_where_it_is_filled_in
     expect(button).to_contain_text("Approve with edit")
 
 
-def test_the_button_that_rejects_is_whole_where_the_choice_fills_the_column(new_page: NewPage) -> None:
-    """It lay under the fade at the foot of the column, half out of sight."""
-    gate = make_gate(team=make_team())
-    page = new_page(ann(gate.team), viewport={"width": 1440, "height": 700})
-    page.goto(f"/gates/{gate.pk}/")
-    page.locator("#decide label[data-choice=reject]").click()
-    [column, button] = (page.locator(part).bounding_box() for part in (".gate-side", "[data-commit]:visible"))
-    assert column is not None
-    assert button is not None
-    fade = page.evaluate("parseFloat(getComputedStyle(document.querySelector('.gate-side')).paddingBottom)")
-    assert fade > 0
-    below = column["y"] + column["height"] - fade - button["y"] - button["height"]
-    assert 0 <= below < fade
-
-
 def test_whoever_rejects_all_is_asked_for_one_reason(new_page: NewPage) -> None:
     """Every action had an empty box for a reason of its own as well."""
     actions = [make_action(), make_action(id="reply", effect="reply", pinned=[])]

@@ -148,9 +148,12 @@ def test_all_of_them_at_once_and_back_to_one_by_one(new_page: NewPage) -> None:
     expect(page.locator("[data-ballot][value=approve]:checked")).to_have_count(3)
     choose(page, "price", "reject")
     expect(page.locator("[name=verdict][value=each]")).to_be_checked()
+    expect(page.locator("[data-commit]:visible")).to_contain_text("Write a reason for action 2")
+    page.locator("[name='reason.price']").fill("Too dear.")
     expect(page.locator("[data-commit]:visible")).to_contain_text(
         "Approve: place the order, tell the customers; reject 1"
     )
+    page.locator("[name='reason.price']").fill("")
     page.locator("#decide label[data-choice=reject]").click()
     expect(page.locator("[data-ballot][value=reject]:checked")).to_have_count(3)
     expect(page.locator("[data-commit]:visible")).to_contain_text("Write a reason to reject")
