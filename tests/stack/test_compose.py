@@ -131,6 +131,7 @@ class Composed:
             "SANDBOX_URL": f"http://127.0.0.1:{self.ports['sandbox']}",
             "HOLDPOINT_HOME": str(folder / "home"),
             "HOLDPOINT_STATIC_ROOT": str(folder / "static"),
+            "HOLDPOINT_SEAL_KEY": os.environ["HOLDPOINT_SEAL_KEY"],  # they seal a database that other tests verify
             "PYTHONPATH": str(image.parent / "blocked"),
         }
 
