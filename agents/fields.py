@@ -99,12 +99,12 @@ def dumped(state: type[BaseModel], name: str, value: Any) -> Any:
 def errors_of(error: ValidationError, *at: str | int) -> list[FieldError]:
     """Every error of a validation, by JSON Pointer."""
     return [
-        FieldError(pointer=pointer(*at, *each["loc"]), message=WORDS.get(each["type"], in_own_words(each["msg"])))
+        FieldError(pointer=pointer(*at, *each["loc"]), message=WORDS.get(each["type"], unprefixed(each["msg"])))
         for each in error.errors(include_url=False)
     ]
 
 
-def in_own_words(message: str) -> str:
+def unprefixed(message: str) -> str:
     """Return what a check of a model says without pydantic's words before it."""
     return message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
 

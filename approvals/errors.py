@@ -93,6 +93,7 @@ class StaleGate(DecisionRefused):
         super().__init__(f"{by} {did} after you opened it. {then}" if by else "")
         self.changes = list(changes)  # rows: of, pointer, kind, before, after
         self.by = by
+        self.answered = answered  # the label of what they answered; "" where they edited
 
 
 class GateExpired(DecisionRefused):

@@ -14,7 +14,7 @@ from ninja.errors import HttpError
 from pydantic import Field
 
 from agents.errors import InputRefused, NeedsConfirmation, RewindRefused, TokenNotAllowed, WorkRefused
-from agents.fields import in_own_words
+from agents.fields import unprefixed
 from agents.views.orders import status_of
 from approvals import pointers
 from approvals.consequences.errors import ConsequencesChanged, RepeatNotConfirmed
@@ -176,7 +176,7 @@ def refused(request: HttpRequest, errors: Iterable[dict[str, Any]]) -> HttpRespo
     """422, from pydantic's errors: a parameter by its name, a member of the body by its JSON Pointer."""
     found = list(islice(errors, MOST))
     body = parse(request.body or b"null") if any(error["loc"][0] == "body" for error in found) else None
-    faults = [Fault(parameter=_member(body, error["loc"]), detail=in_own_words(error["msg"])) for error in found]
+    faults = [Fault(parameter=_member(body, error["loc"]), detail=unprefixed(error["msg"])) for error in found]
     told = "Nothing was done. Correct the parameters named in errors and ask again."
     return problem(request, 422, told, faults, code="invalid")
 

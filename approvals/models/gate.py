@@ -265,7 +265,7 @@ class Gate(models.Model):
         if bytes(standing.digest) == seen:
             return None
         answered = standing.card.label_of(standing.content["answer"])
-        return StaleGate([] if answered else self.changes_since(seen), standing.by_name, answered)
+        return StaleGate(self.changes_since(seen), standing.by_name, answered)
 
     def changes_since(self, seen: bytes) -> list[Row]:
         """What changed in what is asked since the proposal with the digest `seen`, as rows; [] for a foreign digest."""

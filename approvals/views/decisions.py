@@ -106,7 +106,7 @@ def refused(
         carry(page, sent, looked_at)
         edits = page.typed.arguments or page.typed.posted.get(whole.NAME)
         page.verdict = sent.chosen if page.several else "edit" if edits else ""
-        told["changes"] = refusal.changes or changes_between(looked_at.card, page.card)
+        told["changes"] = [] if refusal.answered else refusal.changes or changes_between(looked_at.card, page.card)
     if not page.may_send:
         told["mine"] = posted.rows(sent, looked_at.card)
         told["comment"] = sent.comment

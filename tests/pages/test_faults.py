@@ -26,7 +26,7 @@ def told(gate: Gate, **form: str) -> str:
 
 
 def test_whoever_rejects_is_not_told_what_does_not_hold_in_a_form_that_is_not_sent() -> None:
-    """A rejection said "1 field to correct", which read as if it could not be sent."""
+    """A rejection said that a value does not hold, which read as if it could not be sent."""
     gate = make_gate(team=make_team())
     wrong = {"args__refund/amount": "much"}
     assert "1 field to correct" in told(gate, verdict="edit", **wrong)
