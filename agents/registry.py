@@ -6,6 +6,7 @@ What cannot be served is left out and told of in a sentence (`faults`, `changed`
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -168,22 +169,25 @@ class Stored:
 
     plans: dict[int, Registered] = field(default_factory=dict)
     waiting: list[Registered] = field(default_factory=list)
+    looking: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def look(self) -> dict[int, Registered]:
         """Store what waits no more: the runs of other code have ended, or were cancelled.
 
-        Threads look at once, so that nothing that another may be reading is changed in its place.
+        One thread looks at a time, and what another may be reading is not changed in its place: else the one that
+        began with older rows would put them back.
         """
-        stored, waiting = dict(self.plans), []
-        for each in self.waiting:
-            try:
-                row = register(each)
-            except PlanChanged:
-                waiting.append(each)
-            else:
-                stored[row.pk] = replace(each, row=row)
-        self.plans, self.waiting = stored, waiting
-        return stored
+        with self.looking:
+            stored, waiting = dict(self.plans), []
+            for each in self.waiting:
+                try:
+                    row = register(each)
+                except PlanChanged:
+                    waiting.append(each)
+                else:
+                    stored[row.pk] = replace(each, row=row)
+            self.plans, self.waiting = stored, waiting
+            return stored
 
 
 @cache

@@ -167,7 +167,7 @@ def test_a_run_waits_while_the_code_of_the_version_that_takes_it_over_changed(
     second.stop()
 
     author.raise_version(says="a third time")
-    celery_worker(env=author.env)
+    third = celery_worker(env=author.env)
     author.sweep()
     told = f"The code of {author.mine} 2 changed while runs of it are under way"
     until(lambda: Run.objects.get(pk=older.pk).reason == told, what="the older run says why it waits")
@@ -180,7 +180,11 @@ def test_a_run_waits_while_the_code_of_the_version_that_takes_it_over_changed(
         author.sweep()
         return Run.objects.get(pk=older.pk).plan.version == "2"
 
-    until(taken_over, what="the older run is of version 2")
+    try:
+        until(taken_over, what="the older run is of version 2")
+    except AssertionError as error:
+        error.add_note(f"{Run.objects.filter(pk=older.pk).values()}\n{third.log}")
+        raise
     assert author.run(author.mine).pk == older.pk
 
 
