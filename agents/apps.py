@@ -8,13 +8,15 @@ class AgentsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Listen for the doorbell, and offer the agents' own code as the truth about an edit and about resuming."""
+        """Listen for the doorbell, offer the agents' own code as the truth about edits, and have effects verified."""
         from approvals.impact import sources
         from approvals.webhooks import ringing
+        from checkpoints.audit import covered
         from checkpoints.retention import batch, strays
         from checkpoints.signals import run_needs_attention
 
         from . import doorbell, forgetting, impacts, lineages, preflights, validation
+        from .models import Effect
         from .views import beside
 
         run_needs_attention.connect(doorbell.on_attention, dispatch_uid="agents.doorbell")
@@ -22,5 +24,10 @@ class AgentsConfig(AppConfig):
         preflights.register()
         sources.register(impacts.history_of, lineages.stamp_of, beside.repeats_of)
         ringing.register(doorbell.ring_for_delivery)
+        effects = Effect.objects.all()
+        of_run = effects.order_by("pk").values_list("pk", flat=True)
+        covered.register(
+            covered.Cover("effect", effects.covered, effects.newest, of_run=lambda run: list(of_run.filter(run=run)))
+        )
         batch.along(forgetting.memos)
         strays.look_in(forgetting.named_in)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import structlog
 from django.db import transaction
 
-from checkpoints import claims, crash, digests, ledger
+from checkpoints import claims, crash, digests
 from checkpoints.errors import Fenced
 from checkpoints.plans import StepSpec
 
@@ -126,8 +126,7 @@ def intend(slice: Slice, spec: StepSpec, permit: permits.Permit, generation: int
             token=slice.claim.token,
             irreversible=spec.irreversible,
         )
-        data = {"effect": row.pk, "step": spec.name, "key": row.key, "attempts": 1}
-        ledger.record("effect.intended", subject=f"effect:{row.pk}", run=slice.run, by=slice.by, data=data)
+        row.intended(by=slice.by)
     crash.point("after_intent", row.step)
     return row
 

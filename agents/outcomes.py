@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.db import transaction
 
+from approvals.audit import evidence
 from approvals.models import Gate, Outcome
 from approvals.presentation.english import quoted
 from checkpoints import crash, store
@@ -40,10 +41,14 @@ Kind = Outcome.Kind
 
 
 def settle(slice: Slice, gate: Gate) -> bool:
-    """Save the outcome of the gate at the head as its step's checkpoint; says whether the slice goes on."""
+    """Save the outcome of the gate at the head as its step's checkpoint; says whether the slice goes on.
+
+    Raises NotVerified for one that nobody decided.
+    """
     crash.point("before_outcome", gate.step)
     spec = slice.plan.step(gate.step)
     outcome: Outcome = gate.outcome
+    evidence.check_ended(gate, outcome)
     if gate.kind == Gate.Kind.RECOVERY:
         going = _recover(slice, spec, gate, outcome)
     else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from approvals import binding
+from approvals.audit import evidence
 from approvals.binding import Approved
 from approvals.models import Grant, Outcome
 from approvals.presentation.english import quoted
@@ -62,13 +63,15 @@ def holds(slice: Slice, spec: StepSpec, row: Effect) -> None:
 
 
 def _binds(slice: Slice, spec: StepSpec, outcome: Outcome) -> Approved:
-    """What was approved, where it is what `spec` would do now. Raises NotGranted."""
+    """What was approved, where it is what `spec` would do now. Raises NotGranted, and NotVerified for a forged one."""
     changed = changed_by_hand(slice, spec, outcome)
     if changed:
         fields = ", ".join(changed)
         raise NotGranted(
             f"Somebody changed {fields} in the state after {_gate(slice, outcome)} allowed {quoted([spec.title])}."
         )
+    if not evidence.check_ended(outcome.gate, outcome):
+        raise NotGranted(f"{_gate(slice, outcome)} allowed it before the seals covered approvals, so it asks again.")
     approved = outcome.approved()
     if binding.recompute(approved, **gates.world(slice, spec)) != bytes(outcome.to_run or b""):
         raise NotGranted(

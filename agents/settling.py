@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 from django.db import transaction
 
-from checkpoints import claims, crash, digests, ledger
+from checkpoints import claims, crash, digests
 from checkpoints.actors import Actor
 from checkpoints.errors import Fenced
 from checkpoints.models import Run
@@ -139,8 +139,7 @@ def _row(slice: Slice, row: Effect) -> Effect:
         generation=generation,
         token=slice.claim.token,
     )
-    data = {"effect": undo.pk, "step": undo.step, "key": undo.key, "attempts": 1, "undoes": row.pk}
-    ledger.record("effect.intended", subject=undo.subject, run=slice.run, by=slice.by, data=data)
+    undo.intended(by=slice.by)
     return undo
 
 

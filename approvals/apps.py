@@ -6,9 +6,12 @@ class ApprovalsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Have a prune spare what people uploaded and nothing names yet."""
+        """Have a prune spare what people uploaded, and have what they approved verified."""
+        from checkpoints.audit import covered
         from checkpoints.retention import strays
 
         from . import uploads
+        from .audit import evidence
 
         strays.look_in(uploads.named_in)
+        covered.register(evidence.COVER)

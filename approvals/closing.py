@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
+from django.db.models.functions import Now
 
 from checkpoints import digests, ledger, patch
-from checkpoints.actors import Actor
+from checkpoints.actors import SYSTEM, Actor
 from checkpoints.models import Hold
 from checkpoints.plans import spec_of
 from checkpoints.values import canonical
 
-from . import answering, binding, preconditions
+from . import answering, authority, binding, preconditions
+from .audit import evidence
 from .consequences.gate import Foretold
 from .models import Decision, Gate, Grant, Outcome, Policy, Proposal
 from .reading import read
@@ -56,17 +59,18 @@ def close(
     """End a gate that `move` has locked in this transaction. `told`: events that come before the ending's own."""
     if not gate.move(status=status):
         raise AssertionError(f"{gate} was locked and is not open")
-    outcome = _outcome(gate, standing, end)
+    outcome, grants = _outcome(gate, standing, end)
     Hold.objects.free(run=gate.run_id, subject=gate.subject, by=end.by)
-    ledger.append([*told, gate.entry(f"gate.{_EVENT[status]}", by=end.by, data=_facts(outcome, end))])
+    ledger.append([*told, gate.entry(f"gate.{_EVENT[status]}", by=end.by, data=_facts(outcome, end, grants))])
     outbox.tell(gate, f"gate.{_EVENT[status]}", at=gate.closed_at or outcome.created_at, ended=end.kind)
     gate.run.wake(end.by)
     return outcome
 
 
-def _facts(outcome: Outcome, end: End) -> dict[str, Any]:
+def _facts(outcome: Outcome, end: End, grants: Sequence[Grant]) -> dict[str, Any]:
     """What the event says of the end; by action where that is not the same for all."""
-    return {"kind": end.kind, **({"verdicts": outcome.by_action} if end.kind == Kind.MIXED else {})}
+    verdicts = {"verdicts": outcome.by_action} if end.kind == Kind.MIXED else {}
+    return {"kind": end.kind, **verdicts, **evidence.ended(outcome.gate, outcome, end.decisions, grants)}
 
 
 _EVENT = {Gate.Status.DECIDED: "closed", Gate.Status.EXPIRED: "expired", Gate.Status.WITHDRAWN: "withdrawn"}
@@ -75,22 +79,40 @@ _EVENT = {Gate.Status.DECIDED: "closed", Gate.Status.EXPIRED: "expired", Gate.St
 def expire(gate: Gate, *, by: Actor) -> Outcome | None:
     """Close an open gate past its deadline; None where it is not one.
 
-    A deadline approves only where the policy says so in that word. It never answers a question, and never agrees to
-    what lacks something, or to what was done before and would be done once more: nobody is there to confirm that.
+    A deadline never agrees to what was done before and would be done once more: nobody is there to confirm that.
     """
     with transaction.atomic():
         reading = read(gate.pk)
-        gate = reading.gate
+        gate, sound = reading.gate, evidence.sound(reading.standing)
         if not gate.move(due=True):
             return None
         standing = gate.standing()
-        approves = gate.policy.on_expiry == Policy.OnExpiry.APPROVE and standing.card.question is None
-        approves = approves and not standing.card.unfilled(gate.asked)
+        approves = sound and deadline_approves(gate, standing)
         if approves and reading.acted:
             approves = not Foretold(gate, standing.card, standing.state_patch).approve().repeats
         kind = agreed_kind(standing) if approves else Kind.EXPIRED
-        end = End(kind=kind, by=by, added=_added(standing) if approves else ())
+        end = End(kind=kind, by=by, added=_added(gate, standing) if approves else ())
         return close(gate, standing, end, status=Gate.Status.EXPIRED)
+
+
+def pass_deadline(gate: Gate) -> None:
+    """Let an open gate's deadline be a second ago, as a trial of an agent does, with the event that tells of it."""
+    with transaction.atomic():
+        Gate.objects.filter(pk=gate.pk).update(deadline=Now() - timedelta(seconds=1))
+        passed = read(gate.pk)
+        passed.gate.say("gate.rescheduled", by=SYSTEM, data=evidence.opened(passed.gate, passed.standing))
+
+
+def deadline_approves(gate: Gate, standing: Proposal) -> bool:
+    """Whether the deadline approves what stands, where nobody agrees in time.
+
+    Only where the policy says so in that word, and its newest version still does; only what the agent proposed first,
+    since what people changed is for people to agree to; never a question, nor what lacks something.
+    """
+    approves = gate.policy.on_expiry == Policy.OnExpiry.APPROVE and standing.number == 1
+    if not approves or standing.card.question is not None or standing.card.unfilled(gate.asked):
+        return False
+    return Policy.objects.newest(gate.policy).on_expiry == Policy.OnExpiry.APPROVE
 
 
 def withdraw(gate: Gate, *, by: Actor, reason: str) -> Outcome | None:
@@ -103,14 +125,16 @@ def withdraw(gate: Gate, *, by: Actor, reason: str) -> Outcome | None:
         return close(gate, gate.standing(), end, status=Gate.Status.WITHDRAWN)
 
 
-def _added(standing: Proposal) -> list[str]:
-    """What people added who agreed in time, where the deadline then approved: their word was too few, not untrue."""
+def _added(gate: Gate, standing: Proposal) -> list[str]:
+    """What people added who agreed in time and may still decide, where the deadline then approved."""
     if not standing.card.preconditions:
         return []
-    return [each for decision in standing.decisions.filter(counts=True) for each in decision.added]
+    agreed = list(standing.decisions.filter(counts=True))
+    why_not = authority.reasons([decision.user_id for decision in agreed], gate)
+    return [each for decision in agreed if not why_not[decision.user_id] for each in decision.added]
 
 
-def _outcome(gate: Gate, standing: Proposal, end: End) -> Outcome:
+def _outcome(gate: Gate, standing: Proposal, end: End) -> tuple[Outcome, list[Grant]]:
     body = standing.content
     rights = _rights(standing, end.kind)
     agreed = end.kind in (Kind.APPROVED, Kind.EDITED, Kind.MIXED, Kind.ANSWERED)
@@ -138,8 +162,8 @@ def _outcome(gate: Gate, standing: Proposal, end: End) -> Outcome:
     )
     through = Outcome.decisions.through
     through.objects.bulk_create(through(outcome=outcome, decision=decision) for decision in end.decisions)
-    Grant.objects.bulk_create(Grant(outcome=outcome, action=action, effect=effect) for action, effect in rights)
-    return outcome
+    grants = [Grant(outcome=outcome, action=action, effect=effect) for action, effect in rights]
+    return outcome, Grant.objects.bulk_create(grants)
 
 
 def _rights(standing: Proposal, kind: Outcome.Kind) -> list[tuple[str, str]]:

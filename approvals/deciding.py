@@ -21,6 +21,7 @@ from checkpoints.errors import NotVerified
 from checkpoints.values import canonical
 
 from . import authority, binding, closing, mixing, rewriting, step_up
+from .audit import evidence
 from .cards import Card
 from .consequences.decision import of_word
 from .errors import AlreadySaid, DecisionRefused, Invalid, NotConfirmed, NotVerifiable, StaleGate, problem
@@ -62,6 +63,7 @@ def _take(gate_id: int, by: User, said: Said, confirmed: Confirmed | None) -> De
     request = said.digest()
     reading = read(gate_id, user_id=by.pk, key=said.key)
     gate, standing = reading.gate, reading.standing
+    evidence.check(standing)
     if reading.said_before:
         _hand_out_same(gate.decisions.filter(user=by), by, said, request)
     said, word, following = put(reading, by=by, said=said)
@@ -130,6 +132,7 @@ def _supersede(gate: Gate, standing: Proposal, following: Next, by: User) -> Pro
         patch=canonical(following.patch),
     )
     data = {"kind": following.kind, "proposal": made.number, "actions": list(following.changed), "lapsed": lapsed}
+    data |= evidence.opened(gate, made)
     gate.say("gate.edited", by=actors.of_user(by), data=data)
     return made
 
@@ -182,6 +185,7 @@ def _close_when_due(
         "quorum": gate.policy.quorum,
         **again,
         **repeats,
+        **evidence.decided(gate, standing, decision),
     }
     told = [gate.entry("gate.decided", by=by, data=data, text=said.comment)]
     if decision.verdict == Verdict.REJECT:
@@ -234,7 +238,8 @@ def _lapse(gate: Gate, standing: Proposal, count: Tally) -> ledger.Entry:
     """Take out the word of people who may no longer decide; they can speak again if they may again."""
     standing.decisions.filter(user__in=count.lapsed, counts=True).update(counts=False)
     users = [f"user:{user}" for user in count.lapsed]
-    return gate.entry("gate.lapsed", by=actors.SYSTEM, data={"users": users, "proposal": standing.number})
+    data = {"users": users, "proposal": standing.number, **evidence.opened(gate, standing)}
+    return gate.entry("gate.lapsed", by=actors.SYSTEM, data=data)
 
 
 def _record_refusal(gate: Gate, by: User, said: Said, refusal: DecisionRefused) -> None:

@@ -16,6 +16,7 @@ from checkpoints.store import Snapshot
 from checkpoints.values import canonical
 
 from . import binding
+from .audit import evidence
 from .cards import Card, completed
 from .models import Gate, Policy, Proposal
 from .tools import drawing
@@ -64,13 +65,14 @@ def open_gate(
             checkpoint=snapshot.digest.hex(),
         )
         body = binding.body(target, asked)
-        Proposal.objects.create(gate=gate, number=1, body=canonical(body), digest=binding.seen(body))
+        first = Proposal.objects.create(gate=gate, number=1, body=canonical(body), digest=binding.seen(body))
         # A new gate holds nothing yet, so this needs no look for a hold that stands.
         Hold.objects.create(
             run=run, checkpoint=snapshot.id, kind=Hold.Kind.GATE, subject=gate.subject, reason=gate.title, by=by.id
         )
         before = _replaced(gate, plan)
-        gate.say("gate.opened", by=by, data={"kind": gate.kind, **({"replaces": before.pk} if before else {})})
+        replaces = {"replaces": before.pk} if before else {}
+        gate.say("gate.opened", by=by, data={"kind": gate.kind, **replaces, **evidence.opened(gate, first)})
         if before:
             gate.replaces.add(before, *before.replaces.all())
             before.say("gate.replaced", by=by, data={"gate": gate.pk})

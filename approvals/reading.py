@@ -18,6 +18,7 @@ from checkpoints import bounds, permissions, together
 from checkpoints.models import Run
 
 from . import queues
+from .audit import evidence
 from .models import Decision, Draft, Gate, Grant, Policy, Proposal, Webhook
 
 
@@ -43,7 +44,7 @@ def read(gate_id: int, *, user_id: int | None = None, key: str = "") -> Reading:
     standing = (
         Proposal.objects.select_related("by", "gate__run__plan", "gate__policy__team")
         .annotate(now=Now(), said_before=Exists(said), hooked=Exists(hooks))
-        .annotate(acted=Exists(acted))
+        .annotate(acted=Exists(acted), **evidence.last_move("gate_id"))
         .annotate(reviewers=ArraySubquery(reviewers.values("group_id")))
         .get(gate=gate_id, number=F("gate__proposal"))
     )
@@ -119,7 +120,7 @@ def shown(gate_id: int, *, to: User) -> Shown | None:
     joined = Proposal.objects.select_related(
         "by", "gate__run__plan", "gate__policy__team", "gate__team", "gate__outcome"
     )
-    standing = joined.filter(gate=gate_id, number=F("gate__proposal")).first()
+    standing = joined.annotate(**evidence.last_move("gate_id")).filter(gate=gate_id, number=F("gate__proposal")).first()
     if standing is None:
         return None
     gate = standing.gate

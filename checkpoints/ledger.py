@@ -14,6 +14,7 @@ from django.db.models import Value
 
 from . import rings
 from .actors import Actor
+from .audit import covered
 from .models import Event, EventText, Run
 from .rows import storable
 from .values import canonical
@@ -72,7 +73,7 @@ def append(entries: Sequence[Entry]) -> None:
             version=entry.version,
             actor=entry.by.id,
             actor_name=entry.by.name,
-            data=canonical(dict(entry.data or {})),
+            data=canonical(covered.proven(entry.kind, entry.subject, entry.data or {})),
             text_digest=None if words is None else text_digest(salt, words),
         )
         events.append(event)

@@ -1,8 +1,9 @@
 """What the application's database role may do: everything but rewrite the past.
 
-The owner's role migrates. The application's role gets every table that there is and will be, and may only insert
-and select events, seals and the gaps that pruning leaves. Applied after every migrate, since other apps' tables come
-later; safe to repeat.
+The owner's role migrates. The application's role gets every table that there is and will be. It may only insert and
+select events, seals, the gaps that pruning leaves, and what people approved; of a decision it may say that it counts
+no more. It deletes no gate and no effect. Applied after every migrate, since other apps' tables come later; safe to
+repeat.
 """
 
 from __future__ import annotations
@@ -13,7 +14,12 @@ from django.conf import settings
 from django.db import connections
 from psycopg import sql
 
-APPEND_ONLY = ("checkpoints_event", "checkpoints_seal", "checkpoints_gap")
+APPEND_ONLY = (
+    "checkpoints_event", "checkpoints_seal", "checkpoints_gap", "approvals_proposal", "approvals_decision",
+    "approvals_outcome", "approvals_outcome_decisions", "approvals_grant",
+)  # fmt: skip
+KEPT = ("approvals_gate", "agents_effect")  # rows that change and never go
+LAPSING = {"approvals_decision": "counts"}  # the one column of such a table that may change
 
 _GRANTS = (
     "GRANT USAGE ON SCHEMA public TO {role}",
@@ -39,12 +45,15 @@ def grant(using: str = "default") -> bool:
         name = sql.Identifier(role())
         for statement in _GRANTS:
             cursor.execute(sql.SQL(statement).format(role=name))
-        for table in APPEND_ONLY:
-            cursor.execute(
-                sql.SQL("REVOKE UPDATE, DELETE, TRUNCATE ON {table} FROM {role}").format(
-                    table=sql.Identifier(table), role=name
-                )
-            )
+        there = connections[using].introspection.table_names(cursor)
+        taken = dict.fromkeys(KEPT, "DELETE, TRUNCATE") | dict.fromkeys(APPEND_ONLY, "UPDATE, DELETE, TRUNCATE")
+        for table in taken.keys() & set(there):
+            said = {"table": sql.Identifier(table), "role": name, "rights": sql.SQL(taken[table])}
+            cursor.execute(sql.SQL("REVOKE {rights} ON {table} FROM {role}").format(**said))
+        for table, column in LAPSING.items():
+            if table in there:
+                said = {"table": sql.Identifier(table), "role": name, "column": sql.Identifier(column)}
+                cursor.execute(sql.SQL("GRANT UPDATE ({column}) ON {table} TO {role}").format(**said))
     return True
 
 

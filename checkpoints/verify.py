@@ -13,7 +13,7 @@ from uuid import UUID
 
 from . import digests
 from .assembly import Assembly
-from .audit import database, removals
+from .audit import covered, database, removals
 from .audit.problem import Problem
 from .contents import Contents, fetcher, read_chunk
 from .errors import NotVerified
@@ -28,7 +28,11 @@ SELECT {", ".join(Row._fields)} FROM checkpoints_checkpoint WHERE run_id = $1 AN
 
 
 def verify_run(run: Run) -> list[Problem]:
-    """What is wrong with a run's checkpoints; empty where all is as it was written."""
+    """What is wrong with a run's checkpoints, and with what people decided in it; empty where all is as written."""
+    return [*_checkpoints(run), *covered.check_run(run.pk)]
+
+
+def _checkpoints(run: Run) -> list[Problem]:
     walk = _Walk(run)
     stretches = sorted(_gaps(run.pk, walk.problems), key=lambda gap: gap.first_seq)
     for row in _rows(run.pk):
@@ -42,7 +46,7 @@ def verify_run(run: Run) -> list[Problem]:
 
 def verify_all() -> list[Problem]:
     """What is wrong anywhere: in any run, in rows without a run, in any chunk, in any seal."""
-    problems = [problem for run in Run.objects.order_by("pk").iterator() for problem in verify_run(run)]
+    problems = [problem for run in Run.objects.order_by("pk").iterator() for problem in _checkpoints(run)]
     strays = Checkpoint.objects.exclude(run_id__in=Run.objects.values("pk")).values_list("pk", flat=True)
     problems += [Problem(f"checkpoint {id}", "belongs to no run") for id in strays]
     for chunk in Chunk.objects.iterator(chunk_size=50):

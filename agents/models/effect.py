@@ -14,9 +14,16 @@ from django.db.models.functions import Now
 from agents.text import one_line
 from checkpoints import ledger
 from checkpoints.actors import Actor
+from checkpoints.audit.covered import ROWS, digest
 from checkpoints.errors import Fenced
-from checkpoints.models import Hold
+from checkpoints.models import Event, Hold
 from checkpoints.values import canonical, decode
+
+# What an event covers of a row: all but what says nothing of the world. A landing is a checkpoint, which has its chain.
+COLUMNS = (
+    "run_id", "step", "key", "grant_id", "action", "base", "input_digest", "occurrence", "generation", "attempts",
+    "irreversible", "undoes_id", "taken_from_id", "status", "result", "error",
+)  # fmt: skip
 
 
 class EffectQuerySet(models.QuerySet["Effect"]):
@@ -26,6 +33,17 @@ class EffectQuerySet(models.QuerySet["Effect"]):
         """Whether the result of performing that action was written in one of these checkpoints of these runs."""
         mine = self.filter(run__in=list(runs), step=step, action=action)
         return bool(at) and mine.filter(landings__overlap=list(at)).exists()
+
+    def covered(self, numbers: Sequence[int]) -> dict[int, dict[str, str]]:
+        """The digests of these rows, by number, as their events tell them."""
+        return {row.pk: row.covered for row in self.filter(pk__in=numbers)}
+
+    def newest(self) -> int:
+        """The number of the newest that there is, or that an event tells of."""
+        here = self.order_by("-pk").values_list("pk", flat=True).first() or 0
+        begun = Event.objects.filter(kind__in=("effect.intended", "effect.taken")).order_by("-at", "-id")
+        told = begun.values_list("subject", flat=True).first()
+        return max(here, int(told.partition(":")[2]) if told else 0)
 
     def lock_begun(self, run_id: int) -> None:
         """Lock what is begun in a run, before the run itself is: whoever reports one takes the locks in that order."""
@@ -88,7 +106,7 @@ class Effect(models.Model):
     def taken_over(cls, origin: Effect, *, by: Actor, **columns: Any) -> Effect:
         """A row for what another run did, whose result this one takes over: done, and nothing was sent."""
         row = cls.objects.create(taken_from=origin, status=cls.Status.DONE, settled_at=origin.settled_at, **columns)
-        data = {"effect": row.pk, "step": row.step, "key": row.key, "from": origin.pk}
+        data = {"effect": row.pk, "step": row.step, "key": row.key, "from": origin.pk, ROWS: row.covered}
         ledger.record("effect.taken", subject=row.subject, run=row.run, by=by, data=data)
         return row
 
@@ -175,6 +193,17 @@ class Effect(models.Model):
         """How events and holds name it."""
         return f"effect:{self.pk}"
 
+    @property
+    def covered(self) -> dict[str, str]:
+        """The digest of this row by its name, for the event of each change."""
+        return {self.subject: digest(self, COLUMNS)}
+
+    def intended(self, *, by: Actor) -> None:
+        """Tell that it is about to be sent. In the transaction that made the row."""
+        data = {"effect": self.pk, "step": self.step, "key": self.key, "attempts": self.attempts, ROWS: self.covered}
+        data |= {"undoes": self.undoes_id} if self.undoes_id else {}
+        ledger.record("effect.intended", subject=self.subject, run=self.run, by=by, data=data)
+
     def _settle(self, came_from: Iterable[str], to: str, by: Actor) -> None:
         self._move(came_from, to, by, settled_at=Now())
         Hold.objects.free(run=self.run_id, subject=self.subject, by=by)
@@ -188,4 +217,5 @@ class Effect(models.Model):
             self.refresh_from_db()
             data = {"effect": self.pk, "step": self.step, "key": self.key, "attempts": self.attempts}
             data |= {"undoes": self.undoes_id} if self.undoes_id else {}
+            data[ROWS] = self.covered
             ledger.record(f"effect.{to}", subject=self.subject, run=self.run, by=by, data=data)

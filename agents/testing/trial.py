@@ -6,16 +6,14 @@ import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any, Self
-
-from django.db.models.functions import Now
 
 from agents import doorbell, outputs, registry, runner, upgrades
 from agents.base import Agent
 from agents.errors import AgentError
 from agents.models import Effect, Failure
 from agents.start import start_run
+from approvals import closing
 from approvals.cards import Card
 from approvals.models import Gate
 from checkpoints import actors, store
@@ -177,7 +175,7 @@ class Trial:
     def expire(self) -> Self:
         """Let the open gate's deadline pass without an answer."""
         gate = self._gate()
-        Gate.objects.filter(pk=gate.pk).update(deadline=Now() - timedelta(seconds=1))
+        closing.pass_deadline(gate)
         with self._world():
             Gate.objects.get(pk=gate.pk).expire()
             self._go_on()

@@ -31,6 +31,10 @@ class PolicyQuerySet(models.QuerySet["Policy"]):
         default = self.filter(team=team, name=DEFAULT).order_by("-version").first()
         return default or self.get_or_create(team=team, name=DEFAULT, version=1)[0]
 
+    def newest(self, policy: Policy) -> Policy:
+        """The newest version of the same policy."""
+        return self.filter(team=policy.team_id, name=policy.name).latest("version")
+
     def next_version(self, name: str, *, team: Group) -> int:
         """The number after the newest version of the team's policy of that name."""
         newest = self.filter(team=team, name=name).aggregate(newest=models.Max("version"))["newest"]

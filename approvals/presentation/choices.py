@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from approvals import closing
 from approvals.actions import EDIT
 from approvals.consequences.decision import DecisionImpact
 from approvals.impact import Impact, Verdict
 from approvals.impact.result import names
 from approvals.mixing import Mixed
-from approvals.models import Policy
 
 from . import actions, commits, consequences, mixed, posted, repeats
 from .ballots import UNSENT
@@ -121,8 +121,7 @@ class Choices:
     @property
     def expiry(self) -> str:
         """What follows where nobody answers in time."""
-        approves = self.page.gate.policy.on_expiry == Policy.OnExpiry.APPROVE and self.page.card.question is None
-        if approves and not self.page.card.unfilled(self.page.first):
+        if closing.deadline_approves(self.page.gate, self.page.proposal):
             asks = bool(self.page.future.approve().repeats)  # nobody is there to confirm what is done once more
             return consequences.expiry(self.page.future.expire()) if asks else "Then it is approved automatically"
         return consequences.expiry(self.page.future.expire())

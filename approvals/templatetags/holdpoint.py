@@ -229,7 +229,7 @@ def state_tree(
 def when(moment: datetime | None, style: str = "clock") -> SafeString:
     """A <time> that the browser shows in the reader's zone. Styles: clock, ago, until, moment."""
     if moment is None:
-        return format_html("")
+        return SafeString("")
     return format_html(
         '<time datetime="{}" data-as="{}">{}</time>', moment.isoformat(), style, times.say(moment, style)
     )

@@ -15,6 +15,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import render
 
 from approvals import reading
+from approvals.audit import evidence
 from approvals.models import Gate
 from approvals.presentation.gate import GatePage
 from approvals.reading import Shown
@@ -72,12 +73,10 @@ def verified(view: View[P]) -> View[P]:
         try:
             return view(request, *args, **kwargs)
         except NotVerified as fault:
-            named = request.resolver_match.kwargs if request.resolver_match else {}
-            gate = gate_or_404(request, int(named.get("gate_id", 0)))
+            gate = _seen_or_404(request, _gate_named(request)).gate
             return render(request, "approvals/unverified.html", {"gate": gate, "fault": str(fault)}, status=409)
         except NoSuchCheckpoint:
-            named = request.resolver_match.kwargs if request.resolver_match else {}
-            gate = gate_or_404(request, int(named.get("gate_id", 0)))
+            gate = gate_or_404(request, _gate_named(request))
             return render(request, "approvals/removed.html", {"gate": gate, "why": _why_gone(gate)}, status=410)
 
     return guarded
@@ -97,18 +96,29 @@ def reader_of(request: HttpRequest) -> User:
 
 
 def gate_or_404(request: HttpRequest, gate_id: int) -> Gate:
-    """The gate, where the reader may see it."""
+    """The gate, where the reader may see it. Raises NotVerified."""
     return shown_or_404(request, gate_id).gate
 
 
 def page_or_404(request: HttpRequest, gate_id: int) -> GatePage:
-    """What the gate's page reads, where the reader may see it."""
+    """What the gate's page reads, where the reader may see it. Raises NotVerified."""
     found = shown_or_404(request, gate_id)
     return GatePage(gate=found.gate, user=reader_of(request), read=found)
 
 
 def shown_or_404(request: HttpRequest, gate_id: int) -> Shown:
-    """The gate as one statement reads it, where the reader may see it."""
+    """The gate, where the reader may see it, and its rows are what events tell of them. Else raises NotVerified."""
+    found = _seen_or_404(request, gate_id)
+    evidence.check(found.standing, getattr(found.gate, "outcome", None))
+    return found
+
+
+def _gate_named(request: HttpRequest) -> int:
+    """The gate that the address names."""
+    return int(request.resolver_match.kwargs.get("gate_id", 0)) if request.resolver_match else 0
+
+
+def _seen_or_404(request: HttpRequest, gate_id: int) -> Shown:
     found = reading.shown(gate_id, to=reader_of(request))
     if found is None:
         raise Http404("No such gate")

@@ -12,12 +12,13 @@ from approvals.errors import Invalid
 from approvals.models import Looking
 from approvals.presentation.gate import GatePage
 
-from .access import gate_or_404, private, reader_of
+from .access import gate_or_404, private, reader_of, verified
 from .gates import show
 
 
 @require_POST
 @private
+@verified
 def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Say something at the gate."""
     gate, user = gate_or_404(request, gate_id), reader_of(request)
@@ -34,6 +35,7 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
 
 @require_safe
 @private
+@verified
 def looking(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Who else has the gate's page in sight."""
     gate, user = gate_or_404(request, gate_id), reader_of(request)

@@ -15,7 +15,7 @@ from approvals.presentation.filled import blank
 from approvals.presentation.unkept import kept
 from checkpoints.rows import storable
 
-from .access import gate_or_404, private, reader_of
+from .access import gate_or_404, private, reader_of, verified
 from .decisions import proposal_of
 from .files import form_with_files
 
@@ -25,6 +25,7 @@ LONGEST_KEY = 80  # of a form that may be sent
 @require_POST
 @never_cache
 @private
+@verified
 def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Keep the posted form as the reader's draft of this gate; with `discard`, drop the one that is kept.
 

@@ -15,6 +15,7 @@ from checkpoints.models import Seal
 from checkpoints.rows import run_sql
 
 from . import anchors, reading
+from .covered import key as key
 from .problem import Problem
 from .walk import Walk
 
@@ -30,11 +31,6 @@ class Tail:
     count: int
     oldest: datetime | None
     late: bool
-
-
-def key() -> bytes:
-    """The key of the seals; empty where none is set."""
-    return str(getattr(settings, "HOLDPOINT_SEAL_KEY", "")).encode()
 
 
 def export_path() -> Path:

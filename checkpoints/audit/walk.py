@@ -17,6 +17,7 @@ from checkpoints.rows import run_sql
 from . import heads, leaves, merkle, reading
 from .chain import Chain
 from .compare import Sources, compare
+from .covered import BATCH, covers
 from .leaves import Row
 from .problem import Problem
 from .reading import Kept
@@ -40,6 +41,7 @@ class Walk:
     texts: int = 0
     erased: int = 0  # texts that are gone, by an order that stands in the audit
     wrong: list[tuple[int, int, str]] = field(default_factory=list)
+    covered: dict[str, int] = field(default_factory=dict)  # by table, the number up to which its rows were checked
 
     def __post_init__(self) -> None:
         before = reading.seal_before(self.at + 1)
@@ -48,11 +50,13 @@ class Walk:
 
     @property
     def done(self) -> bool:
-        """Whether every seal was checked."""
-        return self.at >= self.upto
+        """Whether every seal was checked, and every row that their events cover."""
+        return self.at >= self.upto and all(self.covered.get(each.name, 0) >= each.newest() for each in covers())
 
     def step(self, *, events: int = STEP) -> list[Problem]:
-        """Check the next seals, about so many events of them; what is wrong with these."""
+        """Check the next seals, about so many events of them, or then the next rows; what is wrong with these."""
+        if self.at >= self.upto:
+            return self._rows()
         found = reading.seals(self.at, self.upto, events=events)
         if not found:
             self.at = self.upto
@@ -71,6 +75,16 @@ class Walk:
         self.at = found[-1].fact.id
         crash.point(crash.OF_AUDITS)
         return problems
+
+    def _rows(self) -> list[Problem]:
+        """Check the next rows that events cover."""
+        for cover in covers():
+            begin, newest = self.covered.get(cover.name, 0) + 1, cover.newest()
+            if begin <= newest:
+                end = min(begin + BATCH, newest + 1)
+                self.covered[cover.name] = end - 1
+                return cover.check(range(begin, end))
+        return []
 
     def _texts(self, rows: list[Row]) -> Iterator[Problem]:
         """Words that are not those that were written, or are gone without an order. Those erased by one are counted."""
@@ -91,7 +105,7 @@ class Walk:
 
     def to_json(self) -> dict[str, Any]:
         """What another process needs to go on."""
-        names = ("at", "upto", "seals", "events", "texts", "erased")
+        names = ("at", "upto", "seals", "events", "texts", "erased", "covered")
         return {name: getattr(self, name) for name in names} | {"wrong": [list(each) for each in self.wrong]}
 
     @classmethod

@@ -10,6 +10,7 @@ import pytest
 from django.db.models.functions import Now
 
 from agents import runner
+from approvals import closing
 from approvals.models import Gate, Grant
 from checkpoints import actors
 from checkpoints.models import Checkpoint, Event, Note, Run
@@ -101,7 +102,7 @@ def test_an_expired_gate_ends_the_run_as_unanswered_not_as_rejected(ledger: Path
     team = make_team()
     make_policy(team, name="payments", deadline=timedelta(hours=1))
     run = advance(make_run("payer", team=team, ledger=str(ledger)))
-    Gate.objects.filter(run=run).update(deadline=Now() - timedelta(seconds=1))
+    closing.pass_deadline(open_gate(run))
     open_gate(run).expire(by=actors.SYSTEM)
     advance(run)
     assert (run.status, run.reason, lines(ledger)) == ("cancelled", "Nobody answered in time", [])
@@ -112,7 +113,7 @@ def test_an_expired_gate_goes_on_where_the_agent_has_a_way() -> None:
     team = make_team()
     make_policy(team, name="default", deadline=timedelta(hours=1))
     run = advance(make_run("asker", team=team))
-    Gate.objects.filter(run=run).update(deadline=Now() - timedelta(seconds=1))
+    closing.pass_deadline(open_gate(run))
     open_gate(run).expire(by=actors.SYSTEM)
     assert advance(run).status == "completed"
     assert state(run)["late"] is True

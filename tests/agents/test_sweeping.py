@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 from agents import sweeper as sweeping
 from agents.models import SweeperPass
 from agents.sweeper import Bells, Sweeper, expire_gates, wake_timers
-from approvals.models import Gate
+from approvals import closing
 from checkpoints.models import Run
 from tests.factories import make_policy, make_team
 
@@ -105,7 +105,7 @@ def test_an_overdue_gate_expires_and_its_run_is_queued(server: redis.Redis) -> N
     run = advance(make_run("asker", team=team))
     gate = open_gate(run)
     assert expire_gates() == 0
-    Gate.objects.filter(pk=gate.pk).update(deadline=Now() - timedelta(seconds=1))
+    closing.pass_deadline(gate)
     assert expire_gates() == 1
     run.refresh_from_db()
     gate.refresh_from_db()

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from approvals.closing import pass_deadline
 from approvals.errors import AlreadyDecided, EditRefused, GateExpired, GateWithdrawn, Invalid, NotVerifiable, StaleGate
 from approvals.models import Gate, Outcome
 from checkpoints import actors
 from checkpoints.models import Checkpoint, EventText, Hold
 from tests.factories import ann, bob, decide, edit_amount, make_gate, make_policy, make_run, make_team
-
-from .ageing import pass_deadline
 
 
 def test_a_decided_gate_says_who_decided_it_how_and_when() -> None:

@@ -6,12 +6,13 @@ import datetime as dt
 
 import pytest
 
+from approvals.closing import pass_deadline
 from approvals.errors import GateExpired
 from approvals.models import Gate, Outcome
 from checkpoints.models import Event
-from tests.factories import ann, bob, decide, edit_amount, make_gate, make_policy, make_team, waiting
+from tests.factories import ann, bob, change_gate, decide, edit_amount, make_gate, make_policy, make_team, waiting
+from tests.pages.clients import signed_in
 
-from .ageing import pass_deadline
 from .racing import meet_lock
 
 HOUR = dt.timedelta(hours=1)
@@ -79,15 +80,36 @@ def test_a_policy_that_approves_on_expiry_gives_the_grants_and_says_that_the_sys
     assert Gate.objects.get(pk=gate.pk).status == "expired"
 
 
-def test_approval_on_expiry_approves_what_stands_after_an_edit() -> None:
+def test_approval_on_expiry_never_approves_what_one_person_changed() -> None:
+    """One of two people edited the amount and lost the account; the deadline then paid what nobody had agreed to."""
     team = make_team()
     gate = make_gate(policy=make_policy(team, quorum=2, deadline=HOUR, on_expiry="approve"))
     decide(gate, ann(team), "edit", arguments=edit_amount(gate, "80.00"))
     pass_deadline(gate)
+    page = signed_in(bob(team)).get(f"/gates/{gate.pk}/").content.decode()
+    assert "approved automatically" not in page
     outcome = gate.expire()
     assert outcome is not None
-    assert outcome.kind == "edited"
-    assert outcome.approved().actions[0].arguments["amount"] == "80.00"
+    assert (outcome.kind, outcome.grants.count(), outcome.to_run) == ("expired", 0, None)
+
+
+def test_approval_on_expiry_holds_only_while_the_newest_version_of_the_policy_still_says_so() -> None:
+    team = make_team()
+    gate = make_gate(policy=make_policy(team, deadline=HOUR, on_expiry="approve"))
+    make_policy(team, deadline=HOUR, version=2)
+    pass_deadline(gate)
+    outcome = gate.expire()
+    assert outcome is not None
+    assert (outcome.kind, outcome.grants.count()) == ("expired", 0)
+
+
+def test_a_deadline_that_somebody_wrote_into_the_row_approves_nothing() -> None:
+    gate = make_gate(policy=make_policy(deadline=HOUR, on_expiry="approve"))
+    Gate.objects.filter(pk=gate.pk).update(deadline=gate.opened_at)
+    outcome = gate.expire()
+    assert outcome is not None
+    assert (outcome.kind, outcome.grants.count()) == ("expired", 0)
+    change_gate(gate)
 
 
 def test_approval_on_expiry_never_answers_a_question() -> None:

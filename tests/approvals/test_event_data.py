@@ -6,6 +6,7 @@ import contextlib
 
 import pytest
 
+from approvals import closing
 from approvals.errors import DecisionRefused
 from approvals.models import Gate
 from checkpoints import actors, values
@@ -46,7 +47,7 @@ def test_nor_does_one_that_nobody_decided(end: str) -> None:
     if end == "withdraw":
         gate.withdraw(by=actors.SYSTEM, reason="Marit Ellery wrote again")
     else:
-        Gate.objects.filter(pk=gate.pk).update(deadline=gate.opened_at)
+        closing.pass_deadline(gate)
         gate.expire()
     assert Gate.objects.get(pk=gate.pk).status in ("expired", "withdrawn")
     assert personal_in(gate) == []

@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
+from approvals.closing import pass_deadline
 from approvals.errors import CardRefused, Invalid
 from approvals.models import Gate
 from tests.factories import ann, bob, decide, edit_amount, make_action, make_card, make_gate, make_policy, make_team
-
-from .ageing import pass_deadline
 
 
 def make_missing(**policy: Any) -> Gate:

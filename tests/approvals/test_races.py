@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
+from approvals.closing import pass_deadline
 from approvals.errors import AlreadyDecided, GateExpired, GateWithdrawn, StaleGate
 from approvals.models import Decision, Gate, Outcome
 from checkpoints import actors
 from checkpoints.models import Event
 from tests.factories import ann, bob, decide, edit_amount, make_gate, make_policy, make_team, make_user
 
-from .ageing import pass_deadline
 from .racing import race
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -91,7 +90,7 @@ def test_a_deadline_that_passed_is_no_no(web: str, way: str) -> None:
     world = World(web)
     told = start(world, way)
     gate = world.gate()
-    Gate.objects.filter(pk=gate.pk).update(deadline=gate.opened_at - timedelta(days=1))
+    closing.pass_deadline(gate)
     closing.expire(gate, by=SYSTEM)
     with pytest.raises(Expired, match="Nobody answered"):
         told.result(PATIENCE)

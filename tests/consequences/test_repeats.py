@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from agents import forks
 from agents.models import Effect
+from approvals.closing import pass_deadline
 from approvals.consequences.errors import RepeatNotConfirmed
 from approvals.consequences.gate import Foretold
 from approvals.impact import sources
@@ -20,9 +21,8 @@ from tests.agents.driving import advance_to_rest, decide, make_run, open_gate
 from tests.api.asking import ask
 from tests.api.test_deciding import post as post_json
 from tests.api.test_doors import refusal
-from tests.approvals.ageing import pass_deadline
 from tests.approvals.racing import race
-from tests.factories import ann, bob, make_policy, make_team, make_user
+from tests.factories import ann, bob, change_effects, make_policy, make_team, make_user
 from tests.pages.clients import form_of, post, signed_in
 from tests.rewinds.moving import after, before, fates, lines, rewind
 
@@ -194,7 +194,7 @@ def test_a_fork_that_would_do_the_very_same_is_asked_about_that_later_and_not_he
 
 def test_what_nobody_knows_the_end_of_is_said_so(ledger: str) -> None:
     run, gate = asked_again(ledger)
-    Effect.objects.filter(run=run, step="tell").update(status="unknown", landings=[])
+    change_effects(Effect.objects.filter(run=run, step="tell"), status="unknown", landings=[])
     refused = unconfirmed(gate, ann(run.team))
     assert "Nobody knows whether “Tell” was already done" in str(refused)
     assert [each.done for each in refused.repeats] == [False]
@@ -203,13 +203,13 @@ def test_what_nobody_knows_the_end_of_is_said_so(ledger: str) -> None:
 def test_what_was_done_while_the_page_was_open_is_found_by_the_decision(ledger: str) -> None:
     """The box that was not there cannot have been ticked."""
     run = told_once(ledger)
-    Effect.objects.filter(run=run, step="tell").update(status="failed")
+    change_effects(Effect.objects.filter(run=run, step="tell"), status="failed")
     rewind(run, to=1, feedback="cheaper")
     advance_to_rest(run)
     gate = open_gate(run)
     form = form_of(gate)
     assert not any(name.startswith("confirm.") for name in form)
-    Effect.objects.filter(run=run, step="tell").update(status="done")
+    change_effects(Effect.objects.filter(run=run, step="tell"), status="done")
     refused = post(ann(run.team), gate, form)
     assert refused.status_code == 422
     assert TOLD_AGAIN in refused.content.decode()

@@ -2,6 +2,8 @@
 
 from .gates import (
     REJECTION,
+    change_effects,
+    change_gate,
     decide,
     edit_amount,
     make_action,
@@ -22,6 +24,8 @@ __all__ = [
     "REVIEWER",
     "ann",
     "bob",
+    "change_effects",
+    "change_gate",
     "decide",
     "edit_amount",
     "eve",

@@ -8,13 +8,16 @@ from dataclasses import replace
 from typing import Any
 
 from django.contrib.auth.models import Group, User
+from django.db.models import QuerySet
 
 from agents.models import Effect
+from approvals.audit import evidence
 from approvals.cards import Action, Card, Question
-from approvals.models import Decision, Gate, Policy
+from approvals.models import Decision, Gate, Outcome, Policy
 from approvals.opening import open_gate
 from approvals.queues import MINE, Reach
 from checkpoints import actors, claims, store
+from checkpoints.audit.covered import ROWS
 from checkpoints.models import Run
 from checkpoints.plans import spec_of
 
@@ -55,6 +58,26 @@ def make_policy(
     )
     policy.groups.set(groups)
     return policy
+
+
+def change_gate(gate: Gate, **columns: Any) -> None:
+    """Give a gate's row these columns, as if it had been so, with the event that tells of it."""
+    Gate.objects.filter(pk=gate.pk).update(**columns)
+    row = Gate.objects.select_related("run", "policy", "team").get(pk=gate.pk)
+    data = evidence.opened(row, row.standing())
+    outcome = Outcome.objects.filter(gate=row).first()
+    if outcome:
+        told = evidence.ended(row, outcome, list(outcome.decisions.all()), list(outcome.grants.all()))
+        data[ROWS] |= told[ROWS]
+    row.say("gate.rescheduled", by=actors.SYSTEM, data=data)
+
+
+def change_effects(rows: QuerySet[Effect], **columns: Any) -> None:
+    """Give effects' rows these columns, as if it had been so, with the events that tell of it."""
+    found = list(rows.values_list("pk", flat=True))
+    Effect.objects.filter(pk__in=found).update(**columns)
+    for row in Effect.objects.filter(pk__in=found).select_related("run"):
+        row.intended(by=actors.SYSTEM)
 
 
 def make_action(**fields: Any) -> Action:

@@ -6,9 +6,9 @@ import pytest
 
 from approvals import authority, queues
 from approvals.errors import NotAllowed
-from approvals.models import Gate, Policy
+from approvals.models import Gate
 from approvals.quorums import lacking
-from tests.factories import MEMBER, ann, bob, make_team, waiting
+from tests.factories import MEMBER, ann, bob, make_policy, make_team, waiting
 from tests.factories.tokens import bearing, make_token
 
 from .programs import WIRE, Program, decide
@@ -80,7 +80,7 @@ def test_a_posted_gate_is_asked_by_whoever_posts_it() -> None:
 
 def test_where_the_policy_does_not_ask_for_it_they_may() -> None:
     program = started_by_somebody_else()
+    make_policy(program.team, name="default", separation=False)
     program.draft()
     gate = Gate.objects.get(pk=program.ask()["gate"])
-    Policy.objects.filter(pk=gate.policy_id).update(separation=False)
     decide(gate, by=program.owner)

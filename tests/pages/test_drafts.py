@@ -11,7 +11,18 @@ from django.db import connection, transaction
 
 from approvals.models import Draft, Gate
 from approvals.models.draft import NotKept
-from tests.factories import ann, bob, decide, edit_amount, eve, make_gate, make_policy, make_team, make_user
+from tests.factories import (
+    ann,
+    bob,
+    change_gate,
+    decide,
+    edit_amount,
+    eve,
+    make_gate,
+    make_policy,
+    make_team,
+    make_user,
+)
 from tests.pages.clients import form_of, post, signed_in
 
 AMOUNT = "args.refund/amount"
@@ -133,7 +144,7 @@ def test_drafts_of_gates_that_closed_long_ago_are_cleared() -> None:
     keep(ann(team), gate, form_of(gate, "approve", comment="Fine"))
     decide(gate, bob(team))
     assert not Draft.objects.outlived(dt.timedelta(days=30)).filter(gate=gate).exists()
-    Gate.objects.filter(pk=gate.pk).update(closed_at=gate.opened_at - dt.timedelta(days=31))
+    change_gate(gate, closed_at=gate.opened_at - dt.timedelta(days=31))
     assert Draft.objects.outlived(dt.timedelta(days=30)).filter(gate=gate).count() == 1
 
 

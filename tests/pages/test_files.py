@@ -34,6 +34,7 @@ from tests.checkpoints.test_claims import at_once
 from tests.factories import (
     ann,
     bob,
+    change_gate,
     decide,
     eve,
     make_action,
@@ -249,7 +250,7 @@ def test_what_no_gate_and_no_run_needs_any_more_counts_no_more(settings: Any) ->
     with pytest.raises(QuotaReached):
         Upload.objects.keep(gates[1], upload(random()), by=reviewer)
     gates[0].run.cancel(by=SYSTEM)
-    Gate.objects.filter(pk=gates[0].pk).update(status="withdrawn", closed_at=Now())
+    change_gate(gates[0], status="withdrawn", closed_at=Now())
     Upload.objects.keep(gates[1], upload(random()), by=reviewer)
 
 
@@ -285,7 +286,7 @@ def test_what_was_uploaded_and_came_to_nothing_goes() -> None:
     pruned(sha(new))
     assert place(sha(new)).exists()
     type(gate.run).objects.filter(pk=gate.run_id).update(status="failed")
-    Gate.objects.filter(pk=gate.pk).update(status="withdrawn", closed_at=gate.opened_at)
+    change_gate(gate, status="withdrawn", closed_at=gate.opened_at)
     pruned(sha(new))
     assert not place(sha(new)).exists()
 

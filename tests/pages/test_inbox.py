@@ -8,9 +8,8 @@ import re
 import pytest
 from django.utils import timezone
 
-from approvals.models import Gate
 from approvals.views import inbox as views
-from tests.factories import ann, bob, decide, eve, make_card, make_gate, make_policy, make_team
+from tests.factories import ann, bob, change_gate, decide, eve, make_card, make_gate, make_policy, make_team
 from tests.pages.clients import signed_in
 
 RISK = re.compile(r'<h2 id="g-(\w+)">([^<]+)<')
@@ -56,7 +55,7 @@ def test_a_gate_decided_just_now_is_shown_struck_through_with_who_decided_and_th
     assert 'data-status="approved"' in page
     assert "Approved by Bob Lindqvist" in page
     assert "data-leaves-in=" in page
-    Gate.objects.filter(pk=gate.pk).update(closed_at=gate.opened_at - dt.timedelta(minutes=1))
+    change_gate(gate, closed_at=gate.opened_at - dt.timedelta(minutes=1))
     assert "Refund shipping" not in inbox_of(ann(team))
     assert "Approved by Bob Lindqvist" in inbox_of(ann(team), "decided")
 
@@ -76,7 +75,7 @@ def test_a_new_gate_is_marked_as_just_arrived() -> None:
     team = make_team()
     gate = make_gate(team=team)
     assert "Just arrived" in inbox_of(ann(team))
-    Gate.objects.filter(pk=gate.pk).update(opened_at=gate.opened_at - dt.timedelta(minutes=5))
+    change_gate(gate, opened_at=gate.opened_at - dt.timedelta(minutes=5))
     assert "Just arrived" not in inbox_of(ann(team))
 
 
@@ -85,7 +84,7 @@ def test_a_long_queue_is_shown_in_parts_and_no_gate_is_in_two_of_them(monkeypatc
     team, now = make_team(), timezone.now()
     for number in range(5):
         gate = make_gate(team=team, card=make_card(title=f"Gate {number}"))
-        Gate.objects.filter(pk=gate.pk).update(deadline=now + dt.timedelta(days=number) if number < 3 else None)
+        change_gate(gate, deadline=now + dt.timedelta(days=number) if number < 3 else None)
     reader, seen, query = signed_in(ann(team)), [], "queue=all"
     while query:
         page = reader.get(f"/inbox/list/?{query}").content.decode()

@@ -164,7 +164,9 @@ def test_where_every_socket_is_ended_the_page_looks_by_itself_until_there_is_one
     before = len(looks)
     for _ in range(5):  # in pieces: in one jump the server could not answer in time, and the socket would be given up
         page.clock.run_for(18_000)
-        until(lambda: page.evaluate("Date.now() - document.querySelector('hp-live').heard < 3000"), what="it is answered")
+        until(
+            lambda: page.evaluate("Date.now() - document.querySelector('hp-live').heard < 3000"), what="it is answered"
+        )
     assert len(looks) - before <= 1  # what it missed may still be asked for; by itself it would look four times
 
 

@@ -6,12 +6,13 @@ import datetime as dt
 from dataclasses import replace
 
 import pytest
-from django.db.models.functions import Now
 
+from approvals import closing
 from approvals.errors import Invalid
 from approvals.models import Decision, Gate, Outcome
 from checkpoints.values import canonical
 from tests.factories import ann, bob, decide, edit_amount, make_policy, make_team, mira
+from tests.harness.altering import altered
 
 from .making import make_observing_gate, make_precondition
 
@@ -118,8 +119,8 @@ def test_a_key_does_not_serve_for_other_preconditions() -> None:
 def test_another_list_in_the_outcomes_row_is_not_what_was_approved(ids: list[str]) -> None:
     gate = make_observing_gate(BALANCE, replace(MOOD, required=True), make_precondition("more"))
     decide(gate, ann(gate.team), preconditions=["balance"])
-    Outcome.objects.filter(gate=gate).update(preconditions=canonical(ids))
-    assert not holds(outcome_of(gate))
+    with altered(outcome_of(gate), preconditions=canonical(ids)):
+        assert not holds(outcome_of(gate))
 
 
 def test_another_value_in_the_proposals_row_is_not_what_was_approved() -> None:
@@ -128,8 +129,8 @@ def test_another_value_in_the_proposals_row_is_not_what_was_approved() -> None:
     standing = gate.standing()
     body = standing.content
     body["preconditions"][0]["value"] = "12.00 EUR"
-    gate.proposals.filter(pk=standing.pk).update(body=canonical(body))
-    assert not holds(outcome_of(gate))
+    with altered(standing, body=canonical(body)):
+        assert not holds(outcome_of(gate))
 
 
 def test_a_deadline_that_approves_keeps_what_people_added_who_were_too_few() -> None:
@@ -137,7 +138,7 @@ def test_a_deadline_that_approves_keeps_what_people_added_who_were_too_few() -> 
     policy = make_policy(team, quorum=2, deadline=dt.timedelta(hours=1), on_expiry="approve")
     gate = make_observing_gate(BALANCE, INSISTED, policy=policy)
     decide(gate, ann(team), preconditions=["balance"])
-    Gate.objects.filter(pk=gate.pk).update(deadline=Now() - dt.timedelta(seconds=1))
+    closing.pass_deadline(gate)
     outcome = Gate.objects.get(pk=gate.pk).expire()
     assert outcome is not None
     assert outcome.counted == ["balance", "mood"]

@@ -16,7 +16,7 @@ from checkpoints import crash
 from checkpoints.models import Event, Hold, Run
 from checkpoints.values import decode
 from tests.agents.driving import advance_to_rest, answer, decide, make_run, open_gate, state
-from tests.factories import ann, eve, make_user
+from tests.factories import ann, change_effects, eve, make_user
 
 from .moving import after, before, choices, die, edit, fates, lines, rewind
 
@@ -115,7 +115,7 @@ def test_a_fork_asks_also_where_nobody_knows_whether_the_other_run_has_done_it(l
     run = make_run("doubter", ledger=ledger, gate=str(gate))
     gate.touch()
     advance_to_rest(run)
-    Effect.objects.filter(run=run).update(status="unknown")
+    change_effects(Effect.objects.filter(run=run), status="unknown")
     fork = forks.fork(run, at=1, by=ann(run.team))
     advance_to_rest(fork)
     assert choices(open_gate(fork)) == ["do_again", "stop"]

@@ -12,6 +12,7 @@ from checkpoints import crash
 from checkpoints.models import Event, Run
 from checkpoints.values import decode
 from tests.agents.driving import advance, advance_to_rest, answer, make_run, open_gate
+from tests.factories import change_effects
 
 from .moving import edit, fates, lease_over, lines
 from .working import working
@@ -64,7 +65,7 @@ def test_a_worker_that_denies_what_a_person_says_happened_has_people_asked(ledge
 def test_a_late_word_about_one_effect_leaves_the_question_about_another_of_its_step_open(ledger: str) -> None:
     """The question was withdrawn by a word about something else, and the run ended as failed."""
     run = advance_to_rest(make_run("payments", ledger=ledger, people=["A", "B"]))
-    Effect.objects.filter(run=run).update(status="unknown", result=b"null")
+    change_effects(Effect.objects.filter(run=run), status="unknown", result=b"null")
     edit(run, 1, people=[])
     advance_to_rest(run)
     gate = open_gate(run)

@@ -18,7 +18,7 @@ from checkpoints.errors import Fenced
 from checkpoints.models import Checkpoint, Event, Run
 from tests.agents.driving import advance_to_rest, decide, make_run, open_gate
 from tests.approvals.racing import meet_lock
-from tests.factories import ann, eve
+from tests.factories import ann, change_effects, eve
 
 from .moving import after, before, edit, lines, rewind
 
@@ -151,7 +151,7 @@ def test_a_fork_that_begins_while_an_effect_is_being_undone_waits_and_is_refused
     person, bought = ann(run.team), after(run, "buy")
 
     def undone() -> None:
-        Effect.objects.filter(pk=row.pk).update(status="undone")
+        change_effects(Effect.objects.filter(pk=row.pk), status="undone")
 
     found = meet_lock(undone, lambda: forks.fork(run, at=bought, by=person))
     assert isinstance(found, RewindRefused)

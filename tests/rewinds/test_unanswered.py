@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from pathlib import Path
 
 import pytest
-from django.db.models.functions import Now
 
 from agents import cancelling
 from agents.errors import RewindRefused
+from approvals import closing
 from approvals.models import Gate
 from checkpoints.models import Run
 from tests.agents.driving import advance_to_rest, decide, make_run, open_gate
@@ -21,7 +20,7 @@ from .moving import after, die, edit, fates, lines, rewind
 def expire(run: Run) -> None:
     """The question's deadline passes, and a worker goes on."""
     gate = open_gate(run)
-    Gate.objects.filter(pk=gate.pk).update(deadline=Now() - dt.timedelta(seconds=1))
+    closing.pass_deadline(gate)
     assert gate.expire() is not None
     advance_to_rest(run)
 

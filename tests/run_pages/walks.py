@@ -75,9 +75,11 @@ class Walk:
         """A row of the effect ledger, started from where the walk stands."""
         given = {"irreversible": False, "result": canonical({}), "input_digest": INPUT, "token": self.claim.token}
         key = unique(step).encode().hex().ljust(64, "0")[-64:]
-        return Effect.objects.create(
+        row = Effect.objects.create(
             run=self.run, base=self.at.id, step=step, status=status, key=key, **(given | columns)
         )
+        row.intended(by=actors.SYSTEM)
+        return row
 
     def release(self, status: str, reason: str = "") -> Run:
         """Let go of the run."""

@@ -11,13 +11,13 @@ import pytest
 
 from approvals.actions import Action
 from approvals.cards import completed
+from approvals.closing import pass_deadline
 from approvals.errors import AlreadyDecided, CardRefused, Rejected, StaleGate
 from approvals.models import Decision, Gate, Outcome
 from checkpoints import crash
 from checkpoints.models import Event
 from checkpoints.plans import spec_of
 from tests.agents.driving import advance_to_rest, decide, open_gate, state
-from tests.approvals.ageing import pass_deadline
 from tests.approvals.racing import race
 from tests.factories import ann, bob, make_policy, make_team, mira
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from django.db.models.functions import Now
 
-from approvals.models import Attempt, Delivery, Gate, Webhook
+from approvals import closing
+from approvals.models import Attempt, Delivery, Webhook
 from approvals.webhooks import keeping, outbox
 from approvals.webhooks.delivering import deliver
 from checkpoints import actors
@@ -70,7 +71,7 @@ class TestWhatIsTold:
         team = make_team()
         make_webhook(team=team)
         late = make_gate(policy=make_policy(team, deadline=dt.timedelta(hours=1)))
-        Gate.objects.filter(pk=late.pk).update(deadline=Now() - SOON)
+        closing.pass_deadline(late)
         late.expire()
         gone = make_gate(team=team)
         gone.withdraw(by=SYSTEM, reason="Not needed")

@@ -1,0 +1,196 @@
+"""What the sealed events of a gate keep of its rows, so that a forged approval shows, and is not performed.
+
+Each event that moves a gate keeps the digests of the gate, its policy and the proposal that stands, and of the
+decision or the outcome that was written with it. An outcome stands for its grants and for the decisions that counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from django.db.models import CharField, OuterRef, Subquery, Value
+from django.db.models.functions import Cast, Concat
+
+from approvals.models import Decision, Gate, Grant, Outcome, Policy, Proposal
+from checkpoints.audit import covered
+from checkpoints.audit.covered import ROWS
+from checkpoints.errors import NotVerified
+from checkpoints.models import Event
+from checkpoints.rows import run_sql
+from checkpoints.values import decode
+
+GATE = (
+    "run_id", "team_id", "policy_id", "checkpoint", "step", "kind", "status", "version", "proposal", "title", "risk",
+    "card", "deadline", "asked_by_id", "opened_at", "closed_at",
+)  # fmt: skip
+POLICY = (
+    "team_id", "name", "version", "quorum", "separation", "deadline", "on_expiry", "whole_state", "reason_required",
+    "step_up", "registered_only", "withdraw_after",
+)  # fmt: skip
+PROPOSAL = ("gate_id", "number", "body", "digest", "by_id", "patch")
+DECISION = (
+    "gate_id", "proposal_id", "user_id", "verdict", "verdicts", "then", "back_to", "answer", "preconditions", "repeats",
+    "comment", "seen", "key", "request", "created_at",
+)  # fmt: skip
+OUTCOME = (
+    "gate_id", "proposal_id", "kind", "arguments", "patch", "then", "back_to", "answer", "feedback", "seen", "to_run",
+    "bound", "preconditions", "by", "by_name", "created_at",
+)  # fmt: skip
+ENDS = ("gate.closed", "gate.expired", "gate.withdrawn")
+MOVES = ("gate.opened", "gate.edited", "gate.rescheduled", "gate.decided", "gate.lapsed", *ENDS)
+ALTERED = "is not what was written when the gate was opened, edited or decided"
+_END = """
+SELECT kind, data,
+  ARRAY(SELECT decision_id FROM approvals_outcome_decisions WHERE outcome_id = $3 ORDER BY 1),
+  ARRAY(SELECT action || chr(10) || effect FROM approvals_grant WHERE outcome_id = $3 ORDER BY 1)
+FROM checkpoints_event
+WHERE subject = $1 AND kind = ANY($2) AND NOT (kind = 'checkpoint.saved') ORDER BY at, id LIMIT 1"""
+
+
+def rows(gate: Gate, standing: Proposal) -> dict[str, str]:
+    """The digests of a gate, its policy and the proposal that stands, by the names of their rows."""
+    return {
+        gate.subject: covered.digest(gate, GATE),
+        f"policy:{gate.policy_id}": _policy(gate.policy),
+        f"proposal:{standing.pk}": _proposal(standing),
+    }
+
+
+def opened(gate: Gate, standing: Proposal) -> dict[str, Any]:
+    """What the event of a gate that opens, or whose proposal is another one now, says of its rows."""
+    return {"seen": bytes(standing.digest).hex(), ROWS: rows(gate, standing)}
+
+
+def decided(gate: Gate, standing: Proposal, decision: Decision) -> dict[str, Any]:
+    """What the event of a decision says of its rows."""
+    said = {f"decision:{decision.pk}": covered.digest(decision, DECISION)}
+    return {"seen": bytes(decision.seen).hex(), ROWS: rows(gate, standing) | said}
+
+
+def ended(gate: Gate, outcome: Outcome, decisions: Sequence[Decision], grants: Iterable[Grant]) -> dict[str, Any]:
+    """What the event of a gate that ends says of its rows: what was seen, what may run, who decided, what they gave."""
+    given = [(grant.action, grant.effect) for grant in grants]
+    said = {f"outcome:{outcome.pk}": _outcome(outcome, [each.pk for each in decisions], given)}
+    return {
+        "seen": bytes(outcome.seen).hex(),
+        "to_run": None if outcome.to_run is None else bytes(outcome.to_run).hex(),
+        "voters": sorted({each.user_id for each in decisions}),
+        "grants": [list(each) for each in given],
+        ROWS: rows(gate, outcome.proposal) | said,
+    }
+
+
+def last_move(gate: str) -> dict[str, Subquery]:
+    """The annotations `told_kind` and `told`: the last event that moved the gate of a row's column, in its snapshot."""
+    subject = Concat(Value("gate:"), Cast(OuterRef(gate), CharField()))
+    events = Event.objects.told().filter(subject=subject, kind__in=MOVES).order_by("-at", "-id")
+    return {"told_kind": Subquery(events.values("kind")[:1]), "told": Subquery(events.values("data")[:1])}
+
+
+def check(standing: Proposal, outcome: Outcome | None = None) -> None:
+    """Hold a gate, and how it ended, against the last event that moved it; needs what `last_move` reads.
+
+    Raises NotVerified.
+    """
+    told: Any = standing
+    said = _said(standing.gate, (told.told_kind, told.told) if told.told_kind else None)
+    if said:
+        now = rows(standing.gate, standing)
+        if outcome is not None:
+            given = [(grant.action, grant.effect) for grant in outcome.grants.all()]
+            now[f"outcome:{outcome.pk}"] = _outcome(outcome, [each.pk for each in outcome.decisions.all()], given)
+        _compare(now, said)
+
+
+def sound(standing: Proposal) -> bool:
+    """Whether `check` finds nothing."""
+    try:
+        check(standing)
+    except NotVerified:
+        return False
+    return True
+
+
+def check_ended(gate: Gate, outcome: Outcome) -> bool:
+    """Hold how a gate ended against the event that tells of it; False where that is from before rows were covered.
+
+    Raises NotVerified where there is none, it is not proven, or it tells something else.
+    """
+    found = run_sql(_END, [gate.subject, list(ENDS), outcome.pk])
+    said = _said(gate, found[0][:2] if found else None)
+    if said:
+        decisions, given = found[0][2:]
+        grants = [each.split("\n", 1) for each in given]
+        proposal = {f"proposal:{outcome.proposal_id}": _proposal(outcome.proposal)}
+        now = {f"outcome:{outcome.pk}": _outcome(outcome, decisions, grants)}
+        _compare({gate.subject: covered.digest(gate, GATE)} | proposal | now, said)
+    return bool(said)
+
+
+def _said(gate: Gate, event: Sequence[Any] | None) -> dict[str, str]:
+    """The rows' digests in an event, proven; {} of a gate from before rows were covered. Raises NotVerified."""
+    if event is None:
+        raise NotVerified(_name(gate.subject), covered.NO_EVENT)
+    kind, data = event[0], decode(bytes(event[1]))
+    if ROWS not in data and gate.pk > covered.begun().get("gate", 0):
+        raise NotVerified(_name(gate.subject), covered.NO_EVENT)
+    if ROWS in data and not covered.holds(kind, gate.subject, data):
+        raise NotVerified(_name(gate.subject), covered.UNPROVEN)
+    said: dict[str, str] = data.get(ROWS, {})
+    return said
+
+
+def _compare(now: Mapping[str, str], told: Mapping[str, str]) -> None:
+    for name, digest in now.items():
+        if told.get(name) != digest:
+            raise NotVerified(_name(name), ALTERED)
+
+
+def _name(row: str) -> str:
+    return row.replace(":", " ")
+
+
+def _policy(policy: Policy) -> str:
+    return covered.digest(policy, POLICY, reviewers=sorted(policy.reviewer_ids))
+
+
+def _proposal(proposal: Proposal) -> str:
+    return covered.digest(proposal, PROPOSAL)
+
+
+def _outcome(outcome: Outcome, decisions: Iterable[int], grants: Iterable[Sequence[str]]) -> str:
+    given = sorted(list(each) for each in grants)
+    return covered.digest(outcome, OUTCOME, decisions=sorted(decisions), grants=given)
+
+
+def present(numbers: Sequence[int]) -> dict[int, dict[str, str]]:
+    """The digests of all rows of these gates, by gate."""
+    gates = Gate.objects.filter(pk__in=numbers).select_related("policy").prefetch_related("policy__groups")
+    found = {gate.pk: {gate.subject: covered.digest(gate, GATE)} for gate in gates}
+    for gate in gates:
+        gate.policy.reviewer_ids = [each.pk for each in gate.policy.groups.all()] or [gate.policy.team_id]
+        found[gate.pk][f"policy:{gate.policy_id}"] = _policy(gate.policy)
+    for proposal in Proposal.objects.filter(gate__in=numbers):
+        found[proposal.gate_id][f"proposal:{proposal.pk}"] = _proposal(proposal)
+    for decision in Decision.objects.filter(gate__in=numbers):
+        found[decision.gate_id][f"decision:{decision.pk}"] = covered.digest(decision, DECISION)
+    for outcome in Outcome.objects.filter(gate__in=numbers).prefetch_related("grants", "decisions"):
+        given = [(grant.action, grant.effect) for grant in outcome.grants.all()]
+        said = _outcome(outcome, [each.pk for each in outcome.decisions.all()], given)
+        found[outcome.gate_id][f"outcome:{outcome.pk}"] = said
+    return found
+
+
+def _newest() -> int:
+    """The number of the newest gate that there is, or that an event tells of."""
+    here = Gate.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
+    opened = Event.objects.filter(kind="gate.opened").order_by("-at", "-id").values_list("subject", flat=True).first()
+    return max(here, int(opened.partition(":")[2]) if opened else 0)
+
+
+def _of_run(run: int) -> list[int]:
+    return list(Gate.objects.filter(run=run).values_list("pk", flat=True))
+
+
+COVER = covered.Cover("gate", present, newest=_newest, of_run=_of_run)

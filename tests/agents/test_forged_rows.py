@@ -1,0 +1,321 @@
+"""What people approved, and what came of it, as the sealed events keep it: one changed row is found, and a forged
+approval is neither performed nor shown.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db.models import Field, ForeignKey, Model
+
+from agents.models import Effect
+from agents.models import effect as effects
+from approvals import binding
+from approvals.audit import evidence
+from approvals.closing import pass_deadline
+from approvals.errors import NotVerifiable
+from approvals.models import Decision, Gate, Grant, Outcome, Policy, Proposal
+from checkpoints.audit import covered, database
+from checkpoints.audit.problem import Problem
+from checkpoints.models import Event, Run
+from checkpoints.values import canonical, decode
+from checkpoints.verify import verify_run
+from tests.agents.driving import advance, advance_to_rest, decide, make_run, open_gate
+from tests.factories import ann, bob, make_gate, make_policy, make_team
+from tests.factories import decide as say
+from tests.harness.altering import altered, owner, removed
+from tests.pages.clients import signed_in
+
+COVERED: dict[type[Model], tuple[str, ...]] = {
+    Gate: evidence.GATE,
+    Policy: evidence.POLICY,
+    Proposal: evidence.PROPOSAL,
+    Decision: evidence.DECISION,
+    Outcome: evidence.OUTCOME,
+    Grant: ("outcome_id", "action", "effect"),
+    Effect: effects.COLUMNS,
+}
+# What decides nothing: words for the search, a vote that lapsed, where a result was written (which has its own chain),
+# the worker that had the row in hand, and when.
+LEFT_OUT = {
+    "Gate": {"terms"},
+    "Policy": {"created_at"},
+    "Proposal": {"created_at"},
+    "Decision": {"counts"},
+    "Effect": {"token", "again", "landings", "intended_at", "settled_at"},
+}
+
+
+def paid(ledger_file: Path) -> Run:
+    """A run that was asked for, approved and performed; another gate stands beside it."""
+    run = advance(make_run("payer", ledger=str(ledger_file)))
+    decide(run)
+    assert advance_to_rest(run).status == "completed"
+    make_gate(team=run.team)
+    return run
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    return tmp_path / "ledger"
+
+
+@pytest.fixture
+def run(ledger: Path) -> Run:
+    return paid(ledger)
+
+
+def faults(run: Run) -> list[str]:
+    return [str(problem) for problem in covered.check_run(run.pk)]
+
+
+def rows_of(run: Run) -> dict[type[Model], Model]:
+    gate = run.gates.get()
+    return {
+        Gate: gate,
+        Policy: gate.policy,
+        Proposal: gate.proposals.get(),
+        Decision: gate.decisions.get(),
+        Outcome: gate.outcome,
+        Grant: gate.outcome.grants.order_by("pk")[0],
+        Effect: Effect.objects.filter(run=run).order_by("pk")[0],
+    }
+
+
+def another(field: Field[Any, Any], row: Model) -> Any:
+    """A value of that column that it does not have."""
+    value = getattr(row, field.attname)
+    if isinstance(field, ForeignKey):
+        return field.related_model._default_manager.exclude(pk=value).order_by("-pk").values_list("pk", flat=True)[0]
+    changed: dict[type, Callable[[Any], Any]] = {
+        bool: lambda each: not each,
+        int: lambda each: each + 1,
+        str: lambda each: "another",
+        bytes: lambda each: bytes(each) + b" ",
+        memoryview: lambda each: bytes(each) + b" ",
+        uuid.UUID: lambda each: uuid.uuid4(),
+        dt.datetime: lambda each: each + dt.timedelta(microseconds=1),
+        dt.timedelta: lambda each: each + dt.timedelta(seconds=1),
+    }
+    if value is None:
+        return {"DateTimeField": dt.datetime.now(dt.UTC), "DurationField": dt.timedelta(1)}.get(
+            field.get_internal_type(), b"x"
+        )
+    return changed[type(value)](value)[: field.max_length] if isinstance(value, str) else changed[type(value)](value)
+
+
+@pytest.mark.parametrize("model", COVERED, ids=lambda model: model.__name__)
+def test_every_column_is_covered_or_left_out_on_purpose(model: type[Model]) -> None:
+    columns = {field.attname for field in model._meta.concrete_fields} - {"id"}
+    assert columns - set(COVERED[model]) == LEFT_OUT.get(model.__name__, set())
+
+
+# What else has to be another, so that the row is not one that there is already.
+UNIQUE: dict[tuple[type[Model], str], dict[str, Any]] = {
+    (Policy, "team_id"): {"version": 9},
+    (Proposal, "gate_id"): {"number": 9},
+    (Grant, "outcome_id"): {"action": "moved"},
+}
+
+
+@pytest.mark.parametrize(
+    ("model", "column"), [(model, column) for model, columns in COVERED.items() for column in columns],
+    ids=lambda each: each if isinstance(each, str) else each.__name__,
+)  # fmt: skip
+def test_one_changed_column_is_found(run: Run, model: type[Model], column: str) -> None:
+    row = rows_of(run)[model]
+    field = next(each for each in model._meta.concrete_fields if each.attname == column)
+    if (model, column) == (Effect, "grant_id"):
+        changed: dict[str, Any] = {column: None}
+    else:
+        changed = {column: another(field, row), **UNIQUE.get((model, column), {})}
+    numbers = {"gate": [run.gates.get().pk], "effect": [effect.pk for effect in Effect.objects.filter(run=run)]}
+    subject = {Grant: "outcome", Effect: "effect"}.get(model, model.__name__.lower())
+    assert faults(run) == []
+    with altered(row, **changed):
+        found = [str(problem) for cover in covered.covers() for problem in cover.check(numbers[cover.name])]
+        assert any(each.startswith(subject) for each in found), found
+    assert faults(run) == []
+
+
+def test_rows_that_are_removed_or_slipped_in_are_found(run: Run) -> None:
+    rows = rows_of(run)
+    outcome, decision = rows[Outcome], rows[Decision]
+    grant = Grant.objects.filter(outcome=outcome, effect_row__isnull=True).first()
+    assert grant is None  # both were used, so that none can go by itself
+    with owner() as made:
+        link = "approvals_outcome_decisions WHERE outcome_id = %s"
+        made.execute(f"CREATE TEMP TABLE links AS SELECT * FROM {link}", [outcome.pk])
+        made.execute(f"DELETE FROM {link}", [outcome.pk])
+        assert [each.split(":")[0] for each in faults(run)] == [f"outcome {outcome.pk} (gate {outcome.gate_id})"]  # type: ignore[attr-defined]
+        made.execute("INSERT INTO approvals_outcome_decisions OVERRIDING SYSTEM VALUE TABLE links")
+    assert faults(run) == []
+    slipped = Grant.objects.create(outcome=outcome, action="another", effect="pay")
+    assert [each.split(":")[0] for each in faults(run)] == [f"outcome {outcome.pk} (gate {outcome.gate_id})"]  # type: ignore[attr-defined]
+    with owner() as made:
+        made.execute("DELETE FROM approvals_grant WHERE id = %s", [slipped.pk])
+    voice = Decision.objects.create(
+        gate=run.gates.get(), proposal=rows[Proposal], user=bob(run.team), verdict="approve", seen=b"", key="x",
+        request=b"",
+    )  # fmt: skip
+    assert faults(run) == [f"decision {voice.pk} (gate {voice.gate_id}): {covered.NO_EVENT}"]
+    with owner() as made:
+        made.execute("DELETE FROM approvals_decision WHERE id = %s", [voice.pk])
+    assert decision.pk
+    assert faults(run) == []
+
+
+def test_a_vote_that_is_removed_is_found() -> None:
+    team = make_team()
+    gate = make_gate(policy=make_policy(team, quorum=2))
+    vote = say(gate, ann(team))
+    with removed(vote):
+        assert [str(each) for each in covered.check_run(gate.run_id)] == [
+            f"decision {vote.pk} (gate {gate.pk}): is gone; event {Event.objects.latest('pk').pk} tells of it"
+        ]
+    assert covered.check_run(gate.run_id) == []
+
+
+def forge(run: Run, *, tell: bool) -> None:
+    """Close the run's gate with what the application's role may write: another amount, two grants, nobody's word."""
+    gate = open_gate(run)
+    body = decode(bytes(gate.standing().body))
+    body["actions"][0]["arguments"] = {"to": "EVIL", "amount": "99999.00"}
+    forged = Proposal.objects.create(gate=gate, number=2, body=canonical(body), digest=binding.seen(body))
+    outcome = Outcome.objects.create(
+        gate=gate, proposal=forged, kind="approved", arguments=canonical({"pay": body["actions"][0]["arguments"]}),
+        patch=canonical([{"op": "replace", "path": "/proposal", "value": {"to": "EVIL", "amount": "99999.00"}}]),
+        seen=bytes(forged.digest), to_run=b"x" * 32, by="user:1", by_name="Ann Okafor",
+    )  # fmt: skip
+    grants = [Grant.objects.create(outcome=outcome, action="pay", effect=name) for name in ("pay", "mail")]
+    Gate.objects.filter(pk=gate.pk).update(status="decided", proposal=2)
+    Run.objects.filter(pk=run.pk).update(status="queued")
+    if tell:
+        closed = Gate.objects.select_related("policy").get(pk=gate.pk)
+        data = {"kind": "approved", **evidence.ended(closed, outcome, [], grants)}
+        Event.objects.create(
+            kind="gate.closed", run_id=run.pk, team_id=run.team_id, subject=gate.subject, version=2, actor="user:1",
+            actor_name="Ann Okafor", data=canonical(data),
+        )  # fmt: skip
+
+
+@pytest.fixture
+def forgotten() -> Iterator[list[int]]:
+    """Gates that a test leaves forged: whoever verifies everything after it passes them by."""
+    made: list[int] = []
+    yield made
+    with owner() as session:
+        for gate in made:
+            Gate.objects.filter(pk=gate).update(proposal=1)
+            session.execute("DELETE FROM approvals_grant WHERE outcome_id IN "
+                            "(SELECT id FROM approvals_outcome WHERE gate_id = %s)", [gate])  # fmt: skip
+            session.execute("DELETE FROM approvals_outcome WHERE gate_id = %s", [gate])
+            session.execute("DELETE FROM approvals_proposal WHERE gate_id = %s AND number > 1", [gate])
+            session.execute(
+                "DELETE FROM checkpoints_event WHERE subject = %s AND kind <> 'gate.opened'", [f"gate:{gate}"]
+            )
+            Gate.objects.filter(pk=gate).update(status="open", version=1, closed_at=None)
+
+
+@pytest.mark.parametrize("tell", [False, True], ids=["without an event", "with an event"])
+def test_an_approval_that_nobody_gave_is_not_performed_and_freezes_the_run(
+    ledger: Path, forgotten: list[int], tell: bool
+) -> None:
+    run = advance(make_run("payer", ledger=str(ledger)))
+    gate = open_gate(run)
+    forgotten.append(gate.pk)
+    forge(run, tell=tell)
+    advance(run)
+    assert run.status == "failed"
+    assert f"Integrity fault at gate {gate.pk}" in run.reason
+    assert not ledger.exists()
+    assert not Effect.objects.filter(run=run).exists()
+    said = [str(problem) for problem in verify_run(run)]
+    assert any(each.startswith(f"outcome {Outcome.objects.get(gate=gate).pk}") for each in said) or tell
+    assert any(f"gate {gate.pk}" in each or "gate.closed" in each for each in said)
+    with pytest.raises(CommandError, match=r"faults? found"):
+        call_command("verify", str(run.pk))
+    page = signed_in(ann(run.team)).get(f"/gates/{gate.pk}/")
+    assert page.status_code == 409
+    assert "99999.00" not in page.content.decode()
+
+
+def test_a_grant_that_nobody_gave_lets_nothing_run_twice(ledger: Path) -> None:
+    run = paid(ledger)
+    outcome = run.gates.get().outcome
+    slipped = Grant.objects.create(outcome=outcome, action="again", effect="pay")
+    with pytest.raises(Exception, match="is not what was written"):
+        evidence.check_ended(run.gates.get(), outcome)
+    with owner() as made:
+        made.execute("DELETE FROM approvals_grant WHERE id = %s", [slipped.pk])
+    assert evidence.check_ended(run.gates.get(), outcome)
+
+
+@pytest.mark.parametrize("columns", [{"quorum": 1}, {"step_up": False}], ids=lambda each: next(iter(each)))
+def test_a_policy_that_was_lowered_in_its_row_lets_nobody_decide(columns: dict[str, Any]) -> None:
+    team = make_team()
+    policy = make_policy(team, quorum=2, step_up=True)
+    gate = make_gate(policy=policy)
+    with altered(policy, **columns), pytest.raises(NotVerifiable):
+        say(gate, ann(team))
+    refused = Event.objects.filter(subject=gate.subject, kind="decision.refused").latest("pk")
+    assert json.loads(bytes(refused.data))["kind"] == NotVerifiable.code
+
+
+def test_an_event_that_was_written_without_the_key_covers_nothing(settings: Any) -> None:
+    gate = make_gate()
+    key = settings.HOLDPOINT_SEAL_KEY
+    settings.HOLDPOINT_SEAL_KEY = "another key"
+    assert [problem.reason for problem in covered.check_run(gate.run_id)] == [
+        f"(gate.opened of gate:{gate.pk}) {covered.UNPROVEN}"
+    ]
+    settings.HOLDPOINT_SEAL_KEY = key
+    assert covered.check_run(gate.run_id) == []
+
+
+def test_a_deadline_that_passed_is_told_and_verifies() -> None:
+    gate = make_gate(policy=make_policy(deadline=dt.timedelta(hours=1)))
+    pass_deadline(gate)
+    assert covered.check_run(gate.run_id) == []
+    assert gate.expire()
+    assert covered.check_run(gate.run_id) == []
+
+
+def test_a_verification_of_everything_looks_at_these_rows_too(run: Run) -> None:
+    outcome = run.gates.get().outcome
+    with altered(outcome, by_name="Mallory"):
+        assert [problem for problem in database.verify() if problem.subject.startswith("outcome")] == [
+            Problem(
+                f"outcome {outcome.pk} (gate {outcome.gate_id})",
+                f"is not what event {Event.objects.get(kind='gate.closed', run_id=run.pk).pk} tells of it",
+            )
+        ]
+
+
+def test_rows_from_before_any_were_covered_are_asked_again_and_are_no_fault(
+    ledger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An approval of an older version has no event that covers it: nothing is performed by it, nothing is frozen."""
+    with monkeypatch.context() as older:
+        for name in ("opened", "decided", "ended"):
+            older.setattr(evidence, name, lambda *_: {})
+        run = advance(make_run("payer", ledger=str(ledger)))
+        first = open_gate(run)
+        older.setattr(covered, "begun", lambda: {"gate": first.pk})
+        decide(run)
+    monkeypatch.setattr(covered, "begun", lambda: {"gate": first.pk})
+    assert covered.check_run(run.pk) == []
+    advance_to_rest(run)
+    assert (run.status, Effect.objects.filter(run=run).count()) == ("waiting", 0)
+    again = open_gate(run)
+    assert again.pk != first.pk
+    decide(run)
+    assert advance_to_rest(run).status == "completed"
+    assert Effect.objects.filter(run=run).count() == 2

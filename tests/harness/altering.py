@@ -1,0 +1,54 @@
+"""Rows that somebody with the owner's role changes behind Holdpoint's back; they are put back afterwards."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from django.db.models import Model
+from psycopg import sql
+
+
+@contextmanager
+def owner() -> Iterator[psycopg.Connection]:
+    """A session of the role that owns the tables."""
+    with psycopg.connect(os.environ["DATABASE_OWNER_URL"], autocommit=True) as made:
+        yield made
+
+
+@contextmanager
+def altered(row: Model, **columns: Any) -> Iterator[None]:
+    """The row with these columns, by their names in the database."""
+    before = {name: getattr(row, name) for name in columns}
+    _write(row, columns)
+    try:
+        yield
+    finally:
+        _write(row, before)
+
+
+@contextmanager
+def removed(row: Model) -> Iterator[None]:
+    """The database without a row that no other points at."""
+    table, key = _names(row)
+    with owner() as made:
+        made.execute(sql.SQL("CREATE TEMP TABLE kept AS SELECT * FROM {} WHERE {} = %s").format(table, key), [row.pk])
+        made.execute(sql.SQL("DELETE FROM {} WHERE {} = %s").format(table, key), [row.pk])
+        try:
+            yield
+        finally:
+            made.execute(sql.SQL("INSERT INTO {} OVERRIDING SYSTEM VALUE TABLE kept").format(table))
+
+
+def _write(row: Model, columns: dict[str, Any]) -> None:
+    table, key = _names(row)
+    said = sql.SQL(", ").join(sql.SQL("{} = %s").format(sql.Identifier(name)) for name in columns)
+    with owner() as made:
+        made.execute(sql.SQL("UPDATE {} SET {} WHERE {} = %s").format(table, said, key), [*columns.values(), row.pk])
+
+
+def _names(row: Model) -> tuple[sql.Identifier, sql.Identifier]:
+    return sql.Identifier(row._meta.db_table), sql.Identifier(row._meta.pk.column)
