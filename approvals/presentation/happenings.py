@@ -38,6 +38,7 @@ WORDS = {
     "gate.edited": "edited what {step} asks",
     "gate.remarked": "said something at {step}",
     "gate.lapsed": "found that an approval of {step} no longer counts",
+    "gate.rescheduled": "moved the deadline of {step}",
     "gate.closed": "closed {step}: {kind}",
     "gate.expired": "closed {step}: nobody answered in time",
     "gate.withdrawn": "withdrew {step}, which is not a rejection",
