@@ -28,7 +28,7 @@ from checkpoints.models import Event, Run
 from checkpoints.values import canonical, decode
 from checkpoints.verify import verify_run
 from tests.agents.driving import advance, advance_to_rest, decide, make_run, open_gate
-from tests.factories import ann, bob, make_gate, make_policy, make_team
+from tests.factories import ann, bob, change_gate, make_gate, make_policy, make_team
 from tests.factories import decide as say
 from tests.harness.altering import altered, owner, removed
 from tests.pages.clients import signed_in
@@ -319,3 +319,4 @@ def test_rows_from_before_any_were_covered_are_asked_again_and_are_no_fault(
     decide(run)
     assert advance_to_rest(run).status == "completed"
     assert Effect.objects.filter(run=run).count() == 2
+    change_gate(first)

@@ -69,6 +69,8 @@ def change_gate(gate: Gate, **columns: Any) -> None:
     if outcome:
         told = evidence.ended(row, outcome, list(outcome.decisions.all()), list(outcome.grants.all()))
         data[ROWS] |= told[ROWS]
+    for decision in row.decisions.all():
+        data[ROWS] |= evidence.decided(row, row.standing(), decision)[ROWS]
     row.say("gate.rescheduled", by=actors.SYSTEM, data=data)
 
 

@@ -75,7 +75,8 @@ class Command(BaseCommand):
         if not database.key():
             notes.append(database.NO_KEY)
         events, seals = (walk.events, walk.seals) if walk else (0, 0)
-        said = f"{counted(events, 'event')} in {counted(seals, 'seal')} are as they were written, and so are approvals and effects."
+        checked = f"{counted(events, 'event')} in {counted(seals, 'seal')}"
+        said = f"{checked} are as they were written, and so are approvals and effects."
         self._verdict(problems, count, said, notes, {"events": events, "seals": seals}, as_json=as_json)
 
     def _verify_file(self, path: Path, copy: str | None, *, as_json: bool) -> None:
