@@ -14,6 +14,7 @@ import structlog
 from django.db import transaction
 
 from checkpoints import claims, crash, digests
+from checkpoints.audit import covered
 from checkpoints.errors import Fenced
 from checkpoints.plans import StepSpec
 
@@ -134,9 +135,11 @@ def intend(slice: Slice, spec: StepSpec, permit: permits.Permit, generation: int
 def adopt(slice: Slice, spec: StepSpec, row: Effect, told: outputs.Output | None = None) -> bool:
     """It was done already, on this input: write the recorded result, send nothing.
 
-    Where that cannot be put in the words of this version a person is asked, and what they `told` is written.
+    Where that cannot be put in the words of this version a person is asked, and what they `told` is written. Raises
+    NotVerified where the record is not what was written when it was done.
     """
     crash.point("before_adopt", spec.name)
+    covered.check_row("effect", row.pk)
     try:
         output = told or versions.output_of(row, slice.run.plan)
     except UpcastFailed as error:

@@ -17,6 +17,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import Model
 
+from checkpoints.errors import NotVerified
 from checkpoints.rows import microseconds, run_sql
 from checkpoints.values import canonical, decode
 
@@ -159,6 +160,13 @@ def register(cover: Cover) -> None:
 def covers() -> Sequence[Cover]:
     """The tables that are checked."""
     return tuple(_covers)
+
+
+def check_row(name: str, number: int) -> None:
+    """Hold one row against its events before what it says is believed. Raises NotVerified."""
+    for cover in covers():
+        for problem in cover.check([number]) if cover.name == name else ():
+            raise NotVerified(*problem)
 
 
 def check_run(run: int) -> list[Problem]:

@@ -15,6 +15,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db.models import Field, ForeignKey, Model
 
+from agents import rewinds
 from agents.models import Effect
 from agents.models import effect as effects
 from approvals import binding
@@ -256,6 +257,24 @@ def test_a_grant_that_nobody_gave_lets_nothing_run_twice(ledger: Path) -> None:
     with owner() as made:
         made.execute("DELETE FROM approvals_grant WHERE id = %s", [slipped.pk])
     assert evidence.check_ended(run.gates.get(), outcome)
+
+
+def test_a_result_that_somebody_wrote_into_the_ledger_is_not_taken_over(ledger: Path) -> None:
+    """What the application's role may change: the run would have gone on with a receipt that no provider gave."""
+    run = paid(ledger)
+    row = Effect.objects.get(run=run, step="pay")
+    rewinds.rewind(run, to=1, by=ann(run.team))
+    with altered(row, result=canonical({"payment": "forged"})):
+        for _ in range(4):
+            advance(run)
+        assert (run.status, run.reason.split(";")[0]) == (
+            "failed",
+            f"Integrity fault at effect {row.pk}: is not what event {told(row)} tells of it",
+        )
+
+
+def told(row: Effect) -> int:
+    return Event.objects.filter(subject=row.subject).latest("pk").pk
 
 
 @pytest.mark.parametrize("columns", [{"quorum": 1}, {"step_up": False}], ids=lambda each: next(iter(each)))

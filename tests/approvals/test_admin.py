@@ -19,7 +19,8 @@ from django.utils import timezone
 from agents.models import Effect, Failure, Token
 from approvals.admin import ReadOnlyAdmin
 from approvals.models import Delivery, Gate, Policy, Tool, Webhook
-from checkpoints.models import Event, Hold, Prune, RetentionPolicy, TechnicalHold, Verification
+from checkpoints.actors import SYSTEM
+from checkpoints.models import Event, Hold, Prune, RetentionPolicy, Run, TechnicalHold, Verification
 from checkpoints.sealer import seal_once
 from tests.approvals.racing import race
 from tests.factories import (
@@ -221,6 +222,12 @@ def test_a_policy_without_people_is_refused() -> None:
     assert Policy.objects.filter(team=policy.team).count() == 1
 
 
+def made_effect(run: Run, gate: Gate) -> Effect:
+    row = Effect.objects.create(run=run, step="pay", key=unique("key"), base=gate.checkpoint, token=1, input_digest=b"")
+    row.intended(by=SYSTEM)
+    return row
+
+
 def some_of(model: Any) -> Any:
     """A row of this table, made as little else as can be."""
     team = make_team()
@@ -230,9 +237,7 @@ def some_of(model: Any) -> Any:
     run = gate.run
     own: dict[Any, Callable[[], Any]] = {
         Verification: lambda: Verification.objects.create(by="user:7", status="passed", finished_at=timezone.now()),
-        Effect: lambda: Effect.objects.create(
-            run=run, step="pay", key=unique("key"), base=gate.checkpoint, token=1, input_digest=b""
-        ),
+        Effect: lambda: made_effect(run, gate),
         TechnicalHold: lambda: Hold.objects.get(run=run, kind="gate"),
         Delivery: lambda: make_delivery()[0],
         Token: lambda: make_token(ann(team))[0],
