@@ -107,6 +107,39 @@ def test_it_refuses_the_wrong_method(route: str) -> None:
         assert getattr(member, method)(address(route)).status_code == 405, method
 
 
+@pytest.mark.parametrize("route", WRITTEN)
+def test_it_takes_nothing_without_the_sessions_own_token(route: str) -> None:
+    """A form on another site, or a method that is only called another, orders nothing."""
+    member = Client(enforce_csrf_checks=True)
+    member.force_login(ann(gate().team))
+    there, before = address(route), Event.objects.count()
+    assert member.post(there, form_of(gate())).status_code == 403
+    called = {"X-HTTP-Method-Override": "POST", "X-Method-Override": "POST"}
+    assert member.get(there, {"_method": "POST", **form_of(gate())}, headers=called).status_code in (302, 405)
+    assert Event.objects.count() == before
+
+
+@pytest.mark.parametrize("route", [route for route in LOOKED_AT if OURS[route] not in FORMS])
+def test_whoever_opens_every_address_orders_nothing(route: str) -> None:
+    """As the scanners of mail do."""
+    there, before = address(route), (Event.objects.count(), Gate.objects.get(pk=gate().pk).version)
+    answer = signed_in(ann(gate().team)).get(there)
+    answer.close()
+    assert answer.status_code == 200
+    assert (Event.objects.count(), Gate.objects.get(pk=gate().pk).version) == before
+
+
+@pytest.mark.parametrize("route", LOOKED_AT)
+def test_it_is_shown_in_no_frame_and_runs_nothing_from_elsewhere(route: str) -> None:
+    reader = make_user("Bob", gate().team, may=(MAY_MOVE,))
+    answer = signed_in(reader).get(address(route))
+    answer.close()
+    said = answer["Content-Security-Policy"].split("; ")
+    assert answer["X-Frame-Options"] == "DENY"
+    assert "default-src 'none'" in said
+    assert {"frame-ancestors 'none'", "script-src 'self'"} <= set(said) or "sandbox" in said
+
+
 @pytest.mark.parametrize("route", OF_A_TEAM)
 def test_an_outsider_is_told_that_nothing_is_there(route: str) -> None:
     outsider = signed_in(eve())
