@@ -45,7 +45,6 @@ def show(request: HttpRequest, gate_id: int, digest: str) -> StreamingHttpRespon
     response = StreamingHttpResponse(_Blocks(file, held), content_type="application/octet-stream")
     response["Content-Disposition"] = content_disposition_header(True, called) or "attachment"
     response["Content-Length"] = str(reference["size"])
-    response["Content-Encoding"] = "identity"  # what is in it says nothing about what else is on the site: no gzip
     response["Content-Security-Policy"] = "default-src 'none'; sandbox"
     response["X-Content-Type-Options"] = "nosniff"
     return response

@@ -1,0 +1,18 @@
+"""Pages compressed, streams not: under ASGI Django makes each piece of a stream a gzip member of its own.
+
+A browser decodes the first member and drops the rest without a word, so that an export would end after its first piece.
+"""
+
+from __future__ import annotations
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.middleware.gzip import GZipMiddleware
+
+
+class CompressedPages(GZipMiddleware):
+    """Django's compression, for answers that are whole when they leave."""
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        """Compress a whole answer; leave a stream as it is."""
+        return response if response.streaming else super().process_response(request, response)
