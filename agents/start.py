@@ -9,7 +9,7 @@ from django.contrib.auth.models import Group
 from django.db import transaction
 from pydantic import BaseModel, ValidationError
 
-from approvals import veils
+from approvals import uploads, veils
 from checkpoints import store
 from checkpoints.actors import Actor
 from checkpoints.errors import ValueRefused
@@ -40,20 +40,24 @@ def start_run(
     `agent` is a name, of which the newest version runs, or the version itself where it lives outside.
 
     `config` goes over the defaults of the agent's Config; what comes of it stays with the run, and so do the
-    versions of the libraries that the agent declares. Raises UnknownAgent, PlanChanged, and InputRefused or
-    ConfigRefused with every error at once.
+    versions of the libraries that the agent declares. A run is started without files: whoever knows the digest of
+    another team's would be handed it at a gate. Raises UnknownAgent, PlanChanged, and InputRefused or ConfigRefused
+    with every error at once.
     """
     known = registry.named(agent) if isinstance(agent, str) else agent
     state = checked(known.agent.State, input)
     recorded = environment.current(known.agent, config)
     name = titled(known.agent, state) if title is None else title
     try:
+        values = fields.whole(state)
+        if files := uploads.foreign(None, values):
+            raise InputRefused([FieldError(pointer=at, message="a run is started without files") for at in files])
         with transaction.atomic():
             run = store.start(
                 plan=known.row if known.row is not None else registry.register(known),
                 team=team,
                 title=one_line(name, 200) or known.spec.agent,
-                values=fields.whole(state),
+                values=values,
                 first_step=known.spec.steps[0].name,
                 by=by,
                 started_by=started_by,

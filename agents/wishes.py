@@ -28,8 +28,6 @@ from .errors import FieldError, InputRefused, RewindRefused, UnknownAgent, Upcas
 from .history import Path
 from .upcasting import Way
 
-FOREIGN = "is a file of another run; a gate of this one is where a file is uploaded"
-
 
 @dataclass(frozen=True)
 class Wanted:
@@ -131,7 +129,7 @@ def edited(
     if not changed and not plan_id:
         raise RewindRefused("The edit changes nothing.")
     if foreign := uploads.foreign(run, made, to=target.state):
-        faults: list[FieldError] = [{"pointer": at, "message": FOREIGN} for at in foreign]
+        faults: list[FieldError] = [{"pointer": at, "message": uploads.FOREIGN_TO_RUN} for at in foreign]
         raise RewindRefused("The edit names a file that this run does not have.", faults)
     return changed
 

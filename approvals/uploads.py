@@ -19,6 +19,7 @@ from .errors import Invalid, problem
 from .models import Gate, Proposal, Upload
 
 FOREIGN = "This file was not uploaded here; choose it in the form."
+FOREIGN_TO_RUN = "is a file of another run; a gate of this one is where a file is uploaded"
 GONE = "This file is not kept any more; choose it again."
 
 
@@ -35,12 +36,15 @@ def refuse_foreign(gate: Gate, standing: Proposal, saved: Mapping[str, Any], *wa
         raise Invalid([problem(GONE)])
 
 
-def foreign(run: Run, value: Any, *, to: Any = None) -> list[str]:
-    """The JSON Pointers of files in a value that are neither in what it is `to` replace nor uploaded in the lineage."""
+def foreign(run: Run | None, value: Any, *, to: Any = None) -> list[str]:
+    """The JSON Pointers of files in a value that are neither in what it is `to` replace nor uploaded in the lineage.
+
+    Whatever people or programs outside write into a state is asked this. A run that is only about to start is None.
+    """
     found = list(artifacts.references(value))
     known = {str(each[MARK]) for _, each in artifacts.references(to)} if found else set()
     digests = {str(each[MARK]) for _, each in found} - known
-    theirs = digests - Upload.objects.of_lineage(run, digests) if digests else digests
+    theirs = digests - Upload.objects.of_lineage(run, digests) if digests and run is not None else digests
     return [at for at, each in found if str(each[MARK]) in theirs]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from approvals import holding, pointers
+from approvals import holding, pointers, uploads
 from approvals.cards import Card, completed
 from approvals.errors import CardRefused
 from checkpoints.errors import ValueRefused
@@ -32,7 +32,7 @@ def ask(
         whole = registered.drawn(whole, team=slice.run.team, policy=spec.policy, plan=slice.plan)
     except (CardRefused, ValueRefused) as error:
         raise WorkInvalid([FieldError(pointer="", message=str(error))]) from error
-    if faults := faults_of(whole) or list(_pins(whole)):
+    if faults := faults_of(whole) or [*_pins(whole), *_files(whole, slice)]:
         raise WorkInvalid(faults)
     slice.hands = Hands(given=Given(spec.name, card, took, notes))
     going = runner.turn(slice)
@@ -74,6 +74,13 @@ def _places(card: Card, state: Mapping[str, Any]) -> Iterator[FieldError]:
         if not pointers.has(state, quote.pointer):
             told = f"there is nothing at {quote.pointer} in the state"
             yield FieldError(pointer=f"/quotes/{number}/pointer", message=told)
+
+
+def _files(card: Card, slice: Slice) -> Iterator[FieldError]:
+    """What a gate's arguments name is handed out there."""
+    for number, action in enumerate(card.actions):
+        for at in uploads.foreign(slice.run, action.arguments, to=slice.snapshot.state):
+            yield FieldError(pointer=f"/actions/{number}/arguments{at}", message=uploads.FOREIGN_TO_RUN)
 
 
 def _pins(card: Card) -> Iterator[FieldError]:

@@ -15,7 +15,7 @@ from typing import Any
 from django.contrib.auth.models import Group, User
 from django.db import transaction
 
-from approvals import pointers
+from approvals import pointers, uploads
 from approvals.cards import Action, Card
 from checkpoints import claims, store
 from checkpoints.actors import Actor
@@ -102,6 +102,7 @@ def post(
 ) -> Turn:
     """Start the run and open its gate, in one transaction. Raises PlanRefused, InputRefused and WorkInvalid."""
     _check_names(posted)
+    _check_files(posted)
     posted = replace(posted, card=_shaped(posted, team))
     with transaction.atomic():
         values = {**posted.state, **{action.id: action.arguments for action in posted.card.actions}}
@@ -193,6 +194,15 @@ def _placed(posted: Posted) -> Card:
         for action in posted.card.actions
     ]
     return replace(posted.card, actions=actions)
+
+
+def _check_files(posted: Posted) -> None:
+    """Raises WorkInvalid: a run that is only about to start has no files, and its gate would hand out another's."""
+    named = {"/state": posted.state}
+    named |= {f"/actions/{number}/arguments": each.arguments for number, each in enumerate(posted.card.actions)}
+    faults = [place + at for place, value in named.items() for at in uploads.foreign(None, value)]
+    if faults:
+        raise WorkInvalid([FieldError(pointer=at, message=uploads.FOREIGN_TO_RUN) for at in faults])
 
 
 def _check_names(posted: Posted) -> None:

@@ -10,8 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from checkpoints import claims
+from approvals import uploads
+from checkpoints import artifacts, claims, store
 from checkpoints.errors import ValueRefused
+from checkpoints.models import Run
 from checkpoints.ops import Append, Splice
 from checkpoints.patch import same
 from checkpoints.plans import StepSpec
@@ -162,7 +164,7 @@ def late(row: Effect, status: str, written: Written, error: str) -> None:
         raise _before(row)
     known = plans.registered(row.run.plan_id)
     if status == DONE and row.undoes is None and known is not None:
-        _fits(known, known.spec.step(row.step), written)
+        _fits(known, known.spec.step(row.step), written, run=row.run)
     if row.undoes is not None:
         if status == DONE:
             reports.undone(row.undoes, row)
@@ -221,11 +223,15 @@ def _before(row: Effect) -> ReportedBefore:
 
 
 def _checked(slice: Slice, spec: StepSpec, written: Written) -> outputs.Output:
-    return _fits(slice.registered, spec, written)
+    return _fits(slice.registered, spec, written, run=slice.run, state=slice.snapshot.state)
 
 
-def _fits(known: Registered, spec: StepSpec, written: Written) -> outputs.Output:
+def _fits(
+    known: Registered, spec: StepSpec, written: Written, *, run: Run, state: Mapping[str, Any] | None = None
+) -> outputs.Output:
+    """What was written, checked. `state`: what it is written over, read where nobody has it and it matters."""
     _check_lists(known, written.writes)
+    _check_files(run, written.writes, state)
     if strange := [name for name in written.writes if name not in spec.writes]:
         told = f"is nothing that {spec.name} writes; its plan has to say so"
         raise WorkInvalid([FieldError(pointer=pointer(name), message=told) for name in strange])
@@ -244,6 +250,17 @@ def _check_lists(known: Registered, writes: Mapping[str, Any]) -> None:
         grows = isinstance(write, (Append, Splice)) and name in properties
         if grows and properties[name] and not fields.is_list(known.agent.State, name):
             raise WorkInvalid([FieldError(pointer=pointer(name), message="is no list, so nothing is appended to it")])
+
+
+def _check_files(run: Run, writes: Mapping[str, Any], state: Mapping[str, Any] | None) -> None:
+    """A gate hands out the files that its state names, and a digest is all that it takes to name another team's."""
+    grown = (Append, Splice)
+    written = {name: list(each.items) if isinstance(each, grown) else each for name, each in writes.items()}
+    if not any(True for _ in artifacts.references(written)):
+        return
+    there = store.load(run).state if state is None else state
+    if foreign := uploads.foreign(run, written, to=there):
+        raise WorkInvalid([FieldError(pointer=at, message=uploads.FOREIGN_TO_RUN) for at in foreign])
 
 
 def _invalid(error: ValueRefused) -> WorkInvalid:

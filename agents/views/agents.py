@@ -27,7 +27,7 @@ from agents.upcasting import natural
 from approvals import forms, frames
 from approvals.presentation.actions import blank
 from approvals.presentation.faults import of_form
-from checkpoints import actors, artifacts, bounds, values
+from checkpoints import actors, bounds, values
 from checkpoints.errors import PlanChanged, ValueRefused
 from checkpoints.models import Plan, Run
 from checkpoints.permissions import teams_where
@@ -151,8 +151,6 @@ def _started(known: Known, reader: User, team: Group | None, form: Mapping[str, 
         raise InputRefused([FieldError(pointer="", message="no version of this agent is deployed on this server")])
     key = f"start:{reader.pk}:{storable(form['key'][:100])}" if form.get("key") else None
     by, input = actors.of_user(reader), input_of(known, form)
-    if files := list(artifacts.references(input)):  # whoever knows a file's digest would be handed it at a gate
-        raise InputRefused([FieldError(pointer=at, message="a run is started without files") for at, _ in files])
     try:
         return start_run(known.name, input, by=by, team=team, started_by=reader, key=key)
     except PlanChanged as error:

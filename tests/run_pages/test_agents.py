@@ -269,7 +269,9 @@ def test_an_address_and_a_key_that_no_page_has_are_no_fault_of_the_server() -> N
 def test_a_run_begins_with_no_file() -> None:
     """Whoever knew a file's digest began a run with it, and its gate handed the file out."""
     team = make_team(may=ALLOWED)
-    form = {"team": str(team.pk), "json": json.dumps({"ticket": artifacts.keep(b"theirs")})}
+    decision = {"gate": "1", "kind": "edited", "by": "Ann", "changes": [{"value": artifacts.keep(b"theirs")}]}
+    input = {"mail": {"name": "a.eml", "raw": "From: a@example.org"}, "decision": decision}
+    form = {"team": str(team.pk), "json": json.dumps(input)}
     answer = signed_in(bob(team)).post("/agents/refunds/runs/", form)
     assert answer.status_code == 422
     assert "a run is started without files" in said(answer.content.decode())
