@@ -10,10 +10,13 @@ from django.db import transaction
 from pydantic import BaseModel, ValidationError
 
 from approvals import uploads, veils
+from approvals.errors import NoSuchPolicy
+from approvals.models import Policy
 from checkpoints import store
 from checkpoints.actors import Actor
 from checkpoints.errors import ValueRefused
 from checkpoints.models import Run
+from checkpoints.plans import PlanSpec
 from checkpoints.values import pointer
 
 from . import doorbell, environment, fields, registry
@@ -45,6 +48,7 @@ def start_run(
     with every error at once.
     """
     known = registry.named(agent) if isinstance(agent, str) else agent
+    check_policies(known.spec, team)
     state = checked(known.agent.State, input)
     recorded = environment.current(known.agent, config)
     name = titled(known.agent, state) if title is None else title
@@ -69,6 +73,18 @@ def start_run(
     except ValueRefused as error:
         raise InputRefused([FieldError(pointer=error.pointer, message=error.reason)]) from error
     return run
+
+
+def check_policies(plan: PlanSpec, team: Group) -> None:
+    """Raise InputRefused where the team has policies, and none by which one of the plan's gates could be decided."""
+    faults = []
+    for name in dict.fromkeys(step.policy for step in plan.steps if step.kind == "gate"):
+        try:
+            Policy.objects.expect(name, team=team)
+        except NoSuchPolicy as error:
+            faults.append(FieldError(pointer="", message=str(error)))
+    if faults:
+        raise InputRefused(faults)
 
 
 def titled(agent: type[Agent], state: BaseModel) -> str:

@@ -17,6 +17,8 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from approvals.errors import NoSuchPolicy
+from approvals.models import Policy
 from checkpoints import ledger
 from checkpoints.actors import Actor
 from checkpoints.bounds import Bounds
@@ -26,7 +28,6 @@ from checkpoints.rows import run_sql
 from .errors import FormUsed, TokenRefused
 from .models import Answer
 from .models.token import FOR_AGENTS, Scope, Token, digest_of
-from .outside import under
 
 PREFIX = "hp_"
 LONGEST = timedelta(days=366)
@@ -135,8 +136,11 @@ def _check_agent(owner: User, scopes: Collection[str], team: Group | None, agent
         raise TokenRefused("An agent's name is plain letters, digits, . _ - and at most 100 characters long.")
     if team is None or not teams_where(owner, START).filter(pk=team.pk).exists():
         raise TokenRefused(f"An agent's token belongs to a team in which {owner.username} may start runs.")
-    if policy and not under.is_one(policy, team):
-        raise TokenRefused(f"{team.name} has no policy {policy}. Policies are made in the administration.")
+    if policy:
+        try:
+            Policy.objects.expect(policy, team=team, exact=True)
+        except NoSuchPolicy as error:
+            raise TokenRefused(str(error)) from error
 
 
 def _not(strange: list[str]) -> str:

@@ -203,6 +203,8 @@ class NoSuchPolicy(CardRefused):
     """The run's team has no policy of the name that the gate's step gives; have it made, and try again."""
 
     def __init__(self, name: str, team: str, others: Sequence[str]) -> None:
+        unnamed = ", by which a gate goes that names none" if name == "default" else ""
         super().__init__(
-            f"{team} has no policy {name}; it has {', '.join(others)}. Make it in the administration, and try again."
+            f"{team} has no policy {name}{unnamed}; it has {', '.join(others)}. Name one of these, or make {name} in "
+            "the administration, and try again."
         )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from django.contrib.auth.models import Group
 
+from approvals.errors import NoSuchPolicy
 from approvals.models import Policy
 from approvals.models.policy import DEFAULT
 from checkpoints.plans import StepSpec
@@ -19,8 +20,7 @@ def policy_of(token: Token | None, said: str, team: Group) -> str:
     only = token.policy if token else ""
     if said and only and said != only:
         raise _not_for(only)
-    if said and not is_one(said, team):
-        raise WorkInvalid([FieldError(pointer="/policy", message=_lacks(said, team))])
+    _check(said or only, team, at="/policy")
     return said or only
 
 
@@ -43,19 +43,14 @@ def check_gate(token: Token | None, gate: StepSpec, team: Group) -> None:
     """
     if token and not _same(gate.policy, token.policy):
         raise _not_for(token.policy)
-    if gate.policy and not is_one(gate.policy, team):
-        told = f"in its plan, {_lacks(gate.policy, team)}. Have it made in the administration, and ask again then"
-        raise WorkInvalid([FieldError(pointer="/step", message=told)])
+    _check(gate.policy, team, at="/step")
 
 
-def is_one(name: str, team: Group) -> bool:
-    """Whether the team has a policy of that name; its default is made where it is first asked for."""
-    return name == DEFAULT or Policy.objects.filter(team=team, name=name).exists()
-
-
-def _lacks(name: str, team: Group) -> str:
-    named = ", ".join(Policy.objects.filter(team=team).order_by("name").values_list("name", flat=True).distinct())
-    return f"{team.name} has no policy {name}; it has {named or DEFAULT}"
+def _check(name: str, team: Group, *, at: str) -> None:
+    try:
+        Policy.objects.expect(name, team=team, exact=True)
+    except NoSuchPolicy as error:
+        raise WorkInvalid([FieldError(pointer=at, message=str(error))]) from error
 
 
 def _same(named: str, only: str) -> bool:

@@ -17,19 +17,31 @@ class PolicyQuerySet(models.QuerySet["Policy"]):
     """Questions about policies."""
 
     def named(self, name: str, *, team: Group, strict: bool = True) -> Policy:
-        """The newest version of the team's policy of that name, else of its default.
+        """The newest version of the team's policy of that name; without a name, of its default.
 
-        A team that has no default yet gets one: a single member of the team, not the one who started the run. A team
-        that has named others is not taken to mean that by a name which it has not: `strict` raises NoSuchPolicy.
+        A team without policies gets a default: a single member of the team, not the one who started the run. One that
+        has policies is never taken to mean that. There `strict` raises NoSuchPolicy; else, for what has to be asked all
+        the same, it is the team's default where people made one, or its strictest.
         """
-        newest = self.filter(team=team, name=name or DEFAULT).order_by("-version").first()
-        if newest is not None:
-            return newest
-        others = self.filter(team=team).exclude(name=DEFAULT).order_by("name").values_list("name", flat=True).distinct()
-        if strict and name not in ("", DEFAULT) and others:
-            raise NoSuchPolicy(name, team.name, list(others))
-        default = self.filter(team=team, name=DEFAULT).order_by("-version").first()
-        return default or self.get_or_create(team=team, name=DEFAULT, version=1)[0]
+        found = self.filter(team=team, name=name or DEFAULT).order_by("-version").first()
+        if found is not None:
+            return found
+        if strict:
+            self.expect(name, team=team)
+        made = list(self.filter(team=team).current())
+        if not made:
+            return self.get_or_create(team=team, name=DEFAULT, version=1)[0]
+        return max(made, key=lambda each: (each.name == DEFAULT, each.quorum, each.step_up, each.separation))
+
+    def expect(self, name: str, *, team: Group, exact: bool = False) -> None:
+        """Raise NoSuchPolicy where the team has policies, and none of this name. Writes nothing.
+
+        `exact`: also where it has none yet, unless it is the default that is meant.
+        """
+        asked, names = name or DEFAULT, set(self.filter(team=team).values_list("name", flat=True))
+        without = names <= {DEFAULT} and (asked == DEFAULT or not exact)
+        if asked not in names and not without:
+            raise NoSuchPolicy(asked, team.name, sorted(names) or [DEFAULT])
 
     def newest(self, policy: Policy) -> Policy:
         """The newest version of the same policy."""

@@ -9,6 +9,8 @@ import pytest
 from django.db import connection
 
 from agents import steps, text
+from agents.errors import InputRefused
+from approvals.models import Policy
 from checkpoints.models import Checkpoint, Run
 from tests.factories import make_policy, make_team
 
@@ -129,12 +131,25 @@ def test_a_run_whose_data_does_not_verify_is_frozen_and_names_the_last_good_chec
 def test_a_gate_whose_policy_its_team_has_not_is_asked_about_and_not_asked_under_the_default() -> None:
     """A misspelt or missing name made one member of the team enough."""
     team = make_team()
+    run = make_run("payer", team=team)
     make_policy(team, name="paymnets", quorum=2)
-    run = advance_to_rest(make_run("payer", team=team))
+    make_policy(team, name="mild")
+    advance_to_rest(run)
     gate = open_gate(run)
-    assert (gate.kind, gate.policy.name) == ("recovery", "default")
-    assert f"{team.name} has no policy payments; it has paymnets" in gate.standing().card.summary
+    assert (gate.kind, gate.policy.name) == ("recovery", "paymnets"), "the strictest that there is"
+    assert f"{team.name} has no policy payments; it has mild, paymnets" in gate.standing().card.summary
     make_policy(team, name="payments", quorum=2)
     answer(run, "retry")
+    answer(run, "retry")  # by another, as that policy asks
     gate = open_gate(advance_to_rest(run))
     assert (gate.kind, gate.policy.name) == ("review", "payments")
+    assert not Policy.objects.filter(team=team, name="default").exists()
+
+
+def test_a_run_is_not_started_where_no_policy_of_the_team_could_decide_its_gate() -> None:
+    team = make_team()
+    make_policy(team, name="paymnets", quorum=2)
+    with pytest.raises(InputRefused, match=f"{team.name} has no policy payments; it has paymnets"):
+        make_run("payer", team=team)
+    make_policy(team, name="payments")
+    assert open_gate(advance_to_rest(make_run("payer", team=team))).policy.name == "payments"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from approvals.models import Gate
+from approvals.models import Gate, Policy
 from checkpoints.models import Plan, Run
 from tests.api.test_doors import refusal
 from tests.factories import MEMBER, make_policy, make_team, make_user
@@ -88,7 +88,11 @@ def test_a_policy_that_there_is_not_is_named_with_those_that_there_are() -> None
     make_policy(program.team, name="payouts")
     told = refusal(posted(program, policy="payuots"), 422)
     assert told["errors"] == [
-        {"parameter": "/policy", "detail": f"{program.team.name} has no policy payuots; it has payouts"}
+        {
+            "parameter": "/policy",
+            "detail": f"{program.team.name} has no policy payuots; it has payouts. Name one of these, or make payuots "
+            "in the administration, and try again.",
+        }
     ]
     assert not Run.objects.filter(team=program.team).exists()
 
@@ -96,9 +100,9 @@ def test_a_policy_that_there_is_not_is_named_with_those_that_there_are() -> None
 def test_a_plan_whose_gate_names_a_policy_that_its_runs_team_has_not_asks_once_there_is_one() -> None:
     """It asked under the team's default, which may want less."""
     program = Program()
-    make_policy(program.team, name="payouts")
     program.register(steps=steps("strict"))
     program.run = program.ok(program.post("runs", {"input": {"invoice": {}}}))["id"]
+    make_policy(program.team, name="payouts")
     program.claim()
     program.draft()
     told = refusal(program.work("gates", step="review", title="Wire", actions=[ACTION]), 422)
@@ -107,3 +111,32 @@ def test_a_plan_whose_gate_names_a_policy_that_its_runs_team_has_not_asks_once_t
     assert not Gate.objects.filter(run=program.run).exists()
     make_policy(program.team, name="strict")
     assert Gate.objects.get(pk=program.ask()["gate"]).policy.name == "strict"
+
+
+def test_a_gate_without_a_policy_is_refused_where_the_team_has_only_named_ones() -> None:
+    """A `default` was made on the spot, which asks for one person and no password."""
+    program = Program()
+    make_policy(program.team, name="payouts", quorum=2, step_up=True)
+    told = refusal(posted(program), 422)
+    assert [each["parameter"] for each in told["errors"]] == ["/policy"]
+    assert told["errors"][0]["detail"] == (
+        f"{program.team.name} has no policy default, by which a gate goes that names none; it has payouts. Name one of "
+        "these, or make default in the administration, and try again."
+    )
+    assert not Run.objects.filter(team=program.team).exists()
+    assert [each.name for each in Policy.objects.filter(team=program.team)] == ["payouts"]
+    assert Gate.objects.get(pk=program.ok(posted(program, policy="payouts"))["gate"]).policy.quorum == 2
+    make_policy(program.team, name="default")
+    assert program.ok(posted(program))["gate"]
+
+
+def test_a_run_whose_plan_names_no_policy_is_not_started_there_and_its_gate_not_asked() -> None:
+    program = Program()
+    program.start()
+    program.draft()
+    make_policy(program.team, name="payouts", quorum=2)
+    told = refusal(program.work("gates", step="review", title="Wire", actions=[ACTION]), 422)
+    assert "it has payouts" in told["errors"][0]["detail"]
+    told = refusal(program.post("runs", {"agent": program.agent, "input": {"invoice": {}}}), 422)
+    assert "it has payouts" in told["errors"][0]["detail"]
+    assert [each.name for each in Policy.objects.filter(team=program.team)] == ["payouts"]
