@@ -1,6 +1,7 @@
 """Step-up: where a policy asks for it, a word counts only of somebody who gave their password again lately.
 
-So does making a token, which goes on opening what its owner may do long after the session has ended.
+So does making a token, which goes on opening what its owner may do long after the session has ended, and setting a
+password, with which whoever sets it confirms whatever they like.
 
 Evidence of that is in the session in which it was given, and nowhere else: allauth notes there, with the person's id,
 when a signed-in person confirmed their password. Whoever decides by a token has no session, and hands over none.
@@ -12,11 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 from allauth.account.authentication import get_authentication_records
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.http import HttpRequest
+from django.urls import reverse
 
 from .models import Policy
 
@@ -63,3 +66,8 @@ def suffices(policy: Policy, confirmed: Confirmed | None, *, by: User, now: date
 def counts(confirmed: Confirmed | None, *, by: User, now: datetime) -> bool:
     """Whether this person gave their password lately."""
     return confirmed is not None and confirmed.user_id == by.pk and -AHEAD <= now - confirmed.at < within()
+
+
+def address(back: str) -> str:
+    """Where the password is asked for, and from there to the address `back` on this site."""
+    return reverse("account_reauthenticate") + "?" + urlencode({"next": back})

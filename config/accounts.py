@@ -6,9 +6,13 @@ from typing import NoReturn
 
 from allauth.account import views
 from allauth.account.adapter import DefaultAccountAdapter
+from django.contrib.auth.models import User
+from django.db import transaction
 from django.forms import Form
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import path
+
+from checkpoints import actors, ledger
 
 
 class Adapter(DefaultAccountAdapter):
@@ -17,6 +21,13 @@ class Adapter(DefaultAccountAdapter):
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         """Nobody makes an account of their own."""
         return False
+
+    def set_password(self, user: User, password: str) -> None:
+        """Change one's own password, and say so in the audit."""
+        with transaction.atomic():
+            super().set_password(user, password)
+            changed = {"fields": ["password"], "joined": [], "left": [], "granted": [], "revoked": []}
+            ledger.record("user.changed", subject=f"user:{user.pk}", by=actors.of_user(user), data=changed)
 
 
 class Reauthenticate(views.ReauthenticateView):

@@ -7,6 +7,7 @@ from typing import Any
 from allauth.account.decorators import secure_admin_login
 from django.contrib.admin import AdminSite
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.urls import reverse
 
 # By section, the tables in the order in which they are listed, each with what it is for.
@@ -59,6 +60,12 @@ class Site(AdminSite):
         """Lead to the one sign-in, whose attempts are counted: Django's own would let passwords be guessed on."""
         answer: HttpResponse = secure_admin_login(super().login)(request, extra_context)
         return answer
+
+    def password_change(  # type: ignore[override]
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Lead to the one page that changes one's own password: there guesses of the old one are counted."""
+        return redirect("account_change_password")
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
         """List what somebody may open, by section; of one of Django's apps as Django does."""

@@ -137,7 +137,7 @@ def _to_the_password(reader: User, form: QueryDict) -> HttpResponse:
             "Your account has no password to give again. Ask an administrator for one, or for the token."
         )
     back = reverse("tokens") + "?" + urlencode(typed_in(form), doseq=True) + "#make"
-    response = redirect(reverse("account_reauthenticate") + "?" + urlencode({"next": back}))
+    response = redirect(step_up.address(back))
     response.status_code = 303
     return response
 

@@ -6,14 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 from allauth.account.models import EmailAddress
 from django.contrib import admin
+from django.contrib.admin.utils import unquote
 from django.contrib.admin.widgets import FilteredSelectMultiple
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.forms import UserChangeForm
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db import models, transaction
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
 
+from approvals import step_up
 from checkpoints import actors, ledger
 
 from .permissions import EVERYWHERE, IN_TEAMS, Boxes, give, held, ticked, words
@@ -134,14 +138,40 @@ class AccountAdmin(Told, Accounts):
         }  # fmt: skip
         ledger.record("user.changed", subject=f"user:{obj.pk}", by=actors.of_user(request.user), data=data)
 
+    def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
+        """Django's own page, after the password: it makes an account whose password one knows."""
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        return _to_the_password(request) or super().add_view(request, form_url, extra_context)
+
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
-        """Django's own page, and the event of a password that was changed."""
-        if not request.user.is_superuser and id != str(request.user.pk):
+        """Django's own page for others' passwords, and the event of one that was changed.
+
+        One's own is changed where the old one is asked for: with a new one, every password that is asked for again
+        could be given by whoever sits at a session that somebody else opened.
+        """
+        if not (id := unquote(id)).isdecimal():
+            raise Http404("No such account")
+        if int(id) == request.user.pk:
+            return redirect("account_change_password")
+        if not request.user.is_superuser:
             raise PermissionDenied  # whoever sets somebody's password decides in their name
+        if to_the_password := _to_the_password(request):
+            return to_the_password
         with transaction.atomic():
-            user = User.objects.select_for_update().filter(pk=id).first() if id.isdigit() else None
+            user = User.objects.select_for_update().filter(pk=id).first()
             before = self.state(user) if user else {}
             response = super().user_change_password(request, id, form_url)
             if user and (after := self.state(user)) != before:
                 self.tell(request, user, before, after)
         return response
+
+
+def _to_the_password(request: HttpRequest) -> HttpResponse | None:
+    """Where the password is asked for again; None where it was given lately. Nothing that was posted is kept."""
+    user = request.user
+    if not isinstance(user, User) or not user.has_usable_password():
+        raise PermissionDenied("Your account has no password to give again.")
+    if step_up.counts(step_up.of_session(request), by=user, now=timezone.now()):
+        return None
+    return redirect(step_up.address(request.get_full_path()))

@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
+from approvals import step_up
 from approvals.models import Draft, Gate, Proposal
 from approvals.models.draft import MOST_CHARACTERS, NotKept
 from approvals.presentation import whole
@@ -35,5 +36,4 @@ def lead(request: HttpRequest, gate: Gate, looked_at: Proposal, form: Mapping[st
 
 def address(gate: Gate, key: str) -> str:
     """Where the password is asked for; the form that is drawn afterwards is the same one, by its key."""
-    back = reverse("gate", args=[gate.pk]) + "?" + urlencode({"key": key}) + "#decide"
-    return reverse("account_reauthenticate") + "?" + urlencode({"next": back})
+    return step_up.address(reverse("gate", args=[gate.pk]) + "?" + urlencode({"key": key}) + "#decide")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 from typing import Any
+from urllib.parse import quote_plus
 
+import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -13,11 +15,11 @@ from django.urls import reverse
 
 from checkpoints.models import Event
 from tests.factories import ann, bob, eve, make_team, make_user, unique
-from tests.pages.clients import signed_in
+from tests.pages.clients import confirmed, signed_in
 
 
-def root() -> User:
-    return make_user("Root", superuser=True)
+def root(password: str = "") -> User:
+    return make_user("Root", superuser=True, password=password)
 
 
 def staff(*may: str) -> User:
@@ -132,15 +134,16 @@ def test_changing_an_account_tells_which_columns_and_not_what_is_in_them() -> No
 
 
 def test_a_new_account_and_a_new_password_are_told_of() -> None:
-    admin, name = root(), unique("carol")
+    admin, name = root(password="the phrase of the root"), unique("carol")
+    client = confirmed(admin)
     password = "a long enough phrase"
     form = {"username": name, "usable_password": "true", "password1": password, "password2": password}
-    assert signed_in(admin).post(reverse("admin:auth_user_add"), form).status_code == 302
+    assert client.post(reverse("admin:auth_user_add"), form).status_code == 302
     user = User.objects.get(username=name)
     assert told("user.changed", f"user:{user.pk}")[0][1]["fields"] == ["created"]
     change = {"usable_password": "true", "password1": password + "!", "password2": password + "!"}
     address = reverse("admin:auth_user_password_change", args=[user.pk])
-    assert signed_in(admin).post(address, change).status_code == 302
+    assert client.post(address, change).status_code == 302
     assert told("user.changed", f"user:{user.pk}")[1][1]["fields"] == ["password"]
     user.refresh_from_db()
     assert user.check_password(password + "!")
@@ -233,15 +236,54 @@ def test_groups_are_called_teams() -> None:
     assert "Add team" in client.get(reverse("admin:auth_group_changelist")).content.decode()
 
 
-def test_staff_set_their_own_password_and_nobody_elses() -> None:
+NEW = {"usable_password": "true", "password1": "quite another one", "password2": "quite another one"}
+OWN = "/accounts/password/change/"
+
+
+def test_staff_set_nobody_elses_password() -> None:
     helper, user = staff("auth.view_user", "auth.change_user"), bob()
-    password = {"usable_password": "true", "password1": "quite another one", "password2": "quite another one"}
-    for each, status in ((user, 403), (helper, 302)):
-        was = each.password
-        address = reverse("admin:auth_user_password_change", args=[each.pk])
-        assert signed_in(helper).post(address, password).status_code == status
-        each.refresh_from_db()
-        assert (each.password == was) == (status == 403)
+    address = reverse("admin:auth_user_password_change", args=[user.pk])
+    assert signed_in(helper).post(address, NEW).status_code == 403
+    assert User.objects.get(pk=user.pk).password == user.password
+
+
+@pytest.mark.parametrize("place", ["{pk}", "0{pk}"], ids=["plain", "padded"])
+def test_ones_own_password_is_not_changed_without_the_old_one(place: str) -> None:
+    """In the administration it was, and with the new one every password was given that a decision asks for again."""
+    admin = root(password="the phrase of the root")
+    client = confirmed(admin)
+    address = reverse("admin:auth_user_changelist") + f"{place.format(pk=admin.pk)}/password/"
+    for answer in (client.get(address), client.post(address, NEW), client.post("/admin/password_change/", NEW)):
+        assert (answer.status_code, answer.headers["Location"]) == (302, OWN)
+    admin.refresh_from_db()
+    assert admin.check_password("the phrase of the root")
+    assert told("user.changed", f"user:{admin.pk}") == []
+
+
+def test_ones_own_password_is_changed_with_the_old_one_and_told_of() -> None:
+    person = make_user("Pat", password="the phrase of pat")
+    client, new = signed_in(person), {"password1": "quite another one", "password2": "quite another one"}
+    assert client.post(OWN, {"oldpassword": "a guess", **new}).status_code == 200
+    assert told("user.changed", f"user:{person.pk}") == []
+    assert client.post(OWN, {"oldpassword": "the phrase of pat", **new}).status_code == 302
+    person.refresh_from_db()
+    assert person.check_password("quite another one")
+    ((actor, data),) = told("user.changed", f"user:{person.pk}")
+    assert (actor, data["fields"]) == (f"user:{person.pk}", ["password"])
+
+
+def test_anothers_password_and_a_new_account_take_ones_own_password_again() -> None:
+    """Whoever came upon an open session made themselves an account there, or took a reviewer's."""
+    admin, user, name = root(password="the phrase of the root"), bob(), unique("carol")
+    pages = [reverse("admin:auth_user_password_change", args=[user.pk]), reverse("admin:auth_user_add")]
+    for page in pages:
+        for answer in (signed_in(admin).get(page), signed_in(admin).post(page, {"username": name, **NEW})):
+            assert answer.status_code == 302
+            assert answer.headers["Location"] == f"{reverse('account_reauthenticate')}?next={quote_plus(page)}"
+    assert User.objects.get(pk=user.pk).password == user.password
+    assert not User.objects.filter(username=name).exists()
+    assert confirmed(admin).get(pages[0]).status_code == 200
+    assert signed_in(root()).get(pages[0]).status_code == 403, "an account without a password cannot give it"
 
 
 def test_accounts_and_teams_are_not_deleted() -> None:
