@@ -29,4 +29,4 @@ RUN HOLDPOINT_SECRET_KEY=build DATABASE_URL=postgres://build@/build REDIS_URL=re
     python manage.py collectstatic --noinput -v0
 USER holdpoint
 EXPOSE 8000
-CMD ["python", "-m", "uvicorn", "config.asgi:application", "--host", "0.0.0.0", "--port", "8000", "--no-access-log"]
+CMD ["python", "-m", "uvicorn", "config.asgi:application", "--http", "config.wire:Bounded", "--host", "0.0.0.0", "--port", "8000", "--no-access-log"]

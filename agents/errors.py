@@ -6,12 +6,18 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, TypedDict
 
+MOST = 100  # culprits that are told: a body may hold hundreds of thousands
+
 
 class FieldError(TypedDict):
     """One culprit: a JSON Pointer into the value and a sentence."""
 
     pointer: str
     message: str
+
+
+def _listed(errors: list[FieldError]) -> str:
+    return "; ".join(f"{e['pointer'] or '/'}: {e['message']}" for e in errors)
 
 
 class AgentError(Exception):
@@ -23,23 +29,23 @@ class UnknownAgent(AgentError):
 
 
 class InputRefused(AgentError):
-    """The input does not fit the agent's state; `errors` names every culprit by JSON Pointer."""
+    """The input does not fit the agent's state; `errors` names culprits by JSON Pointer."""
 
     def __init__(self, errors: list[FieldError]) -> None:
-        super().__init__("; ".join(f"{e['pointer'] or '/'}: {e['message']}" for e in errors))
-        self.errors = errors
+        self.errors = errors[:MOST]
+        super().__init__(_listed(self.errors))
 
 
 class ConfigRefused(InputRefused):
-    """The configuration does not fit the agent's Config; `errors` names every culprit by JSON Pointer into it."""
+    """The configuration does not fit the agent's Config; `errors` names culprits by JSON Pointer into it."""
 
 
 class UpcastFailed(AgentError):
     """A run cannot go on in a newer version; the sentence says which upcaster is at fault. Correct it."""
 
     def __init__(self, reason: str, errors: list[FieldError] | None = None) -> None:
-        self.errors = errors or []
-        told = "; ".join(f"{e['pointer'] or '/'}: {e['message']}" for e in self.errors)
+        self.errors = (errors or [])[:MOST]
+        told = _listed(self.errors)
         super().__init__(f"{reason}: {told}." if told else f"{reason}.")
 
 
@@ -49,9 +55,9 @@ class RewindRefused(AgentError):
     code = "refused"
 
     def __init__(self, reason: str, errors: list[FieldError] | None = None) -> None:
-        told = "; ".join(f"{e['pointer'] or '/'}: {e['message']}" for e in errors or [])
+        self.errors = (errors or [])[:MOST]
+        told = _listed(self.errors)
         super().__init__(f"{reason} {told}".strip())
-        self.errors = errors or []
 
 
 class RewindNotAllowed(RewindRefused):
@@ -152,7 +158,7 @@ class FormUsed(TokenRefused):
 
 
 class PlanRefused(InputRefused):
-    """The plan of an agent that lives outside cannot work; `errors` names every culprit by JSON Pointer into it."""
+    """The plan of an agent that lives outside cannot work; `errors` names culprits by JSON Pointer into it."""
 
 
 class WorkRefused(AgentError):
@@ -213,14 +219,14 @@ class NotExternal(WorkRefused):
 
 
 class WorkInvalid(WorkRefused):
-    """What was sent does not fit; `errors` names every culprit by JSON Pointer into it."""
+    """What was sent does not fit; `errors` names culprits by JSON Pointer into it."""
 
     code = "invalid"
     status = 422
 
     def __init__(self, errors: list[FieldError]) -> None:
-        super().__init__("; ".join(f"{e['pointer'] or '/'}: {e['message']}" for e in errors))
-        self.errors = errors
+        self.errors = errors[:MOST]
+        super().__init__(_listed(self.errors))
 
 
 class ToolNotRegistered(WorkInvalid):
@@ -230,7 +236,7 @@ class ToolNotRegistered(WorkInvalid):
 
 
 class ToolMismatched(WorkInvalid):
-    """What was asked under a registered tool does not fit it; `errors` names every culprit by JSON Pointer."""
+    """What was asked under a registered tool does not fit it; `errors` names culprits by JSON Pointer."""
 
     code = "tool_mismatch"
 

@@ -105,7 +105,7 @@ def checked(state: type[BaseModel], input: Any) -> BaseModel:
     except ValueRefused as error:
         raise InputRefused([FieldError(pointer=error.pointer, message=error.reason)]) from error
     try:
-        made = state.model_validate({k: v for k, v in input.items() if k not in strange}, by_name=True)
+        made = state.model_validate({k: v for k, v in input.items() if k in state.model_fields}, by_name=True)
     except ValidationError as error:
         raise InputRefused([*fields.errors_of(error), *errors]) from error
     if errors:

@@ -57,6 +57,7 @@ MIDDLEWARE = [
     "config.middleware.wrong_methods.middleware",
     "approvals.drawn_at.middleware",
     "approvals.zones.middleware",
+    "approvals.presentation.room.middleware",
 ]
 ROOT_URLCONF = "config.urls"
 ASGI_APPLICATION = "config.asgi.application"
@@ -236,6 +237,8 @@ HOLDPOINT_STATE_LIMIT = env.whole("HOLDPOINT_STATE_LIMIT", 16 * 1024 * 1024, lea
 HOLDPOINT_API_BODY_LIMIT = env.whole(
     "HOLDPOINT_API_BODY_LIMIT", HOLDPOINT_STATE_LIMIT + 1024 * 1024, least=1024, most=1024**3
 )
+# Seconds until a request is whole, its body included; a body that keeps coming gets more (config/wire.py).
+HOLDPOINT_REQUEST_TIMEOUT = env.number("HOLDPOINT_REQUEST_TIMEOUT", 30.0, least=0.1, most=3600)
 # How many requests a minute the API takes of one person or token, and how many tokens that open nothing of one address.
 HOLDPOINT_API_RATE = env.whole("HOLDPOINT_API_RATE", 30_000, least=1)
 HOLDPOINT_API_FAILURES = env.whole("HOLDPOINT_API_FAILURES", 60, least=1)

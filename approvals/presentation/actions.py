@@ -27,6 +27,7 @@ class Pinned:
 
     label: str
     value: Any
+    place: str = ""  # its pointer within the arguments
     name: str = ""  # of the input that edits it
     parts: str = ""  # what the names of the inputs begin with that edit it part by part
     before: Any = None
@@ -229,7 +230,7 @@ def pinned_of(
         parts = names.get(place, "") if form and field is None else ""
         found.append(
             Pinned(
-                label=label, said=said, quoted=quoted, value=shown(hidden.masked(value)),
+                label=label, place=place, said=said, quoted=quoted, value=shown(hidden.masked(value)),
                 name=field.name if field else "", parts=parts,
                 before=shown(hidden.masked(old)), changed=changed,
                 editable=form is not None and (field.open if field else any(each.pointer == place for each in known)),

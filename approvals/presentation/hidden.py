@@ -7,8 +7,6 @@ from typing import Any
 
 from . import unseen, untrusted
 
-SCANNED = 200_000  # characters of one value that are looked through for what a reader cannot see
-
 
 def within(values: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What the texts of some named values hide: characters that cannot be seen, stretches of blank lines."""
@@ -28,7 +26,7 @@ def within(values: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def counted(value: Any) -> tuple[int, int]:
     """(characters that cannot be seen, blank lines in the longest stretch) of all texts in a value."""
-    found = [unseen.badge_count(text[:SCANNED]) for text in texts(value)]
+    found = [unseen.badge_count(text) for text in texts(value)]
     return sum(characters for characters, _ in found), max((blank for _, blank in found), default=0)
 
 

@@ -1,7 +1,7 @@
 """A value spelled out, all of it: a list as its values, things of one kind as a table, an object by its names.
 
-For what a reader must see whole, as pinned values are: nothing is folded or clamped, and no JSON is to be read but what
-lies deeper than anybody lays out.
+For what a reader must see whole, as pinned values are: nothing is folded or clamped as long as the page has room, and
+no JSON is to be read but what lies deeper than anybody lays out. `whole` is the address that shows all of it.
 """
 
 from __future__ import annotations
@@ -13,34 +13,37 @@ from typing import Any
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from . import files, tree, untrusted
+from . import files, room, tree, untrusted
 
 DEPTH = 3  # below it the rest is JSON
 COLUMNS = 6
 
 
-def out(value: Any, *, depth: int = 0) -> SafeString:
+def out(value: Any, *, whole: str = "", depth: int = 0) -> SafeString:
     """Any JSON value as HTML, for a place that takes blocks."""
     if files.is_plain(value):
         return files.render(value)
     if not is_container(value):
-        return scalar(value)
+        return scalar(value, whole)
     if not value:
         return hint("none" if isinstance(value, list) else "no fields")
+    if not depth and not room.takes(tree.weight(value, room.PAGE)):
+        link = format_html(' <a href="{}">Show all of it</a>', whole) if whole else ""
+        return format_html("{}{}", hint(f"{tree.measure(value)}, not shown here"), link)
     if depth >= DEPTH:
-        return untrusted.render(json.dumps(value, ensure_ascii=False, indent=2), clamp=False)
+        return untrusted.render(json.dumps(value, ensure_ascii=False, indent=2), clamp=False, whole=whole)
     if isinstance(value, dict):
-        return named(value, depth)
+        return named(value, whole, depth)
     columns = columns_of(value)
     if columns:
-        return table(value, columns)
-    items = format_html_join("", "<li>{}</li>", ((out(each, depth=depth + 1),) for each in value))
+        return table(value, columns, whole)
+    items = format_html_join("", "<li>{}</li>", ((out(each, whole=whole, depth=depth + 1),) for each in value))
     return format_html('<ul class="values">{}</ul>', items)
 
 
-def scalar(value: Any) -> SafeString:
+def scalar(value: Any, whole: str = "") -> SafeString:
     """One text, number or word. What holds nothing says so: beside other values a blank would be passed over."""
-    return tree.scalar(value, clamp=False) if value != "" else hint("empty")
+    return tree.scalar(value, whole, clamp=False) if value != "" else hint("empty")
 
 
 def hint(words: str) -> SafeString:
@@ -48,9 +51,9 @@ def hint(words: str) -> SafeString:
     return format_html('<span class="hint">{}</span>', words)
 
 
-def named(value: Mapping[str, Any], depth: int) -> SafeString:
+def named(value: Mapping[str, Any], whole: str, depth: int) -> SafeString:
     """An object, a line a name."""
-    rows = ((untrusted.line(name, limit=80), out(each, depth=depth + 1)) for name, each in value.items())
+    rows = ((untrusted.line(name, limit=80), out(each, whole=whole, depth=depth + 1)) for name, each in value.items())
     lines = format_html_join("", '<tr><th scope="row">{}</th><td>{}</td></tr>', rows)
     return format_html('<table class="values">{}</table>', lines)
 
@@ -65,10 +68,10 @@ def columns_of(items: Sequence[Any]) -> list[str]:
     return names if len(names) <= COLUMNS else []
 
 
-def table(items: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> SafeString:
+def table(items: Sequence[Mapping[str, Any]], columns: Sequence[str], whole: str) -> SafeString:
     """Things of one kind, a line each."""
     head = format_html_join("", '<th scope="col">{}</th>', ((untrusted.line(name, limit=80),) for name in columns))
-    lines = ([scalar(each[name]) if name in each else hint("not there") for name in columns] for each in items)
+    lines = ([scalar(each[name], whole) if name in each else hint("not there") for name in columns] for each in items)
     cells = ((format_html_join("", "<td>{}</td>", ((cell,) for cell in line)),) for line in lines)
     body = format_html_join("", "<tr>{}</tr>", cells)
     return format_html('<table class="values"><thead><tr>{}</tr></thead><tbody>{}</tbody></table>', head, body)

@@ -18,15 +18,17 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from . import lookalikes
+from . import lookalikes, room
 
 HEAD = 6_000  # characters shown before the middle is folded away
 TAIL = 1_500
 NOTED = 1_000  # places of one text that are marked one by one
+MARK = 150  # characters that a mark takes on the page
 SCANNED = 200_000  # characters that are looked through for letters in parts
 BLANK_LINES = 4
 BLANKS = 24
@@ -100,7 +102,7 @@ def noted(found: Iterator[Piece]) -> Iterator[Piece]:
     for piece in found:
         if piece.kind in ("text", "host", "more"):
             yield piece
-        elif marked < NOTED:
+        elif marked < NOTED and room.takes(MARK):
             marked += 1
             yield piece
         else:
@@ -259,13 +261,19 @@ def in_emoji(text: str, at: int) -> bool:
 
 
 def badge_count(text: str) -> tuple[int, int]:
-    """(characters that cannot be seen, blank lines in measured stretches) of a text; both 0 for honest text."""
-    unseen = blank = 0
-    for piece in pieces(text[:200_000], clamp=False):
-        unseen += piece.count if piece.kind in ("hidden", "marks") else 0
-        blank += (
-            int(piece.note.split(" ")[0].replace(",", ""))
-            if piece.kind == "blank" and "blank lines" in piece.note
-            else 0
-        )
-    return unseen, blank
+    """(characters that cannot be seen, blank lines in measured stretches) of a text; both 0 for honest text.
+
+    Counted by kind of character and not by pieces: a page counts all texts of a state, and each may be nothing else.
+    """
+    text = text[:SCANNED].replace("\r\n", "\n")
+    blank = sum(gap[0].count("\n") - bool(gap.start()) for gap in GAP.finditer(text) if "\n" in gap[0])
+    if PLAIN.fullmatch(text):
+        return 0, blank
+    counts = Counter(text)
+    hidden = sum(number for char, number in counts.items() if is_hidden(char))
+    if JOINER in counts or EMOJI_STYLE in counts:
+        hidden -= sum(in_emoji(text, found.start()) for found in re.finditer(f"[{JOINER}{EMOJI_STYLE}]", text))
+    marks = "".join(char for char in counts if unicodedata.combining(char) and not is_hidden(char))
+    if marks:
+        hidden += sum(len(pile[0]) for pile in re.finditer(f"[{marks}]{{4,}}", text))
+    return hidden, blank

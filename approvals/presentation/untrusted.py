@@ -7,11 +7,13 @@ import re
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from . import room
 from .marks import icon
-from .unseen import Piece, pieces, unnormal, visible
+from .unseen import HEAD, TAIL, Piece, pieces, unnormal, visible
 
 # Words about which there is nothing to say, with no point in them that could make a host; most titles and names.
 SIMPLE = re.compile(r"[!-\-/-~]+(?: [!-\-/-~]+)*")
+STRANGE = 5  # what a character costs of a text in which each has to be looked at
 FOLDED = 100_000  # a middle longer than this is not carried along in the page, but linked where there is a link
 
 
@@ -40,16 +42,20 @@ def html_of(piece: Piece, *, whole: str) -> SafeString:
 def middle(piece: Piece, *, whole: str) -> SafeString:
     """The folded middle of a long text: counted, and one step away."""
     said = format_html("{}<b>{} characters are not shown here</b>", icon("fold", "s"), f"{piece.count:,}")
-    if whole and piece.count > FOLDED:
-        return format_html('<span class="collapsed">{} <a href="{}">Show all of it</a></span>', said, whole)
-    if piece.count > FOLDED:
-        return format_html('<span class="collapsed">{}</span>', said)
+    carried = piece.count <= FOLDED and bool(piece.text) and room.takes(piece.count)
+    if not carried:
+        link = format_html(' <a href="{}">Show all of it</a>', whole) if whole else ""
+        return format_html('<span class="collapsed">{}{}</span>', said, link)
     inside = render(piece.text, clamp=False)
     return format_html('<details class="more"><summary class="collapsed">{}</summary>{}</details>', said, inside)
 
 
 def render(text: str, *, clamp: bool = True, whole: str = "") -> SafeString:
     """`text` as HTML that is safe and honest. `whole` is the address that shows all of it, where there is one."""
+    drawn = min(len(text), HEAD + TAIL) if clamp else len(text)
+    if drawn > room.SHORT and not room.takes(drawn if text.isascii() else drawn * STRANGE):
+        more = middle(Piece("more", count=len(text) - room.SHORT), whole=whole)
+        return format_html("{}{}", render(text[: room.SHORT], clamp=False), more)
     found = pieces(text, clamp=clamp)
     return format_html_join("", "{}", ((html_of(piece, whole=whole),) for piece in found))
 

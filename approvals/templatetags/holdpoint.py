@@ -7,12 +7,13 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from django import template
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.template import Context
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
@@ -130,16 +131,26 @@ def value_of(value: Any, pointer: str, whole: str = "") -> SafeString:
     return tree.scalar(value, address)
 
 
-@register.filter
-def untrusted_spelled(value: Any) -> SafeString:
-    """Any JSON value, never clamped, as people read it: a list as its values, an object by its names. For pins."""
-    return spelled.out(value)
+@register.simple_tag
+def pinned(value: Any, gate: int, action: str, place: str) -> SafeString:
+    """A pinned value, as people read it: a list as its values, an object by its names; whole while there is room."""
+    return spelled.out(
+        value, whole=f"{reverse('gate_value', args=[gate])}?{urlencode({'action': action, 'at': place})}"
+    )
 
 
-@register.filter
-def untrusted_amount(value: Any) -> SafeString:
+@register.simple_tag
+def pinned_amount(value: Any, gate: int, action: str, place: str) -> SafeString:
     """The same for an amount, in figures that are easily read."""
-    return amounts.grouped(value) or spelled.out(value)
+    return amounts.grouped(value) or pinned(value, gate, action, place)
+
+
+@register.filter
+def untrusted_brief(value: Any) -> SafeString:
+    """The beginning of any JSON value, on one line: where all of it stands elsewhere on the page."""
+    if files.is_plain(value) or not isinstance(value, (str, dict, list)):
+        return untrusted_value(value)
+    return untrusted.line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
 @register.filter

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from approvals import frames, pointers, step_up
-from approvals.presentation import files, tree, untrusted
+from approvals.presentation import actions, files, tree, untrusted
 from approvals.presentation.filled import drafted
 from approvals.presentation.gate import GatePage
 from approvals.queues import MINE, Wanted
@@ -95,13 +95,16 @@ def preview(request: HttpRequest, gate_id: int) -> HttpResponse:
 def value(request: HttpRequest, gate_id: int) -> HttpResponse:
     """One value of the saved state in full, a part at a time: `?at=<JSON Pointer>&from=<character>`.
 
-    With `&tree=1` what is inside of it, for the branch of a tree that was opened.
+    With `&action=<id>` one of that action's arguments as they are asked for now; with `&tree=1` what is inside of it,
+    for the branch of a tree that was opened.
     """
     page, at = page_or_404(request, gate_id), request.GET.get("at", "")
     if request.GET.get("tree"):
         return _branch(request, page, at)
+    action = page.card.action(request.GET["action"]) if "action" in request.GET else None
+    shown = actions.veil_of(action).masked(action.arguments) if action else page.saved.state
     try:
-        found = pointers.get(page.saved.state, at)
+        found = pointers.get(shown, at)
     except ValueRefused as gone:
         raise Http404("No such value") from gone
     text = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, indent=2)
@@ -109,7 +112,7 @@ def value(request: HttpRequest, gate_id: int) -> HttpResponse:
     first = int(start) if start.isascii() and start.isdigit() and len(start) < 12 else 0
     last = min(first + PART, len(text))
     context = {
-        "gate": page.gate, "at": at, "total": f"{len(text):,}",
+        "gate": page.gate, "at": at, "action": action, "total": f"{len(text):,}",
         "shown": untrusted.render(text[first:last], clamp=False),
         "first": f"{first + 1:,}", "last": f"{last:,}", "before": max(first - PART, 0) if first else None,
         "after": last if last < len(text) else None,

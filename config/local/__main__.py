@@ -84,7 +84,7 @@ def seed(stack: Stack) -> None:
         done.touch()
 
 
-WEB_OPTIONS = ("--no-access-log", "--timeout-graceful-shutdown", "3")
+WEB_OPTIONS = ("--http", "config.wire:Bounded", "--no-access-log", "--timeout-graceful-shutdown", "3")
 
 
 def environment(stack: Stack) -> dict[str, str]:

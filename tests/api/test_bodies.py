@@ -12,6 +12,7 @@ from django.test import Client
 from checkpoints.values import MOST_VALUES
 from tests.factories import ann, make_gate, make_team
 
+from ..outside.programs import WIRE, Program
 from ..pages.clients import signed_in
 from .asking import address, document, gate, operations
 from .test_doors import ORDERS, refusal
@@ -77,6 +78,26 @@ def test_a_body_of_a_thousand_faults_is_told_of_the_first(member: str, number: i
     told = refusal(post("/api/runs/{run_id}/edits", json.dumps(body)), 422)
     assert len(told["errors"]) == (100 if number < 1000 else 1)
     assert told["errors"][0]["parameter"] in ("/patch/0", "/patch", "/unknown0", "/")
+
+
+@pytest.mark.parametrize("path", ["runs", "gates"])
+def test_a_body_of_as_many_names_as_are_taken_is_told_of_the_first(path: str) -> None:
+    """Each name was looked for among all others, which took minutes."""
+    program = Program()
+    program.start()
+    names = dict.fromkeys((f"no field {n}" for n in range(MOST_VALUES - 100)), 1)
+    bodies: dict[str, dict[str, Any]] = {
+        "runs": {"agent": program.agent, "input": names},
+        "gates": {"title": "Wire", "actions": [{"id": "wire", "arguments": WIRE}], "state": names},
+    }
+    told = refusal(program.post(path, bodies[path]), 422)
+    assert len(told["errors"]) == 100
+    assert len(json.dumps(told)) < 100_000
+
+
+def test_a_body_of_more_values_than_are_taken_is_refused() -> None:
+    told = refusal(post("/api/runs/{run_id}/impacts", "[" + "[]," * MOST_VALUES + "[]]"), 400)
+    assert "more than 250,000 values; send fewer, or a file" in told["detail"]
 
 
 def test_nobody_is_told_of_the_media_type_before_they_are_known() -> None:

@@ -96,7 +96,8 @@ def free_port() -> int:
 
 def web_command(port: int) -> list[str]:
     """Return the command line of the web process."""
-    return [sys.executable, "-m", "uvicorn", "config.asgi:application", "--port", str(port), "--no-access-log"]
+    bounded = ("--http", "config.wire:Bounded", "--no-access-log")
+    return [sys.executable, "-m", "uvicorn", "config.asgi:application", "--port", str(port), *bounded]
 
 
 def wait_for_http(service: Service, url: str, *, within: float = PATIENCE) -> None:

@@ -1,0 +1,126 @@
+"""Requests on the wire: bounds on the head of one, and on the time until all of it is there.
+
+uvicorn's parser keeps a head that never ends, each piece added to a copy of the ones before, and waits for the rest of
+a request for as long as its sender likes. `--http config.wire:Bounded` puts this protocol in its place. The body's
+length is bounded by config.bodies, its content by whoever reads it.
+"""
+
+from __future__ import annotations
+
+from asyncio import TimerHandle, Transport
+from http import HTTPStatus
+
+from django.conf import settings
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+MOST_HEADERS = 100
+HEAD = 64 * 1024  # bytes of the address and all headers together
+PACE = 16 * 1024  # bytes a second of a body that is given more time
+
+
+def patience(received: int, *, least: float) -> float:
+    """Seconds within which a request has to be whole, by the bytes of it that came."""
+    return least + received / PACE
+
+
+class _TooLarge(Exception):
+    """Ends the parsing of a head."""
+
+
+class Bounded(HttpToolsProtocol):
+    """uvicorn's protocol, with bounds."""
+
+    _late: TimerHandle | None = None  # closes the connection
+    _begun = False  # whether some of a request came, and not all
+    _came = 0  # bytes since it is waited for
+    _unread = 0  # bytes since the parser last made something of them: of a header, a trailer, the length of a chunk
+    _refusal = (HTTPStatus.BAD_REQUEST, "Invalid HTTP request received.")
+
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._wait_no_more()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._late is None:
+            self._wait()
+        self._came += len(data)
+        self._unread += len(data)
+        super().data_received(data)
+        # What ends within the bound is measured when it ends, and told the bound.
+        if self._unread > 2 * HEAD and not self.transport.is_closing():
+            self._refuse(*_too_large())
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._begun = True
+        if self._late is None:  # it came in one piece with the end of the one before
+            self._wait()
+
+    def on_headers_complete(self) -> None:
+        self._unread = 0
+        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        if size > HEAD or len(self.headers) > MOST_HEADERS:
+            self._refusal = _too_large()
+            raise _TooLarge
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._unread = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._unread, self._begun = 0, False
+        self._wait_no_more()
+        super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what the parser does not take, or what is refused in the middle of it."""
+        self._refuse(*self._refusal)
+
+    def _wait(self) -> None:
+        self._came = 0
+        self._late = self.loop.call_later(settings.HOLDPOINT_REQUEST_TIMEOUT, self._look, self.loop.time())
+
+    def _wait_no_more(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+    def _look(self, since: float) -> None:
+        """Close, unless enough came meanwhile to be given more time, or this side has not read what came."""
+        least = settings.HOLDPOINT_REQUEST_TIMEOUT
+        until = since + patience(self._came, least=least)
+        if self.flow.read_paused:
+            until = self.loop.time() + least
+        if until > self.loop.time():
+            self._late = self.loop.call_at(until, self._look, since)
+            return
+        told = f"The whole request has to come within {least:g} s, and a second more for each {PACE // 1024} KB of it."
+        self._refuse(HTTPStatus.REQUEST_TIMEOUT, told)
+
+    def _refuse(self, status: HTTPStatus, told: str) -> None:
+        """Answer in the place of what would answer, and close; who waits for the rest sees a client that went away."""
+        cycle = self.cycle
+        before = self.pipeline or (cycle and not cycle.response_complete and not cycle.more_body)
+        if self._begun and not before and (cycle is None or cycle.response_complete or not cycle.response_started):
+            body = f"{told}\n".encode()
+            head = (
+                f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: text/plain; charset=utf-8\r\n"
+                f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+            )
+            self.transport.write(head.encode() + body)
+        if cycle is not None:
+            cycle.disconnected = True
+            cycle.message_event.set()
+        self.transport.close()
+
+
+def _too_large() -> tuple[HTTPStatus, str]:
+    told = (
+        f"A request has at most {MOST_HEADERS} headers, and its address and headers at most {HEAD:,} bytes. Send less."
+    )
+    return HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, told
