@@ -104,6 +104,7 @@ def test_a_keeping_that_meets_the_decision_waits_for_it_and_keeps_nothing() -> N
             user=reviewer, proposal=gate.standing(), verdict="approve", seen=b"", key=form["key"], request=b""
         )
     meeting.join(10)
+    change_gate(gate)
     assert kept == ["This form was sent already."]
 
 
