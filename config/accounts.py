@@ -6,13 +6,11 @@ from typing import NoReturn
 
 from allauth.account import views
 from allauth.account.adapter import DefaultAccountAdapter
-from django.contrib.auth.models import User
-from django.db import transaction
 from django.forms import Form
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import path
 
-from checkpoints import actors, ledger
+from .sign_ins import confirmation_failed
 
 
 class Adapter(DefaultAccountAdapter):
@@ -21,13 +19,6 @@ class Adapter(DefaultAccountAdapter):
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         """Nobody makes an account of their own."""
         return False
-
-    def set_password(self, user: User, password: str) -> None:
-        """Change one's own password, and say so in the audit."""
-        with transaction.atomic():
-            super().set_password(user, password)
-            changed = {"fields": ["password"], "joined": [], "left": [], "granted": [], "revoked": []}
-            ledger.record("user.changed", subject=f"user:{user.pk}", by=actors.of_user(user), data=changed)
 
 
 class Reauthenticate(views.ReauthenticateView):
@@ -40,6 +31,17 @@ class Reauthenticate(views.ReauthenticateView):
         return response
 
 
+class ChangePassword(views.PasswordChangeView):
+    """Takes another password of somebody who knows their present one."""
+
+    def form_invalid(self, form: Form) -> HttpResponse:
+        """Tell the audit where that one was wrong."""
+        if "oldpassword" in form.errors:
+            confirmation_failed(self.request)
+        response: HttpResponse = super().form_invalid(form)
+        return response
+
+
 def closed(request: HttpRequest, **_: str) -> NoReturn:
     """Answer for allauth's other pages, whose names its own code looks up."""
     raise Http404
@@ -49,7 +51,7 @@ urlpatterns = [
     path("login/", views.login, name="account_login"),
     path("logout/", views.logout, name="account_logout"),
     path("reauthenticate/", Reauthenticate.as_view(), name="account_reauthenticate"),
-    path("password/change/", views.password_change, name="account_change_password"),
+    path("password/change/", ChangePassword.as_view(), name="account_change_password"),
     path("inactive/", views.account_inactive, name="account_inactive"),
     path("signup/", closed, name="account_signup"),
     path("email/", closed, name="account_email"),

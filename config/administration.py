@@ -64,7 +64,7 @@ class Site(AdminSite):
     def password_change(  # type: ignore[override]
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Lead to the one page that changes one's own password: there guesses of the old one are counted."""
+        """Lead to the one page for it, whose attempts are counted and told of."""
         return redirect("account_change_password")
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:

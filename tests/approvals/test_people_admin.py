@@ -257,19 +257,19 @@ def test_ones_own_password_is_not_changed_without_the_old_one(place: str) -> Non
         assert (answer.status_code, answer.headers["Location"]) == (302, OWN)
     admin.refresh_from_db()
     assert admin.check_password("the phrase of the root")
-    assert told("user.changed", f"user:{admin.pk}") == []
+    assert told("user.password_changed", f"user:{admin.pk}") == []
 
 
 def test_ones_own_password_is_changed_with_the_old_one_and_told_of() -> None:
     person = make_user("Pat", password="the phrase of pat")
     client, new = signed_in(person), {"password1": "quite another one", "password2": "quite another one"}
     assert client.post(OWN, {"oldpassword": "a guess", **new}).status_code == 200
-    assert told("user.changed", f"user:{person.pk}") == []
+    assert told("user.password_changed", f"user:{person.pk}") == []
     assert client.post(OWN, {"oldpassword": "the phrase of pat", **new}).status_code == 302
     person.refresh_from_db()
     assert person.check_password("quite another one")
-    ((actor, data),) = told("user.changed", f"user:{person.pk}")
-    assert (actor, data["fields"]) == (f"user:{person.pk}", ["password"])
+    ((actor, data),) = told("user.password_changed", f"user:{person.pk}")
+    assert (actor, data["address"]) == (f"user:{person.pk}", "127.0.0.1")
 
 
 def test_anothers_password_and_a_new_account_take_ones_own_password_again() -> None:

@@ -1,0 +1,113 @@
+"""Failed sign-ins, failed confirmations and changed passwords as events of the audit, with the client's address.
+
+What was typed is not stored: somebody who types their password into the wrong field would leave it there for good. An
+account that there is is named by its number; of any other name stays a digest, keyed, which tells one name that is
+tried again and again from many.
+
+A flood of failures is no flood of events: of one account and address, and of all together, the first of a minute is
+written and then each tenth, hundredth and so on, with how many there were by then. Each web process counts by itself.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from allauth.core import context
+from django.contrib.auth.models import User
+from django.http import HttpRequest
+from django.utils.crypto import salted_hmac
+
+from agents.api.throttling import address_of
+from checkpoints import actors, ledger
+
+MINUTE = 60.0
+SINGLE = 200  # failed sign-ins of a minute that are told by account and address; beyond it all together
+MANY = "many addresses"
+
+
+class Minute:
+    """How often each of some things happened in the minute at hand."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[tuple[str, ...]] = Counter()
+        self.ends = 0.0
+
+    def count(self, *what: str) -> int:
+        """Count one more, and return how many there were by now."""
+        if time.monotonic() >= self.ends:
+            self.counts, self.ends = Counter(), time.monotonic() + MINUTE
+        self.counts[what] += 1
+        return self.counts[what]
+
+
+minute = Minute()
+
+
+class PasswordTold:
+    """Tells the audit of every password that is set, on whatever page; Django asks it like a rule for passwords."""
+
+    def validate(self, password: str, user: User | None = None) -> None:
+        """Take every password: the other rules say which are too weak."""
+
+    def get_help_text(self) -> str:
+        """Nothing to say beside a field."""
+        return ""
+
+    def password_changed(self, password: str, user: User) -> None:
+        """Write the event, in the transaction of the change."""
+        request = context.request
+        by = getattr(request, "user", None)
+        ledger.record(
+            "user.password_changed",
+            subject=f"user:{user.pk}",
+            by=actors.of_user(by) if isinstance(by, User) else actors.SYSTEM,
+            data={"address": _address(request) if request else ""},
+        )
+
+
+def on_failure(sender: Any, credentials: Mapping[str, Any], request: HttpRequest | None = None, **_: Any) -> None:
+    """Tell of credentials that Django refused: a confirmation where it is the person signed in, else a sign-in."""
+    if request is None:
+        return
+    typed = str(credentials.get("username", ""))
+    if isinstance(request.user, User) and request.user.get_username() == typed:
+        confirmation_failed(request)
+        return
+    address, together = _address(request), minute.count(MANY)
+    if together > SINGLE:
+        _tell_sign_ins(together, subject=f"address:{MANY}", address=MANY)
+        return
+    known = None if "\0" in typed else User.objects.filter(username=typed[:150]).only("pk").first()
+    subject = f"user:{known.pk}" if known else f"address:{address}"
+    name = {} if known else {"name": _digest(typed)}
+    _tell_sign_ins(minute.count(subject, address), subject=subject, address=address, **name)
+
+
+def confirmation_failed(request: HttpRequest) -> None:
+    """Tell that somebody who is signed in gave a wrong password where theirs was asked for again."""
+    actor, address = actors.of_user(request.user), _address(request)
+    count = minute.count("confirmation", actor.id, address)
+    if _is_told(count):
+        data = {"address": address, "count": count}
+        ledger.record("user.confirmation_failed", subject=actor.id, by=actor, data=data)
+
+
+def _tell_sign_ins(count: int, *, subject: str, **data: str) -> None:
+    if _is_told(count):
+        ledger.record("user.sign_in_failed", subject=subject, by=actors.SYSTEM, data={**data, "count": count})
+
+
+def _is_told(count: int) -> bool:
+    """Whether it is a power of ten."""
+    return str(count).strip("0") == "1"
+
+
+def _address(request: HttpRequest) -> str:
+    return address_of(request)[:60]
+
+
+def _digest(typed: str) -> str:
+    return salted_hmac("config.sign_ins", typed, algorithm="sha256").hexdigest()[:16]
