@@ -12,9 +12,12 @@ from typing import Any
 
 from celery import Celery
 from celery.signals import celeryd_after_setup, setup_logging
+from kombu.transport import TRANSPORT_ALIASES
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
+# The name of a transport is the scheme of a broker's URL, and Celery has no setting for another class of it.
+TRANSPORT_ALIASES |= dict.fromkeys(("redis", "rediss"), "config.broker:Transport")
 app = Celery("holdpoint")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()

@@ -11,11 +11,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
+import redis
 import yaml
 
 from checkpoints.models import Run
+from config.local.redis_server import binary as server_binary
 from tests.conftest import Starter
 from tests.harness.services import Service, free_port
 from tests.harness.session import ROOT, Session
@@ -116,6 +119,41 @@ def test_what_the_examples_pay_at_is_a_service_of_its_own() -> None:
     assert command[command.index("--port") + 1] == "8001"
     assert command[command.index("--host") + 1] == "0.0.0.0"  # noqa: S104 - inside its container
     assert COMPOSE["sandbox"]["ports"] == ["127.0.0.1:8001:8001"]
+
+
+def redis_as_composed(folder: Path, url: str) -> list[str]:
+    """The command of compose's Redis, in a folder that has the image's entry point."""
+    assert COMPOSE["redis"]["command"] == ["sh", "/redis.sh"]
+    assert COMPOSE["redis"]["volumes"] == ["./config/docker/redis.sh:/redis.sh:ro"]
+    entry = folder / "docker-entrypoint.sh"
+    entry.write_text(f'#!/bin/sh\n{{ cat; echo "port {urlsplit(url).port}"; }} | exec {server_binary()} "$2"\n')
+    entry.chmod(0o755)
+    given = {"REDIS_URL": url, "PATH": f"{folder}:{os.environ['PATH']}"}
+    return ["env", "-i", *(f"{name}={value}" for name, value in given.items()), "sh", "config/docker/redis.sh"]
+
+
+def test_redis_takes_the_password_of_its_url_and_nobody_without_it(tmp_path: Path, start_service: Starter) -> None:
+    """It had none: whoever reached it put messages into the workers' queues."""
+    url = f"redis://:a1b2c3@127.0.0.1:{free_port()}/0"
+    service = start_service("redis", redis_as_composed(tmp_path, url))
+    service.says("Ready to accept connections")
+    assert redis.Redis.from_url(url).ping()
+    with pytest.raises(redis.AuthenticationError):
+        redis.Redis.from_url(url.replace(":a1b2c3@", "")).ping()
+    assert "a1b2c3" not in Path(f"/proc/{service.pid}/cmdline").read_text().partition("redis.sh")[2]
+
+
+@pytest.mark.parametrize("url", ["redis://redis:6379/0", "redis://:@redis:6379/0", "redis://user@redis:6379/0", ""])
+def test_redis_does_not_start_without_a_password(tmp_path: Path, url: str) -> None:
+    command = redis_as_composed(tmp_path, url)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, "REDIS_URL has to carry a password" in done.stderr) == (1, True)
+
+
+def test_every_service_has_to_be_given_the_url_of_redis() -> None:
+    passed = {name: each["environment"]["REDIS_URL"] for name, each in COMPOSE.items() if "redis" in str(each)}
+    assert {name for name, said in passed.items() if said != "${REDIS_URL:?}"} == set()
+    assert urlsplit(env_file()["REDIS_URL"]).password
 
 
 class Composed:

@@ -1,0 +1,106 @@
+"""Celery's messages, looked at before Celery has them: what no process of this project sent is discarded and logged.
+
+Redis may be written to by whoever reaches it, and Celery trusts what it finds there: a message that is not JSON ends
+the worker, a `timelimit` kills the child that works on another's run, `callbacks` and `chord` send further messages. A
+doorbell is none of that: the name of a task of ours, and at most its numbers. So everything else is dropped where it is
+read. Nothing is lost by that: the sweeper rings again for what is due.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from queue import Empty
+from typing import Any
+
+import structlog
+from celery import current_app
+from kombu.transport import redis
+
+# Set by nobody here: each lets a message do more than ring. `timelimit` comes as two empty ones.
+UNUSED = ("eta", "group", "group_index", "retries", "shadow", "chord", "stamps", "stamped_headers", "link", "callbacks")
+EMBEDDED = {"callbacks": None, "errbacks": None, "chain": None, "chord": None}
+log = structlog.get_logger()
+
+
+class QoS(redis.QoS):
+    """What was handed to a worker and may have to be handed out again."""
+
+    def restore_by_tag(self, tag: Any, client: Any = None, leftmost: bool = False) -> None:
+        """Put a message back; drop what is no message, which would come up again at every look."""
+        try:
+            super().restore_by_tag(tag, client, leftmost)
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+            discarded("unacknowledged", repr(error))
+            with self._remove_from_indices(tag) as pipe:  # type: ignore[attr-defined]
+                pipe.execute()
+
+
+class Channel(redis.Channel):
+    """Reads a queue; what cannot be read is gone from it by then."""
+
+    QoS = QoS
+
+    def _brpop_read(self, **options: Any) -> Any:
+        expected: tuple[type[BaseException], ...] = (
+            Empty,
+            *self.connection.connection_errors,
+            *self.connection.channel_errors,
+        )
+        try:
+            return super()._brpop_read(**options)  # type: ignore[misc]
+        except expected:
+            raise
+        except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
+            discarded("unreadable", repr(error))
+            return True
+
+
+class Transport(redis.Transport):
+    """Kombu's, which hands on doorbells alone."""
+
+    Channel = Channel
+
+    def _deliver(self, message: Any, queue: str | None) -> None:
+        try:
+            fault = fault_of(message)
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+            fault = repr(error)
+        if fault:
+            discarded(str(queue), fault)
+        else:
+            super()._deliver(message, queue)
+
+
+def discarded(queue: str, why: str) -> None:
+    """Say that a message was dropped, in a line that an operator may alarm on."""
+    log.error("broker.message_discarded", queue=queue, why=why[:300])
+
+
+def fault_of(message: Mapping[str, Any]) -> str:
+    """Say what keeps a message from being a doorbell; "" where nothing does. Raises where parts of it are missing."""
+    headers, properties = message["headers"], message["properties"]
+    delivered, task = properties["delivery_info"], current_app.tasks.get(headers["task"])
+    texts = (properties["delivery_tag"], delivered["exchange"], delivered["routing_key"], headers["id"])
+    if not all(isinstance(each, str) for each in texts):
+        return "it does not say where it is from"
+    if task is None or task.name.startswith("celery."):
+        return f"there is no task {headers['task']!r:.100}"
+    if set_ := [name for name in UNUSED if headers.get(name)]:
+        return f"it sets {', '.join(set_)}"
+    if headers.get("timelimit") not in (None, [None, None]):
+        return "it sets timelimit"
+    if (expires := headers.get("expires")) is not None and not 2000 < datetime.fromisoformat(expires).year < 9000:
+        return "it expires at no time that there is"
+    kind = (message["content-type"], message["content-encoding"], properties["body_encoding"])
+    if kind != ("application/json", "utf-8", "base64"):
+        return f"it is not JSON but {kind!r:.100}"
+    args, kwargs, embedded = json.loads(base64.b64decode(message["body"], validate=True))
+    if kwargs or not isinstance(kwargs, dict) or embedded != EMBEDDED or not isinstance(args, list):
+        return "it carries more than numbers"
+    if not all(type(each) is int and 0 < each < 2**63 for each in args):
+        return "it carries something else than numbers"
+    task.__header__(*args)  # type: ignore[attr-defined]  # raises TypeError where the task takes others
+    return ""

@@ -1,0 +1,15 @@
+#!/bin/sh
+# The server with the password of REDIS_URL, which passes by its standard input: a command line is there to be read.
+# Without a password it does not start: whoever reaches it could stop the workers.
+set -eu
+case "$REDIS_URL" in
+    redis://*:?*@*) ;;
+    *) echo "REDIS_URL has to carry a password: redis://:PASSWORD@redis:6379/0" >&2 && exit 1 ;;
+esac
+credentials=${REDIS_URL#redis://}
+credentials=${credentials%%@*}
+exec docker-entrypoint.sh redis-server - <<CONFIG
+save ""
+appendonly no
+requirepass "${credentials#*:}"
+CONFIG

@@ -1,0 +1,148 @@
+"""A worker outlives whatever stands in its queue: it discards the message, says so, and takes the next."""
+
+from __future__ import annotations
+
+import base64
+import json
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import redis
+
+from config import canary
+from config.broker import fault_of
+from config.celery import app
+from tests.harness.services import Service
+from tests.harness.waiting import until
+
+QUEUE = "holdpoint"
+Message = dict[str, Any]
+
+
+def doorbell(client: redis.Redis, name: str = "config.housekeeping.sing", **options: Any) -> Message:
+    """A message as this project sends it, taken back out of its queue."""
+    app.send_task(name, queue="test-scratch", ignore_result=True, **options)
+    raw = client.rpop("test-scratch")
+    assert isinstance(raw, bytes)
+    made: Message = json.loads(raw)
+    made["properties"]["delivery_info"]["routing_key"] = QUEUE
+    return made
+
+
+def with_headers(**headers: Any) -> Callable[[Message], Any]:
+    return lambda message: {**message, "headers": {**message["headers"], **headers}}
+
+
+def with_properties(**properties: Any) -> Callable[[Message], Any]:
+    return lambda message: {**message, "properties": {**message["properties"], **properties}}
+
+
+def with_body(body: Any) -> Callable[[Message], Any]:
+    return lambda message: {**message, "body": base64.b64encode(json.dumps(body).encode()).decode()}
+
+
+NOTHING = {"callbacks": None, "errbacks": None, "chain": None, "chord": None}
+OTHER: Message = {
+    "task": "agents.advance",
+    "args": [1],
+    "kwargs": {},
+    "options": {},
+    "subtask_type": None,
+    "immutable": False,
+}
+FORGED: dict[str, Callable[[Message], Any]] = {
+    "not JSON": lambda message: b"not json",
+    "not text": lambda message: b"\xff\xfe\x00",
+    "deep": lambda message: b"[" * 100_000,
+    "a list": lambda message: [],
+    "a number": lambda message: 7,
+    "empty": lambda message: {},
+    "a type that kombu makes": lambda message: {"__type__": "decimal", "__value__": "x"},
+    "no properties": lambda message: {k: v for k, v in message.items() if k != "properties"},
+    "no headers": lambda message: {**message, "headers": None},
+    "no task": lambda message: {**message, "headers": {}},
+    "no body": lambda message: {k: v for k, v in message.items() if k != "body"},
+    "no id": with_headers(id=None),
+    "unknown task": with_headers(task="os.system"),
+    "a task that is no name": with_headers(task=["agents.advance"]),
+    "a task of Celery's": with_headers(task="celery.map"),
+    "timelimit": with_headers(timelimit=[0.001, None]),
+    "junk timelimit": with_headers(timelimit="x"),
+    "eta": with_headers(eta="2999-01-01T00:00:00+00:00"),
+    "junk eta": with_headers(eta={"a": 1}),
+    "junk expires": with_headers(expires="tomorrow"),
+    "far expires": with_headers(expires="0001-01-01T00:00:00+14:00"),
+    "expires of another type": with_headers(expires=[1]),
+    "group": with_headers(group="g", chord={"task": "agents.advance"}),
+    "retries": with_headers(retries=5),
+    "stamps": with_headers(stamps={"a": 1}, stamped_headers=["a"]),
+    "link": with_headers(link=[OTHER]),
+    "callbacks": with_body([[], {}, {**NOTHING, "callbacks": [OTHER]}]),
+    "errbacks": with_body([[], {}, {**NOTHING, "errbacks": [OTHER]}]),
+    "chord": with_body([[], {}, {**NOTHING, "chord": OTHER}]),
+    "too many arguments": with_body([[1, 2, 3], {}, NOTHING]),
+    "arguments that are no numbers": with_body([["1"], {}, NOTHING]),
+    "named arguments": with_body([[], {"run_id": 1}, NOTHING]),
+    "arguments that are no list": with_body([{}, {}, NOTHING]),
+    "protocol 1": with_body({"task": "config.housekeeping.sing", "id": "x", "args": [], "kwargs": {}}),
+    "pickle": lambda message: {
+        **message, "content-type": "application/x-python-serialize", "content-encoding": "binary",
+        "body": base64.b64encode(pickle.dumps([[], {}, NOTHING])).decode(),
+    },
+    "yaml": lambda message: {**message, "content-type": "application/x-yaml"},
+    "compressed": with_headers(compression="application/x-gzip", shadow="x"),
+    "a body that is no base64": lambda message: {**message, "body": "\x00"},
+    "no delivery tag": with_properties(delivery_tag=None),
+    "no routing key": with_properties(delivery_info={}),
+    "a priority of another type": with_properties(priority={"a": 1}, delivery_info=7),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("pool", ["prefork", "solo"])
+def test_a_forged_message_is_discarded_and_told_and_the_worker_goes_on(
+    celery_worker: Callable[..., Service], redis_url: str, pool: str
+) -> None:
+    """One that was no JSON ended the worker and with it the stack; a `timelimit` killed the child of another's run."""
+    client = redis.Redis.from_url(redis_url)
+    client.flushdb()
+    worker = celery_worker("-c", "1", "--pool", pool)
+    good = doorbell(client)
+    for name, forge in FORGED.items():
+        forged = forge(good)
+        client.lpush(QUEUE, forged if isinstance(forged, bytes) else json.dumps(forged))
+        client.delete(canary.KEY)
+        client.lpush(QUEUE, json.dumps(doorbell(client)))
+        until(lambda: canary.heard(redis_url), what=f"the worker takes the next message after: {name}\n{worker.log}")
+        assert worker.alive, name
+    assert worker.log.count("broker.message_discarded") == len(FORGED)
+    assert "Unrecoverable" not in worker.log
+    assert "WorkerLost" not in worker.log
+    assert "Traceback" not in worker.log
+
+
+def test_what_cannot_be_handed_out_again_is_dropped_and_what_can_is_handed_out(
+    celery_worker: Callable[..., Service], redis_url: str
+) -> None:
+    """It stood in the way of everything after it, and of the worker's start."""
+    client = redis.Redis.from_url(redis_url)
+    client.flushdb()
+    lost = doorbell(client)
+    held: dict[Any, Any] = {"junk": "not json", "short": "[1]", "lost": json.dumps([lost, "", QUEUE])}
+    client.hset("unacked", mapping=held)
+    client.zadd("unacked_index", {"lost": 1, "short": 2, "junk": 3})
+    worker = celery_worker("-c", "1")
+    until(lambda: canary.heard(redis_url), what=f"what was lost is done; the worker said:\n{worker.log}")
+    assert worker.log.count("broker.message_discarded") == 2
+    until(lambda: not client.exists("unacked", "unacked_index"), what="nothing is left to be handed out again")
+    assert worker.alive
+
+
+def test_what_this_project_sends_is_taken(redis_url: str) -> None:
+    app.loader.import_default_modules()
+    client = redis.Redis.from_url(redis_url)
+    assert fault_of(doorbell(client, "agents.advance", args=(7,))) == ""
+    assert fault_of(doorbell(client, "checkpoints.prune", expires=10)) == ""
+    for scheduled in app.conf.beat_schedule.values():
+        assert fault_of(doorbell(client, scheduled["task"], **scheduled.get("options", {}))) == ""
