@@ -18,6 +18,9 @@ from approvals.addresses import AddressRefused, checked
 LARGEST = 1_000_000  # bytes that are read of a body
 TOLD = 16_000  # characters of it that the model is told
 SECONDS = 30.0  # for all of it
+PLAIN = (
+    "identity"  # the only coding: a packed body says nothing of how much it holds, and is unpacked before it is counted
+)
 PORTS = {"http": 80, "https": 443}
 TEXTS = ("text/", "application/json", "application/xml", "application/javascript")
 TEXT_ENDINGS = ("+json", "+xml")
@@ -60,7 +63,7 @@ def get(url: str) -> str:
 
 def _fetched(address: httpx.URL, to: str) -> str:
     headers = {"Host": address.netloc.decode("ascii"), "Accept": "text/*, application/json", "User-Agent": "holdpoint"}
-    headers["Accept-Encoding"] = "identity"  # a packed body says nothing of how much it holds
+    headers["Accept-Encoding"] = PLAIN
     # The certificate is held against the name, though the connection goes to the address that was looked at.
     extensions = {"sni_hostname": address.host} if address.scheme == "https" else {}
     until = time.monotonic() + SECONDS
@@ -75,6 +78,8 @@ def _fetched(address: httpx.URL, to: str) -> str:
         kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind and not (kind.startswith(TEXTS) or kind.endswith(TEXT_ENDINGS)):
             return f"{first}, {kind}: no text, so nothing of it is told."
+        if (packed := answer.headers.get("content-encoding", PLAIN).strip().lower()) != PLAIN:
+            return f"{first}, packed as {packed[:100]}, which was not asked for: nothing of it is told."
         body, whole = _body(answer, until)
     text = body.decode(_charset(answer), errors="replace")
     cut = "" if whole and len(text) <= TOLD else f"\n… only its first {min(len(text), TOLD):,} characters are told."
@@ -84,7 +89,7 @@ def _fetched(address: httpx.URL, to: str) -> str:
 def _body(answer: httpx.Response, until: float) -> tuple[bytes, bool]:
     """Its bytes, and whether that is all of them."""
     body = bytearray()
-    for block in answer.iter_bytes():
+    for block in answer.iter_raw():
         body += block
         if len(body) > LARGEST or time.monotonic() > until:
             return bytes(body[:LARGEST]), False

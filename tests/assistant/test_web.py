@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from typing import Any
+from unittest.mock import Mock
 
+import brotli  # type: ignore[import-untyped]
 import httpx
 import pytest
 
@@ -18,6 +20,7 @@ from tests.agents.driving import advance_to_rest, decide, effects, open_gate
 from .endpoint import Endpoint
 from .working import DONE, begun, calling
 
+BOMB = brotli.compress(bytes(64 * 1024 * 1024))
 LOOPBACK = ["127.0.0.0/8", "::1/128"]
 
 
@@ -32,6 +35,9 @@ class Site(BaseHTTPRequestHandler):
             "/moved": (302, {"Location": "/secret"}, b""),
             "/picture": (200, {"Content-Type": "image/png"}, b"\x89PNG"),
             "/long": (200, {"Content-Type": "text/plain"}, b"x" * 3_000_000),
+            "/bomb": (200, {"Content-Type": "text/plain", "Content-Encoding": "br"}, BOMB),
+            "/two": (200, {"Content-Type": "text/plain", "Content-Encoding": "Identity, gzip"}, b"x"),
+            "/plain": (200, {"Content-Type": "text/plain", "Content-Encoding": "Identity"}, b"as it is"),
             "/odd": (200, {"Content-Type": "text/plain; charset=no-such"}, b"odd"),
         }.get(self.path, (200, {"Content-Type": "text/plain; charset=utf-8"}, "gr\u00fcezi".encode()))
         self.send_response(status)
@@ -64,6 +70,20 @@ def inside(settings: Any) -> None:
 def test_a_page_is_told_as_text(site: str) -> None:
     assert web.get(f"{site}/x?y=1") == "HTTP 200 OK, text/plain\n\ngr\u00fcezi"
     assert Site.asked == [f"{site.removeprefix('http://')}/x?y=1"]
+
+
+@pytest.mark.usefixtures("inside")
+@pytest.mark.parametrize("path", ["bomb", "two"])
+def test_a_packed_body_is_not_unpacked(site: str, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Less than a kilobyte of brotli became a gigabyte: it was counted when it was unpacked."""
+    said = web.get(f"{site}/{path}")
+    assert "which was not asked for: nothing of it is told." in said
+    assert len(said) < 200
+    assert web.get(f"{site}/plain").endswith("as it is")
+    unpack = Mock(side_effect=httpx.Response.iter_bytes, autospec=True)
+    monkeypatch.setattr(httpx.Response, "iter_bytes", unpack)
+    web.get(f"{site}/long")
+    assert not unpack.called
 
 
 @pytest.mark.parametrize("charset", ["undefined", "idna", "punycode", "unicode_escape", "utf-7", "a\0b", "rot13"])
