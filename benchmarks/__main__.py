@@ -22,6 +22,7 @@ SECTIONS = {
     "assistant": "assistant",
     "outside": "outside",
     "hostile": "hostile",
+    "bounds": "bounds",
 }
 
 
