@@ -112,7 +112,8 @@ def main(seconds: int = SECONDS) -> None:
         for kind in worst.kinds:
             before = _processor(web)
             worst.send(kind)
-            print(f"{kind:<42} {_processor(web) - before:6.2f} s of processor time; {_resident(web):5.0f} MB", flush=True)
+            took = _processor(web) - before
+            print(f"{kind:<42} {took:6.2f} s of processor time, then {_resident(web):5.0f} MB", flush=True)
         _together(worst, web, base, seconds)
         print("\n".join(f"{number:>7} of {kind}" for kind, number in sorted(worst.answers.items())))
 
