@@ -21,7 +21,7 @@ from checkpoints.models import Run
 from checkpoints.permissions import teams_of
 
 from .models import Gate, Policy
-from .sessions import SessionStore, is_key
+from .sessions import SessionStore, is_key, stored
 
 SEES, DECIDES = "checkpoints.view_run", "approvals.decide_gate"
 
@@ -98,9 +98,9 @@ def _heard(user: User, teams: Mapping[tuple[int, str], frozenset[int]]) -> Acces
 
 def _signed_in(keys: Collection[str]) -> dict[str, User]:
     """Who is signed in by each of these sessions; the rule of django.contrib.auth.get_user for many at once."""
-    found = Session.objects.filter(session_key__in=keys, expire_date__gt=timezone.now())
-    store = SessionStore()
-    said = {session.session_key: store.decode(session.session_data) for session in found}
+    by_stored, store = {stored(key): key for key in keys}, SessionStore()
+    found = Session.objects.filter(session_key__in=by_stored, expire_date__gt=timezone.now())
+    said = {by_stored[session.session_key]: store.decode(session.session_data) for session in found}
     ids = {str(each.get(SESSION_KEY)) for each in said.values()}
     numbers = [id for id in ids if id.isascii() and id.isdigit()]
     users = {str(user.pk): user for user in User.objects.filter(pk__in=numbers)}

@@ -1,18 +1,61 @@
-"""Sessions in the database, asked for only by keys that can be one.
+"""Sessions in the database, under a digest of their key, and asked for only by keys that can be one.
+
+The key is what a cookie holds: whoever read one from a table or a backup would be signed in by it. A digest of it is of
+no use to them. Keys are random, so that a plain one cannot be guessed from its digest.
 
 A cookie is a stranger's to write. One with a NUL in it, which PostgreSQL takes in no text, would be an error of ours.
 """
 
 from __future__ import annotations
 
+import hashlib
+from base64 import urlsafe_b64encode
+from typing import Any
+
 from django.contrib.sessions.backends import db
+from django.contrib.sessions.backends.base import SessionBase
+from django.contrib.sessions.base_session import AbstractBaseSession
+from django.contrib.sessions.models import Session
+from django.utils import timezone
 
 
 class SessionStore(db.SessionStore):
     """Django's, with its keys read as strictly as they are made: small letters and digits."""
 
+    # Django's own would ask the database by the key itself; these go by the methods below.
+    aload, aexists, acreate = SessionBase.aload, SessionBase.aexists, SessionBase.acreate
+    asave, adelete = SessionBase.asave, SessionBase.adelete
+
+    def exists(self, session_key: str) -> bool:
+        """Tell whether there is a session of this key."""
+        return super().exists(stored(session_key))
+
+    def create_model_instance(self, data: dict[str, Any]) -> AbstractBaseSession:
+        """Make the row, under the digest."""
+        made = super().create_model_instance(data)
+        made.session_key = stored(made.session_key)
+        return made
+
+    def delete(self, session_key: str | None = None) -> None:
+        """Remove the session of this key, or this one."""
+        if key := session_key or self.session_key:
+            super().delete(stored(key))
+
+    def _get_session_from_db(self) -> Session | None:
+        found = Session.objects.filter(
+            session_key=stored(self.session_key or ""), expire_date__gt=timezone.now()
+        ).first()
+        if found is None:
+            self._session_key = None
+        return found
+
     def _validate_session_key(self, key: str | None) -> bool:
         return bool(key) and is_key(str(key))
+
+
+def stored(key: str) -> str:
+    """The SHA-256 of a session's key, as much of it as the column holds: 240 bits."""
+    return urlsafe_b64encode(hashlib.sha256(key.encode()).digest()).decode()[:40]
 
 
 def is_key(text: str) -> bool:

@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.contrib.sessions.backends.db import SessionStore
 from django.contrib.sessions.models import Session
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -15,6 +14,7 @@ from django.utils import timezone
 
 from approvals.access import Access, Asked, access_of, accesses
 from approvals.models import Gate
+from approvals.sessions import SessionStore, stored
 from checkpoints.models import Run
 from checkpoints.permissions import teams_of, teams_where
 from tests.conftest import session_of
@@ -32,6 +32,7 @@ def cast() -> tuple[list[User], list[Gate], list[Run]]:
     people += [make_user("both", support, finance), make_user("rooted", finance, superuser=True)]
     policies = [make_policy(support, name="lent", groups=(finance,)), make_policy(finance, name="theirs")]
     policies += [make_policy(empty, name="empty"), make_policy(support, name="wide", groups=(finance, empty))]
+    make_policy(support, name="default")
     gates = [make_gate(policy=policy) for policy in policies] + [make_gate(team=support), make_gate()]
     gates[4].replaces.add(gates[0])
     runs = [make_run(team=team) for team in (support, finance, empty)] + [make_run()]
@@ -74,11 +75,11 @@ def test_an_ended_or_overdue_session_a_changed_password_and_a_switched_off_accou
     people = [make_user(f"reader-{n}", team) for n in range(6)]
     keys = [session_of(person) for person in people]
     SessionStore(keys[1]).flush()
-    Session.objects.filter(session_key=keys[2]).update(expire_date=timezone.now() - timedelta(seconds=1))
+    Session.objects.filter(session_key=stored(keys[2])).update(expire_date=timezone.now() - timedelta(seconds=1))
     people[3].set_password("another-word-1")
     people[3].save()
     User.objects.filter(pk=people[4].pk).update(is_active=False)
-    Session.objects.filter(session_key=keys[5]).update(session_data="junk")
+    Session.objects.filter(session_key=stored(keys[5])).update(session_data="junk")
     answers = accesses([Asked(key) for key in [*keys, None, "never"]])
     assert [access.user.pk if access else None for access in answers] == [people[0].pk, *[None] * 7]
 

@@ -8,9 +8,9 @@ import secrets
 from typing import Any
 
 from asgiref.testing import ApplicationCommunicator
-from django.contrib.sessions.backends.db import SessionStore
 
 from approvals.live import LiveConsumer
+from approvals.sessions import SessionStore
 from tests.harness.waiting import PATIENCE
 
 

@@ -11,13 +11,13 @@ from asgiref.sync import async_to_sync
 from channels.db import database_sync_to_async
 from channels.layers import get_channel_layer
 from django.contrib.auth.models import User
-from django.contrib.sessions.backends.db import SessionStore
 from django.db import OperationalError
 
 from approvals import listeners, live, pace, presence
 from approvals.access import Access, Asked
 from approvals.layer import PageLayer
 from approvals.live import LiveConsumer
+from approvals.sessions import SessionStore
 from checkpoints import cursor
 from checkpoints.models import Event
 from tests.approvals.statements import sent

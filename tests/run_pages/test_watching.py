@@ -7,10 +7,10 @@ run's next fact, or for ever where there was none.
 from __future__ import annotations
 
 from channels.db import database_sync_to_async
-from django.contrib.sessions.backends.db import SessionStore
 
 from approvals import live, whispers
 from approvals.live import LiveConsumer
+from approvals.sessions import SessionStore
 from checkpoints import cursor
 from checkpoints.models import Event, Run
 from tests.conftest import session_of
