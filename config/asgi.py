@@ -1,16 +1,17 @@
 """The ASGI application: static files, Django's pages, the live socket, and the tailer that lives with the process.
 
-The socket takes full origins: a page on another port or over plain HTTP is another site. A request whose
-Origin is missing or `null` is refused.
+The socket takes full origins, letter by letter: a page on another port or over plain HTTP is another site. A request
+whose Origin is missing, `null` or cannot be read is refused.
 """
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import django
 from channels.routing import ProtocolTypeRouter, URLRouter
-from channels.security.websocket import OriginValidator
+from channels.security.websocket import OriginValidator, WebsocketDenier
 from channels.sessions import SessionMiddlewareStack
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
@@ -36,6 +37,17 @@ async def lifespan(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "lifespan.shutdown.complete"})
 
 
+class FullOrigins(OriginValidator):
+    """Channels' own fails on an origin that is no URL; a browser's is there to be compared, and not to be read."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Hand on what comes from a page of this site."""
+        said = [value.decode("latin-1") for name, value in scope["headers"] if name == b"origin"]
+        ours = len(said) == 1 and said[0] in self.allowed_origins
+        application: Any = self.application if ours else WebsocketDenier()
+        await application(scope, receive, send)
+
+
 def in_a_problem(scope: Scope) -> Told:
     """A body that is too large, as a program is told of it."""
     return Told(problems.MEDIA_TYPE, sizes.too_large(scope["path"]))
@@ -52,7 +64,7 @@ application = ProtocolTypeRouter(
             outside=Bounded(served, most=FORMS),
         ),
         # Not channels' AuthMiddleware: whose session it is the socket itself asks, at its start and again and again.
-        "websocket": OriginValidator(
+        "websocket": FullOrigins(
             SessionMiddlewareStack(URLRouter(live.websocket_urlpatterns)), settings.HOLDPOINT_ORIGINS
         ),
         "lifespan": lifespan,

@@ -30,7 +30,7 @@ def page(request: HttpRequest, run_id: int) -> HttpResponse:
 def asked_of(request: HttpRequest) -> Asked:
     """What the address asks for; junk asks for nothing."""
     family, before = request.GET.get("family", ""), request.GET.get("before", "")
-    words = request.GET.get("words", "").replace("\0", "").strip()[:WORDS]
+    words = request.GET.get("words", "").strip()[:WORDS]
     place = int(before) if before.isascii() and before.isdigit() and len(before) < 19 else 0
     return Asked(family if family in dict(FAMILIES) else "", words, place)
 

@@ -36,7 +36,7 @@ class Place:
 @private
 def page(request: HttpRequest) -> HttpResponse:
     """What `?q=` finds, as a page, or as the list alone where script asks for it."""
-    asked = request.GET.get("q", "").replace("\0", "").strip()[:200]
+    asked = request.GET.get("q", "").strip()[:200]
     places = [*_pages(request, asked), *_numbered(request, asked), *_gates(request, asked), *_runs(request, asked)]
     context = {"q": asked, "places": places}
     fragment = request.headers.get("HX-Request") == "true"

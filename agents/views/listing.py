@@ -67,7 +67,7 @@ def page(request: HttpRequest) -> HttpResponse:
 
 def address_of(request: HttpRequest) -> Address:
     """What is asked for; junk asks for nothing."""
-    said = {name: request.GET.get(name, "").replace("\0", "").strip() for name in request.GET}
+    said = {name: request.GET.get(name, "").strip() for name in request.GET}
     status, by = said.get("status", ""), said.get("by", "")[:150]
     starter = User.objects.filter(username=by).values_list("pk", flat=True).first() if by else 0
     agent = said.get("agent", "")[:100]

@@ -42,10 +42,7 @@ class Asked:
 
     @classmethod
     def of(cls, request: HttpRequest) -> Asked:
-        said = {
-            name: request.GET.get(name, "").replace("\0", "").strip()
-            for name in ("queue", "risk", "agent", "q", "after")
-        }
+        said = {name: request.GET.get(name, "").strip() for name in ("queue", "risk", "agent", "q", "after")}
         after = said["after"]
         return cls(
             queue=said["queue"] if said["queue"] in EMPTY else MINE,

@@ -111,7 +111,7 @@ def test_filters_pick_by_title_risk_and_agent_and_say_when_nothing_is_like_that(
         ("risk=high", "Refund order", "Wire to"),
         ("q=refund&risk=low", "No matches", "gate-row"),
         ("agent=nobody", "No matches", "gate-row"),
-        ("q=%22%28%7C%26%21%3A%2A%00", "", "Server Error"),
+        ("q=%22%28%7C%26%21%3A%2A", "", "Server Error"),
         ("risk=extreme&after=x", "Wire to", "No gate here"),
     ):
         page = inbox_of(reader, f"mine&{query}")

@@ -1,0 +1,26 @@
+"""A NUL in an address is refused before any view looks for it: PostgreSQL takes none in a text, and no page has one."""
+
+from __future__ import annotations
+
+from django.core.exceptions import BadRequest
+from django.http import Http404, HttpRequest, HttpResponseBase
+
+from agents.api import problems
+from approvals.middleware import Respond
+from config import refusals
+
+
+def middleware(get_response: Respond) -> Respond:
+    """Answers 404 for one in the path and 400 for one in the query."""
+
+    def respond(request: HttpRequest) -> HttpResponseBase:
+        in_path, of_api = "\0" in request.path_info, request.path_info.startswith("/api/")
+        query = request.META.get("QUERY_STRING", "")
+        if not in_path and "\0" not in query and "%00" not in query:
+            return get_response(request)
+        if in_path:
+            return problems.not_found(request) if of_api else refusals.not_found(request, Http404())
+        told = "An address holds no NUL (%00)."
+        return problems.problem(request, 400, told) if of_api else refusals.bad_request(request, BadRequest(told))
+
+    return respond
