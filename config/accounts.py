@@ -6,9 +6,11 @@ from typing import NoReturn
 
 from allauth.account import views
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.core import context
 from django.forms import Form
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import path
+from django.utils.http import url_has_allowed_host_and_scheme
 
 from .sign_ins import confirmation_failed
 
@@ -19,6 +21,11 @@ class Adapter(DefaultAccountAdapter):
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         """Nobody makes an account of their own."""
         return False
+
+    def is_safe_url(self, url: str) -> bool:
+        """Lead on within this very origin: another port of the host is somebody else's."""
+        request = context.request
+        return url_has_allowed_host_and_scheme(url, {request.get_host()}, require_https=request.is_secure())
 
 
 class Reauthenticate(views.ReauthenticateView):

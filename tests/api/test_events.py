@@ -105,7 +105,7 @@ def test_those_who_missed_much_and_little_are_told_apart_in_few_statements(monke
     assert access is not None
     assert stranger is not None
     far, near = Cursor.parse(before), cursor.newest()
-    make_gate(team=support)
+    make_gate(policy=make_policy(support, name="default"))
     horizon.reached()
     with CaptureQueriesContext(connection) as statements:
         told = missed([(access, far)] * 50 + [(access, near)])
