@@ -14,9 +14,9 @@ from django.db.models.functions import Now
 from agents.text import one_line
 from checkpoints import ledger
 from checkpoints.actors import Actor
-from checkpoints.audit.covered import ROWS, digest
+from checkpoints.audit.covered import ROWS, digest, newest
 from checkpoints.errors import Fenced
-from checkpoints.models import Event, Hold
+from checkpoints.models import Hold
 from checkpoints.values import canonical, decode
 
 # What an event covers of a row: all but what says nothing of the world. A landing is a checkpoint, which has its chain.
@@ -24,6 +24,8 @@ COLUMNS = (
     "run_id", "step", "key", "grant_id", "action", "base", "input_digest", "occurrence", "generation", "attempts",
     "irreversible", "undoes_id", "taken_from_id", "status", "result", "error",
 )  # fmt: skip
+
+BEGUN = ("effect.intended", "effect.taken")  # the events of a new row
 
 
 class EffectQuerySet(models.QuerySet["Effect"]):
@@ -40,10 +42,7 @@ class EffectQuerySet(models.QuerySet["Effect"]):
 
     def newest(self) -> int:
         """The number of the newest that there is, or that an event tells of."""
-        here = self.order_by("-pk").values_list("pk", flat=True).first() or 0
-        begun = Event.objects.filter(kind__in=("effect.intended", "effect.taken")).order_by("-at", "-id")
-        told = begun.values_list("subject", flat=True).first()
-        return max(here, int(told.partition(":")[2]) if told else 0)
+        return newest("effect", self.order_by("-pk").values_list("pk", flat=True).first(), BEGUN)
 
     def lock_begun(self, run_id: int) -> None:
         """Lock what is begun in a run, before the run itself is: whoever reports one takes the locks in that order."""

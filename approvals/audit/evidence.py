@@ -22,7 +22,7 @@ from checkpoints.values import decode
 
 GATE = (
     "run_id", "team_id", "policy_id", "checkpoint", "step", "kind", "status", "version", "proposal", "title", "risk",
-    "card", "deadline", "asked_by_id", "opened_at", "closed_at",
+    "card", "deadline", "asked_by_id",
 )  # fmt: skip
 POLICY = (
     "team_id", "name", "version", "quorum", "separation", "deadline", "on_expiry", "whole_state", "reason_required",
@@ -183,10 +183,8 @@ def present(numbers: Sequence[int]) -> dict[int, dict[str, str]]:
 
 
 def _newest() -> int:
-    """The number of the newest gate that there is, or that an event tells of."""
-    here = Gate.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
-    opened = Event.objects.filter(kind="gate.opened").order_by("-at", "-id").values_list("subject", flat=True).first()
-    return max(here, int(opened.partition(":")[2]) if opened else 0)
+    newest = Gate.objects.order_by("-pk").values_list("pk", flat=True).first()
+    return covered.newest("gate", newest, ["gate.opened"])
 
 
 def _of_run(run: int) -> list[int]:

@@ -31,6 +31,9 @@ UNPROVEN = "is told of without the proof of the key that is set here: somebody w
 _TOLD = """
 SELECT id, kind, subject, data FROM checkpoints_event
 WHERE subject = ANY($1) AND NOT (kind = 'checkpoint.saved') ORDER BY subject, at, id"""
+_NEWEST = """
+SELECT subject FROM checkpoints_event
+WHERE kind = ANY($1) AND subject LIKE $2 AND NOT (kind = 'checkpoint.saved') ORDER BY at DESC, id DESC LIMIT 1"""
 _BEGUN = "SELECT kind, subject, data FROM checkpoints_event WHERE kind = $1 ORDER BY at, id LIMIT 1"
 
 
@@ -147,6 +150,13 @@ def begun() -> dict[str, int]:
             numbers: dict[str, int] = said[ROWS]
             return numbers
     return {}
+
+
+def newest(name: str, here: int | None, kinds: Sequence[str]) -> int:
+    """The greatest number of a subject: that of the newest row, or that of the newest event which began one."""
+    told = run_sql(_NEWEST, [list(kinds), f"{name}:%"])
+    number = told[0][0].partition(":")[2] if told else ""
+    return max(here or 0, int(number) if number.isascii() and number.isdigit() else 0)
 
 
 _covers: list[Cover] = []

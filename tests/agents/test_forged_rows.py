@@ -43,10 +43,10 @@ COVERED: dict[type[Model], tuple[str, ...]] = {
     Grant: ("outcome_id", "action", "effect"),
     Effect: effects.COLUMNS,
 }
-# What decides nothing: words for the search, a vote that lapsed, where a result was written (which has its own chain),
-# the worker that had the row in hand, and when.
+# What decides nothing: words for the search, times that the events have themselves, a vote that lapsed, where a result
+# was written (which has its own chain), the worker that had the row in hand.
 LEFT_OUT = {
-    "Gate": {"terms"},
+    "Gate": {"terms", "opened_at", "closed_at"},
     "Policy": {"created_at"},
     "Proposal": {"created_at"},
     "Decision": {"counts"},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 
-from approvals.models import Proposal
 from approvals.presentation.gate import GatePage
 from checkpoints.models import Checkpoint
 from checkpoints.values import canonical
@@ -26,6 +25,7 @@ from tests.factories import (
     make_team,
     mira,
 )
+from tests.harness.altering import altered
 
 from ..pages.clients import signed_in
 from .asking import EXACT, ask, walk
@@ -129,11 +129,11 @@ def test_a_rejection_and_an_answer_are_told() -> None:
 def test_what_does_not_match_its_digest_is_not_shown() -> None:
     team = make_team(may=READER)
     swapped, spoiled = make_gate(team=team), make_gate(team=team)
-    body = bytes(swapped.standing().body)
-    Proposal.objects.filter(gate=swapped).update(body=body.replace(b"120.00", b"920.00"))
+    standing = swapped.standing()
     Checkpoint.objects.filter(run=spoiled.run).update(state_digest=b"\0" * 32)
-    for gate in (swapped, spoiled):
-        assert "does not match" in refusal(signed_in(ann(team)).get(f"/api/gates/{gate.pk}"), 409)["detail"]
+    with altered(standing, body=bytes(standing.body).replace(b"120.00", b"920.00")):
+        assert "not what was written" in refusal(signed_in(ann(team)).get(f"/api/gates/{swapped.pk}"), 409)["detail"]
+    assert "does not match" in refusal(signed_in(ann(team)).get(f"/api/gates/{spoiled.pk}"), 409)["detail"]
 
 
 def test_each_choice_that_stands_open_is_foretold() -> None:

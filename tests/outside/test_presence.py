@@ -15,7 +15,7 @@ from approvals.models import Gate, Policy
 from approvals.preflight import sources
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Checkpoint, Event, Run
-from tests.factories import MEMBER, change_gate, make_policy, make_team, make_user
+from tests.factories import MEMBER, make_policy, make_team, make_user
 from tests.factories.tokens import bearing, make_token
 from tests.pages.clients import signed_in
 
@@ -163,7 +163,7 @@ def test_nothing_is_kept_of_programs_whose_runs_have_ended() -> None:
 
 def closed_before(gate: Gate) -> None:
     """Age its closing past the time in which its program may be first."""
-    change_gate(gate, closed_at=F("closed_at") - timedelta(minutes=1))
+    Gate.objects.filter(pk=gate.pk).update(closed_at=F("closed_at") - timedelta(minutes=1))
 
 
 @pytest.mark.parametrize("how", ["rejected", "withdrawn"])

@@ -14,7 +14,6 @@ from approvals.models import Gate
 from tests.factories import (
     ann,
     bob,
-    change_gate,
     decide,
     edit_amount,
     make_action,
@@ -108,7 +107,7 @@ def test_on_a_wide_screen_a_row_has_two_lines(new_page: NewPage) -> None:
         ("Ann", "3 articles from Medline Wholesale Ltd"),
     ):
         gate = make_gate(team=team, card=make_card(**told, for_whom=whom, resource=resource))
-        change_gate(gate, opened_at=gate.opened_at - timedelta(minutes=1))
+        Gate.objects.filter(pk=gate.pk).update(opened_at=gate.opened_at - timedelta(minutes=1))
     page = new_page(ann(team), viewport={"width": 1440, "height": 900})
     page.goto("/")
     for row in page.locator(".gate-row").all():

@@ -15,11 +15,12 @@ from django.db.models.functions import Now
 
 from agents import recovery
 from agents.models import Effect
-from approvals.models import Gate, Grant, Outcome
+from approvals.models import Gate, Grant
 from checkpoints.models import Event, Run
 from checkpoints.values import canonical, decode
 from tests.agents.driving import advance, advance_to_rest, answer, decide, effects, failures, open_gate, state, trail
 from tests.factories import bob, make_policy, make_team
+from tests.harness.altering import altered
 from tests.harness.session import ROOT
 
 from .conftest import AGENTS
@@ -158,9 +159,10 @@ def test_an_outcome_that_lost_its_precondition_in_the_table_permits_nothing(worl
     gate = open_gate(run)
     decide(run, preconditions=["balance"])
     world.says("5.00")
-    Outcome.objects.filter(gate=gate).update(preconditions=canonical([]))
-    assert advance(run).status == "waiting"
-    assert (world.paid(), world.looks()) == ([], ["0.00", "5.00"])  # the second is the new gate's
+    with altered(gate.outcome, preconditions=canonical([])):
+        assert advance(run).status == "failed"
+    assert "is not what was written" in run.reason
+    assert (world.paid(), world.looks()) == ([], ["0.00"])
 
 
 def test_an_observed_value_that_was_changed_in_the_table_permits_nothing(world: World) -> None:
@@ -170,8 +172,8 @@ def test_an_observed_value_that_was_changed_in_the_table_permits_nothing(world: 
     world.says("5.00")
     body = gate.standing().content
     body["preconditions"][0]["value"]["amount"] = "5.00"
-    gate.proposals.update(body=canonical(body))
-    assert advance(run).status == "waiting"
+    with altered(gate.standing(), body=canonical(body)):
+        assert advance(run).status == "failed"
     assert world.paid() == []
 
 

@@ -33,7 +33,6 @@ def lived() -> Run:
     walk.effect("pay")
     run.refresh_from_db()
     notes.note(run, 2, "Look at the order", key="k", by=actors.of_user(ann(gate.team)))
-    ledger.record("effect.done", subject="effect:1", by=actors.SYSTEM, run=run, data={"step": "pay"})
     return run
 
 

@@ -9,7 +9,8 @@ from django.contrib.auth.models import Group, User
 
 from agents.models import Effect, Failure
 from approvals.models import Gate
-from checkpoints import actors, claims, store
+from checkpoints import actors, claims, ledger, store
+from checkpoints.audit.covered import ROWS
 from checkpoints.models import Checkpoint, Run
 from checkpoints.ops import Write
 from checkpoints.snapshots import Header, Snapshot
@@ -78,7 +79,8 @@ class Walk:
         row = Effect.objects.create(
             run=self.run, base=self.at.id, step=step, status=status, key=key, **(given | columns)
         )
-        row.intended(by=actors.SYSTEM)
+        data = {"step": step, ROWS: row.covered}
+        ledger.record(f"effect.{status}", subject=row.subject, by=actors.SYSTEM, run=self.run, data=data)
         return row
 
     def release(self, status: str, reason: str = "") -> Run:
