@@ -1,12 +1,21 @@
-"""Accounts are made by an administrator: people sign in, sign out and change their password, nothing else."""
+"""Accounts are made by an administrator: people sign in, sign out and change their password, nothing else.
+
+Wrong passwords are counted by address, and by account and address together: counted by account alone, anybody anywhere
+could keep somebody out of theirs. An account that is guessed from very many addresses is shut all the same, but for the
+browsers in which its owner has signed in: a signed cookie says so, and is counted by itself (OWASP's device cookies).
+"""
 
 from __future__ import annotations
 
-from typing import NoReturn
+import secrets
+from typing import Any, NoReturn
 
 from allauth.account import views
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.core import context
+from allauth.core.internal import ratelimit
+from django.conf import settings
+from django.contrib.auth.models import User
 from django.forms import Form
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import path
@@ -14,9 +23,39 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 from .sign_ins import confirmation_failed
 
+DEVICE, DEVICE_LASTS = "hp-device", 90 * 24 * 60 * 60  # the cookie, and seconds
+WRONG, WRONG_ANYWHERE = "5/5m/key", "100/h/key"  # passwords, of one account: from one place, and from all of them
+
 
 class Adapter(DefaultAccountAdapter):
-    """Closes sign-up."""
+    """Closes sign-up and counts wrong passwords."""
+
+    def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
+        """Refuse another guess where there were too many; what a right password used is given back."""
+        super().pre_authenticate(request, **credentials)
+        name = str(credentials.get("username", "")).lower()
+        device = device_of(request, name)
+        self._count(request, WRONG, f"{name}:{device or ratelimit.get_ip(request)}")
+        if not device:
+            self._count(request, WRONG_ANYWHERE, name)
+
+    def _count(self, request: HttpRequest, rate: str, key: str) -> None:
+        action = "login_failed"
+        used = ratelimit.consume(request, app="allauth.account", action=action, config={action: rate}, key=key)
+        if used is None:
+            raise self.validation_error("too_many_login_attempts")
+        self._login_failed_rl_usage.usage += used.usage
+
+    def post_login(self, request: HttpRequest, user: User, **more: Any) -> HttpResponse:
+        """Let the browser say later that this person has signed in there."""
+        response: HttpResponse = super().post_login(request, user, **more)
+        name = user.get_username().lower()
+        device = device_of(request, name) or f"{name}:{secrets.token_hex(16)}"
+        response.set_signed_cookie(
+            DEVICE, device, salt=DEVICE, max_age=DEVICE_LASTS, path="/accounts/", httponly=True, samesite="Lax",
+            secure=settings.SESSION_COOKIE_SECURE,
+        )  # fmt: skip
+        return response
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         """Nobody makes an account of their own."""
@@ -26,6 +65,12 @@ class Adapter(DefaultAccountAdapter):
         """Lead on within this very origin: another port of the host is somebody else's."""
         request = context.request
         return url_has_allowed_host_and_scheme(url, {request.get_host()}, require_https=request.is_secure())
+
+
+def device_of(request: HttpRequest, name: str) -> str:
+    """Which of this person's browsers it is; "" where they have not signed in there."""
+    said = str(request.get_signed_cookie(DEVICE, default="", salt=DEVICE, max_age=DEVICE_LASTS))
+    return said if said.rpartition(":")[0] == name else ""
 
 
 class Reauthenticate(views.ReauthenticateView):

@@ -77,6 +77,40 @@ def test_guessing_passwords_is_slowed_down() -> None:
     assert b"Too many" in answer.content or answer.status_code == 429
 
 
+def tried(client: Client, name: str, password: str, address: str) -> bool:
+    """Whether a password lets somebody in from an address."""
+    form = {"login": name, "password": password}
+    return client.post("/accounts/login/", form, REMOTE_ADDR=address).status_code == 302
+
+
+def test_nobody_is_kept_out_of_their_account_by_anothers_guesses() -> None:
+    """Five wrong passwords from anywhere shut an account to its owner, for as long as somebody went on."""
+    name, right = unique("guarded"), "a long enough phrase"
+    User.objects.create_user(name, password=right)
+    assert not any(tried(Client(), name, f"wrong {number}", "203.0.113.80") for number in range(6))
+    assert not tried(Client(), name, right, "203.0.113.80"), "the guesser is refused, right or wrong"
+    assert tried(Client(), name, right, "203.0.113.81")
+    assert tried(Client(), name.upper(), right, "203.0.113.80") is False
+
+
+def test_an_account_that_is_guessed_from_everywhere_opens_where_its_owner_has_signed_in_before() -> None:
+    name, right = unique("guarded"), "a long enough phrase"
+    User.objects.create_user(name, password=right)
+    known = Client()
+    assert tried(known, name, right, "203.0.113.90")
+    known.post("/accounts/logout/")
+    assert not any(tried(Client(), name, "wrong", f"198.51.100.{number}") for number in range(100))
+    assert not tried(Client(), name, right, "203.0.113.91"), "guesses from very many addresses are stopped"
+    assert tried(known, name, right, "203.0.113.92")
+    cookie = known.cookies["hp-device"]
+    assert (cookie["httponly"], cookie["samesite"], cookie["path"]) == (True, "Lax", "/accounts/")
+    forged = Client()
+    forged.cookies["hp-device"] = cookie.value.replace(name, unique("other"))
+    assert not tried(forged, name, right, "203.0.113.93")
+    assert not any(tried(known, name, f"wrong {number}", f"198.51.100.{number}") for number in range(6))
+    assert not tried(known, name, right, "203.0.113.94"), "a browser that is known is counted by itself"
+
+
 def test_files_are_named_by_content_kept_for_ever_and_compressed(web: str) -> None:
     page = httpx.get(f"{web}/accounts/login/").text
     style = re.search(r"/static/css/main\.[0-9a-f]{12}\.css", page)
