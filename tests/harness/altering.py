@@ -51,4 +51,4 @@ def _write(row: Model, columns: dict[str, Any]) -> None:
 
 
 def _names(row: Model) -> tuple[sql.Identifier, sql.Identifier]:
-    return sql.Identifier(row._meta.db_table), sql.Identifier(row._meta.pk.column)
+    return sql.Identifier(row._meta.db_table), sql.Identifier(str(row._meta.pk.column))
