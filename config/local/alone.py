@@ -8,15 +8,19 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Sequence
+from itertools import pairwise
 
-ALONE = (("audit", "verify"),)
+VALUED = ("--since", "--anchors")  # options of `audit verify` that take the next argument
 HELP = frozenset({"help", "-h", "--help", "version", "--version"})
 NOWHERE = {"DATABASE_URL": "postgres://nobody@127.0.0.1:9/none?connect_timeout=1", "REDIS_URL": "redis://127.0.0.1:9/0"}
 
 
 def needs_nothing(arguments: Sequence[str]) -> bool:
-    """Whether the command reaches no service."""
-    return not arguments or bool(HELP & set(arguments)) or tuple(arguments[:2]) in ALONE
+    """Whether the command reaches no service: help, or a verification that names an export's file."""
+    if not arguments or HELP & set(arguments):
+        return True
+    given = [each for before, each in pairwise(arguments) if before not in VALUED and not each.startswith("-")]
+    return tuple(arguments[:2]) == ("audit", "verify") and len(given) > 1
 
 
 def prepare() -> None:
