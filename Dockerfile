@@ -11,7 +11,7 @@ RUN python -m venv /venv \
 FROM python:3.11-slim
 # Each thread's heap of its own would keep what a large request took; two shared ones give it to the next.
 ENV PATH=/venv/bin:$PATH MALLOC_ARENA_MAX=2 PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
-    DJANGO_SETTINGS_MODULE=config.settings \
+    DJANGO_SETTINGS_MODULE=config.settings FORWARDED_ALLOW_IPS= \
     HOLDPOINT_HOME=/var/lib/holdpoint HOLDPOINT_STATIC_ROOT=/srv/static
 RUN useradd --system --uid 10001 --home-dir /nonexistent holdpoint \
     && install -d -o holdpoint -g holdpoint -m 0700 /var/lib/holdpoint

@@ -95,6 +95,7 @@ def environment(stack: Stack) -> dict[str, str]:
         # In a container this is root, and Celery says at length that it would rather not be.
         "PYTHONWARNINGS": "ignore:You're running the worker",
         "HOLDPOINT_LOG_FORMAT": "text",
+        "FORWARDED_ALLOW_IPS": "",  # uvicorn would believe whoever speaks from this machine
         "HOLDPOINT_SECRET_KEY": stack.home.secret("secret-key"),
         "HOLDPOINT_SEAL_KEY": stack.home.secret("seal-key"),
         "HOLDPOINT_DEMO_PASSWORD": stack.home.secret("demo-password", 4),

@@ -57,6 +57,7 @@ class Session:
             "HOLDPOINT_SEAL_KEY": "seals of the tests",
             "HOLDPOINT_STATIC_ROOT": str(self.home / "static"),
             "HOLDPOINT_LOG_FORMAT": "text",
+            "FORWARDED_ALLOW_IPS": "",
             "HOLDPOINT_API_FAILURES": "1000000",  # all tests come from one address
         }
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
+from unittest.mock import Mock
 from urllib.parse import quote
 
 import httpx
@@ -15,8 +17,11 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 from websockets.typing import Origin
 
+from config.local import __main__ as local
 from tests.conftest import session_of
 from tests.factories import make_user, unique
+from tests.harness.services import Service
+from tests.harness.session import ROOT
 from tests.pages.clients import confirmed, signed_in
 
 ODD_ORIGINS = ["http://[", "http://[::1", "http://a:b", "http://a:99999999", "//", "http://\xff", "null", "a" * 9000]
@@ -107,3 +112,23 @@ def test_whoever_signed_in_is_led_on_within_this_origin(next: str, leads: str) -
     assert (answer.status_code, answer.headers["Location"]) == (302, leads)
     again = signed_in(person).post(f"/accounts/logout/?next={quote(next)}", HTTP_HOST="localhost:8000")
     assert again.headers["Location"] == (leads if leads != "/" else "/accounts/login/")
+
+
+@pytest.mark.parametrize(("proxies", "believed"), [("", False), ("127.0.0.1", True)], ids=["none", "named"])
+def test_who_a_request_is_from_is_believed_of_a_proxy_that_is_named(
+    start_web: Callable[..., tuple[Service, str]], proxies: str, believed: bool
+) -> None:
+    """Whoever spoke from this machine said which address they were, and wrong tokens were counted for that one."""
+    _, base = start_web({"FORWARDED_ALLOW_IPS": proxies, "HOLDPOINT_API_FAILURES": "2"})
+    statuses = []
+    for number in range(6):
+        sent = {"Authorization": "Bearer hp_no", "X-Forwarded-For": f"203.0.113.{number}"}
+        statuses.append(httpx.get(f"{base}/api/runs", headers=sent).status_code)
+    assert (429 not in statuses) is believed, statuses
+
+
+def test_no_start_of_this_project_believes_this_machine_by_default() -> None:
+    image = (ROOT / "Dockerfile").read_text()
+    assert "FORWARDED_ALLOW_IPS= \\" in image
+    assert "FORWARDED_ALLOW_IPS: ${FORWARDED_ALLOW_IPS:-}\n" in (ROOT / "docker-compose.yml").read_text()
+    assert local.environment(Mock(port=8000))["FORWARDED_ALLOW_IPS"] == ""
