@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, TypedDict
 
+from approvals.errors import AskedTooOften
+
 MOST = 100  # culprits that are told: a body may hold hundreds of thousands
 
 
@@ -227,6 +229,16 @@ class WorkInvalid(WorkRefused):
     def __init__(self, errors: list[FieldError]) -> None:
         self.errors = errors[:MOST]
         super().__init__(_listed(self.errors))
+
+
+class TooManyGates(WorkRefused):
+    """The agent may not ask now; the sentence says why, and when it may."""
+
+    status = 429
+
+    def __init__(self, full: AskedTooOften) -> None:
+        super().__init__(str(full))
+        self.code, self.seconds = full.code, full.seconds
 
 
 class ToolNotRegistered(WorkInvalid):

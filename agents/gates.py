@@ -9,6 +9,7 @@ from django.db import transaction
 
 from approvals import binding, rewriting
 from approvals.cards import Action, Card
+from approvals.errors import AskedTooOften
 from approvals.models import Gate
 from approvals.opening import open_gate
 from checkpoints import claims, crash, store
@@ -44,6 +45,11 @@ def ask(slice: Slice, spec: StepSpec) -> bool:
         _open(slice, spec, asked)
     except Fenced:
         raise
+    except AskedTooOften as full:
+        if slice.hands is not None:
+            raise
+        # No failed attempt: the step is run again when it may ask.
+        claims.release(slice.claim, status="queued", wake_at=full.until, reason=str(full), by=slice.by, attempts=0)
     except steps.RAISED as error:
         return steps.failed(slice, spec, error)
     return False

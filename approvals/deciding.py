@@ -24,10 +24,20 @@ from . import authority, binding, closing, mixing, rewriting, step_up
 from .audit import evidence
 from .cards import Card
 from .consequences.decision import of_word
-from .errors import AlreadySaid, DecisionRefused, Invalid, NotConfirmed, NotVerifiable, StaleGate, problem
+from .errors import (
+    AlreadySaid,
+    DecisionRefused,
+    Invalid,
+    NotConfirmed,
+    NotVerifiable,
+    SecondLookNeeded,
+    StaleGate,
+    problem,
+)
 from .following import Next, put
 from .impact import sources
 from .models import Decision, Gate, Outcome, Proposal
+from .policy import second_look
 from .policy_rules import Tally, Vote, tally
 from .reading import read
 from .saying import Said, Verdict, added, back_to, check_key
@@ -69,6 +79,10 @@ def _take(gate_id: int, by: User, said: Said, confirmed: Confirmed | None) -> De
     said, word, following = put(reading, by=by, said=said)
     if not step_up.suffices(gate.policy, confirmed, by=by, now=reading.now):
         raise NotConfirmed
+    streak = None if said.verdict == Verdict.REJECT else second_look.streak(reading.approvals, now=reading.now)
+    if streak and not said.second_look:
+        raise SecondLookNeeded(streak.count, streak.seconds)
+    said = replace(said, second_look=streak is not None)
     # Before the lock, which must not wait for an agent's code. What other runs of the lineage do meanwhile is looked
     # at again under it.
     look = partial(of_word, gate, standing, said, following)
@@ -157,6 +171,7 @@ def _write(
         seen=said.seen,
         key=said.key,
         request=request,
+        second_look=said.second_look,
     )
     return decision
 
@@ -186,6 +201,7 @@ def _close_when_due(
         **again,
         **repeats,
         **evidence.decided(gate, standing, decision),
+        **({"second_look": True} if decision.second_look else {}),
     }
     told = [gate.entry("gate.decided", by=by, data=data, text=said.comment)]
     if decision.verdict == Verdict.REJECT:

@@ -56,6 +56,20 @@ class NotConfirmed(DecisionRefused):
     code = "not_confirmed"
 
 
+class SecondLookNeeded(DecisionRefused):
+    """You approved several gates faster than anybody reads: look once more, tick that you did, and send again."""
+
+    code = "second_look"
+
+    def __init__(self, count: int, seconds: int) -> None:
+        took = f"{seconds} second{'' if seconds == 1 else 's'}"
+        super().__init__(f"You approved {count} in {took}. Look once more, tick that you did, and send again.")
+        self.count, self.seconds = count, seconds
+
+    def facts(self) -> dict[str, Any]:
+        return {"streak": self.count, "seconds": self.seconds}
+
+
 class QuotaReached(Exception):
     """The file was not kept: its person's files may take no more. Says how much there is, and what to do."""
 
@@ -208,3 +222,25 @@ class NoSuchPolicy(CardRefused):
             f"{team} has no policy {name}{unnamed}; it has {', '.join(others)}. Name one of these, or make {name} in "
             "the administration, and try again."
         )
+
+
+class AskedTooOften(Exception):
+    """The agent asks more than its policy lets it; ask again at `until`, in `seconds`."""
+
+    code = "too_many_gates"
+
+    def __init__(self, agent: str, most: int, policy: str, *, now: dt.datetime, until: dt.datetime) -> None:
+        self._wait(f"{agent} has asked {most} gates within an hour, and the policy {policy} allows no more", now, until)
+
+    def _wait(self, why: str, now: dt.datetime, until: dt.datetime) -> None:
+        self.until, self.seconds = until, max(int((until - now).total_seconds()) + 1, 1)
+        super().__init__(f"{why}. Ask again after {until:%H:%M:%S} UTC.")
+
+
+class AskedTooSoon(AskedTooOften):
+    """The same was rejected more than once; ask again at `until`, in `seconds`, or ask for something else."""
+
+    code = "rejected_before"
+
+    def __init__(self, gate: int, times: int, *, now: dt.datetime, until: dt.datetime) -> None:
+        self._wait(f"The same was rejected {times} times, the last time at gate {gate}", now, until)

@@ -19,6 +19,7 @@ from . import binding
 from .audit import evidence
 from .cards import Card, completed
 from .models import Gate, Policy, Proposal
+from .policy import pacing
 from .tools import drawing
 from .webhooks import outbox
 
@@ -42,7 +43,7 @@ def open_gate(
     One transaction, or part of the caller's. The same run and checkpoint give the gate that is there; the run is
     let go only while that gate is open, so that a decision made meanwhile is not slept through: look at
     `gate.status`. `asked_by`: who answers for the program elsewhere that asks, by id. Raises CardRefused, NoSuchPolicy,
-    ToolRefused, ValueRefused and Fenced.
+    ToolRefused, ValueRefused, AskedTooOften and Fenced.
     """
     with transaction.atomic():
         before = Gate.objects.select_for_update().filter(run=run, checkpoint=snapshot.id).first()
@@ -55,7 +56,12 @@ def open_gate(
         recovery = kind == Gate.Kind.RECOVERY
         named = Policy.objects.named(policy, team=run.team, strict=not recovery)
         asked = drawing.drawn(asked, team=run.team, policy=named, plan=plan, recovery=recovery)
-        gate = _gate(run, snapshot, step, named, asked, kind, asked_by)
+        alike = [] if recovery else pacing.likeness(plan.agent, asked)
+        earlier = pacing.Before(1, None)
+        if not recovery:
+            pacing.check_cap(named, team=run.team_id, agent=plan.agent)
+            earlier = pacing.before(named, run, step.name, alike)
+        gate = _gate(run, snapshot, step, named, asked, kind, asked_by, alike, earlier)
         target = binding.Target(
             run=run.pk,
             agent=plan.agent,
@@ -71,8 +77,9 @@ def open_gate(
             run=run, checkpoint=snapshot.id, kind=Hold.Kind.GATE, subject=gate.subject, reason=gate.title, by=by.id
         )
         before = _replaced(gate, plan)
-        replaces = {"replaces": before.pk} if before else {}
-        gate.say("gate.opened", by=by, data={"kind": gate.kind, **replaces, **evidence.opened(gate, first)})
+        opened = {"kind": gate.kind, **({"replaces": before.pk} if before else {}), **evidence.opened(gate, first)}
+        opened |= {"attempt": gate.attempt} if gate.attempt > 1 else {}
+        gate.say("gate.opened", by=by, data=opened)
         if before:
             gate.replaces.add(before, *before.replaces.all())
             before.say("gate.replaced", by=by, data={"gate": gate.pk})
@@ -99,8 +106,9 @@ def heading(text: str) -> str:
 
 
 def _gate(
-    run: Run, snapshot: Snapshot, step: StepSpec, policy: Policy, card: Card, kind: str, asked_by: int | None
-) -> Gate:
+    run: Run, snapshot: Snapshot, step: StepSpec, policy: Policy, card: Card, kind: str, asked_by: int | None,
+    alike: list[str], earlier: pacing.Before,
+) -> Gate:  # fmt: skip
     gate = Gate.objects.create(
         run=run,
         team=run.team,
@@ -112,6 +120,9 @@ def _gate(
         terms=terms(card.title, card.for_whom, card.resource, card.amount),
         risk=card.risk,
         asked_by_id=asked_by,
+        likeness=alike,
+        attempt=earlier.attempt,
+        rejected_before_id=earlier.gate,
         card=canonical(card.to_json()),
         deadline=None if policy.deadline is None else ExpressionWrapper(Now() + policy.deadline, DateTimeField()),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -20,6 +20,7 @@ from checkpoints.models import Run
 from . import queues
 from .audit import evidence
 from .models import Decision, Draft, Gate, Grant, Policy, Proposal, Webhook
+from .policy import second_look
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +32,7 @@ class Reading:
     now: datetime  # the database's clock
     said_before: bool  # whether this person used this key at this gate
     acted: bool = True  # whether the run, or one of its lineage, has begun an effect
+    approvals: list[tuple[datetime, bool]] = field(default_factory=list)  # this person's last, as second_look has them
 
 
 def read(gate_id: int, *, user_id: int | None = None, key: str = "") -> Reading:
@@ -41,19 +43,23 @@ def read(gate_id: int, *, user_id: int | None = None, key: str = "") -> Reading:
     root = Coalesce(OuterRef("gate__run__lineage"), OuterRef("gate__run_id"))
     kin = Q(pk=root) | Q(lineage=root, forked_from__isnull=False)
     acted = Run.objects.filter(kin, effects__isnull=False)
+    recent = second_look.recent(user_id)
     standing = (
         Proposal.objects.select_related("by", "gate__run__plan", "gate__policy__team")
         .annotate(now=Now(), said_before=Exists(said), hooked=Exists(hooks))
         .annotate(acted=Exists(acted), **evidence.last_move("gate_id"))
         .annotate(reviewers=ArraySubquery(reviewers.values("group_id")))
+        .annotate(approved_at=ArraySubquery(recent.values("created_at")))
+        .annotate(looked_twice=ArraySubquery(recent.values("second_look")))
         .get(gate=gate_id, number=F("gate__proposal"))
     )
     gate = standing.gate
     gate.policy.reviewer_ids = standing.reviewers or [gate.policy.team_id]
     gate.hooked = standing.hooked
     return Reading(
-        gate=gate, standing=standing, now=standing.now, said_before=standing.said_before, acted=standing.acted
-    )
+        gate=gate, standing=standing, now=standing.now, said_before=standing.said_before, acted=standing.acted,
+        approvals=list(zip(standing.approved_at, standing.looked_twice, strict=True)),
+    )  # fmt: skip
 
 
 _GATE = together.Place(1)

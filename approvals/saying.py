@@ -39,6 +39,7 @@ class Said:
     preconditions: list[str] = field(default_factory=list)  # ids of those that are added to the required ones
     shown: str = ""  # the mark of what was shown that this does; empty where nothing was
     confirm: list[int] = field(default_factory=list)  # numbers of effects that may be done once more
+    second_look: bool = False
 
     @classmethod
     def of(
@@ -54,6 +55,7 @@ class Said:
         preconditions: Sequence[str] = (),
         shown: str = "",
         confirm: Sequence[int] = (),
+        second_look: bool = False,
         **words: str,
     ) -> Self:
         """The same from what a caller sends, see Gate.decide; `words` are the comment, then and back_to."""
@@ -68,13 +70,14 @@ class Said:
             preconditions=list(preconditions),
             shown=shown,
             confirm=sorted(set(confirm)),
+            second_look=second_look,
             **words,
         )
 
     def digest(self) -> bytes:
         """Over all that is said, not the key nor what was shown. Raises Invalid for what cannot be written down."""
         content = {name: value for name, value in vars(self).items() if name not in ("key", "seen", "shown")}
-        unsaid = [name for name in ("verdicts", "confirm") if not content[name]]
+        unsaid = [name for name in ("verdicts", "confirm", "second_look") if not content[name]]
         unsaid += ["state"] if self.state is None else []
         content = {name: value for name, value in content.items() if name not in unsaid}
         try:

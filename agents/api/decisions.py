@@ -131,6 +131,13 @@ class Decide(Order):
         examples=[[]],
     )
 
+    second_look: bool = Field(
+        False,
+        description="Whether you looked once more. Asked for (422 `second_look`) after so many approvals of yours that "
+        "came faster than anybody reads; a rejection needs none.",
+        examples=[False],
+    )
+
     @model_validator(mode="before")
     @classmethod
     def named_as_one_action(cls, sent: Any) -> Any:

@@ -13,7 +13,7 @@ from ninja import Schema
 from ninja.errors import HttpError
 from pydantic import Field
 
-from agents.errors import InputRefused, NeedsConfirmation, RewindRefused, TokenNotAllowed, WorkRefused
+from agents.errors import InputRefused, NeedsConfirmation, RewindRefused, TokenNotAllowed, TooManyGates, WorkRefused
 from agents.fields import unprefixed
 from agents.views.orders import status_of
 from approvals import pointers
@@ -58,7 +58,10 @@ LISTED = {
 
 
 # By the code of a refused decision; any other is 409.
-DECIDED = {"not_allowed": 403, "not_confirmed": 403, "invalid": 422, "edit_refused": 422, "needs_confirmation": 422}
+DECIDED = {
+    "not_allowed": 403, "not_confirmed": 403, "invalid": 422, "edit_refused": 422, "needs_confirmation": 422,
+    "second_look": 422,
+}  # fmt: skip
 
 
 class Fault(Schema):
@@ -234,7 +237,10 @@ def not_worked(request: HttpRequest, error: WorkRefused) -> HttpResponse:
     faults = [Fault(parameter=each["pointer"] or "/", detail=each["message"]) for each in getattr(error, "errors", ())]
     said = str(error) or " ".join((error.__doc__ or "").split())
     told = f"Nothing was recorded. Correct what errors names: {said}" if faults else said
-    return problem(request, error.status, told, faults, code=error.code, gate=error.gate, lease_until=error.until)
+    response = problem(request, error.status, told, faults, code=error.code, gate=error.gate, lease_until=error.until)
+    if isinstance(error, TooManyGates):
+        response["Retry-After"] = str(error.seconds)
+    return response
 
 
 def not_taken(request: HttpRequest, error: InputRefused) -> HttpResponse:

@@ -7,11 +7,11 @@ from typing import Any
 
 from approvals import holding, pointers, uploads
 from approvals.cards import Card, completed
-from approvals.errors import CardRefused
+from approvals.errors import AskedTooOften, CardRefused
 from checkpoints.errors import ValueRefused
 
 from .. import runner
-from ..errors import FieldError, WorkInvalid
+from ..errors import FieldError, TooManyGates, WorkInvalid
 from ..models import Token
 from ..slices import Slice
 from . import registered, under
@@ -22,7 +22,7 @@ from .turns import Turn, check_next, go_further, rest
 def ask(
     slice: Slice, step: str, card: Card, *, token: Token | None = None, took: float = 0.0, notes: tuple[str, ...] = ()
 ) -> Turn:
-    """Open the gate `step` with this card. Raises OutOfTurn, WorkInvalid, WorkNotAllowed and Fenced."""
+    """Open the gate `step` with this card. Raises OutOfTurn, WorkInvalid, WorkNotAllowed, TooManyGates and Fenced."""
     spec = check_next(slice, step, "gate")
     under.check_gate(token, spec, slice.run.team)
     if faults := list(_places(card, slice.snapshot.state)):
@@ -35,7 +35,10 @@ def ask(
     if faults := faults_of(whole) or [*_pins(whole), *_files(whole, slice)]:
         raise WorkInvalid(faults)
     slice.hands = Hands(given=Given(spec.name, card, took, notes))
-    going = runner.turn(slice)
+    try:
+        going = runner.turn(slice)
+    except AskedTooOften as full:
+        raise TooManyGates(full) from full
     return go_further(slice, going) if going else rest(slice)
 
 

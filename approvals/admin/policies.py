@@ -47,6 +47,14 @@ class PolicyForm(PolicyModelForm):
         help_text="Applies to external agents that have not announced a pause. For example 10 min. Empty: never.",
     )
 
+    pause = Duration(
+        least=SHORTEST,
+        too_short="That is less than a minute, too short to make a difference.",
+        label="Pause before a third attempt",
+        help_text=f"{HOW} What was rejected twice may be asked again only so long after the last rejection; what a "
+        "person sent back, at once. Empty: no pause.",
+    )
+
     class Meta:
         model = Policy
         fields = (
@@ -62,6 +70,8 @@ class PolicyForm(PolicyModelForm):
             "withdraw_after",
             "whole_state",
             "registered_only",
+            "hourly",
+            "pause",
         )
         labels = {
             "groups": "Decided by",
@@ -69,6 +79,7 @@ class PolicyForm(PolicyModelForm):
             "separation": "Requester cannot approve (four-eyes)",
             "step_up": "Require password",
             "on_expiry": "After the deadline",
+            "hourly": "Gates an hour",
         }
         help_texts = {
             "name": "The name that agents' gates ask for. One named “default” serves the gates that name none. A name "
@@ -76,6 +87,8 @@ class PolicyForm(PolicyModelForm):
             "groups": "The teams whose members may decide. None chosen: the policy's own team.",
             "quorum": "So many different people have to agree on the same version of what is asked.",
             "separation": "Whoever started a run, or owns the token that did or that asks, cannot approve its gates.",
+            "hourly": "So many gates one agent may open in the team within an hour. A program elsewhere that asks more "
+            "is told when to come again; a run of an agent of this server waits in the queue. Empty: no limit.",
             "step_up": "Each approval takes the reviewer's password again. API tokens cannot approve then.",
         }
 

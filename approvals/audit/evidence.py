@@ -22,16 +22,16 @@ from checkpoints.values import decode
 
 GATE = (
     "run_id", "team_id", "policy_id", "checkpoint", "step", "kind", "status", "version", "proposal", "title", "risk",
-    "card", "deadline", "asked_by_id",
+    "card", "deadline", "asked_by_id", "attempt", "rejected_before_id", "likeness",
 )  # fmt: skip
 POLICY = (
     "team_id", "name", "version", "quorum", "separation", "deadline", "on_expiry", "whole_state", "reason_required",
-    "step_up", "registered_only", "withdraw_after",
+    "step_up", "registered_only", "withdraw_after", "hourly", "pause",
 )  # fmt: skip
 PROPOSAL = ("gate_id", "number", "body", "digest", "by_id", "patch")
 DECISION = (
     "gate_id", "proposal_id", "user_id", "verdict", "verdicts", "then", "back_to", "answer", "preconditions", "repeats",
-    "comment", "seen", "key", "request", "created_at",
+    "comment", "seen", "key", "request", "second_look", "created_at",
 )  # fmt: skip
 OUTCOME = (
     "gate_id", "proposal_id", "kind", "arguments", "patch", "then", "back_to", "answer", "feedback", "seen", "to_run",

@@ -37,6 +37,7 @@ class Decision(models.Model):
     repeats = models.BinaryField(default=b"[]")  # canonical JSON: numbers of effects that may be done once more
     comment = models.BinaryField(default=b"")  # UTF-8
     seen = models.BinaryField()  # digest of the proposal that was on the reviewer's screen
+    second_look = models.BooleanField(default=False, db_default=False)  # ticked, where a streak asked for it
     counts = models.BooleanField(default=True)
     key = models.CharField(max_length=80)  # idempotency: the same key gets the same answer
     request = models.BinaryField()  # digest of all that was said: a key does not serve for something else
@@ -51,6 +52,8 @@ class Decision(models.Model):
                 name="one_decision_per_person_and_proposal",
             ),
         ]
+
+        indexes = [models.Index(fields=["user", "-id"], name="decision_of_user")]
 
     def __str__(self) -> str:
         return f"{self.verdict} on gate {self.gate_id} by user {self.user_id}"

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.models import Group, User
+from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVector
 from django.db import models
@@ -119,6 +120,9 @@ class Gate(models.Model):
     deadline = models.DateTimeField(null=True)
     # Who answers for the program elsewhere that asks; null where an agent of this server does.
     asked_by = models.ForeignKey(User, null=True, on_delete=models.PROTECT, related_name="+")
+    likeness = ArrayField(models.CharField(max_length=32), default=list, db_default=[])  # see approvals.policy.pacing
+    attempt = models.PositiveSmallIntegerField(default=1, db_default=1)  # 1 + how often the same was rejected before
+    rejected_before = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
     opened_at = models.DateTimeField(db_default=Now())
     closed_at = models.DateTimeField(null=True)
     # The withdrawn gates in whose place it asks, all of them: the same step of the same run, asked again.
@@ -137,6 +141,8 @@ class Gate(models.Model):
             models.Index("policy", *URGENT, name="gate_of_policy", condition=OPEN),
             models.Index("team", *LATEST, name="gate_of_team_closed", condition=~OPEN),
             models.Index("policy", *LATEST, name="gate_of_policy_closed", condition=~OPEN),
+            GinIndex(fields=["likeness"], name="gate_likeness"),
+            models.Index("team", "opened_at", name="gate_of_team_opened"),
             GinIndex(SearchVector("terms", config="simple"), name="gate_terms"),
             models.Index("deadline", name="gate_overdue", condition=models.Q(status="open", deadline__isnull=False)),
         ]
@@ -181,6 +187,7 @@ class Gate(models.Model):
         preconditions: Sequence[str] = (),
         shown: str = "",
         confirm: Sequence[int] = (),
+        second_look: bool = False,
         confirmed: Confirmed | None = None,
     ) -> Decision:
         """Record one reviewer's word, and close the gate where enough people agree on what stands.
@@ -192,17 +199,18 @@ class Gate(models.Model):
         `preconditions` are the ids of those that this person adds to the required ones; `confirmed` is their having
         given their password again, None where they did not or decide by a token. `shown` is the mark of what
         was shown that this decision does, "" where nothing was; `confirm` are the numbers of effects that were done
-        before and may be done once more.
+        before and may be done once more. `second_look`: they looked once more, after a streak of fast approvals.
         The same person's same `key` gives the same decision again.
-        Opens a transaction of its own. Raises a DecisionRefused: NotAllowed, NotConfirmed, AlreadyDecided,
-        StaleGate, ConsequencesChanged, RepeatNotConfirmed, GateExpired, GateWithdrawn, AlreadySaid, CannotResume,
-        EditRefused or Invalid; the refusal is an event by then.
+        Opens a transaction of its own. Raises a DecisionRefused: NotAllowed, NotConfirmed, SecondLookNeeded,
+        AlreadyDecided, StaleGate, ConsequencesChanged, RepeatNotConfirmed, GateExpired, GateWithdrawn, AlreadySaid,
+        CannotResume, EditRefused or Invalid; the refusal is an event by then.
         """
         from approvals import deciding, saying
 
         said = saying.Said.of(
             verdict=verdict, verdicts=verdicts, seen=seen, key=key, arguments=arguments, state=state, comment=comment,
             then=then, back_to=back_to, answer=answer, preconditions=preconditions, shown=shown, confirm=confirm,
+            second_look=second_look,
         )  # fmt: skip
         return deciding.decide(self, by=by, said=said, confirmed=confirmed)
 

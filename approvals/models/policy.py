@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from django.contrib.auth.models import Group
 from django.core.validators import MinValueValidator
 from django.db import models
@@ -11,6 +13,8 @@ from django.utils.functional import cached_property
 from approvals.errors import NoSuchPolicy
 
 DEFAULT = "default"
+HOURLY = 120  # two a minute, all day long
+PAUSE = timedelta(minutes=10)
 
 
 class PolicyQuerySet(models.QuerySet["Policy"]):
@@ -106,6 +110,25 @@ class Policy(models.Model):
         blank=True,
         help_text="Of an agent that lives outside: the gate is withdrawn when its program is not heard of for so long, "
         "unless it said that it goes away meanwhile. “00:10:00” is ten minutes. Empty: the gate stays.",
+    )
+    hourly = models.PositiveIntegerField(
+        "gates an hour",
+        default=HOURLY,
+        db_default=HOURLY,
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text="So many gates one agent may open in the team within an hour. A program elsewhere is told when to "
+        "come again (429); a run of an agent of this server waits. Empty: no limit.",
+    )
+    pause = models.DurationField(
+        "pause before a third attempt",
+        default=PAUSE,
+        db_default=PAUSE,
+        null=True,
+        blank=True,
+        help_text="What was rejected twice, the agent may ask again only so long after the last rejection. What a "
+        "person sent back is asked at once. Empty: no pause.",
     )
     created_at = models.DateTimeField(db_default=Now())
 

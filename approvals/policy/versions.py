@@ -45,4 +45,6 @@ def facts(policy: Policy) -> dict[str, Any]:
         "withdraw_after": None if policy.withdraw_after is None else int(policy.withdraw_after.total_seconds()),
         "whole_state": policy.whole_state,
         "registered_only": policy.registered_only,
+        "hourly": policy.hourly,
+        "pause": None if policy.pause is None else int(policy.pause.total_seconds()),
     }

@@ -8,11 +8,14 @@ from functools import cached_property
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.utils import timezone
 
 from approvals import authority, veils
 from approvals.cards import RISKS, Card
 from approvals.consequences.gate import Foretold
 from approvals.models import Draft, Gate, Looking, Proposal
+from approvals.policy import second_look
+from approvals.policy.second_look import Streak
 from approvals.preflight import sources as preflights
 from approvals.preflight.checks import Preflight
 from approvals.reading import Shown
@@ -24,6 +27,7 @@ from checkpoints.snapshots import Snapshot
 from . import (
     actions,
     agreement,
+    attempts,
     ballots,
     calls,
     conversation,
@@ -68,6 +72,7 @@ class GatePage:
     unsent: Sequence[dict[str, Any]] = ()  # what it would have changed, where it can no longer be sent
     unsaid: str = ""  # words for the conversation that were not taken
     confirmed: Confirmed | None = None  # the reader's having given their password again
+    unlooked: bool = False  # a second look was asked for, and the decision came without
 
     @cached_property
     def proposal(self) -> Proposal:
@@ -160,6 +165,16 @@ class GatePage:
     def step_up(self) -> StepUp | None:
         """What the policy asks of the reader's password; None where it asks nothing."""
         return step_up.step_up(self.gate.policy, self.user, self.confirmed)
+
+    @cached_property
+    def second_look(self) -> Streak | None:
+        """The streak of approvals after which the reader's next one needs a second look."""
+        return second_look.due(self.user, now=timezone.now()) if self.may_send else None
+
+    @cached_property
+    def attempt(self) -> attempts.Attempt | None:
+        """That the same was rejected before; None where it was not."""
+        return attempts.of_gate(self.gate, reader=self.user, heard=self.sees_run)
 
     @property
     def may_approve(self) -> bool:

@@ -74,7 +74,8 @@ def read(form: Mapping[str, str], card: Card, state: Mapping[str, Any] | None = 
     form = as_edit(form, card)
     sent = _read(form, card, state, veil)
     choice = BACK + card.on_reject if sent.choice == BACK else sent.choice
-    beside = {"shown": form.get(SHOWN + choice) or UNSHOWN, "confirm": list(sent.confirm.get(choice, ()))}
+    beside: dict[str, Any] = {"shown": form.get(SHOWN + choice) or UNSHOWN, "second_look": "second_look" in form}
+    beside["confirm"] = list(sent.confirm.get(choice, ()))
     return replace(sent, decision={**sent.decision, **beside})
 
 

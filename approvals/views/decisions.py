@@ -39,9 +39,13 @@ TITLES = {
     "already_said": "You already approved this.",
     "invalid": "Not sent.",
     "edit_refused": "Not sent.",
+    "second_look": "Look once more.",
 }  # any other refusal: NOT_SENT
 # Any other refusal: 409.
-STATUSES = {"not_allowed": 403, "not_confirmed": 403, "invalid": 422, "edit_refused": 422, "needs_confirmation": 422}
+STATUSES = {
+    "not_allowed": 403, "not_confirmed": 403, "invalid": 422, "edit_refused": 422, "needs_confirmation": 422,
+    "second_look": 422,
+}  # fmt: skip
 
 
 @require_POST
@@ -102,6 +106,7 @@ def refused(
         made = typed(page, replace(sent.typed, errors=()))
         page.typed = replace(made, errors=[*found, *made.errors])
     fill_impact(page, request, sent, refusal)
+    page.unlooked = isinstance(refusal, errors.SecondLookNeeded)
     if isinstance(refusal, errors.StaleGate):
         carry(page, sent, looked_at)
         edits = page.typed.arguments or page.typed.posted.get(whole.NAME)
@@ -133,7 +138,7 @@ def words(refusal: errors.DecisionRefused) -> dict[str, Any]:
     return {
         "title": title,
         "said": said,
-        "tone": "hold" if refusal.code in ("stale", "impact_changed", "needs_confirmation") else "stop",
+        "tone": "hold" if refusal.code in ("stale", "impact_changed", "needs_confirmation", "second_look") else "stop",
         "icon": icon,
     }
 

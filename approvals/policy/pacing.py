@@ -1,0 +1,94 @@
+"""How often an agent may ask: so many gates an hour, and the same only after a pause once it was rejected twice.
+
+People who are asked without end stop reading. What is asked beyond the cap is not lost: a program elsewhere is told
+when to come again, and a run of an agent of this server waits in the queue until then.
+
+What is *the same*: the same tool with the same arguments, or for the same resource, asked by the same agent in the same
+team; and whatever the same step of a run, or of one of its forks, asks anew. What a person sent back is asked again by
+their order, so that takes no pause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db import connection
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from approvals.cards import Card
+from approvals.errors import AskedTooOften, AskedTooSoon
+from approvals.models import Decision, Outcome, Policy
+from checkpoints import digests
+from checkpoints.models import Run
+from checkpoints.rows import run_sql
+
+HOUR = timedelta(hours=1)
+REMEMBERED = timedelta(days=30)  # for which a rejection is counted
+COUNTED = 19  # rejections of the same
+PAUSED_AT = 2  # rejections, from which on the same is asked only after a pause
+NEAR = 32  # gates below the cap from which on those that ask at once are counted one after the other
+_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))"
+_OPENED = """
+SELECT gate.opened_at, clock_timestamp() FROM approvals_gate gate
+JOIN checkpoints_run run ON run.id = gate.run_id JOIN checkpoints_plan plan ON plan.id = run.plan_id
+WHERE gate.team_id = $1 AND plan.agent = $2 AND gate.opened_at > clock_timestamp() - interval '1 hour'
+ORDER BY gate.opened_at DESC LIMIT $3
+"""
+
+
+@dataclass(frozen=True)
+class Before:
+    """What was rejected of the same before."""
+
+    attempt: int  # which time it is asked, from 1
+    gate: int | None  # the last one that was rejected
+
+
+def check_cap(policy: Policy, *, team: int, agent: str) -> None:
+    """Raise AskedTooOften where the agent has asked as often within the last hour as the policy lets it.
+
+    In the transaction that opens the gate: those that come at once are counted one after the other near the cap.
+    """
+    most = policy.hourly
+    if most is None:
+        return
+    opened = run_sql(_OPENED, [team, agent, most])
+    if len(opened) > most - NEAR and connection.in_atomic_block:
+        run_sql(_LOCK, [f"gates of {agent} in {team}"])
+        opened = run_sql(_OPENED, [team, agent, most])
+    if len(opened) >= most:
+        oldest, now = opened[-1]
+        raise AskedTooOften(agent, most, policy.name, now=now, until=oldest + HOUR)
+
+
+def before(policy: Policy, run: Run, step: str, likeness: Sequence[str]) -> Before:
+    """How often the same was rejected. Raises AskedTooSoon where the policy wants a pause before it is asked again."""
+    root = run.lineage or run.pk
+    of_run = Q(gate__run__in=Run.objects.of_lineage(root).values("pk"), gate__step=step)
+    same = Q(gate__likeness__overlap=list(likeness)) if likeness else Q(pk__in=())
+    found = list(
+        Outcome.objects.filter(of_run | same, kind=Outcome.Kind.REJECTED, gate__team=run.team_id)
+        .filter(created_at__gte=Now() - REMEMBERED)
+        .order_by("-created_at")
+        .values_list("gate", "created_at", "then", "gate__run", "gate__likeness", Now())[:COUNTED]
+    )
+    if not found:
+        return Before(1, None)
+    alike = [each for each in found if set(each[4]) & set(likeness)]
+    if policy.pause and len(alike) >= PAUSED_AT:
+        gate, at, then, of, _, now = alike[0]
+        sent_back = of == run.pk and then == Decision.Then.BACK
+        if not sent_back and at + policy.pause > now:
+            raise AskedTooSoon(gate, len(alike), now=now, until=at + policy.pause)
+    return Before(len(found) + 1, found[0][0])
+
+
+def likeness(agent: str, card: Card) -> list[str]:
+    """By what two gates of a team are known to ask for the same: a digest for each action, and for its resource."""
+    asked = [{"agent": agent, "tool": each.tool, "arguments": each.arguments} for each in card.actions]
+    if card.resource:
+        asked += [{"agent": agent, "tool": each.tool, "resource": card.resource} for each in card.actions]
+    return sorted({digests.of_value(each).hex()[:32] for each in asked})

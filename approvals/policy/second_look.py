@@ -1,0 +1,57 @@
+"""A second look after a streak of approvals that came faster than anybody reads.
+
+One person's last approvals, at whatever gates, are a streak where there are as many as `HOLDPOINT_STREAK`, half of the
+pauses between them are shorter than `HOLDPOINT_STREAK_SECONDS`, and the last was a moment ago. The next approval then
+needs one more tick. A tick begins the count anew: whoever is fast and right meets it once in so many gates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+from statistics import median
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
+
+from approvals.models import Decision
+
+LATELY = timedelta(minutes=10)  # after which a streak is over
+
+
+@dataclass(frozen=True)
+class Streak:
+    """So many approvals in so many seconds."""
+
+    count: int
+    seconds: int
+
+
+def streak(approvals: Sequence[tuple[datetime, bool]], *, now: datetime) -> Streak | None:
+    """What the last approvals make, the newest first, each with whether it was one that was looked at twice. Pure."""
+    most = settings.HOLDPOINT_STREAK
+    moments: list[datetime] = []
+    for at, looked_twice in approvals:
+        moments.append(at)
+        if looked_twice:
+            break
+    if len(moments) < most or now - moments[0] > LATELY:
+        return None
+    pauses = [(later - earlier).total_seconds() for later, earlier in pairwise(moments[:most])]
+    if pauses and median(pauses) >= settings.HOLDPOINT_STREAK_SECONDS:
+        return None
+    return Streak(most, round((moments[0] - moments[most - 1]).total_seconds()))
+
+
+def recent(user_id: int | None) -> QuerySet[Decision]:
+    """This person's last approvals, the newest first: as many as make a streak."""
+    said = Decision.objects.filter(user=user_id).exclude(verdict=Decision.Verdict.REJECT)
+    return said.order_by("-pk")[: settings.HOLDPOINT_STREAK]
+
+
+def due(user: User, *, now: datetime) -> Streak | None:
+    """The streak after which this person's next approval needs a second look."""
+    return streak(list(recent(user.pk).values_list("created_at", "second_look")), now=now)
