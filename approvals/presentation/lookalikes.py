@@ -1,16 +1,25 @@
-"""Letters that only look like others: in host names, and in any word. Pure.
+"""Characters that only look like others: in host names, in any word, and in what has to be exact. Pure.
 
-Unicode Technical Standard 39 names the attacks. A word that mixes alphabets which have look-alikes is named, and so
-are letters that are drawn as styled ones (mathematical, fullwidth, circled) and read as plain ASCII.
+Unicode Technical Standard 39 names the attacks, and its table of confusables says what a character reads as. A word
+that mixes alphabets which have look-alikes is named, and so are letters that are drawn as styled ones (mathematical,
+fullwidth, circled) and read as plain ASCII, and a word all in one foreign alphabet that reads as a Latin one. There are
+such words in honest prose too (the Russian for ear, the Greek for and): beside a word of the same alphabet that nobody
+would read as Latin they are left alone.
+
+A host, an amount and an identifier are held to more: whatever in them is not ASCII is named, but for signs of
+currencies and the spaces and apostrophes that group digits.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cache
 
 CONFUSABLE = frozenset({"latin", "cyrillic", "greek", "armenian", "cherokee", "coptic", "lisu", "georgian", "deseret"})
+LONGEST = 100  # characters of an identifier
 FEWEST = 3  # letters of a word that is looked at: µm and Ωs are none
+GROUPING = frozenset("\u00a0\u202f\u2009\u2019")  # between the digits of an amount
 _LETTERS = re.compile(r"[^\W\d_]+")
 _DIGIT_AMONG = re.compile(r"[a-z][01]+[a-z]")
 _ORDINALS = "ªº"
@@ -31,22 +40,83 @@ def in_host(host: str) -> str:
         if not label.isascii() and (wrong := mixed(label) or styled(label)):
             return wrong
     strange = scripts("".join(labels[:-1])) - {"latin"}
-    if strange & CONFUSABLE and labels[-1].isascii():
+    if strange & CONFUSABLE and flat(labels[-1]).isascii():
         return f"written in {min(strange)} letters"
     if any(_DIGIT_AMONG.search(label.lower()) for label in labels):
         return "a digit stands among its letters"
-    return ""
+    return in_exact(host)
 
 
-def in_word(word: str) -> str:
-    """What is wrong with the letters of a word that is no host; empty where nothing is."""
+def in_word(word: str, beside: str = "") -> str:
+    """What is wrong with the letters of a word that is no host, `beside` its neighbours; empty where nothing is."""
     if word.isascii():
         return ""
     for letters in _LETTERS.findall(word):
-        wrong = styled(letters) or (mixed(letters) if len(letters) >= FEWEST else "")
+        wrong = styled(letters) or (mixed(letters) or latin_alike(letters, beside) if len(letters) >= FEWEST else "")
         if wrong:
             return wrong
-    return ""
+    return digits(word)
+
+
+def in_exact(text: str) -> str:
+    """The first character that is not ASCII in what has to be exact, by its code point; empty where there is none."""
+    odd = [] if text.isascii() else [char for char in text if not (char.isascii() or _usual(char))]
+    return f"not plain ASCII: {_named(odd[0])}" if odd else ""
+
+
+def is_exact(text: str) -> bool:
+    """Whether a value looks like an identifier: one word with a digit or an @ in it."""
+    return len(text) <= LONGEST and not any(map(str.isspace, text)) and ("@" in text or any(map(str.isdigit, text)))
+
+
+def latin_alike(letters: str, beside: str = "") -> str:
+    """Whether letters of one foreign alphabet read as a Latin word, where their neighbours do not say otherwise."""
+    used = scripts(letters) & CONFUSABLE
+    if len(used) != 1 or used == {"latin"} or not (read := flat(letters)).isascii():
+        return ""
+    neighbours = (char for char in beside if char.isalpha() and scripts(char) == used)
+    return "" if any(not flat(char).isascii() for char in neighbours) else f"{min(used)} letters that read “{read}”"
+
+
+def digits(word: str) -> str:
+    """Whether digits that are not ASCII stand beside characters that are."""
+    odd = [char for char in word if char.isdecimal() and not char.isascii()]
+    return (
+        f"not plain ASCII: {_named(odd[0])}" if odd and any(char.isascii() and char.isalnum() for char in word) else ""
+    )
+
+
+def flat(text: str) -> str:
+    """What a text reads as, character for character: a plain ASCII one for each that only looks like it."""
+    return text if text.isascii() else "".join(map(_read_as, text))
+
+
+@cache
+def _table() -> dict[str, str]:
+    """What each foreign character reads as, of those that read as one of ASCII: from Unicode's table."""
+    from confusable_homoglyphs import confusables  # reads half a megabyte, which workers do without
+
+    found: dict[str, str] = {}
+    for char, alike in confusables.confusables_data.items():
+        plain = next((each["c"] for each in alike if each["c"].isascii() and len(each["c"]) == 1), "")
+        if plain and not char.isascii():
+            found[char] = plain
+    return found
+
+
+def _read_as(char: str) -> str:
+    if char.isascii():
+        return char
+    plain = unicodedata.normalize("NFKC", char)
+    return plain if len(plain) == 1 and plain.isascii() else _table().get(char, char)
+
+
+def _usual(char: str) -> bool:
+    return char in GROUPING or unicodedata.category(char) == "Sc"
+
+
+def _named(char: str) -> str:
+    return f"U+{ord(char):04X} is {unicodedata.name(char, 'unknown').lower()}"
 
 
 def mixed(word: str) -> str:

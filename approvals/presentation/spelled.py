@@ -13,7 +13,7 @@ from typing import Any
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from . import files, room, tree, untrusted
+from . import files, lookalikes, room, tree, untrusted
 
 DEPTH = 3  # below it the rest is JSON
 COLUMNS = 6
@@ -43,6 +43,8 @@ def out(value: Any, *, whole: str = "", depth: int = 0) -> SafeString:
 
 def scalar(value: Any, whole: str = "") -> SafeString:
     """One text, number or word. What holds nothing says so: beside other values a blank would be passed over."""
+    if isinstance(value, str) and lookalikes.is_exact(value) and lookalikes.in_exact(value):
+        return untrusted.exact(value)
     return tree.scalar(value, whole, clamp=False) if value != "" else hint("empty")
 
 
@@ -53,7 +55,7 @@ def hint(words: str) -> SafeString:
 
 def named(value: Mapping[str, Any], whole: str, depth: int) -> SafeString:
     """An object, a line a name."""
-    rows = ((untrusted.line(name, limit=80), out(each, whole=whole, depth=depth + 1)) for name, each in value.items())
+    rows = ((untrusted.exact(name, limit=80), out(each, whole=whole, depth=depth + 1)) for name, each in value.items())
     lines = format_html_join("", '<tr><th scope="row">{}</th><td>{}</td></tr>', rows)
     return format_html('<table class="values">{}</table>', lines)
 
@@ -70,7 +72,7 @@ def columns_of(items: Sequence[Any]) -> list[str]:
 
 def table(items: Sequence[Mapping[str, Any]], columns: Sequence[str], whole: str) -> SafeString:
     """Things of one kind, a line each."""
-    head = format_html_join("", '<th scope="col">{}</th>', ((untrusted.line(name, limit=80),) for name in columns))
+    head = format_html_join("", '<th scope="col">{}</th>', ((untrusted.exact(name, limit=80),) for name in columns))
     lines = ([scalar(each[name], whole) if name in each else hint("not there") for name in columns] for each in items)
     cells = ((format_html_join("", "<td>{}</td>", ((cell,) for cell in line)),) for line in lines)
     body = format_html_join("", "<tr>{}</tr>", cells)

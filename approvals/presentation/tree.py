@@ -42,14 +42,14 @@ class Tree:
         self.left -= 1
         if isinstance(value, (dict, list)) and value and not files.is_plain(value):
             return self.branch(name, value, pointer, depth)
-        leaf = format_html('<span class="k">{}</span>{}', untrusted.line(name, limit=80), self.leaf(value, pointer))
+        leaf = format_html('<span class="k">{}</span>{}', untrusted.exact(name, limit=80), self.leaf(value, pointer))
         return format_html('<div class="leaf">{}</div>', leaf) if bare else leaf
 
     def branch(self, name: str, value: dict[str, Any] | list[Any], pointer: str, depth: int) -> SafeString:
         note = self.notes.get(name, "") if depth == 0 else ""
         head = format_html(
             '{}<span class="k">{}</span><span class="n">{}</span>',
-            icon("right"), untrusted.line(name, limit=80), ", ".join(filter(None, [measure(value), note])),
+            icon("right"), untrusted.exact(name, limit=80), ", ".join(filter(None, [measure(value), note])),
         )  # fmt: skip
         opened = " open" if depth == 0 and name in self.open else ""
         if self.lazy and not opened and not self.fits(value, depth):

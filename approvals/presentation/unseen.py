@@ -7,7 +7,7 @@ ones, reverse the order of letters, or hide whole sentences in characters that d
 - a stretch of emptiness becomes a measured line, and whatever follows it is always shown;
 - text past a limit keeps its beginning and its end, and the middle is counted and can be opened;
 - letters written in two parts that have a character of their own are counted: such a text looks like another one;
-- a host name or a word that mixes alphabets is marked, because one of its letters only looks like the one you know.
+- a host name or a word that mixes alphabets, or reads as a Latin one and is none, is marked.
 
 Unicode Technical Reports 36 and 39 name
 the attacks; the choice of characters below follows UAX 9 (bidi) and UTS 51 (joiners inside emoji are kept).
@@ -41,7 +41,9 @@ TAGS = re.compile("[\U000e0000-\U000e007f]+")
 DRAW_NOTHING = frozenset(
     "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f\u2800\u3164\uffa0\ufffc\U00016fe4\U0001d159"
 )
-JOINER, EMOJI_STYLE = "\u200d", "\ufe0f"
+JOINER, EMOJI_STYLE, KEYCAP = "\u200d", "\ufe0f", "\u20e3"
+OVERLAY = 1  # the combining class of marks that are laid over a character
+BESIDE = 30  # characters on either side of a word that say which alphabet its neighbours are in
 NAMES = {
     "\u200b": "zero-width space",
     "\u200c": "zero-width non-joiner",
@@ -84,6 +86,21 @@ def is_hidden(char: str) -> bool:
     if category in ("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp") or char in DRAW_NOTHING:
         return True
     return "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef"
+
+
+def is_mark(char: str) -> bool:
+    """Whether it is drawn on the character before it."""
+    return bool(unicodedata.combining(char)) or (unicodedata.category(char) == "Me" and char != KEYCAP)
+
+
+def is_overlay(char: str) -> bool:
+    """Whether it is drawn over the character before it, or around it."""
+    return unicodedata.combining(char) == OVERLAY or (unicodedata.category(char) == "Me" and char != KEYCAP)
+
+
+def marks_name(marks: str) -> str:
+    """`30 combining marks`; of a single one its name."""
+    return f"{len(marks):,} combining marks" if len(marks) > 1 else hidden_name(marks)
 
 
 def pieces(text: str, *, clamp: bool = True) -> Iterator[Piece]:
@@ -164,15 +181,19 @@ def readable(text: str) -> Iterator[Piece]:
         if word.isascii() and "." not in word[:-1]:
             continue  # most words: neither a host nor a letter that looks like another
         found = host_in(word)
+        read = None if found or word.isascii() else host_in(lookalikes.flat(word))
+        if read and read[2].rpartition(".")[2].isascii():  # it reads as a host, by a stop or a stroke that is none
+            found = (*read[:2], word)
+        beside = "" if word.isascii() else text[max(match.start() - BESIDE, 0) : match.end() + BESIDE]
         if not found:
-            if wrong := lookalikes.in_word(word):
+            if wrong := lookalikes.in_word(word, beside):
                 yield from visible(text[at : match.end()])
                 yield Piece("letters", note=wrong)
                 at = match.end()
             continue
         start, stop, host = found
-        wrong = lookalikes.in_host(host) or lookalikes.in_word(word)
-        if not (wrong or "://" in word[:start] or host.startswith("www.")):
+        wrong = lookalikes.in_host(host) or lookalikes.in_word(word, beside)
+        if not (wrong or "://" in word[:start] or word[start:].startswith("www.")):
             continue
         yield from visible(text[at : match.start()])
         yield Piece("lookalike" if wrong else "host", text=word[:stop], note=wrong)
@@ -183,7 +204,8 @@ def readable(text: str) -> Iterator[Piece]:
 def host_in(word: str) -> tuple[int, int, str] | None:
     """(start, end, host) of the host name in a word such as `https://a.example/x` or `me@a.example`.
 
-    By hand and not by one pattern: patterns for hosts take time that grows with the square of a hostile word.
+    By hand and not by one pattern: patterns for hosts take time that grows with the square of a hostile word. Letters
+    of any alphabet make one, but not a sentence that goes on without a space (`schön.Wir`).
     """
     if "." not in word:
         return None
@@ -197,6 +219,8 @@ def host_in(word: str) -> tuple[int, int, str] | None:
     if len(labels) < 2 or not all(labels) or len(labels[-1]) < 2 or any(map(is_hidden, host)):
         return None
     if not (labels[-1].isalpha() or labels[-1].startswith("xn--")):
+        return None
+    if not host.isascii() and labels[-1].istitle() and "://" not in word[:start]:
         return None
     return start, start + len(host), host
 
@@ -220,11 +244,12 @@ def visible(text: str) -> Iterator[Piece]:
                 end += 1
             times = f", {end - at:,} times" if end - at > 1 else ""
             piece = Piece("hidden", text=text[at:end], note=hidden_name(char) + times, count=end - at)
-        elif unicodedata.combining(char):
-            while end < len(text) and unicodedata.combining(text[end]):
+        elif is_mark(char):
+            while end < len(text) and is_mark(text[end]):
                 end += 1
-            if end - at > 3:  # a pile of marks paints over the lines around it
-                piece = Piece("marks", text=text[at:end], note=f"{end - at:,} combining marks", count=end - at)
+            # A pile of marks paints over the lines around it, and one that is laid over a character strikes it out.
+            if end - at > 3 or any(map(is_overlay, text[at:end])):
+                piece = Piece("marks", text=text[at:end], note=marks_name(text[at:end]), count=end - at)
         if piece:
             if start < at:
                 yield Piece("text", text=text[start:at])
@@ -273,7 +298,8 @@ def badge_count(text: str) -> tuple[int, int]:
     hidden = sum(number for char, number in counts.items() if is_hidden(char))
     if JOINER in counts or EMOJI_STYLE in counts:
         hidden -= sum(in_emoji(text, found.start()) for found in re.finditer(f"[{JOINER}{EMOJI_STYLE}]", text))
-    marks = "".join(char for char in counts if unicodedata.combining(char) and not is_hidden(char))
+    marks = "".join(char for char in counts if is_mark(char) and not is_hidden(char))
     if marks:
-        hidden += sum(len(pile[0]) for pile in re.finditer(f"[{marks}]{{4,}}", text))
+        piles = (pile[0] for pile in re.finditer(f"[{marks}]+", text))
+        hidden += sum(len(pile) for pile in piles if len(pile) > 3 or any(map(is_overlay, pile)))
     return hidden, blank

@@ -7,13 +7,13 @@ import re
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from . import room
+from . import lookalikes, room
 from .marks import icon
 from .unseen import HEAD, TAIL, Piece, pieces, unnormal, visible
 
 # Words about which there is nothing to say, with no point in them that could make a host; most titles and names.
 SIMPLE = re.compile(r"[!-\-/-~]+(?: [!-\-/-~]+)*")
-STRANGE = 5  # what a character costs of a text in which each has to be looked at
+STRANGE = 6  # what a character costs of a text in which each has to be looked at
 FOLDED = 100_000  # a middle longer than this is not carried along in the page, but linked where there is a link
 
 
@@ -29,7 +29,7 @@ def html_of(piece: Piece, *, whole: str) -> SafeString:
             piece.text, icon("warn", "s"), piece.note,
         )  # fmt: skip
     if piece.kind == "letters":
-        return format_html('<span class="codepoint">{}look-alike letters, {}</span>', icon("warn", "s"), piece.note)
+        return letters(piece.note)
     if piece.kind in ("hidden", "marks", "unnormal"):
         return format_html('<span class="codepoint">{}{}</span>', icon("hidden", "s"), piece.note)
     if piece.kind == "blank":
@@ -70,6 +70,17 @@ def line(text: str, *, limit: int = 300) -> SafeString:
     shown = format_html_join("", "{}", ((html_of(piece, whole=""),) for piece in pieces(flat[:limit], clamp=False)))
     more = format_html(' <span class="hint">and {} more characters</span>', f"{rest:,}") if rest else ""
     return format_html("<bdi>{}{}</bdi>", shown, more)
+
+
+def exact(text: str, *, limit: int = 300) -> SafeString:
+    """`text` on one line, of which every character matters: an amount, a name that a program knows, an identifier."""
+    wrong = lookalikes.in_exact(text[:limit])
+    return format_html("{}{}", line(text, limit=limit), letters(wrong)) if wrong else line(text, limit=limit)
+
+
+def letters(wrong: str) -> SafeString:
+    """The badge of a character that only looks like another."""
+    return format_html('<span class="codepoint">{}look-alike letters, {}</span>', icon("warn", "s"), wrong)
 
 
 def plain(text: str, *, limit: int = 200) -> str:

@@ -22,6 +22,7 @@ from approvals.presentation import (
     amounts,
     files,
     folded,
+    lookalikes,
     marks,
     spelled,
     times,
@@ -69,6 +70,12 @@ def words(value: object, whole: str = "", at: str = "") -> SafeString:
 def untrusted_line(value: object) -> SafeString:
     """Words that are not ours, on one line, isolated."""
     return untrusted.line(str(value))
+
+
+@register.filter
+def untrusted_exact(value: object) -> SafeString:
+    """The same of an amount, a name that a program knows, an identifier: whatever is not ASCII is marked."""
+    return untrusted.exact(str(value))
 
 
 @register.simple_tag
@@ -142,6 +149,8 @@ def pinned(value: Any, gate: int, action: str, place: str) -> SafeString:
 @register.simple_tag
 def pinned_amount(value: Any, gate: int, action: str, place: str) -> SafeString:
     """The same for an amount, in figures that are easily read."""
+    if isinstance(value, str) and len(value) <= lookalikes.LONGEST and lookalikes.in_exact(value):
+        return untrusted.exact(value)
     return amounts.grouped(value) or pinned(value, gate, action, place)
 
 
@@ -150,7 +159,8 @@ def untrusted_brief(value: Any) -> SafeString:
     """The beginning of any JSON value, on one line: where all of it stands elsewhere on the page."""
     if files.is_plain(value) or not isinstance(value, (str, dict, list)):
         return untrusted_value(value)
-    return untrusted.line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return untrusted.exact(text) if lookalikes.is_exact(text) else untrusted.line(text)
 
 
 @register.filter

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from approvals.presentation import tree, unseen, untrusted
+from approvals.presentation import spelled, tree, unseen, untrusted
 
 BADGES = [
     ("a\u202eb", "U+202E right-to-left override"),
@@ -28,6 +28,8 @@ BADGES = [
     ("a\ufe0fb", "U+FE0F variation selector-16"),
     ("\U000e0070\U000e0061\U000e0079", "3 tag characters: “pay”"),
     ("z" + "\u0301" * 30, "30 combining marks"),
+    ("1\u03360", "U+0336 combining long stroke overlay"),
+    ("x\u20e0", "U+20E0 combining enclosing circle backslash"),
     ("a\ud7ffb\ue000", "U+E000 private character"),
     ("a\u2028b", "U+2028 line separator"),
 ]
@@ -45,12 +47,27 @@ HONEST = [
     "5 µm, 3 kΩ, 1ª vez, ½ ™ №",
     "Москва и Köln",
     "s3-eu-west-1 web2.example",
+    "\u0420\u0430\u0441\u0430 \u0438 \u0440\u043e\u0441\u0430: \u0441\u043e\u0440\u043e\u043a "
+    "\u0443\u0445\u043e \u0432 \u043b\u0435\u0441\u0443, \u0441\u0443\u043c\u043c\u0430 \u0438 "
+    "\u043d\u043e\u043c\u0435\u0440 \u043f\u043e \u0441\u0447\u0451\u0442\u0443.",
+    "\u041d\u041e\u041c\u0415\u0420 \u0421\u0427\u0401\u0422\u0410, \u0421\u0423\u041c\u041c\u0410",
+    "\u03ba\u03b1\u03b9 \u03bd\u03b1 \u03b3\u03b9\u03b1 \u03c4\u03b7\u03bd \u03b1\u03c5\u03c4\u03cc "
+    "\u03c0\u03bf\u03c5 \u03cc\u03c0\u03bf\u03c5",
+    "Größe, schön.Wir zahlen 5 € für co\u2010operative Bücher, 2020\u20132024",
+    "\u603b\u4ef7 \uff11\uff10\uff10 \u5143\uff0c\u4eca\u5929\u4ed8\u6b3e\u3002",
+    "\u5b66\u4f1a\u3067\u3059\uff0e\u307e\u305f\u660e\u65e5",
+    "a \u2260 b, x\u0304",
 ]
 LETTERS = [
     ("P\u0430yPal asks", "mixes alphabets: U+0430 is cyrillic small letter a"),
     ("\u0391pprove", "mixes alphabets: U+0391 is greek capital letter alpha"),
     ("\U0001d400pproved by ann", "styled letters, U+1D400 is mathematical bold capital a"),
     ("\uff21pprove", "styled letters, U+FF21 is fullwidth latin capital letter a"),
+    ("pay \u0440\u0430\u0443\u0440\u0430\u04cf now", "cyrillic letters that read \u201cpaypai\u201d"),
+    ("\u0421\u043e\u0440\u0430", "cyrillic letters that read \u201cCopa\u201d"),
+    ("\u039d\u0391\u03a4\u039f", "greek letters that read \u201cNATO\u201d"),
+    ("pay 1\uff10\uff100.00", "not plain ASCII: U+FF10 is fullwidth digit zero"),
+    ("pay 1\u0660\u0660", "not plain ASCII: U+0660 is arabic-indic digit zero"),
     ("write to \u0430dmin@shop.example", "mixes alphabets: U+0430 is cyrillic small letter a"),
 ]
 MARKUP = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{ 7*7 }}{% now %}", "&lt;b&gt;", "<!-- -->"]
@@ -58,6 +75,16 @@ HOSTS = [
     ("https://fernh\u043ellow.example/x", "mixes alphabets: U+043E is cyrillic small letter o"),
     ("write to me@p\u0430ypal.com", "mixes alphabets: U+0430 is cyrillic small letter a"),
     ("\u0430\u0440\u0440\u04cf\u0435.com", "written in cyrillic letters"),
+    ("https://paypal.com\u2215login.evil.example/", "not plain ASCII: U+2215 is division slash"),
+    ("evil.com\u2215x", "not plain ASCII: U+2215 is division slash"),
+    ("evil\uff0ecom", "not plain ASCII: U+FF0E is fullwidth full stop"),
+    ("pay\u2010pal.com", "not plain ASCII: U+2010 is hyphen"),
+    ("b\u00fccher.example", "not plain ASCII: U+00FC is latin small letter u with diaeresis"),
+    ("me@m\u00fcller.de", "not plain ASCII: U+00FC is latin small letter u with diaeresis"),
+    (
+        "http://\u043f\u0440\u0438\u043c\u0435\u0440.\u0440\u0444/",
+        "not plain ASCII: U+043F is cyrillic small letter pe",
+    ),
     ("lukas@see\u0261ass.example", "a letter of transcriptions: U+0261 is latin small letter script g"),
     ("http://xn--pple-43d.com", "an encoded name (punycode)"),
     ("pay@fernhol1ow.example", "a digit stands among its letters"),
@@ -116,7 +143,7 @@ def test_a_word_whose_letters_only_look_like_others_is_named(text: str, why: str
     assert why in untrusted.render(text)
 
 
-@pytest.mark.parametrize("text", ["https://ok.example/a", "www.ok.example", "https://münchen.example"])
+@pytest.mark.parametrize("text", ["https://ok.example/a", "www.ok.example"])
 def test_an_address_is_text_and_never_a_link(text: str) -> None:
     shown = untrusted.render(text)
     assert 'class="link-off"' in shown
@@ -231,3 +258,31 @@ def test_a_middle_that_no_address_shows_is_counted_and_not_carried_along() -> No
     drawn = untrusted.render(text)
     assert len(drawn) < 20_000
     assert "characters are not shown here" in drawn
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("\u22125.00", "U+2212 is minus sign"),
+        ("\uff11\uff10\uff10.00", "U+FF11 is fullwidth digit one"),
+        ("ACME\u20102024", "U+2010 is hyphen"),
+        ("DE02\u041e3", "U+041E is cyrillic capital letter o"),
+        ("\u0440\u0430\u0443", "U+0440 is cyrillic small letter er"),
+    ],
+)
+def test_in_amounts_and_identifiers_whatever_is_not_ascii_is_marked(text: str, wrong: str) -> None:
+    assert f"look-alike letters, not plain ASCII: {wrong}" in untrusted.exact(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["€1,284.00", "1\u00a0284,00 €", "1\u2019284.00 CHF", "12 \u20bd", "order_12", "a.b-c"]
+)
+def test_signs_of_currencies_and_what_groups_digits_are_usual_in_an_amount(text: str) -> None:
+    assert "look-alike" not in untrusted.exact(text)
+
+
+def test_a_pinned_identifier_and_a_name_of_an_argument_are_held_to_ascii() -> None:
+    assert "U+2010 is hyphen" in spelled.out("INV\u20107")
+    assert "look-alike" not in spelled.out("Jörg Müller")
+    assert "U+043E is cyrillic small letter o" in spelled.out({"t\u043e": "ACME"})
+    assert "U+0442 is cyrillic small letter te" in tree.render({"\u0442\u043e": 1}, notes={}, open=set(), whole="")
