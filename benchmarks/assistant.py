@@ -25,7 +25,7 @@ import httpx
 
 from benchmarks.chat import WORDS
 from benchmarks.numbers import percentile, spread
-from benchmarks.scratch import ROOT, Scratch
+from benchmarks.scratch import ROOT, Scratch, make_team
 
 AIM = 15.0  # ms
 SAID = 500  # texts of a running step
@@ -80,14 +80,14 @@ def _measured(folder: Path, call: str, turns: int) -> list[float]:
 
 def _turns_taken() -> list[float]:
     """Milliseconds that each turn took of the runner, from its first line to the next's; people take none."""
-    from django.contrib.auth.models import Group, User
+    from django.contrib.auth.models import User
 
     from agents import runner
     from agents.start import start_run
     from approvals.models import Gate
     from checkpoints.actors import SYSTEM
 
-    team, _ = Group.objects.get_or_create(name="Bench")
+    team = make_team()
     person, _ = User.objects.get_or_create(username="ann")
     person.groups.add(team)
     team.permissions.set(_permissions())

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.numbers import percentile
-from benchmarks.scratch import Scratch
+from benchmarks.scratch import Scratch, make_team
 
 SIZES = ((10, 50), (51, 100), (101, 200))
 SEED = 11
@@ -85,9 +85,9 @@ def _spread(shares: Sequence[float]) -> str:
 
 
 def _person() -> Any:
-    from django.contrib.auth.models import Group, Permission, User
+    from django.contrib.auth.models import Permission, User
 
-    team = Group.objects.create(name="Bench")
+    team = make_team()
     team.permissions.set(Permission.objects.filter(codename__in=("view_run", "start_run", "rewind_run")))
     person = User.objects.create_user("ann")
     person.groups.add(team)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from benchmarks.memory import _resident
-from benchmarks.scratch import Scratch
+from benchmarks.scratch import Scratch, make_team
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -163,13 +163,13 @@ def _people() -> tuple[str, User]:
     """A token for the program, and somebody who decides what it asks."""
     from datetime import timedelta
 
-    from django.contrib.auth.models import Group, Permission, User
+    from django.contrib.auth.models import Permission, User
 
     from agents import tokens
     from agents.models.token import FOR_AGENTS
     from checkpoints.actors import SYSTEM
 
-    team = Group.objects.create(name="Bench")
+    team = make_team()
     may = ("view_run", "start_run", "rewind_run", "decide_gate")
     team.permissions.set(Permission.objects.filter(codename__in=may))
     owner, reviewer = (User.objects.create_user(name, password=secrets.token_hex(9)) for name in ("olga", "ann"))

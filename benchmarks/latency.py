@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 from benchmarks.numbers import percentile, spread
-from benchmarks.scratch import Scratch
+from benchmarks.scratch import Scratch, make_team
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -39,9 +39,9 @@ def main(rounds: int = 300) -> None:
 
 
 def _reviewer() -> User:
-    from django.contrib.auth.models import Group, Permission, User
+    from django.contrib.auth.models import Permission, User
 
-    team = Group.objects.create(name="Bench")
+    team = make_team()
     team.permissions.set(Permission.objects.filter(codename__in=("view_run", "start_run", "decide_gate")))
     ann = User.objects.create_user("ann", password=uuid.uuid4().hex)
     ann.groups.add(team)

@@ -21,7 +21,7 @@ import psycopg
 
 from benchmarks.memory import _resident
 from benchmarks.numbers import spread
-from benchmarks.scratch import ROOT, Scratch
+from benchmarks.scratch import ROOT, Scratch, make_team
 from benchmarks.store import _peers_python
 from benchmarks.waiters import Waiters
 from benchmarks.workload import Workload
@@ -199,13 +199,13 @@ _REVIEWER: list[Any] = []
 
 def _token() -> str:
     """A token of the agent, and somebody who decides."""
-    from django.contrib.auth.models import Group, Permission, User
+    from django.contrib.auth.models import Permission, User
 
     from agents import tokens
     from agents.models.token import FOR_AGENTS
     from checkpoints.actors import SYSTEM
 
-    team = Group.objects.create(name="Bench")
+    team = make_team()
     for name in ("view_run", "start_run", "decide_gate"):
         team.permissions.add(Permission.objects.get(codename=name))
     owner, reviewer = (User.objects.create_user(name) for name in ("owner", "reviewer"))

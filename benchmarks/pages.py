@@ -110,7 +110,7 @@ def _people() -> tuple[dict[str, User], list[int]]:
     for n in range(crowd.TEAMS + 1):
         teams.append(Group.objects.create(name=f"Bench {n}"))
         teams[-1].permissions.set(may)
-        Policy.objects.create(team=teams[-1], name="default", quorum=1, separation=True)
+        Policy.objects.create(team=teams[-1], name="default", quorum=1, separation=True, hourly=None)
     people = {}
     for name, team in (("ann", teams[0]), ("mira", teams[5]), ("eve", teams[-1])):
         people[name] = User.objects.create_user(name, password=uuid.uuid4().hex)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psycopg
 
@@ -15,6 +16,9 @@ from config import roles
 from config.local.postgres import Postgres
 from config.local.redis_server import Redis
 from tests.harness.services import Service, free_port, manage, wait_for_http, web_command
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import Group
 
 ROOT = Path(__file__).resolve().parent.parent
 OWNER, APPLICATION, DATABASE = "holdpoint_owner", "holdpoint_app", "holdpoint_bench"
@@ -37,6 +41,8 @@ class Scratch:
             "HOLDPOINT_HOME": str(self.home / "home"),
             "HOLDPOINT_SECRET_KEY": "for benchmarks, and longer than the fifty characters asked for",
             "HOLDPOINT_AGENTS": agents,
+            "HOLDPOINT_STREAK": "1000",  # nobody reads what is approved here
+            "HOLDPOINT_STREAK_SECONDS": "0",
             "SANDBOX_URL": f"http://127.0.0.1:{free_port()}",
         }
 
@@ -107,3 +113,14 @@ class Scratch:
 
     def _log(self, name: str) -> int:
         return os.open(self.home / f"{name}.log", os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+
+
+def make_team(name: str = "Bench") -> Group:
+    """Return the team of that name, whose agents may ask as often as they like."""
+    from django.contrib.auth.models import Group
+
+    from approvals.models import Policy
+
+    team, _ = Group.objects.get_or_create(name=name)
+    Policy.objects.get_or_create(team=team, name="default", version=1, defaults={"hourly": None, "pause": None})
+    return team

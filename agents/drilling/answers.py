@@ -65,7 +65,7 @@ class Answers:
         for user in User.objects.filter(pk__in=self.people).order_by("pk"):
             done = list(Effect.objects.filter(run=gate.run).values_list("pk", flat=True))  # a drill may repeat them
             seen, key = bytes(gate.standing().digest), secrets.token_hex(8)
-            gate.decide(by=user, seen=seen, key=key, confirm=done, **said)
+            gate.decide(by=user, seen=seen, key=key, confirm=done, second_look=True, **said)
             gate.refresh_from_db()
             if gate.status != Gate.Status.OPEN:
                 return

@@ -19,7 +19,7 @@ def make_team(name: str, spec: PlanSpec, *, quorum: int) -> Group:
         app, _, codename = each.partition(".")
         team.permissions.add(Permission.objects.get(content_type__app_label=app, codename=codename))
     for policy in {step.policy or "default" for step in spec.steps if step.kind == "gate"} | {"default"}:
-        Policy.objects.create(team=team, name=policy, version=1, quorum=quorum)
+        Policy.objects.create(team=team, name=policy, version=1, quorum=quorum, hourly=None, pause=None)
     return team
 
 

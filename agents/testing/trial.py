@@ -197,7 +197,8 @@ class Trial:
     def _decide(self, by: str, **said: Any) -> Self:
         gate = self._gate()
         with self._world():
-            gate.decide(by=person(by, self.team), seen=bytes(gate.standing().digest), key=secrets.token_hex(8), **said)
+            seen, key = bytes(gate.standing().digest), secrets.token_hex(8)
+            gate.decide(by=person(by, self.team), seen=seen, key=key, second_look=True, **said)
             self._go_on()
         return self
 

@@ -11,7 +11,7 @@ from config import refusals
 
 
 def middleware(get_response: Respond) -> Respond:
-    """Answers 404 for one in the path and 400 for one in the query."""
+    """Answers 404 for one in the path, and 400 for one in the query: 422 in the API, as for all junk there."""
 
     def respond(request: HttpRequest) -> HttpResponseBase:
         in_path, of_api = "\0" in request.path_info, request.path_info.startswith("/api/")
@@ -21,6 +21,6 @@ def middleware(get_response: Respond) -> Respond:
         if in_path:
             return problems.not_found(request) if of_api else refusals.not_found(request, Http404())
         told = "An address holds no NUL (%00)."
-        return problems.problem(request, 400, told) if of_api else refusals.bad_request(request, BadRequest(told))
+        return problems.problem(request, 422, told) if of_api else refusals.bad_request(request, BadRequest(told))
 
     return respond

@@ -99,6 +99,7 @@ def another(field: Field[Any, Any], row: Model) -> Any:
         bool: lambda each: not each,
         int: lambda each: each + 1,
         str: lambda each: "another",
+        list: lambda each: [*each, "another"],
         bytes: lambda each: bytes(each) + b" ",
         memoryview: lambda each: bytes(each) + b" ",
         uuid.UUID: lambda each: uuid.uuid4(),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, User
-from django.db.models import F
 
 from approvals.errors import SecondLookNeeded
 from approvals.models import Decision, Gate
@@ -18,6 +18,7 @@ from checkpoints.models import Event
 from checkpoints.values import decode
 from tests.factories import MEMBER, ann, decide, make_gate, make_team, make_user
 from tests.factories.tokens import bearing, make_token
+from tests.harness.altering import altered
 from tests.pages.clients import form_of, signed_in
 
 NOW = datetime(2026, 11, 23, 12, 0, 0, tzinfo=UTC)
@@ -110,11 +111,13 @@ def test_a_tick_that_nothing_asked_for_keeps_no_streak_from_beginning() -> None:
 
 def test_whoever_takes_time_is_not_asked() -> None:
     _, rita, gates = queue(11)
+    stack = ExitStack()
     for number, gate in enumerate(gates[:10]):
         made = decide(gate, rita)
-        Decision.objects.filter(pk=made.pk).update(created_at=F("created_at") - timedelta(seconds=10 * (10 - number)))
+        stack.enter_context(altered(made, created_at=made.created_at - timedelta(seconds=10 * (10 - number))))
     decide(gates[10], rita)
     assert second_look.due(rita, now=datetime.now(UTC)) is None
+    stack.close()
 
 
 def test_a_token_of_a_person_is_asked_too() -> None:
