@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -26,6 +27,8 @@ from .reading import Kept
 
 PAGE = 2_000
 END = b"holdpoint export\n"
+# What JSON leaves as it is, and a terminal obeys or a reader of lines takes for the end of one.
+_UNSEEN = re.compile(r"[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +54,8 @@ class _Sum:
     seals: int = 0
 
     def line(self, said: dict[str, Any]) -> bytes:
-        data = json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+        text = json.dumps(said, ensure_ascii=False, separators=(",", ":"))
+        data = _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode() + b"\n"
         self.sha.update(data)
         return data
 

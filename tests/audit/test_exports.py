@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import transaction
 
 from approvals.audit import exporting
 from approvals.management.commands.audit import OPERATOR
@@ -321,3 +322,22 @@ def test_the_database_is_verified_by_the_command_which_says_what_is_wrong_and_ho
     assert since.returncode == 0, since.stdout
     assert run(*command, "--since", "last week").returncode == 2
     assert run(*command, "--anchors", "/nowhere").returncode == 2
+
+
+def test_no_line_holds_what_a_terminal_obeys_or_a_reader_takes_for_the_end_of_a_line() -> None:
+    """JSON leaves U+0080 to U+009F and U+2028 as they are: `\\x9b2J` in a name cleared the screen that showed it."""
+    odd = "".join(map(chr, [*range(0x7F, 0xA0), 0x2028, 0x2029, 0x202E, 0x2066])) + "é"
+    with transaction.atomic():
+        ledger.record(
+            "test.said", subject=(subject := f"test:{secrets.token_hex(8)}"), by=Actor("user:7", odd), data={"n": odd},
+            text=odd,
+        )  # fmt: skip
+    seal_all()
+    lines = exported(subject=subject, texts=True)
+    text = b"".join(lines).decode()
+    assert not set(odd[:-1]) & set(text)
+    assert len(text.splitlines()) == len(lines)
+    assert "é" in text
+    assert checked(lines)[0] == []
+    (line,) = [json.loads(line) for line in lines if b'"event"' in line]
+    assert (line["actor_name"], line["data"], line["text"]["words"]) == (odd, {"n": odd}, odd)
