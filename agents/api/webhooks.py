@@ -14,7 +14,7 @@ from pydantic import Field
 from agents.models import Scope
 from agents.views.access import reader_of
 from approvals.models import Webhook
-from approvals.models.webhook import PERMISSION, WebhookRefused
+from approvals.models.webhook import PERMISSION, TooManyWebhooks, WebhookRefused
 from approvals.webhooks import targets
 from checkpoints import actors
 from checkpoints.actors import Actor
@@ -131,6 +131,8 @@ def create(request: HttpRequest, order: NewWebhook, key: Key) -> HttpResponse:
 
     try:
         return _secret(request, key, make, status=201)
+    except TooManyWebhooks as refused:
+        return problem(request, 422, str(refused), [Fault(parameter="/team", detail="takes no more webhooks")])
     except WebhookRefused as refused:
         return problem(request, 422, str(refused), [Fault(parameter="/url", detail="may not be sent to")])
 

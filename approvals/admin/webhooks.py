@@ -89,6 +89,13 @@ class WebhookForm(WebhookModelForm):
             raise forms.ValidationError(fault)
         return url
 
+    def clean_team(self) -> Group:
+        """Refuse one more than a team may have."""
+        team: Group = self.cleaned_data["team"]
+        if full := Webhook.objects.full(team):
+            raise forms.ValidationError(full)
+        return team
+
 
 class Standing(admin.SimpleListFilter):
     """Those that are told, or are not."""

@@ -16,11 +16,16 @@ from checkpoints.actors import Actor
 from checkpoints.permissions import teams_where
 
 OVERLAP = timedelta(days=1)  # for which what is sent is signed with the secret before the last rotation too
+MOST = 20  # of one team: each gate is a message to every one of them, with its tries
 PERMISSION = "approvals.manage_webhooks"
 
 
 class WebhookRefused(Exception):
     """The webhook cannot be as it is asked for; the sentence says what to change."""
+
+
+class TooManyWebhooks(WebhookRefused):
+    """The team has as many webhooks as a team may have; the sentence says so. Remove one."""
 
 
 class WebhookQuerySet(models.QuerySet["Webhook"]):
@@ -38,6 +43,11 @@ class WebhookQuerySet(models.QuerySet["Webhook"]):
         """Those of the teams in which this person manages webhooks, but the removed ones."""
         return self.filter(team__in=teams_where(user, PERMISSION)).exclude(status=Webhook.Status.REMOVED)
 
+    def full(self, team: Group) -> str:
+        """Why the team takes no more webhooks, as a sentence; "" where it does."""
+        there = self.filter(team=team).exclude(status=Webhook.Status.REMOVED).count()
+        return f"{team.name} has {there} webhooks, which is the most. Remove one first." if there >= MOST else ""
+
     def make(self, *, team: Group, url: str, agent: str = "", purpose: str = "", by: Actor) -> tuple[Webhook, str]:
         """A webhook and its secret, with its event. Raises WebhookRefused."""
         fault = targets.fault(url)
@@ -45,6 +55,9 @@ class WebhookQuerySet(models.QuerySet["Webhook"]):
             raise WebhookRefused(fault)
         key, salt, secret = signing.make()
         with transaction.atomic():
+            Group.objects.select_for_update(no_key=True).get(pk=team.pk)  # of two at once, the second counts the first
+            if full := self.full(team):
+                raise TooManyWebhooks(full)
             made = self.create(
                 team=team, url=url, agent=agent, purpose=purpose, key=key, salt=salt, by=by.id, by_name=by.name
             )

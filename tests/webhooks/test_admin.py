@@ -11,6 +11,7 @@ from django.test import Client
 from django.urls import reverse
 
 from approvals.models import Delivery, Webhook
+from approvals.models.webhook import MOST
 from approvals.webhooks import outbox
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Event
@@ -181,3 +182,12 @@ def test_a_list_costs_the_same_however_many_there_are(django_assert_max_num_quer
     for listing in ("webhook_changelist", "delivery_changelist"):
         with django_assert_max_num_queries(24):
             client.get(page(listing))
+
+
+def test_a_team_that_has_as_many_as_it_may_is_refused_beside_its_field() -> None:
+    team = make_team()
+    for _ in range(MOST):
+        make_webhook(team=team)
+    answer = operator(team).post(page("webhook_add"), {"team": team.pk, "agent": "", "url": ADDRESS, "purpose": ""})
+    assert f"{team.name} has {MOST} webhooks, which is the most." in answer.content.decode()
+    assert Webhook.objects.filter(team=team).count() == MOST

@@ -10,9 +10,11 @@ from django.test import Client
 
 from agents.models import Answer, Scope
 from approvals.models import Delivery, Webhook
+from approvals.models.webhook import MOST, TooManyWebhooks
 from checkpoints.models import Event
 from tests.api.asking import address, delivery, document, gate, operations, reader_of
 from tests.api.test_doors import WEBHOOKS, refusal
+from tests.checkpoints.test_claims import at_once
 from tests.factories import ann, make_gate, make_team, make_user
 from tests.factories.tokens import bearing, make_token
 from tests.pages.clients import signed_in
@@ -198,3 +200,29 @@ def test_sending_to_one_that_is_disabled_says_what_to_do() -> None:
 def test_the_scope_is_in_the_description() -> None:
     for path, method in EACH:
         assert {"token": ["webhooks:manage"]} in document()["paths"][path][method]["security"]
+
+
+def test_a_team_has_so_many_webhooks_and_no_more() -> None:
+    """Each gate is a message to every one of them, so that one manager could have the workers send without end."""
+    team = make_team()
+    client = token_of(team)
+    for _ in range(MOST):
+        make_webhook(team=team)
+    told = refusal(send(client, "/api/webhooks", url=URL), 422)
+    assert f"{team.name} has {MOST} webhooks, which is the most." in told["detail"]
+    assert [each["parameter"] for each in told["errors"]] == ["/team"]
+    first = Webhook.objects.filter(team=team).order_by("pk")[0]
+    send(client, f"/api/webhooks/{first.pk}/removals")
+    made(client)
+    refusal(send(client, "/api/webhooks", url=URL), 422)
+    told = refusal(send(token_of(make_team()), "/api/webhooks", url=f"{URL}/{'x' * 2000}"), 422)
+    assert [each["parameter"] for each in told["errors"]] == ["/url"]
+
+
+def test_two_who_make_one_at_once_make_no_more_than_there_may_be() -> None:
+    team = make_team()
+    for _ in range(MOST - 1):
+        make_webhook(team=team)
+
+    got = at_once(4, lambda _: make_webhook(team=team))
+    assert sorted(isinstance(each, TooManyWebhooks) for each in got) == [False, True, True, True]
