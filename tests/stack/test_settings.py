@@ -71,6 +71,18 @@ def test_without_any_settings_each_missing_one_is_named() -> None:
         ("HOLDPOINT_ORIGINS", "https://holdpoint.example/", "write origins like https://holdpoint.example."),
         ("HOLDPOINT_WEBHOOKS_RETRIES", "5,soon", "HOLDPOINT_WEBHOOKS_RETRIES holds 'soon'; write numbers above 0"),
         ("HOLDPOINT_WEBHOOKS_CA", "/nowhere.pem", "write the path of a file that is there."),
+        (
+            "HOLDPOINT_SECRET_KEY",
+            "x",
+            "HOLDPOINT_SECRET_KEY holds a key that could be guessed; make one of at least 32",
+        ),
+        ("HOLDPOINT_SECRET_KEY", "change-me-to-the-output-of-openssl-rand-base64-48", "`openssl rand -base64 48`."),
+        ("HOLDPOINT_SECRET_KEY", "ab" * 40, "holds a key that could be guessed"),
+        (
+            "HOLDPOINT_OLD_SECRET_KEYS",
+            "q7Wd2-Zr9Lx4-Vb8Kt1-q7Wd2-Zr9Lx4-Vb8Kt1,short",
+            "HOLDPOINT_OLD_SECRET_KEYS holds a key",
+        ),
         ("HOLDPOINT_LOG_FORMAT", "xml", "HOLDPOINT_LOG_FORMAT is 'xml'; write one of json, text."),
         ("HOLDPOINT_LOG_LEVL", "INFO", "HOLDPOINT_LOG_LEVL is no setting; is HOLDPOINT_LOG_LEVEL meant?"),
     ],
