@@ -12,6 +12,7 @@ import pytest
 import yaml
 from django.core.management import get_commands
 
+from config.local.alone import needs_nothing
 from tests.harness.services import run
 from tests.harness.session import ROOT
 from tests.stack.test_settings import described
@@ -176,3 +177,20 @@ def test_the_databases_first_start_makes_both_roles() -> None:
     assert {"owner=boss", "owner_password=k1", "app=app", "app_password=k2", "database=hp"} <= set(
         done.stdout.splitlines()
     )
+
+
+@pytest.mark.parametrize(
+    ("command", "alone"),
+    [
+        ("audit verify", False),
+        ("audit verify --since 3 --json", False),
+        ("audit verify --anchors seals.jsonl", False),
+        ("audit verify audit.jsonl", True),
+        ("audit verify --anchors seals.jsonl audit.jsonl", True),
+        ("audit export", False),
+        ("--help", True),
+    ],
+)
+def test_a_command_reaches_the_database_unless_it_needs_none(command: str, alone: bool) -> None:
+    """`audit verify` without a file is about the database, and was sent nowhere."""
+    assert needs_nothing(command.split()) == alone
