@@ -194,3 +194,11 @@ def test_the_databases_first_start_makes_both_roles() -> None:
 def test_a_command_reaches_the_database_unless_it_needs_none(command: str, alone: bool) -> None:
     """`audit verify` without a file is about the database, and was sent nowhere."""
     assert needs_nothing(command.split()) == alone
+
+
+def test_every_test_that_the_security_page_names_is_there() -> None:
+    named = re.findall(r"`([a-z_/]+\.py)(?:::(\w+))?`", (ROOT / "docs" / "security.md").read_text())
+    assert len(named) > 50
+    for path, test in named:
+        text = (ROOT / "tests" / path).read_text()
+        assert not test or f"def {test}(" in text, (path, test)
