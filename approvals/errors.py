@@ -126,7 +126,7 @@ class GateWithdrawn(DecisionRefused):
 
 
 class NotVerifiable(DecisionRefused):
-    """The saved state does not verify, so nothing is decided on it; ask an administrator to look at the run."""
+    """What is stored of this gate does not verify, so nothing is decided on it; ask an administrator to look at the run."""
 
     code = "not_verified"
 
