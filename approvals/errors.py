@@ -126,7 +126,7 @@ class GateWithdrawn(DecisionRefused):
 
 
 class NotVerifiable(DecisionRefused):
-    """What is stored of this gate does not verify, so nothing is decided on it; ask an administrator to look at the run."""
+    """What is stored here does not verify, so nothing is decided on it; ask an administrator to look at the run."""
 
     code = "not_verified"
 
