@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Exists, F, OuterRef, Q
@@ -79,6 +80,12 @@ FROM auth_user WHERE id IN (
   SELECT user_id FROM approvals_looking WHERE gate_id = %s AND until > statement_timestamp()) AND id <> %s
 ORDER BY first_name, id
 """
+# As second_look.recent has them.
+_APPROVED = """
+SELECT json_build_array(created_at, second_look) FROM (
+  SELECT id, created_at, second_look FROM approvals_decision WHERE user_id = %s AND verdict <> 'reject'
+  ORDER BY id DESC LIMIT %s) newest ORDER BY id DESC
+"""
 _GRANTED = """
 SELECT json_build_object('id', granted.id, 'action', granted.action, 'effect', granted.effect)
 FROM approvals_grant granted JOIN approvals_outcome outcome ON outcome.id = granted.outcome_id
@@ -118,6 +125,7 @@ class Shown:
     draft: Draft | None  # the reader's own
     looking: list[User]  # who else looks at it now, by name
     replaced: list[int]  # the withdrawn gates in whose place it asks, the newest first, those that the reader may see
+    approvals: list[tuple[datetime, bool]]  # the reader's own last, as second_look has them
     deciders: frozenset[int]  # of an open gate: who may decide now, by id, or two more of them than must agree
 
 
@@ -154,7 +162,8 @@ def shown(gate_id: int, *, to: User) -> Shown | None:
     decides = gate.policy_id in beside["policies"] if to.is_active else None
     return Shown(
         gate=gate, standing=standing, sees_run=sees_run, decides=decides, draft=draft, looking=looking,
-        replaced=replaced, deciders=frozenset(beside["deciders"]),
+        replaced=replaced, approvals=[(datetime.fromisoformat(at), twice) for at, twice in beside["approved"]],
+        deciders=frozenset(beside["deciders"]),
     )  # fmt: skip
 
 
@@ -169,6 +178,7 @@ def _beside(pk: int, is_active: bool, is_superuser: bool) -> together.Statement:
         reviewers=(_REVIEWERS, [_GATE]),
         draft=(_DRAFT, [_GATE, pk]),
         looking=(_LOOKING, [_GATE, pk]),
+        approved=(_APPROVED, [pk, settings.HOLDPOINT_STREAK]),
         granted=(_GRANTED, [_GATE]),
         deciders=(_MEMBERS, [_GATE, _GATE]),
     )

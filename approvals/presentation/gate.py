@@ -169,7 +169,10 @@ class GatePage:
     @cached_property
     def second_look(self) -> Streak | None:
         """The streak of approvals after which the reader's next one needs a second look."""
-        return second_look.due(self.user, now=timezone.now()) if self.may_send else None
+        if not self.may_send:
+            return None
+        now = timezone.now()
+        return second_look.streak(self.read.approvals, now=now) if self.read else second_look.due(self.user, now=now)
 
     @cached_property
     def attempt(self) -> attempts.Attempt | None:
