@@ -28,13 +28,15 @@ HOOKS = "approvals.manage_webhooks"
 
 # What each member of a team may do, and what some may besides.
 TEAMS = {"Support": [VIEW], "Finance": [VIEW], "Planning": [VIEW]}
-# By policy, the team that it belongs to and the teams whose members decide.
-POLICIES = {
-    "refunds": ("Support", ["Support", "Finance"]),
-    "restock": ("Support", ["Support", "Finance"]),
-    "assistant": ("Support", ["Support"]),
-    "schedules": ("Planning", ["Planning"]),
-}
+# Policy, the team that it belongs to, and the teams whose members decide. Agents that are tried out name none.
+POLICIES = (
+    ("refunds", "Support", ["Support", "Finance"]),
+    ("restock", "Support", ["Support", "Finance"]),
+    ("assistant", "Support", ["Support"]),
+    ("default", "Support", ["Support"]),
+    ("schedules", "Planning", ["Planning"]),
+    ("default", "Planning", ["Planning"]),
+)
 PEOPLE: dict[str, tuple[str, str, list[str], list[str]]] = {
     "ann": ("Ann", "Okafor", ["Support", "Planning"], [DECIDE, START, REWIND, AUDIT, REVEAL, HOOKS]),
     "bob": ("Bob", "Lindqvist", ["Support", "Planning"], [START]),
@@ -87,7 +89,7 @@ def make_policies() -> None:
 
     from approvals.models import Policy
 
-    for name, (team, deciding) in POLICIES.items():
+    for name, team, deciding in POLICIES:
         policy, _ = Policy.objects.get_or_create(
             team=Group.objects.get(name=team), name=name, version=1, defaults={"deadline": timedelta(days=2)}
         )

@@ -43,12 +43,11 @@ def seeded() -> None:
     seed.make_policies()
 
 
-@pytest.mark.parametrize("name", seed.POLICIES)
+@pytest.mark.parametrize(("name", "team", "deciding"), seed.POLICIES)
 def test_a_policy_of_the_seed_that_is_saved_unchanged_is_decided_by_the_same_people(
-    root: Any, seeded: None, name: str
+    root: Any, seeded: None, name: str, team: str, deciding: list[str]
 ) -> None:
     """Who decides was taken for unchanged, as it was read of the old version: the new one had nobody of them."""
-    team, deciding = seed.POLICIES[name]
     old = Policy.objects.current().get(pk=Policy.objects.named(name, team=Group.objects.get(name=team)).pk)
     before = says(old)
     assert before["decided by"] == sorted(deciding)

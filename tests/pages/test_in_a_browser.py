@@ -385,7 +385,7 @@ def test_the_pages_have_no_fault_that_axe_can_find_and_break_no_policy(
     card = make_card(risk="high", reasons=["Amount over 100"], summary="She\u202e is right.")
     gate = make_gate(policy=make_policy(team, quorum=2), card=card)
     recovery = make_gate(team=team, kind="recovery")
-    closed = make_gate(team=team)
+    closed = make_gate(policy=gate.policy)
     decide(closed, bob(team), "reject", then="back", back_to="propose")
     options: dict[str, Any] = {"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
     page, stranger = new_page(ann(team), **options), new_page(**options)

@@ -66,5 +66,5 @@ def test_another_tab_goes_on_hearing_under_the_sessions_new_key(new_page: NewPag
     asks_again = "document.querySelector('hp-live').socket.send(JSON.stringify({ watch: ['gate:1'], looking: 0 }))"
     with other.expect_websocket():  # the server finds that the session's old key is nobody's, and ends the socket
         other.evaluate(asks_again)
-    second = make_gate(team=gate.team)
+    second = make_gate(policy=gate.policy)
     expect(other.locator(f"#gate-{second.pk}")).to_be_visible()

@@ -73,7 +73,7 @@ class TestWhatIsTold:
         late = make_gate(policy=make_policy(team, deadline=dt.timedelta(hours=1)))
         closing.pass_deadline(late)
         late.expire()
-        gone = make_gate(team=team)
+        gone = make_gate(policy=make_policy(team, name="default"))
         gone.withdraw(by=SYSTEM, reason="Not needed")
         assert [each.kind for each in of(late)] == ["gate.opened", "gate.expired"]
         assert [each.kind for each in of(gone)] == ["gate.opened", "gate.withdrawn"]
