@@ -8,6 +8,7 @@ from django.db import transaction
 
 from approvals.models import Outcome
 from checkpoints.actors import Actor
+from checkpoints.audit import covered
 from checkpoints.models import Run
 from checkpoints.plans import StepSpec
 from checkpoints.values import canonical
@@ -32,7 +33,7 @@ def origin_of(slice: Slice, spec: StepSpec) -> Effect | None:
 
 
 def take(slice: Slice, spec: StepSpec, key: str, *, by: Actor) -> bool:
-    """Write the other run's result as this one's; says whether the slice goes on. Raises Fenced.
+    """Write the other run's result as this one's; says whether the slice goes on. Raises Fenced and NotVerified.
 
     Where it is not there any more, whoever said that nothing is to be done is asked again.
     """
@@ -43,6 +44,7 @@ def take(slice: Slice, spec: StepSpec, key: str, *, by: Actor) -> bool:
             slice.save("recovery", spec, {}, spec.name, counts=False, by=by, slice_over=False)
             recovery.take_over(slice, spec, origin)
             return False
+        covered.check_row("effect", origin.pk)
         return _taken(slice, spec, origin)
 
 

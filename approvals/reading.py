@@ -8,7 +8,6 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Exists, F, OuterRef, Q
@@ -79,12 +78,6 @@ SELECT json_build_object('id', id, 'username', username, 'first_name', first_nam
 FROM auth_user WHERE id IN (
   SELECT user_id FROM approvals_looking WHERE gate_id = %s AND until > statement_timestamp()) AND id <> %s
 ORDER BY first_name, id
-"""
-# As second_look.recent has them.
-_APPROVED = """
-SELECT json_build_array(created_at, second_look) FROM (
-  SELECT id, created_at, second_look FROM approvals_decision WHERE user_id = %s AND verdict <> 'reject'
-  ORDER BY id DESC LIMIT %s) newest ORDER BY id DESC
 """
 _GRANTED = """
 SELECT json_build_object('id', granted.id, 'action', granted.action, 'effect', granted.effect)
@@ -162,7 +155,8 @@ def shown(gate_id: int, *, to: User) -> Shown | None:
     decides = gate.policy_id in beside["policies"] if to.is_active else None
     return Shown(
         gate=gate, standing=standing, sees_run=sees_run, decides=decides, draft=draft, looking=looking,
-        replaced=replaced, approvals=[(datetime.fromisoformat(at), twice) for at, twice in beside["approved"]],
+        replaced=replaced,
+        approvals=list(zip(beside["approved_at"], beside["looked_twice"], strict=True)),
         deciders=frozenset(beside["deciders"]),
     )  # fmt: skip
 
@@ -178,7 +172,8 @@ def _beside(pk: int, is_active: bool, is_superuser: bool) -> together.Statement:
         reviewers=(_REVIEWERS, [_GATE]),
         draft=(_DRAFT, [_GATE, pk]),
         looking=(_LOOKING, [_GATE, pk]),
-        approved=(_APPROVED, [pk, settings.HOLDPOINT_STREAK]),
+        approved_at=second_look.recent(pk).values("created_at"),
+        looked_twice=second_look.recent(pk).values("second_look"),
         granted=(_GRANTED, [_GATE]),
         deciders=(_MEMBERS, [_GATE, _GATE]),
     )

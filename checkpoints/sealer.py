@@ -17,7 +17,8 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from .audit import leaves, merkle
-from .audit.database import export_path, key
+from .audit.covered import key
+from .audit.database import export_path
 from .audit.reading import kept, row_of
 from .cursor import Cursor, beyond, settled
 from .models import Checkpoint, Event, Run, Seal

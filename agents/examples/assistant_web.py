@@ -18,9 +18,8 @@ from approvals.addresses import AddressRefused, checked
 LARGEST = 1_000_000  # bytes that are read of a body
 TOLD = 16_000  # characters of it that the model is told
 SECONDS = 30.0  # for all of it
-PLAIN = (
-    "identity"  # the only coding: a packed body says nothing of how much it holds, and is unpacked before it is counted
-)
+# The only coding: a packed body says nothing of how much it holds, and is unpacked before it is counted.
+PLAIN = "identity"
 PORTS = {"http": 80, "https": 443}
 TEXTS = ("text/", "application/json", "application/xml", "application/javascript")
 TEXT_ENDINGS = ("+json", "+xml")

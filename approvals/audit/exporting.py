@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 
 from checkpoints import cursor, ledger
 from checkpoints.actors import Actor
-from checkpoints.audit import database, export
+from checkpoints.audit import covered, export
 from checkpoints.audit.export import Asked
 from checkpoints.audit.filters import Filters
 from checkpoints.models import Event
@@ -52,7 +52,7 @@ def prepare(filters: Filters, *, format: str, texts: bool, by: Actor, of: EventQ
         ledger.record("audit.exported", subject=f"export:{now:%Y%m%dT%H%M%S%f}Z", by=by, data=data)
     if format == "csv":
         return Export(table.lines(export.told(asked)), count, name)
-    return Export(export.lines(asked, key=database.key()), count, name)
+    return Export(export.lines(asked, key=covered.key()), count, name)
 
 
 def count_of(parts: list[QuerySet[Event]]) -> int:

@@ -13,7 +13,7 @@ import structlog
 from django.db import InterfaceError, OperationalError
 
 from checkpoints.actors import Actor
-from checkpoints.audit import database
+from checkpoints.audit import covered, database
 from checkpoints.audit.problem import Problem
 from checkpoints.audit.walk import Walk
 from checkpoints.models import Verification
@@ -48,7 +48,7 @@ def go_on(verification: int, *, within: float = SLICE) -> bool:
 
 def _slice(found: Verification, within: float) -> bool:
     place = decode(bytes(found.place))
-    walk = Walk.from_json(place, key=database.key()) if place else database.begin()
+    walk = Walk.from_json(place, key=covered.key()) if place else database.begin()
     until = time.monotonic() + within
     problems: list[Problem] = []
     while not walk.done:

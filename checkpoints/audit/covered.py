@@ -174,9 +174,9 @@ def covers() -> Sequence[Cover]:
 
 def check_row(name: str, number: int) -> None:
     """Hold one row against its events before what it says is believed. Raises NotVerified."""
-    for cover in covers():
-        for problem in cover.check([number]) if cover.name == name else ():
-            raise NotVerified(*problem)
+    (cover,) = [each for each in covers() if each.name == name]
+    for problem in cover.check([number]):
+        raise NotVerified(*problem)
 
 
 def check_run(run: int) -> list[Problem]:

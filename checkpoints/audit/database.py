@@ -15,7 +15,7 @@ from checkpoints.models import Seal
 from checkpoints.rows import run_sql
 
 from . import anchors, reading
-from .covered import key as key
+from .covered import key
 from .problem import Problem
 from .walk import Walk
 

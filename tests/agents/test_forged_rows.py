@@ -15,7 +15,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db.models import Field, ForeignKey, Model
 
-from agents import rewinds
+from agents import forks, recovery, rewinds
 from agents.models import Effect
 from agents.models import effect as effects
 from approvals import binding
@@ -28,7 +28,7 @@ from checkpoints.audit.problem import Problem
 from checkpoints.models import Event, Run
 from checkpoints.values import canonical, decode
 from checkpoints.verify import verify_run
-from tests.agents.driving import advance, advance_to_rest, decide, make_run, open_gate
+from tests.agents.driving import advance, advance_to_rest, answer, decide, make_run, open_gate
 from tests.factories import ann, bob, change_gate, make_gate, make_policy, make_team
 from tests.factories import decide as say
 from tests.harness.altering import altered, owner, removed
@@ -271,6 +271,21 @@ def test_a_result_that_somebody_wrote_into_the_ledger_is_not_taken_over(ledger: 
             "failed",
             f"Integrity fault at effect {row.pk}: is not what event {told(row)} tells of it",
         )
+
+
+def test_nor_by_a_fork(ledger: Path) -> None:
+    run = paid(ledger)
+    row = Effect.objects.get(run=run, step="pay")
+    fork = forks.fork(run, at=1, by=ann(run.team))
+    advance_to_rest(fork)
+    decide(fork)
+    advance_to_rest(fork)
+    answer(fork, recovery.TAKE)
+    with altered(row, result=canonical({"payment": "forged"})):
+        advance(fork)
+    assert fork.status == "failed"
+    assert f"Integrity fault at effect {row.pk}" in fork.reason
+    assert not Effect.objects.filter(run=fork).exists()
 
 
 def told(row: Effect) -> int:

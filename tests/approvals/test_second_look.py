@@ -90,6 +90,7 @@ def test_a_rejection_needs_none() -> None:
     for gate in gates[:10]:
         decide(gate, rita)
     decide(gates[10], rita, "reject", comment="No.", then="stop")
+    assert Gate.objects.get(pk=gates[10].pk).outcome.kind == "rejected"
 
 
 def test_rejections_make_no_streak_and_neither_do_others_approvals() -> None:
@@ -98,7 +99,7 @@ def test_rejections_make_no_streak_and_neither_do_others_approvals() -> None:
         decide(gate, rita, "reject", comment="No.", then="stop")
     for gate in gates[5:11]:
         decide(gate, ann(team))
-    decide(gates[11], rita)
+    assert decide(gates[11], rita).second_look is False
 
 
 def test_a_tick_that_nothing_asked_for_keeps_no_streak_from_beginning() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from approvals.models import Gate, Upload
-from checkpoints import artifacts
+from checkpoints import artifacts, store
 from checkpoints.models import Run
 from tests.api.test_doors import refusal
 from tests.factories import ann
@@ -135,3 +135,4 @@ def test_what_people_uploaded_at_a_gate_of_the_run_may_be_named_and_named_again(
     Upload.objects.all().delete()
     op = {"op": "set", "field": "summary", "value": "Paid."}
     program.ok(program.work("checkpoints", step="report", ops=[op]))
+    assert store.load(Run.objects.get(pk=program.run)).state["receipt"] == receipt

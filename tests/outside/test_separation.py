@@ -84,3 +84,4 @@ def test_where_the_policy_does_not_ask_for_it_they_may() -> None:
     program.draft()
     gate = Gate.objects.get(pk=program.ask()["gate"])
     decide(gate, by=program.owner)
+    assert Gate.objects.get(pk=gate.pk).outcome.kind == "approved"

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from checkpoints.audit import database
+from checkpoints.audit import covered, database
 from checkpoints.models import Run
 from checkpoints.verify import verify_all, verify_run
 
@@ -18,7 +18,7 @@ class Command(BaseCommand):
         parser.add_argument("run", nargs="?", help="a run's number, such as 7 or R-7; all runs and seals if left out")
 
     def handle(self, *, run: str | None = None, **options: Any) -> None:
-        if not database.key():
+        if not covered.key():
             self.stdout.write(f"Note: {database.NO_KEY}.")
         problems = verify_all() if run is None else verify_run(self._run(run))
         for problem in problems[:SHOWN]:
