@@ -149,7 +149,8 @@ def test_the_pause_ends() -> None:
     program = Program(team=policy.team)
     for _ in range(2):
         reject(Gate.objects.get(pk=post(program).json()["gate"]))
-    Policy.objects.filter(pk=policy.pk).update(pause=timedelta(microseconds=1))
+    later = make_policy(policy.team, name="default", version=2)
+    Policy.objects.filter(pk=later.pk).update(pause=timedelta(microseconds=1))
     assert Gate.objects.get(pk=post(program).json()["gate"]).attempt == 3
 
 

@@ -20,6 +20,7 @@ from django.contrib.auth.models import User
 from django.test import override_settings
 
 from agents import doorbell, registry
+from approvals.policy import pacing
 from checkpoints import crash, sealer, verify
 from checkpoints.audit import database
 from tests.factories import ann, make_team
@@ -69,7 +70,8 @@ def as_in_the_hand(outside: Outside) -> Iterator[None]:
     mail = {"EMAIL_BACKEND": "django.core.mail.backends.filebased.EmailBackend", "EMAIL_FILE_PATH": str(outside.mails)}
     world = {"HOLDPOINT_AGENTS": AGENTS.split(","), "SANDBOX_URL": outside.world.url}
     registry.forget()
-    with override_settings(**mail, **world), mock.patch.object(doorbell, "ring", return_value=False):
+    doors = mock.patch.object(doorbell, "ring", return_value=False)
+    with override_settings(**mail, **world), doors, pacing.unpaced():
         yield
     registry.forget()
 
