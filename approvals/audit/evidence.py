@@ -39,7 +39,7 @@ OUTCOME = (
 )  # fmt: skip
 ENDS = ("gate.closed", "gate.expired", "gate.withdrawn")
 MOVES = ("gate.opened", "gate.edited", "gate.rescheduled", "gate.decided", "gate.lapsed", *ENDS)
-ALTERED = "is not what was written when the gate was opened, edited or decided"
+ALTERED = "differs from what was recorded when the gate was opened, edited or decided"
 _END = """
 SELECT kind, data,
   ARRAY(SELECT decision_id FROM approvals_outcome_decisions WHERE outcome_id = $3 ORDER BY 1),

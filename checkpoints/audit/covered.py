@@ -26,7 +26,7 @@ from .problem import Problem
 ROWS, PROOF = "rows", "proof"
 BATCH = 500  # subjects
 BEGUN = "audit.covering"  # from then on the rows of everything new are covered
-NO_EVENT = "no event tells of it: Holdpoint did not write it"
+NO_EVENT = "no event recorded it, so Holdpoint did not write it"
 UNPROVEN = "is told of without the proof of the key that is set here: somebody wrote that who does not have it"
 _TOLD = """
 SELECT id, kind, subject, data FROM checkpoints_event
@@ -130,10 +130,10 @@ def _compare(subject: str, told: list[Told], present: Mapping[str, str]) -> list
         if name not in claims:
             problems.append(Problem(_named(name, subject), NO_EVENT))
         elif claims[name][0] != said:
-            problems.append(Problem(_named(name, subject), f"is not what event {claims[name][1]} tells of it"))
+            problems.append(Problem(_named(name, subject), f"differs from what event {claims[name][1]} recorded"))
     for name, (_, event) in claims.items():
         if name not in present:
-            problems.append(Problem(_named(name, subject), f"is gone; event {event} tells of it"))
+            problems.append(Problem(_named(name, subject), f"is gone; event {event} recorded it"))
     return problems
 
 

@@ -21,7 +21,7 @@ from .chain import OTHERWISE, UNKNOWN, WITHOUT
 from .problem import Problem
 
 RUNS = 64  # whose removals are kept at hand
-NO_EVENT = "no event tells of it"
+NO_EVENT = "no event recorded it"
 NO_ORDER = "no order of a prune stands behind it"
 
 

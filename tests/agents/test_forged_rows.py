@@ -179,7 +179,7 @@ def test_a_vote_that_is_removed_is_found() -> None:
     vote = say(gate, ann(team))
     with removed(vote):
         assert [str(each) for each in covered.check_run(gate.run_id)] == [
-            f"decision {vote.pk} (gate {gate.pk}): is gone; event {Event.objects.latest('pk').pk} tells of it"
+            f"decision {vote.pk} (gate {gate.pk}): is gone; event {Event.objects.latest('pk').pk} recorded it"
         ]
     assert covered.check_run(gate.run_id) == []
 
@@ -252,7 +252,7 @@ def test_a_grant_that_nobody_gave_lets_nothing_run_twice(ledger: Path) -> None:
     run = paid(ledger)
     outcome = run.gates.get().outcome
     slipped = Grant.objects.create(outcome=outcome, action="again", effect="pay")
-    with pytest.raises(Exception, match="is not what was written"):
+    with pytest.raises(Exception, match="differs from what was recorded"):
         evidence.check_ended(run.gates.get(), outcome)
     with owner() as made:
         made.execute("DELETE FROM approvals_grant WHERE id = %s", [slipped.pk])
@@ -269,7 +269,7 @@ def test_a_result_that_somebody_wrote_into_the_ledger_is_not_taken_over(ledger: 
             advance(run)
         assert (run.status, run.reason.split(";")[0]) == (
             "failed",
-            f"Integrity fault at effect {row.pk}: is not what event {told(row)} tells of it",
+            f"Integrity fault at effect {row.pk}: differs from what event {told(row)} recorded",
         )
 
 
@@ -328,7 +328,7 @@ def test_a_verification_of_everything_looks_at_these_rows_too(run: Run) -> None:
         assert [problem for problem in database.verify() if problem.subject.startswith("outcome")] == [
             Problem(
                 f"outcome {outcome.pk} (gate {outcome.gate_id})",
-                f"is not what event {Event.objects.get(kind='gate.closed', run_id=run.pk).pk} tells of it",
+                f"differs from what event {Event.objects.get(kind='gate.closed', run_id=run.pk).pk} recorded",
             )
         ]
 

@@ -161,7 +161,7 @@ def test_an_outcome_that_lost_its_precondition_in_the_table_permits_nothing(worl
     world.says("5.00")
     with altered(gate.outcome, preconditions=canonical([])):
         assert advance(run).status == "failed"
-    assert "is not what was written" in run.reason
+    assert "differs from what" in run.reason
     assert (world.paid(), world.looks()) == ([], ["0.00"])
 
 

@@ -86,7 +86,7 @@ def heads_gone(run: Run) -> list[str]:
         ("policy = 'another' WHERE number = 1", "its columns do not match"),
         ("by_name = 'somebody' WHERE number = 1", "its columns do not match"),
         ("at = at + interval '1 second' WHERE number = 1", "its columns do not match"),
-        ("digest = sha256(digest) WHERE number = 3", "no event tells of it"),
+        ("digest = sha256(digest) WHERE number = 3", "no event recorded it"),
     ],
 )
 def test_a_gap_that_was_altered_is_found(run: Run, owner: psycopg.Connection, change: str, words: str) -> None:
@@ -105,7 +105,7 @@ def test_a_gap_made_for_rows_that_somebody_deleted_is_found_for_want_of_its_even
     run: Run, owner: psycopg.Connection
 ) -> None:
     forge(owner, run, 62, 64)
-    assert "no event tells of it" in said(run)
+    assert "no event recorded it" in said(run)
 
 
 def test_a_gap_that_spans_rows_which_are_there_is_found(run: Run, owner: psycopg.Connection) -> None:
@@ -127,13 +127,13 @@ def test_gaps_that_were_exchanged_are_found_even_with_digests_made_anew(run: Run
         gap.previous = None if before is None else before.digest
         gap.digest, before = gaps.digest_of(gap), gap
     Gap.objects.bulk_create([one, two, three])
-    assert "no event tells of it" in said(run)
+    assert "no event recorded it" in said(run)
 
 
 def test_a_gap_that_no_event_tells_of_covers_no_head(run: Run, owner: psycopg.Connection) -> None:
     forge(owner, run, 62, 64, why=Why("x", 1, SYSTEM, datetime.now(UTC)))
     [said] = heads_gone(run)
-    assert "checkpoint 64, is gone; gap 4 no event tells of it" in said
+    assert "checkpoint 64, is gone; gap 4 no event recorded it" in said
 
 
 def test_a_gap_with_any_digest_covers_no_head_even_with_its_event(run: Run, owner: psycopg.Connection) -> None:
