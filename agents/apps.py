@@ -16,7 +16,7 @@ class AgentsConfig(AppConfig):
         from checkpoints.signals import run_needs_attention
 
         from . import doorbell, forgetting, impacts, lineages, preflights, validation
-        from .models import Effect
+        from .models.effect import BEGUN, Effect
         from .views import beside
 
         run_needs_attention.connect(doorbell.on_attention, dispatch_uid="agents.doorbell")
@@ -27,7 +27,9 @@ class AgentsConfig(AppConfig):
         effects = Effect.objects.all()
         of_run = effects.order_by("pk").values_list("pk", flat=True)
         covered.register(
-            covered.Cover("effect", effects.covered, effects.newest, of_run=lambda run: list(of_run.filter(run=run)))
+            covered.Cover(
+                "effect", effects.covered, effects.after, BEGUN, of_run=lambda run: list(of_run.filter(run=run))
+            )
         )
         batch.along(forgetting.memos)
         strays.look_in(forgetting.named_in)

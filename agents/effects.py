@@ -14,7 +14,6 @@ import structlog
 from django.db import transaction
 
 from checkpoints import claims, crash, digests
-from checkpoints.audit import covered
 from checkpoints.errors import Fenced
 from checkpoints.plans import StepSpec
 
@@ -47,11 +46,16 @@ log = structlog.get_logger()
 
 
 def perform(slice: Slice, spec: StepSpec) -> bool:
-    """Take the effect one step on from whatever its rows say; says whether the slice goes on."""
+    """Take the effect one step on from whatever its rows say; says whether the slice goes on.
+
+    Raises NotVerified where they do not say what was recorded of it.
+    """
     word = allowances.refused(slice, spec)
     if word is not None:  # even where it was done before: that is off the path now, and will be undone
         return passing.pass_by(slice, spec, *word)
     row = newest(slice, spec)
+    if row is not None:
+        row.verified()
     if row is not None and row.adoptable:
         return adopt(slice, spec, row)
     if row is not None and row.left_open and not row.again:
@@ -139,7 +143,7 @@ def adopt(slice: Slice, spec: StepSpec, row: Effect, told: outputs.Output | None
     NotVerified where the record is not what was written when it was done.
     """
     crash.point("before_adopt", spec.name)
-    covered.check_row("effect", row.pk)
+    row.verified()
     try:
         output = told or versions.output_of(row, slice.run.plan)
     except UpcastFailed as error:

@@ -92,7 +92,8 @@ def _known(slice: Slice, spec: StepSpec, row: Effect) -> bool:
 
 
 def _undo(slice: Slice, spec: StepSpec, row: Effect) -> bool:
-    """Take the effect back, or go on with what an earlier worker began."""
+    """Take the effect back, or go on with what an earlier worker began. Raises NotVerified for a forged row."""
+    row.verified()
     said = declared(slice, spec.undo)
     undo = row.undos.select_related("run").order_by("-generation").first()
     if undo is not None and undo.status in unsettled.IN_DOUBT:

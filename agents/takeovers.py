@@ -8,7 +8,6 @@ from django.db import transaction
 
 from approvals.models import Outcome
 from checkpoints.actors import Actor
-from checkpoints.audit import covered
 from checkpoints.models import Run
 from checkpoints.plans import StepSpec
 from checkpoints.values import canonical
@@ -44,7 +43,7 @@ def take(slice: Slice, spec: StepSpec, key: str, *, by: Actor) -> bool:
             slice.save("recovery", spec, {}, spec.name, counts=False, by=by, slice_over=False)
             recovery.take_over(slice, spec, origin)
             return False
-        covered.check_row("effect", origin.pk)
+        origin.verified()
         return _taken(slice, spec, origin)
 
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
+from django.db.models import F
 from django.db.models.functions import Now
 
 from checkpoints import digests, ledger, patch
@@ -55,22 +56,27 @@ def close(
     *,
     status: Gate.Status = Gate.Status.DECIDED,
     told: Sequence[ledger.Entry] = (),
+    sound: bool = True,
 ) -> Outcome:
-    """End a gate that `move` has locked in this transaction. `told`: events that come before the ending's own."""
+    """End a gate that `move` has locked in this transaction. `told`: events that come before the ending's own.
+
+    Where its rows are not `sound` the event vouches for none of them, so that verifying goes on naming them.
+    """
     if not gate.move(status=status):
         raise AssertionError(f"{gate} was locked and is not open")
     outcome, grants = _outcome(gate, standing, end)
     Hold.objects.free(run=gate.run_id, subject=gate.subject, by=end.by)
-    ledger.append([*told, gate.entry(f"gate.{_EVENT[status]}", by=end.by, data=_facts(outcome, end, grants))])
+    ledger.append([*told, gate.entry(f"gate.{_EVENT[status]}", by=end.by, data=_facts(outcome, end, grants, sound))])
     outbox.tell(gate, f"gate.{_EVENT[status]}", at=gate.closed_at or outcome.created_at, ended=end.kind)
     gate.run.wake(end.by)
     return outcome
 
 
-def _facts(outcome: Outcome, end: End, grants: Sequence[Grant]) -> dict[str, Any]:
+def _facts(outcome: Outcome, end: End, grants: Sequence[Grant], sound: bool) -> dict[str, Any]:
     """What the event says of the end; by action where that is not the same for all."""
     verdicts = {"verdicts": outcome.by_action} if end.kind == Kind.MIXED else {}
-    return {"kind": end.kind, **verdicts, **evidence.ended(outcome.gate, outcome, end.decisions, grants)}
+    rows = evidence.ended(outcome.gate, outcome, end.decisions, grants) if sound else {}
+    return {"kind": end.kind, **verdicts, **rows}
 
 
 _EVENT = {Gate.Status.DECIDED: "closed", Gate.Status.EXPIRED: "expired", Gate.Status.WITHDRAWN: "withdrawn"}
@@ -92,13 +98,13 @@ def expire(gate: Gate, *, by: Actor) -> Outcome | None:
             approves = not Foretold(gate, standing.card, standing.state_patch).approve().repeats
         kind = agreed_kind(standing) if approves else Kind.EXPIRED
         end = End(kind=kind, by=by, added=_added(gate, standing) if approves else ())
-        return close(gate, standing, end, status=Gate.Status.EXPIRED)
+        return close(gate, standing, end, status=Gate.Status.EXPIRED, sound=sound)
 
 
 def pass_deadline(gate: Gate) -> None:
     """Let an open gate's deadline be a second ago, as a trial of an agent does, with the event that tells of it."""
     with transaction.atomic():
-        Gate.objects.filter(pk=gate.pk).update(deadline=Now() - timedelta(seconds=1))
+        Gate.objects.filter(pk=gate.pk).update(deadline=Now() - timedelta(seconds=1), version=F("version") + 1)
         passed = read(gate.pk)
         passed.gate.say("gate.rescheduled", by=SYSTEM, data=evidence.opened(passed.gate, passed.standing))
 
@@ -118,11 +124,12 @@ def deadline_approves(gate: Gate, standing: Proposal) -> bool:
 def withdraw(gate: Gate, *, by: Actor, reason: str) -> Outcome | None:
     """Close an open gate that needs no answer any more; None where it is not open."""
     with transaction.atomic():
-        gate = read(gate.pk).gate
+        reading = read(gate.pk)
+        gate, sound = reading.gate, evidence.sound(reading.standing)
         if not gate.move():
             return None
         end = End(kind=Kind.WITHDRAWN, by=by, feedback=reason)
-        return close(gate, gate.standing(), end, status=Gate.Status.WITHDRAWN)
+        return close(gate, gate.standing(), end, status=Gate.Status.WITHDRAWN, sound=sound)
 
 
 def _added(gate: Gate, standing: Proposal) -> list[str]:

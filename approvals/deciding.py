@@ -93,6 +93,7 @@ def _take(gate_id: int, by: User, said: Said, confirmed: Confirmed | None) -> De
         raise late.gate.lost_race(said.seen, late.standing, late.now) or StaleGate([], "")
     # Under the gate's lock now: what others have said can no longer change.
     voices = list(gate.decisions.filter(Q(proposal=standing, counts=True) | Q(user=by, key=said.key)).order_by("pk"))
+    evidence.check_voices(gate, voices)
     _hand_out_same(voices, by, said, request)
     others = _spoken_once(voices, by, said) if following is None else []
     if impact is not None:

@@ -73,7 +73,7 @@ def append(entries: Sequence[Entry]) -> None:
             version=entry.version,
             actor=entry.by.id,
             actor_name=entry.by.name,
-            data=canonical(covered.proven(entry.kind, entry.subject, entry.data or {})),
+            data=canonical(covered.proven(entry.kind, entry.subject, entry.version, entry.data or {})),
             text_digest=None if words is None else text_digest(salt, words),
         )
         events.append(event)

@@ -2,7 +2,8 @@
 
 The owner's role migrates. The application's role gets every table that there is and will be. It may only insert and
 select events, seals, the gaps that pruning leaves, and what people approved; of a decision it may say that it counts
-no more. It deletes no gate and no effect. Applied after every migrate, since other apps' tables come later; safe to
+no more. It deletes no gate and no effect, and of an effect it changes what came of it alone: never what was to be done,
+nor by whose grant. Applied after every migrate, since other apps' tables come later; safe to
 repeat.
 """
 
@@ -19,7 +20,12 @@ APPEND_ONLY = (
     "approvals_outcome", "approvals_outcome_decisions", "approvals_grant",
 )  # fmt: skip
 KEPT = ("approvals_gate", "agents_effect")  # rows that change and never go
-LAPSING = {"approvals_decision": "counts"}  # the one column of such a table that may change
+CHANGING = {  # the columns that may change, of tables whose others may not
+    "approvals_decision": ("counts",),
+    "agents_effect": (
+        "status", "version", "result", "error", "attempts", "token", "again", "landings", "intended_at", "settled_at",
+    ),
+}  # fmt: skip
 
 _GRANTS = (
     "GRANT USAGE ON SCHEMA public TO {role}",
@@ -50,10 +56,12 @@ def grant(using: str = "default") -> bool:
         for table in taken.keys() & set(there):
             said = {"table": sql.Identifier(table), "role": name, "rights": sql.SQL(taken[table])}
             cursor.execute(sql.SQL("REVOKE {rights} ON {table} FROM {role}").format(**said))
-        for table, column in LAPSING.items():
+        for table, names in CHANGING.items():
             if table in there:
-                said = {"table": sql.Identifier(table), "role": name, "column": sql.Identifier(column)}
-                cursor.execute(sql.SQL("GRANT UPDATE ({column}) ON {table} TO {role}").format(**said))
+                columns = sql.SQL(", ").join(map(sql.Identifier, names))
+                said = {"table": sql.Identifier(table), "role": name, "columns": columns}
+                cursor.execute(sql.SQL("REVOKE UPDATE ON {table} FROM {role}").format(**said))
+                cursor.execute(sql.SQL("GRANT UPDATE ({columns}) ON {table} TO {role}").format(**said))
     return True
 
 

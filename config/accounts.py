@@ -1,8 +1,9 @@
 """Accounts are made by an administrator: people sign in, sign out and change their password, nothing else.
 
 Wrong passwords are counted by address, and by account and address together: counted by account alone, anybody anywhere
-could keep somebody out of theirs. An account that is guessed from very many addresses is shut all the same, but for the
-browsers in which its owner has signed in: a signed cookie says so, and is counted by itself (OWASP's device cookies).
+could keep somebody out of theirs. An account that is guessed from very many addresses is shut all the same. A browser
+in which its owner has signed in is counted by itself, whatever others try: a signed cookie says so (OWASP's device
+cookies).
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from .sign_ins import confirmation_failed
 
 DEVICE, DEVICE_LASTS = "hp-device", 90 * 24 * 60 * 60  # the cookie, and seconds
-WRONG, WRONG_ANYWHERE = "5/5m/key", "100/h/key"  # passwords, of one account: from one place, and from all of them
+# Wrong passwords: of one account from one place, of all accounts from one address, of one account from all of them.
+WRONG, WRONG_THERE, WRONG_ANYWHERE = "5/5m/key", "10/m/key", "100/h/key"
 
 
 class Adapter(DefaultAccountAdapter):
@@ -32,12 +34,13 @@ class Adapter(DefaultAccountAdapter):
 
     def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
         """Refuse another guess where there were too many; what a right password used is given back."""
-        super().pre_authenticate(request, **credentials)
         name = str(credentials.get("username", "")).lower()
-        device = device_of(request, name)
-        self._count(request, WRONG, f"{name}:{device or ratelimit.get_ip(request)}")
+        device, address = device_of(request, name), ratelimit.get_ip(request)
+        self._login_failed_rl_usage = ratelimit.RateLimitUsage([])
+        self._count(request, WRONG, f"{name}:{device or address}")
         if not device:
-            self._count(request, WRONG_ANYWHERE, name)
+            self._count(request, WRONG_THERE, f"from {address}")
+            self._count(request, WRONG_ANYWHERE, f"of {name}")
 
     def _count(self, request: HttpRequest, rate: str, key: str) -> None:
         action = "login_failed"

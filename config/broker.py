@@ -20,7 +20,10 @@ from celery import current_app
 from kombu.transport import redis
 
 # Set by nobody here: each lets a message do more than ring. `timelimit` comes as two empty ones.
-UNUSED = ("eta", "group", "group_index", "retries", "shadow", "chord", "stamps", "stamped_headers", "link", "callbacks")
+UNUSED = (
+    "compression", "eta", "group", "group_index", "retries", "shadow", "chord", "stamps", "stamped_headers", "link",
+    "callbacks",
+)  # fmt: skip
 EMBEDDED = {"callbacks": None, "errbacks": None, "chain": None, "chord": None}
 log = structlog.get_logger()
 

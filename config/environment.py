@@ -37,8 +37,8 @@ class Environment:
             self.complaints.append(f"{name} is not set: {required}.")
         return value or default
 
-    def key(self, name: str, *, required: str) -> str:
-        """Return a secret key; complain where there is none."""
+    def key(self, name: str, *, required: str = "") -> str:
+        """Return a secret key, "" where there is none; complain of that where it is required."""
         value = self.text(name, required=required)
         self._refuse_guessable(name, [value] if value else [])
         return value

@@ -158,7 +158,7 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "/"
 ACCOUNT_ADAPTER = "config.accounts.Adapter"
-ACCOUNT_RATE_LIMITS = {"login_failed": "10/m/ip"}  # by account too: see the adapter
+ACCOUNT_RATE_LIMITS = False  # the adapter counts wrong passwords
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*", "password2*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
@@ -256,8 +256,9 @@ HOLDPOINT_UPLOAD_QUOTA = env.whole("HOLDPOINT_UPLOAD_QUOTA", 500 * 1024 * 1024, 
 HOLDPOINT_AGENTS = env.words("HOLDPOINT_AGENTS", examples.AGENTS)
 # While agents are being written: code that changed under runs of its version is served, and those runs wait.
 HOLDPOINT_DEVELOPMENT = env.boolean("HOLDPOINT_DEVELOPMENT", False)
-# A key for the audit's seals; without one they are plain SHA-256.
-HOLDPOINT_SEAL_KEY = env.text("HOLDPOINT_SEAL_KEY")
+# A key for the audit's seals and the proofs of its events; without one seals are plain SHA-256. Those before it.
+HOLDPOINT_SEAL_KEY = env.key("HOLDPOINT_SEAL_KEY")
+HOLDPOINT_OLD_SEAL_KEYS = env.keys("HOLDPOINT_OLD_SEAL_KEYS")
 # Webhooks: seconds that one message may take, seconds between its tries, how long they are kept and may all fail.
 HOLDPOINT_WEBHOOKS_TIMEOUT = env.number("HOLDPOINT_WEBHOOKS_TIMEOUT", 15.0, least=0.1, most=120)
 HOLDPOINT_WEBHOOKS_RETRIES = env.numbers(

@@ -13,7 +13,7 @@ def begin(apps, schema_editor):
         for app, name in (("approvals", "gate"), ("agents", "effect"))
     }
     if any(newest.values()):
-        data = canonical(proven(BEGUN, "audit", {ROWS: newest}))
+        data = canonical(proven(BEGUN, "audit", 0, {ROWS: newest}))
         event = apps.get_model("checkpoints", "Event")
         event.objects.create(kind=BEGUN, subject="audit", actor="system", actor_name="Holdpoint", data=data)
 

@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from agents.text import one_line
 from checkpoints import ledger
 from checkpoints.actors import Actor
-from checkpoints.audit.covered import ROWS, digest, newest
+from checkpoints.audit.covered import ROWS, check_row, digest
 from checkpoints.errors import Fenced
 from checkpoints.models import Hold
 from checkpoints.values import canonical, decode
@@ -22,7 +22,7 @@ from checkpoints.values import canonical, decode
 # What an event covers of a row: all but what says nothing of the world. A landing is a checkpoint, which has its chain.
 COLUMNS = (
     "run_id", "step", "key", "grant_id", "action", "base", "input_digest", "occurrence", "generation", "attempts",
-    "irreversible", "undoes_id", "taken_from_id", "status", "result", "error",
+    "irreversible", "undoes_id", "taken_from_id", "status", "result", "error", "version",
 )  # fmt: skip
 
 BEGUN = ("effect.intended", "effect.taken")  # the events of a new row
@@ -40,9 +40,9 @@ class EffectQuerySet(models.QuerySet["Effect"]):
         """The digests of these rows, by number, as their events tell them."""
         return {row.pk: row.covered for row in self.filter(pk__in=numbers)}
 
-    def newest(self) -> int:
-        """The number of the newest that there is, or that an event tells of."""
-        return newest("effect", self.order_by("-pk").values_list("pk", flat=True).first(), BEGUN)
+    def after(self, number: int, most: int) -> list[int]:
+        """The numbers of the first so many after one."""
+        return list(self.filter(pk__gt=number).order_by("pk").values_list("pk", flat=True)[:most])
 
     def lock_begun(self, run_id: int) -> None:
         """Lock what is begun in a run, before the run itself is: whoever reports one takes the locks in that order."""
@@ -87,6 +87,7 @@ class Effect(models.Model):
     error = models.CharField(max_length=500, default="", blank=True)
     intended_at = models.DateTimeField(auto_now_add=True)
     settled_at = models.DateTimeField(null=True)
+    version = models.IntegerField(default=0, db_default=0)  # rises with every change of its status
 
     objects = EffectQuerySet.as_manager()
 
@@ -197,24 +198,32 @@ class Effect(models.Model):
         """The digest of this row by its name, for the event of each change."""
         return {self.subject: digest(self, COLUMNS)}
 
+    def verified(self) -> None:
+        """Hold this row against its events before it is acted on, or an event vouches for it.
+
+        Raises NotVerified where it is not what they recorded.
+        """
+        check_row("effect", self.pk)
+
     def intended(self, *, by: Actor) -> None:
         """Tell that it is about to be sent. In the transaction that made the row."""
         data = {"effect": self.pk, "step": self.step, "key": self.key, "attempts": self.attempts, ROWS: self.covered}
         data |= {"undoes": self.undoes_id} if self.undoes_id else {}
-        ledger.record("effect.intended", subject=self.subject, run=self.run, by=by, data=data)
+        ledger.record("effect.intended", subject=self.subject, run=self.run, by=by, version=self.version, data=data)
 
     def _settle(self, came_from: Iterable[str], to: str, by: Actor) -> None:
         self._move(came_from, to, by, settled_at=Now())
         Hold.objects.free(run=self.run_id, subject=self.subject, by=by)
 
     def _move(self, came_from: Iterable[str], to: str, by: Actor, **columns: Any) -> None:
-        """Assigns `status`, guarded by the token of the worker that performed it."""
+        """Assigns `status`, guarded by the token of the worker that performed it. Raises NotVerified as `verified`."""
         with transaction.atomic():
+            self.verified()
             mine = type(self).objects.filter(pk=self.pk, status__in=list(came_from), token=self.token)
-            if not mine.update(status=to, **columns):
+            if not mine.update(status=to, version=F("version") + 1, **columns):
                 raise Fenced(f"The effect {self.key[:8]} was settled by somebody else.")
             self.refresh_from_db()
             data = {"effect": self.pk, "step": self.step, "key": self.key, "attempts": self.attempts}
             data |= {"undoes": self.undoes_id} if self.undoes_id else {}
             data[ROWS] = self.covered
-            ledger.record(f"effect.{to}", subject=self.subject, run=self.run, by=by, data=data)
+            ledger.record(f"effect.{to}", subject=self.subject, run=self.run, by=by, version=self.version, data=data)

@@ -41,11 +41,11 @@ ENDS = ("gate.closed", "gate.expired", "gate.withdrawn")
 MOVES = ("gate.opened", "gate.edited", "gate.rescheduled", "gate.decided", "gate.lapsed", *ENDS)
 ALTERED = "differs from what was recorded when the gate was opened, edited or decided"
 _END = """
-SELECT kind, data,
+SELECT kind, version, data,
   ARRAY(SELECT decision_id FROM approvals_outcome_decisions WHERE outcome_id = $3 ORDER BY 1),
   ARRAY(SELECT action || chr(10) || effect FROM approvals_grant WHERE outcome_id = $3 ORDER BY 1)
 FROM checkpoints_event
-WHERE subject = $1 AND kind = ANY($2) AND NOT (kind = 'checkpoint.saved') ORDER BY at, id LIMIT 1"""
+WHERE subject = $1 AND kind = ANY($2) AND NOT (kind = 'checkpoint.saved') ORDER BY version DESC, id LIMIT 1"""
 
 
 def rows(gate: Gate, standing: Proposal) -> dict[str, str]:
@@ -82,10 +82,11 @@ def ended(gate: Gate, outcome: Outcome, decisions: Sequence[Decision], grants: I
 
 
 def last_move(gate: str) -> dict[str, Subquery]:
-    """The annotations `told_kind` and `told`: the last event that moved the gate of a row's column, in its snapshot."""
+    """The annotations `told_kind`, `told_version` and `told`: the last event that moved the gate of a row's column."""
     subject = Concat(Value("gate:"), Cast(OuterRef(gate), CharField()))
-    events = Event.objects.told().filter(subject=subject, kind__in=MOVES).order_by("-at", "-id")
-    return {"told_kind": Subquery(events.values("kind")[:1]), "told": Subquery(events.values("data")[:1])}
+    events = Event.objects.told().filter(subject=subject, kind__in=MOVES).order_by("-version", "-id")
+    columns = {"told_kind": "kind", "told_version": "version", "told": "data"}
+    return {name: Subquery(events.values(column)[:1]) for name, column in columns.items()}
 
 
 def check(standing: Proposal, outcome: Outcome | None = None) -> None:
@@ -94,7 +95,7 @@ def check(standing: Proposal, outcome: Outcome | None = None) -> None:
     Raises NotVerified.
     """
     told: Any = standing
-    said = _said(standing.gate, (told.told_kind, told.told) if told.told_kind else None)
+    said = _said(standing.gate, (told.told_kind, told.told_version, told.told) if told.told_kind else None)
     if said:
         now = rows(standing.gate, standing)
         if outcome is not None:
@@ -118,9 +119,9 @@ def check_ended(gate: Gate, outcome: Outcome) -> bool:
     Raises NotVerified where there is none, it is not proven, or it tells something else.
     """
     found = run_sql(_END, [gate.subject, list(ENDS), outcome.pk])
-    said = _said(gate, found[0][:2] if found else None)
+    said = _said(gate, found[0][:3] if found else None)
     if said:
-        decisions, given = found[0][2:]
+        decisions, given = found[0][3:]
         grants = [each.split("\n", 1) for each in given]
         proposal = {f"proposal:{outcome.proposal_id}": _proposal(outcome.proposal)}
         now = {f"outcome:{outcome.pk}": _outcome(outcome, decisions, grants)}
@@ -128,14 +129,33 @@ def check_ended(gate: Gate, outcome: Outcome) -> bool:
     return bool(said)
 
 
+def check_voices(gate: Gate, voices: Sequence[Decision]) -> None:
+    """Hold what others said at an open gate against the events of it, before their words count. Raises NotVerified.
+
+    What was said before rows were covered has no event to be held against.
+    """
+    if not voices:
+        return
+    events = covered.told([gate.subject])
+    if not all(event.holds for event in events):
+        raise NotVerified(_name(gate.subject), covered.UNPROVEN)
+    said, older = covered.claims(events), gate.pk <= covered.begun().get("gate", 0)
+    for voice in voices:
+        name = f"decision:{voice.pk}"
+        if name not in said and not older:
+            raise NotVerified(_name(name), covered.NO_EVENT)
+        if name in said and said[name][0] != covered.digest(voice, DECISION):
+            raise NotVerified(_name(name), ALTERED)
+
+
 def _said(gate: Gate, event: Sequence[Any] | None) -> dict[str, str]:
     """The rows' digests in an event, proven; {} of a gate from before rows were covered. Raises NotVerified."""
     if event is None:
         raise NotVerified(_name(gate.subject), covered.NO_EVENT)
-    kind, data = event[0], decode(bytes(event[1]))
+    kind, version, data = event[0], event[1], decode(bytes(event[2]))
     if ROWS not in data and gate.pk > covered.begun().get("gate", 0):
         raise NotVerified(_name(gate.subject), covered.NO_EVENT)
-    if ROWS in data and not covered.holds(kind, gate.subject, data):
+    if ROWS in data and not covered.holds(kind, gate.subject, version, data):
         raise NotVerified(_name(gate.subject), covered.UNPROVEN)
     said: dict[str, str] = data.get(ROWS, {})
     return said
@@ -182,13 +202,12 @@ def present(numbers: Sequence[int]) -> dict[int, dict[str, str]]:
     return found
 
 
-def _newest() -> int:
-    newest = Gate.objects.order_by("-pk").values_list("pk", flat=True).first()
-    return covered.newest("gate", newest, ["gate.opened"])
+def _after(number: int, most: int) -> list[int]:
+    return list(Gate.objects.filter(pk__gt=number).order_by("pk").values_list("pk", flat=True)[:most])
 
 
 def _of_run(run: int) -> list[int]:
     return list(Gate.objects.filter(run=run).values_list("pk", flat=True))
 
 
-COVER = covered.Cover("gate", present, newest=_newest, of_run=_of_run)
+COVER = covered.Cover("gate", present, after=_after, begins=["gate.opened"], of_run=_of_run)

@@ -1,7 +1,8 @@
 """Rows that events cover: an event keeps the digests of the rows that its transaction wrote, and seals cover events.
 
 Where a key is set (HOLDPOINT_SEAL_KEY) such an event carries a proof too, an HMAC over all that it says: whoever has
-nothing but the application's role may write events, and a proof they cannot.
+nothing but the application's role may write events, and a proof they cannot. The proof covers the event's version too,
+which rises with each change of its subject: a proven event that is written once more does not become the last word.
 """
 
 from __future__ import annotations
@@ -29,17 +30,22 @@ BEGUN = "audit.covering"  # from then on the rows of everything new are covered
 NO_EVENT = "no event recorded it, so Holdpoint did not write it"
 UNPROVEN = "is told of without the proof of the key that is set here: somebody wrote that who does not have it"
 _TOLD = """
-SELECT id, kind, subject, data FROM checkpoints_event
-WHERE subject = ANY($1) AND NOT (kind = 'checkpoint.saved') ORDER BY subject, at, id"""
+SELECT id, kind, subject, version, data FROM checkpoints_event
+WHERE subject = ANY($1) AND NOT (kind = 'checkpoint.saved') ORDER BY subject, version, id"""
 _NEWEST = """
-SELECT subject FROM checkpoints_event
-WHERE kind = ANY($1) AND subject LIKE $2 AND NOT (kind = 'checkpoint.saved') ORDER BY at DESC, id DESC LIMIT 1"""
-_BEGUN = "SELECT kind, subject, data FROM checkpoints_event WHERE kind = $1 ORDER BY at, id LIMIT 1"
+SELECT kind, subject, version, data FROM checkpoints_event
+WHERE kind = ANY($1) AND subject LIKE $2 AND NOT (kind = 'checkpoint.saved') ORDER BY at DESC, id DESC LIMIT $3"""
+_BEGUN = "SELECT kind, subject, version, data FROM checkpoints_event WHERE kind = $1 ORDER BY at, id LIMIT 1"
 
 
 def key() -> bytes:
     """The key of seals and proofs; empty where none is set."""
     return str(settings.HOLDPOINT_SEAL_KEY).encode()
+
+
+def _keys() -> list[bytes]:
+    """The key of proofs, and those before it."""
+    return [key(), *(str(each).encode() for each in settings.HOLDPOINT_OLD_SEAL_KEYS)]
 
 
 def digest(row: Model, columns: Sequence[str], **more: Any) -> str:
@@ -58,21 +64,23 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, UUID | str) else value
 
 
-def proven(kind: str, subject: str, data: Mapping[str, Any]) -> dict[str, Any]:
+def proven(kind: str, subject: str, version: int, data: Mapping[str, Any]) -> dict[str, Any]:
     """An event's data with its proof, where it covers rows and a key is set."""
     if ROWS not in data or not key():
         return dict(data)
-    return {**data, PROOF: _proof(kind, subject, data)}
+    return {**data, PROOF: _proof(key(), kind, subject, version, data)}
 
 
-def holds(kind: str, subject: str, data: Mapping[str, Any]) -> bool:
+def holds(kind: str, subject: str, version: int, data: Mapping[str, Any]) -> bool:
     """Whether a process with the key wrote this event; True of any where no key is set."""
     said = {name: value for name, value in data.items() if name != PROOF}
-    return not key() or hmac.compare_digest(str(data.get(PROOF, "")), _proof(kind, subject, said))
+    proof = str(data.get(PROOF, ""))
+    return not key() or any(hmac.compare_digest(proof, _proof(each, kind, subject, version, said)) for each in _keys())
 
 
-def _proof(kind: str, subject: str, data: Mapping[str, Any]) -> str:
-    return hmac.digest(key(), b"holdpoint event\n" + canonical([kind, subject, dict(data)]), "sha256").hex()
+def _proof(key: bytes, kind: str, subject: str, version: int, data: Mapping[str, Any]) -> str:
+    said = canonical([kind, subject, version, dict(data)])
+    return hmac.digest(key, b"holdpoint event\n" + said, "sha256").hex()
 
 
 class Told(NamedTuple):
@@ -81,19 +89,27 @@ class Told(NamedTuple):
     id: int
     kind: str
     subject: str
+    version: int
     data: dict[str, Any]
+
+    @property
+    def holds(self) -> bool:
+        """Whether a process with the key wrote it."""
+        return holds(self.kind, self.subject, self.version, self.data)
 
 
 @dataclass(frozen=True)
 class Cover:
     """A table whose rows are subjects of events that cover them.
 
-    `present` gives by number the digests of the rows that there are, by their names; `newest` the greatest number.
+    `present` gives by number the digests of the rows that there are, by their names; `after` the numbers of the first
+    so many rows after one; `begins` are the kinds of the events that tell of a new one.
     """
 
     name: str  # as in the subject, "gate"
     present: Callable[[Sequence[int]], dict[int, dict[str, str]]]
-    newest: Callable[[], int]
+    after: Callable[[int, int], Sequence[int]]
+    begins: Sequence[str]
     of_run: Callable[[int], Iterable[int]]
 
     def check(self, numbers: Sequence[int]) -> list[Problem]:
@@ -104,36 +120,73 @@ class Cover:
         wrong = self._wrong(numbers)
         return [problem for found in self._wrong(list(wrong)).values() for problem in found] if wrong else []
 
+    def next(self, number: int) -> Sequence[int]:
+        """The numbers to check after this one; none where all were.
+
+        Up to the newest that a proven event began, each number, since its rows may be gone; from there on the rows that
+        there are. So a forged row or event with a number far away does not make a verification endless.
+        """
+        newest = self._newest()
+        if number < newest:
+            return range(number + 1, min(number + BATCH, newest) + 1)
+        return self.after(number, BATCH)
+
+    def _newest(self) -> int:
+        """The greatest number that a proven event began."""
+        for most in (1, 1000):
+            for kind, subject, version, data in run_sql(_NEWEST, [list(self.begins), f"{self.name}:%", most]):
+                if b'"rows"' in data and holds(kind, subject, version, decode(data)):
+                    return int(subject.partition(":")[2])
+        return 0
+
     def _wrong(self, numbers: Sequence[int]) -> dict[int, list[Problem]]:
-        told, present, before = self._told(numbers), self.present(numbers), begun().get(self.name, 0)
+        told, present, before = self._told(numbers), self.present(numbers), None
         found = {}
         for number in numbers:
             events = told.get(f"{self.name}:{number}", [])
-            if events or number > before:
+            if not events and before is None:
+                before = begun().get(self.name, 0)
+            if events or number > (before or 0):
                 found[number] = _compare(f"{self.name}:{number}", events, present.get(number, {}))
         return {number: problems for number, problems in found.items() if problems}
 
     def _told(self, numbers: Sequence[int]) -> dict[str, list[Told]]:
         found: dict[str, list[Told]] = {}
-        for id, kind, subject, data in run_sql(_TOLD, [[f"{self.name}:{number}" for number in numbers]]):
-            if b'"rows"' in data and ROWS in (said := decode(data)):
-                found.setdefault(subject, []).append(Told(id, kind, subject, said))
+        for event in told([f"{self.name}:{number}" for number in numbers]):
+            found.setdefault(event.subject, []).append(event)
         return found
 
 
-def _compare(subject: str, told: list[Told], present: Mapping[str, str]) -> list[Problem]:
+def told(subjects: Sequence[str]) -> list[Told]:
+    """The events of these subjects that cover rows, by subject, in the order in which they were written."""
+    found = run_sql(_TOLD, [list(subjects)])
+    events = [Told(*row[:4], decode(row[4])) for row in found if b'"rows"' in row[4]]
+    return [event for event in events if ROWS in event.data]
+
+
+def claims(events: Sequence[Told]) -> dict[str, tuple[str, int]]:
+    """By the names of rows, the digest that the last of these events recorded, and that event."""
+    return {name: (said, event.id) for event in events for name, said in event.data[ROWS].items()}
+
+
+def _compare(subject: str, told: Sequence[Told], present: Mapping[str, str]) -> list[Problem]:
     """What the events of a subject, in order, tell otherwise than its rows; the last word on a row counts."""
-    claims = {name: (said, event.id) for event in told for name, said in event.data[ROWS].items()}
-    unproven = [event for event in told if not holds(event.kind, subject, event.data)]
-    problems = [Problem(f"event {event.id}", f"({event.kind} of {subject}) {UNPROVEN}") for event in unproven]
+    last, first = claims(told), dict[tuple[str, int], Told]()
+    problems = []
+    for event in told:
+        before = first.setdefault((event.kind, event.version), event)
+        if not event.holds:
+            problems.append(Problem(f"event {event.id}", f"({event.kind} of {subject}) {UNPROVEN}"))
+        elif before is not event and before.data == event.data:
+            problems.append(Problem(f"event {event.id}", f"({event.kind} of {subject}) repeats event {before.id}"))
     for name, said in present.items():
-        if name not in claims:
+        if name not in last:
             problems.append(Problem(_named(name, subject), NO_EVENT))
-        elif claims[name][0] != said:
-            problems.append(Problem(_named(name, subject), f"differs from what event {claims[name][1]} recorded"))
-    for name, (_, event) in claims.items():
+        elif last[name][0] != said:
+            problems.append(Problem(_named(name, subject), f"differs from what event {last[name][1]} recorded"))
+    for name, (_, at) in last.items():
         if name not in present:
-            problems.append(Problem(_named(name, subject), f"is gone; event {event} recorded it"))
+            problems.append(Problem(_named(name, subject), f"is gone; event {at} recorded it"))
     return problems
 
 
@@ -144,19 +197,12 @@ def _named(name: str, subject: str) -> str:
 
 def begun() -> dict[str, int]:
     """By table, the greatest number that there was before rows were covered; {} where they always were."""
-    for kind, subject, data in run_sql(_BEGUN, [BEGUN]):
+    for kind, subject, version, data in run_sql(_BEGUN, [BEGUN]):
         said = decode(data)
-        if holds(kind, subject, said):
+        if holds(kind, subject, version, said):
             numbers: dict[str, int] = said[ROWS]
             return numbers
     return {}
-
-
-def newest(name: str, here: int | None, kinds: Sequence[str]) -> int:
-    """The greatest number of a subject: that of the newest row, or that of the newest event which began one."""
-    told = run_sql(_NEWEST, [list(kinds), f"{name}:%"])
-    number = told[0][0].partition(":")[2] if told else ""
-    return max(here or 0, int(number) if number.isascii() and number.isdigit() else 0)
 
 
 _covers: list[Cover] = []

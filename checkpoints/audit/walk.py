@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from checkpoints.rows import run_sql
 from . import heads, leaves, merkle, reading
 from .chain import Chain
 from .compare import Sources, compare
-from .covered import BATCH, covers
+from .covered import Cover, covers
 from .leaves import Row
 from .problem import Problem
 from .reading import Kept
@@ -51,7 +51,7 @@ class Walk:
     @property
     def done(self) -> bool:
         """Whether every seal was checked, and every row that their events cover."""
-        return self.at >= self.upto and all(self.covered.get(each.name, 0) >= each.newest() for each in covers())
+        return self.at >= self.upto and not any(self._next())
 
     def step(self, *, events: int = STEP) -> list[Problem]:
         """Check the next seals, about so many events of them, or then the next rows; what is wrong with these."""
@@ -78,13 +78,16 @@ class Walk:
 
     def _rows(self) -> list[Problem]:
         """Check the next rows that events cover."""
-        for cover in covers():
-            begin, newest = self.covered.get(cover.name, 0) + 1, cover.newest()
-            if begin <= newest:
-                end = min(begin + BATCH, newest + 1)
-                self.covered[cover.name] = end - 1
-                return cover.check(range(begin, end))
+        for cover, numbers in self._next():
+            self.covered[cover.name] = numbers[-1]
+            return cover.check(numbers)
         return []
+
+    def _next(self) -> Iterator[tuple[Cover, Sequence[int]]]:
+        """By table, the numbers of the next rows to check, where there are some."""
+        for cover in covers():
+            if numbers := cover.next(self.covered.get(cover.name, 0)):
+                yield cover, numbers
 
     def _texts(self, rows: list[Row]) -> Iterator[Problem]:
         """Words that are not those that were written, or are gone without an order. Those erased by one are counted."""

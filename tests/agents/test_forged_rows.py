@@ -8,14 +8,18 @@ import datetime as dt
 import json
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import ProgrammingError, transaction
 from django.db.models import Field, ForeignKey, Model
 
-from agents import forks, recovery, rewinds
+from agents import cancelling, forks, recovery, rewinds
+from agents import effects as effects_of
 from agents.models import Effect
 from agents.models import effect as effects
 from approvals import binding
@@ -23,13 +27,15 @@ from approvals.audit import evidence
 from approvals.closing import pass_deadline
 from approvals.errors import NotVerifiable
 from approvals.models import Decision, Gate, Grant, Outcome, Policy, Proposal
+from approvals.reading import read
+from checkpoints.actors import SYSTEM
 from checkpoints.audit import covered, database
 from checkpoints.audit.problem import Problem
 from checkpoints.models import Event, Run
 from checkpoints.values import canonical, decode
 from checkpoints.verify import verify_run
 from tests.agents.driving import advance, advance_to_rest, answer, decide, make_run, open_gate
-from tests.factories import ann, bob, change_gate, make_gate, make_policy, make_team
+from tests.factories import REJECTION, ann, bob, change_gate, make_gate, make_policy, make_team, make_user
 from tests.factories import decide as say
 from tests.harness.altering import altered, owner, removed
 from tests.pages.clients import signed_in
@@ -313,6 +319,105 @@ def test_an_event_that_was_written_without_the_key_covers_nothing(settings: Any)
     settings.HOLDPOINT_SEAL_KEY = key
     assert covered.check_run(gate.run_id) == []
 
+    settings.HOLDPOINT_SEAL_KEY, settings.HOLDPOINT_OLD_SEAL_KEYS = "another key", [key]
+    assert covered.check_run(gate.run_id) == []
+    assert evidence.sound(read(gate.pk).standing)
+
+
+def slip_in_vote(gate: Gate, voter: Any, **columns: Any) -> Decision:
+    """A vote as the application's role writes one: a row, and no event."""
+    standing = gate.standing()
+    said = {"verdict": "approve", "verdicts": b"{}", "answer": b"null", "preconditions": b"[]", "repeats": b"[]"}
+    row = said | {"seen": bytes(standing.digest), "key": "forged", "request": b"x"} | columns
+    return Decision.objects.create(gate=gate, proposal=standing, user=voter, **row)
+
+
+def test_a_vote_that_nobody_gave_counts_towards_no_quorum() -> None:
+    """One real vote closed the gate around it, and the payment went out."""
+    team = make_team()
+    gate = make_gate(policy=make_policy(team, quorum=2))
+    vote = slip_in_vote(gate, bob(team))
+    with pytest.raises(NotVerifiable):
+        say(gate, ann(team))
+    assert Gate.objects.get(pk=gate.pk).status == "open"
+    assert faults(gate.run) == [f"decision {vote.pk} (gate {gate.pk}): {covered.NO_EVENT}"]
+    with owner() as made:
+        made.execute("DELETE FROM approvals_decision WHERE id = %s", [vote.pk])
+    say(gate, ann(team))
+    say(gate, bob(team))
+    assert Gate.objects.get(pk=gate.pk).outcome.kind == "approved"
+
+
+def test_nor_does_one_that_was_altered() -> None:
+    team = make_team()
+    gate = make_gate(policy=make_policy(team, quorum=2))
+    vote = say(gate, ann(team))
+    with altered(vote, user_id=make_user("Rita Reviewer", team).pk), pytest.raises(NotVerifiable):
+        say(gate, bob(team))
+
+
+def repeat(event: Event) -> Event:
+    """The event once more, with its proof, as the application's role may insert it."""
+    names = ("kind", "subject", "run_id", "team_id", "version", "actor", "actor_name")
+    return Event.objects.create(**{name: getattr(event, name) for name in names}, data=bytes(event.data))
+
+
+@contextmanager
+def repeated(event: Event) -> Iterator[Event]:
+    made = repeat(event)
+    try:
+        yield made
+    finally:
+        with owner() as connection:
+            connection.execute("DELETE FROM checkpoints_event WHERE id = %s", [made.pk])
+
+
+def test_a_proven_event_that_is_written_once_more_is_not_the_last_word() -> None:
+    """A rejected gate was opened again by its row and a copy of the event of its opening, and verified."""
+    gate = make_gate()
+    say(gate, ann(gate.team), "reject", **REJECTION)
+    closed = Gate.objects.get(pk=gate.pk)
+    opened = Event.objects.get(subject=gate.subject, kind="gate.opened")
+    with altered(closed, status="open", version=0), repeated(opened) as copy:
+        assert not evidence.sound(read(gate.pk).standing)
+        assert f"event {copy.pk}: (gate.opened of {gate.subject}) repeats event {opened.pk}" in faults(gate.run)
+        assert any(fault.startswith(f"gate {gate.pk}: differs") for fault in faults(gate.run))
+    assert faults(gate.run) == []
+
+
+def test_nor_under_a_higher_version() -> None:
+    gate = make_gate()
+    say(gate, ann(gate.team), "reject", **REJECTION)
+    opened = Event.objects.get(subject=gate.subject, kind="gate.opened")
+    opened.version = 99
+    with repeated(opened) as copy:
+        assert f"event {copy.pk}: (gate.opened of {gate.subject}) {covered.UNPROVEN}" in faults(gate.run)
+
+
+def test_an_effect_that_was_set_back_to_before_it_was_done_is_found(run: Run) -> None:
+    row = Effect.objects.filter(run=run).order_by("pk")[0]
+    begun = Event.objects.get(subject=row.subject, kind="effect.intended")
+    with altered(row, status="intended", result=b"null", version=0), repeated(begun):
+        assert any(fault.startswith(f"effect {row.pk}: differs") for fault in faults(run))
+    assert faults(run) == []
+
+
+def test_a_row_of_a_number_that_is_far_away_keeps_no_verification_busy() -> None:
+    """It went through all numbers up to it, five hundred at a time."""
+    far = 9_000_000_000_000_000_000
+    told = {"kind": "gate.opened", "subject": f"gate:{far}", "data": canonical({"rows": {}})}
+    event = Event.objects.create(**told, actor="system", actor_name="x")
+    cover = next(each for each in covered.covers() if each.name == "gate")
+    try:
+        steps, at = 0, 0
+        while numbers := cover.next(at):
+            at, steps = numbers[-1], steps + 1
+        assert at < far
+        assert steps < 1000
+    finally:
+        with owner() as connection:
+            connection.execute("DELETE FROM checkpoints_event WHERE id = %s", [event.pk])
+
 
 def test_a_deadline_that_passed_is_told_and_verifies() -> None:
     gate = make_gate(policy=make_policy(deadline=dt.timedelta(hours=1)))
@@ -354,3 +459,71 @@ def test_rows_from_before_any_were_covered_are_asked_again_and_are_no_fault(
     assert advance_to_rest(run).status == "completed"
     assert Effect.objects.filter(run=run).count() == 2
     change_gate(first)
+
+
+def test_an_effect_that_nobody_allowed_is_not_sent_by_calling_it_failed(ledger: Path) -> None:
+    """What had failed was tried again without a permit, so a slipped-in row of that status was as good as one."""
+    run, real, slipped = advance(make_run("payer", ledger=str(ledger))), effects_of.newest, list[Effect]()
+
+    def newest(slice: Any, spec: Any) -> Effect | None:
+        if not slipped:
+            row = {"run": run, "step": spec.name, "base": slice.snapshot.id, "input_digest": slice.input_digest(spec)}
+            slipped.append(Effect.objects.create(**row, key=uuid.uuid4().hex, status="failed", token=slice.claim.token))
+        return real(slice, spec)
+
+    decide(run)
+    with mock.patch.object(effects_of, "newest", newest):
+        assert advance(run).status == "failed"
+    assert "no event recorded it" in run.reason
+    assert not ledger.exists()
+    assert faults(run) == [f"effect {slipped[0].pk}: {covered.NO_EVENT}"]
+    with owner() as made:
+        made.execute("DELETE FROM agents_effect WHERE id = %s", [slipped[0].pk])
+
+
+def test_what_was_done_under_a_grant_is_not_done_again_by_calling_it_failed(ledger: Path) -> None:
+    run = paid(ledger)
+    row = Effect.objects.filter(run=run).order_by("pk")[0]
+    before = ledger.read_text()
+    rewinds.rewind(run, to=1, by=ann(run.team))
+    with altered(row, status="failed"):
+        advance_to_rest(run)
+        decide(run)
+        assert advance(run).status == "failed"
+        assert "differs from what event" in run.reason
+    assert ledger.read_text() == before
+
+
+@pytest.mark.parametrize("columns", [{"grant_id": None}, {"key": "f" * 64}, {"input_digest": b"x"}, {"step": "mail"}])
+def test_the_applications_role_changes_of_an_effect_only_what_came_of_it(run: Run, columns: dict[str, Any]) -> None:
+    row = Effect.objects.filter(run=run).order_by("pk")[0]
+    with pytest.raises(ProgrammingError, match="permission denied"), transaction.atomic():
+        Effect.objects.filter(pk=row.pk).update(**columns)
+
+
+def test_a_result_that_nobody_got_is_not_undone(ledger: Path) -> None:
+    """The undo of a slipped-in row took back another run's payment."""
+    run = paid(ledger)
+    row = Effect.objects.get(run=run, step="pay")
+    before = ledger.read_text()
+    rewinds.rewind(run, to=1, by=ann(run.team))
+    run.refresh_from_db()
+    cancelling.cancel(run, by=ann(run.team), reason="Not this.")
+    with altered(row, result=canonical({"payment": "anothers"})):
+        for _ in range(4):
+            advance(run)
+        assert "differs from what event" in run.reason
+    assert ledger.read_text() == before
+
+
+def test_the_end_of_a_forged_gate_does_not_vouch_for_it() -> None:
+    """The deadline's own event covered the forged title, and everything verified."""
+    gate = make_gate(policy=make_policy(deadline=dt.timedelta(hours=1)))
+    pass_deadline(gate)
+    with altered(gate, title="Refund nothing"):
+        assert gate.expire()
+        assert any(fault.startswith(f"gate {gate.pk}: differs") for fault in faults(gate.run))
+    # Other tests verify what is left in the database.
+    ended = Gate.objects.get(pk=gate.pk)
+    ended.say("gate.expired", by=SYSTEM, data=evidence.ended(ended, ended.outcome, [], ended.outcome.grants.all()))
+    assert faults(gate.run) == []

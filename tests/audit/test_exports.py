@@ -29,7 +29,7 @@ from tests.harness.session import ROOT
 
 from .evidence import forged, say, seal_all, three
 
-KEY = b"seals of the tests"
+KEY = b"seals of the tests: 0123456789-abcdef"
 Lines = list[dict[str, Any]]
 
 

