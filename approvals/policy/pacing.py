@@ -4,8 +4,8 @@ People who are asked without end stop reading. What is asked beyond the cap is n
 when to come again, and a run of an agent of this server waits in the queue until then.
 
 What is *the same*: the same tool with the same arguments, or for the same resource, asked by the same agent in the same
-team; and whatever the same step of a run, or of one of its forks, asks anew. What a person sent back is asked again by
-their order, so that takes no pause.
+team; and whatever the same step of a run, or of one of its forks, asks anew, which counts as an attempt and takes no
+pause. What a person sent back is asked again by their order, so that takes none either.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Characters that only look like others: in host names, in any word, and in what has to be exact. Pure.
 
 Unicode Technical Standard 39 names the attacks, and its table of confusables says what a character reads as. A word
-that mixes alphabets which have look-alikes is named, and so are letters that are drawn as styled ones (mathematical,
+that mixes alphabets which have look-alikes is named, and one with a character of any alphabet that reads as an ASCII
+letter or digit beside such; so are letters that are drawn as styled ones (mathematical,
 fullwidth, circled) and read as plain ASCII, and a word all in one foreign alphabet that reads as a Latin one. There are
 such words in honest prose too (the Russian for ear, the Greek for and): beside a word of the same alphabet that nobody
 would read as Latin they are left alone.
@@ -24,6 +25,8 @@ _LETTERS = re.compile(r"[^\W\d_]+")
 _DIGIT_AMONG = re.compile(r"[a-z][01]+[a-z]")
 _ORDINALS = "ªº"
 _PHONETIC = re.compile("[\u0237\u0250-\u02af\u1d00-\u1dbf]")  # letters of transcriptions, drawn as common ones
+_SIGNS = "\u2223\u212e"  # a bar that reads as an l, and the e on packets
+_EUROPEAN = 0x17F  # up to there stand letters of European languages, a Turkish i without a dot among them
 
 
 def scripts(word: str) -> set[str]:
@@ -55,7 +58,7 @@ def in_word(word: str, beside: str = "") -> str:
         wrong = styled(letters) or (mixed(letters) or latin_alike(letters, beside) if len(letters) >= FEWEST else "")
         if wrong:
             return wrong
-    return digits(word)
+    return disguised(word) or digits(word)
 
 
 def in_exact(text: str) -> str:
@@ -84,6 +87,19 @@ def digits(word: str) -> str:
     return (
         f"not plain ASCII: {_named(odd[0])}" if odd and any(char.isascii() and char.isalnum() for char in word) else ""
     )
+
+
+def disguised(word: str) -> str:
+    """Whether a character that only reads as an ASCII one stands in a word with ASCII letters."""
+    if not any(char.isascii() and char.isalpha() for char in word):
+        return ""
+    odd = [char for char in word if ord(char) > _EUROPEAN and _reads_as_letter(char)]
+    return f"only looks like ASCII: {_named(odd[0])}" if odd else ""
+
+
+def _reads_as_letter(char: str) -> bool:
+    """Whether a letter, a digit or one of two signs reads as an ASCII letter or digit; operators of sums do not count."""
+    return char in _SIGNS or (_table().get(char, "").isalnum() and unicodedata.category(char)[0] in "LN")
 
 
 def flat(text: str) -> str:

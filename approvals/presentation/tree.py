@@ -14,7 +14,7 @@ from urllib.parse import quote
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from . import files, untrusted
+from . import files, lookalikes, untrusted
 from .marks import icon
 
 NODES = 1_500  # drawn in one tree
@@ -119,6 +119,8 @@ def kind(value: Any) -> str:
 
 def scalar(value: Any, whole: str = "", *, clamp: bool = True) -> SafeString:
     """One value as text: numbers and booleans as JSON writes them, strings without quotes."""
+    if isinstance(value, str) and lookalikes.is_exact(value) and lookalikes.in_exact(value):
+        return untrusted.exact(value)
     if isinstance(value, str):
         return untrusted.render(value, whole=whole, clamp=clamp)
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 14_000:

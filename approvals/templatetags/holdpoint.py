@@ -139,15 +139,17 @@ def value_of(value: Any, pointer: str, whole: str = "") -> SafeString:
 
 
 @register.simple_tag
-def pinned(value: Any, gate: int, action: str, place: str) -> SafeString:
-    """A pinned value, as people read it: a list as its values, an object by its names; whole while there is room."""
-    return spelled.out(
-        value, whole=f"{reverse('gate_value', args=[gate])}?{urlencode({'action': action, 'at': place})}"
-    )
+def pinned(value: Any, gate: int = 0, action: str = "", place: str = "") -> SafeString:
+    """A pinned value, as people read it: a list as its values, an object by its names; whole while there is room.
+
+    With a link to all of it where the value is what the gate asks for now.
+    """
+    address = f"{reverse('gate_value', args=[gate])}?{urlencode({'action': action, 'at': place})}" if gate else ""
+    return spelled.out(value, whole=address)
 
 
 @register.simple_tag
-def pinned_amount(value: Any, gate: int, action: str, place: str) -> SafeString:
+def pinned_amount(value: Any, gate: int = 0, action: str = "", place: str = "") -> SafeString:
     """The same for an amount, in figures that are easily read."""
     if isinstance(value, str) and len(value) <= lookalikes.LONGEST and lookalikes.in_exact(value):
         return untrusted.exact(value)

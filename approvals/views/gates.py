@@ -102,6 +102,8 @@ def value(request: HttpRequest, gate_id: int) -> HttpResponse:
     if request.GET.get("tree"):
         return _branch(request, page, at)
     action = page.card.action(request.GET["action"]) if "action" in request.GET else None
+    if action is None and "action" in request.GET:
+        raise Http404("No such action")
     shown = actions.veil_of(action).masked(action.arguments) if action else page.saved.state
     try:
         found = pointers.get(shown, at)

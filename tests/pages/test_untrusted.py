@@ -35,6 +35,7 @@ BADGES = [
 ]
 HONEST = [
     "naïve café",
+    "Kad\u0131köy, þetta, Straße, 3\u00d74cm, A\u222aB, co\u2011op, 東京Tower",
     "日本語のメール",
     "👩‍👩‍👧 ❤️ 1️⃣",
     "Zo\u00eb",
@@ -59,6 +60,11 @@ HONEST = [
     "a \u2260 b, x\u0304",
 ]
 LETTERS = [
+    ("Micr\u0d20soft asks", "only looks like ASCII: U+0D20 is malayalam letter ttha"),
+    ("g\u101d\u101dgle", "only looks like ASCII: U+101D is myanmar letter wa"),
+    ("\u144c\u144eITED", "only looks like ASCII: U+144C is canadian syllabics te"),
+    ("paypa\u2223", "only looks like ASCII: U+2223 is divides"),
+    ("Acm\u212e", "only looks like ASCII: U+212E is estimated symbol"),
     ("P\u0430yPal asks", "mixes alphabets: U+0430 is cyrillic small letter a"),
     ("\u0391pprove", "mixes alphabets: U+0391 is greek capital letter alpha"),
     ("\U0001d400pproved by ann", "styled letters, U+1D400 is mathematical bold capital a"),

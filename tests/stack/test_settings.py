@@ -83,6 +83,8 @@ def test_without_any_settings_each_missing_one_is_named() -> None:
             "q7Wd2-Zr9Lx4-Vb8Kt1-q7Wd2-Zr9Lx4-Vb8Kt1,short",
             "HOLDPOINT_OLD_SECRET_KEYS holds a key",
         ),
+        ("HOLDPOINT_SEAL_KEY", "x", "HOLDPOINT_SEAL_KEY holds a key that could be guessed"),
+        ("HOLDPOINT_OLD_SEAL_KEYS", "x", "HOLDPOINT_OLD_SEAL_KEYS holds a key"),
         ("HOLDPOINT_LOG_FORMAT", "xml", "HOLDPOINT_LOG_FORMAT is 'xml'; write one of json, text."),
         ("HOLDPOINT_LOG_LEVL", "INFO", "HOLDPOINT_LOG_LEVL is no setting; is HOLDPOINT_LOG_LEVEL meant?"),
     ],
