@@ -98,7 +98,7 @@ def disguised(word: str) -> str:
 
 
 def _reads_as_letter(char: str) -> bool:
-    """Whether a letter, a digit or one of two signs reads as an ASCII letter or digit; operators of sums do not count."""
+    """Whether a letter, a digit or one of two signs reads as an ASCII letter or digit; operators do not count."""
     return char in _SIGNS or (_table().get(char, "").isalnum() and unicodedata.category(char)[0] in "LN")
 
 

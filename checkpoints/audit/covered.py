@@ -160,7 +160,11 @@ class Cover:
 def told(subjects: Sequence[str]) -> list[Told]:
     """The events of these subjects that cover rows, by subject, in the order in which they were written."""
     found = run_sql(_TOLD, [list(subjects)])
-    events = [Told(*said, decode(data)) for *said, data in found if b'"rows"' in data]
+    events = [
+        Told(id, kind, subject, version, decode(data))
+        for id, kind, subject, version, data in found
+        if b'"rows"' in data
+    ]
     return [event for event in events if ROWS in event.data]
 
 
