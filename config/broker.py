@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from queue import Empty
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 import structlog
 from celery import current_app
 from kombu.transport import redis
+from redis.exceptions import ResponseError
 
 # Set by nobody here: each lets a message do more than ring. `timelimit` comes as two empty ones.
 UNUSED = (
@@ -30,6 +32,16 @@ log = structlog.get_logger()
 
 class QoS(redis.QoS):
     """What was handed to a worker and may have to be handed out again."""
+
+    def ack(self, delivery_tag: Any) -> None:
+        """Forget a message that was dealt with."""
+        with self.channel.clearing():
+            super().ack(delivery_tag)
+
+    def restore_visible(self, start: int = 0, num: int = 10, interval: int = 10) -> None:
+        """Put back what was handed out long ago."""
+        with self.channel.clearing():
+            super().restore_visible(start, num, interval)
 
     def restore_by_tag(self, tag: Any, client: Any = None, leftmost: bool = False) -> None:
         """Put a message back; drop what is no message, which would come up again at every look."""
@@ -46,6 +58,24 @@ class Channel(redis.Channel):
 
     QoS = QoS
 
+    @contextmanager
+    def clearing(self) -> Iterator[None]:
+        """Delete the keys of another type that stand in the place of queues, where one is in the way."""
+        try:
+            yield
+        except ResponseError as error:
+            if "WRONGTYPE" not in str(error):
+                raise
+            queues = [
+                self._q_for_pri(queue, priority) for queue in self.active_queues for priority in self.priority_steps
+            ]
+            usual = dict.fromkeys(queues, b"list") | {self.unacked_key: b"hash", self.unacked_index_key: b"zset"}
+            with self.conn_or_acquire() as client:
+                for key, kind in usual.items():
+                    if client.type(key) not in (kind, b"none"):
+                        client.delete(key)
+                        discarded(str(key), "the key is of another type")
+
     def _brpop_read(self, **options: Any) -> Any:
         expected: tuple[type[BaseException], ...] = (
             Empty,
@@ -53,7 +83,9 @@ class Channel(redis.Channel):
             *self.connection.channel_errors,
         )
         try:
-            return super()._brpop_read(**options)  # type: ignore[misc]
+            with self.clearing():
+                return super()._brpop_read(**options)  # type: ignore[misc]
+            return True
         except expected:
             raise
         except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:

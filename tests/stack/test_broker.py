@@ -139,6 +139,31 @@ def test_what_cannot_be_handed_out_again_is_dropped_and_what_can_is_handed_out(
     assert worker.alive
 
 
+@pytest.mark.parametrize("key", [QUEUE, "unacked", "unacked_index"])
+def test_a_key_of_another_type_in_a_queues_place_is_dropped(
+    celery_worker: Callable[..., Service], redis_url: str, key: str
+) -> None:
+    """It ended the worker, and each that was started in its place."""
+    client = redis.Redis.from_url(redis_url)
+    client.flushdb()
+    worker = celery_worker("-c", "1")
+    client.lpush(QUEUE, json.dumps(doorbell(client)))
+    until(lambda: canary.heard(redis_url), what="the worker is up")
+    with client.pipeline() as pipe:
+        pipe.delete(key).set(key, "x").execute()
+
+    def taken() -> bool:
+        if client.type(QUEUE) in (b"list", b"none"):
+            client.lpush(QUEUE, json.dumps(doorbell(client)))
+        return canary.heard(redis_url) and client.type(key) != b"string"
+
+    client.delete(canary.KEY)
+    until(taken, what=f"the worker takes messages again; it said:\n{worker.log}")
+    assert worker.alive
+    assert "the key is of another type" in worker.log
+    assert "Unrecoverable" not in worker.log
+
+
 def test_what_this_project_sends_is_taken(redis_url: str) -> None:
     app.loader.import_default_modules()
     client = redis.Redis.from_url(redis_url)
