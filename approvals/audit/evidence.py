@@ -139,10 +139,10 @@ def check_voices(gate: Gate, voices: Sequence[Decision]) -> None:
     events = covered.told([gate.subject])
     if not all(event.holds for event in events):
         raise NotVerified(_name(gate.subject), covered.UNPROVEN)
-    said, older = covered.claims(events), gate.pk <= covered.begun().get("gate", 0)
+    said = covered.claims(events)
     for voice in voices:
         name = f"decision:{voice.pk}"
-        if name not in said and not older:
+        if name not in said and gate.pk > covered.begun().get("gate", 0):
             raise NotVerified(_name(name), covered.NO_EVENT)
         if name in said and said[name][0] != covered.digest(voice, DECISION):
             raise NotVerified(_name(name), ALTERED)
