@@ -35,12 +35,12 @@ class QoS(redis.QoS):
 
     def ack(self, delivery_tag: Any) -> None:
         """Forget a message that was dealt with."""
-        with self.channel.clearing():
+        with self.channel.clearing():  # type: ignore[attr-defined]
             super().ack(delivery_tag)
 
     def restore_visible(self, start: int = 0, num: int = 10, interval: int = 10) -> None:
         """Put back what was handed out long ago."""
-        with self.channel.clearing():
+        with self.channel.clearing():  # type: ignore[attr-defined]
             super().restore_visible(start, num, interval)
 
     def restore_by_tag(self, tag: Any, client: Any = None, leftmost: bool = False) -> None:
@@ -66,9 +66,8 @@ class Channel(redis.Channel):
         except ResponseError as error:
             if "WRONGTYPE" not in str(error):
                 raise
-            queues = [
-                self._q_for_pri(queue, priority) for queue in self.active_queues for priority in self.priority_steps
-            ]
+            name, steps = self._q_for_pri, self.priority_steps  # type: ignore[attr-defined]
+            queues = [name(queue, step) for queue in self.active_queues for step in steps]
             usual = dict.fromkeys(queues, b"list") | {self.unacked_key: b"hash", self.unacked_index_key: b"zset"}
             with self.conn_or_acquire() as client:
                 for key, kind in usual.items():
@@ -82,10 +81,11 @@ class Channel(redis.Channel):
             *self.connection.connection_errors,
             *self.connection.channel_errors,
         )
+        read = True
         try:
             with self.clearing():
-                return super()._brpop_read(**options)  # type: ignore[misc]
-            return True
+                read = super()._brpop_read(**options)  # type: ignore[misc]
+            return read
         except expected:
             raise
         except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:

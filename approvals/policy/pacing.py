@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from django.db import connection
@@ -28,6 +28,7 @@ from checkpoints.models import Run
 from checkpoints.rows import run_sql
 
 HOUR = timedelta(hours=1)
+REJECTED, MIXED = Outcome.Kind.REJECTED, Outcome.Kind.MIXED
 REMEMBERED = timedelta(days=30)  # for which a rejection is counted
 COUNTED = 19  # rejections of the same
 PAUSED_AT = 2  # rejections, from which on the same is asked only after a pause
@@ -82,21 +83,30 @@ def before(policy: Policy, run: Run, step: str, likeness: Sequence[str]) -> Befo
     root = run.lineage or run.pk
     of_run = Q(gate__run__in=Run.objects.of_lineage(root).values("pk"), gate__step=step)
     same = Q(gate__likeness__overlap=list(likeness)) if likeness else Q(pk__in=())
-    found = list(
-        Outcome.objects.filter(of_run | same, kind=Outcome.Kind.REJECTED, gate__team=run.team_id)
-        .filter(created_at__gte=Now() - REMEMBERED)
-        .order_by("-created_at")
-        .values_list("gate", "created_at", "then", "gate__run", "gate__likeness", Now())[:COUNTED]
-    )
+    ended = Outcome.objects.filter(of_run & Q(kind=REJECTED) | same & Q(kind__in=(REJECTED, MIXED)))
+    recent = ended.filter(gate__team=run.team_id, created_at__gte=Now() - REMEMBERED).order_by("-created_at")
+    looked_at = recent.select_related("gate__run__plan", "proposal").annotate(now=Now())[:COUNTED]
+    found = [(each, _refused(each)) for each in looked_at]
+    found = [(each, refused) for each, refused in found if each.kind == REJECTED or refused & set(likeness)]
     if not found:
         return Before(1, None)
-    alike = [each for each in found if set(each[4]) & set(likeness)]
+    alike = [each for each, refused in found if refused & set(likeness)]
     if policy.pause and not _unpaced.get() and len(alike) >= PAUSED_AT:
-        gate, at, then, of, _, now = alike[0]
-        sent_back = of == run.pk and then == Decision.Then.BACK
-        if not sent_back and at + policy.pause > now:
-            raise AskedTooSoon(gate, len(alike), now=now, until=at + policy.pause)
-    return Before(len(found) + 1, found[0][0])
+        last = alike[0]
+        until = last.created_at + policy.pause
+        sent_back = last.gate.run_id == run.pk and last.then == Decision.Then.BACK
+        if not sent_back and until > last.now:
+            raise AskedTooSoon(last.gate_id, len(alike), now=last.now, until=until)
+    return Before(len(found) + 1, found[0][0].gate_id)
+
+
+def _refused(outcome: Outcome) -> set[str]:
+    """What was rejected at a gate, as `likeness` tells it: of a mixed decision, the actions that were."""
+    gate = outcome.gate
+    if outcome.kind == REJECTED:
+        return set(gate.likeness)
+    refused = [action for action in gate.asked.actions if outcome.refused(action.id)]
+    return set(likeness(gate.run.plan.agent, replace(gate.asked, actions=refused)))
 
 
 def likeness(agent: str, card: Card) -> list[str]:

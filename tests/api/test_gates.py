@@ -132,7 +132,10 @@ def test_what_does_not_match_its_digest_is_not_shown() -> None:
     standing = swapped.standing()
     Checkpoint.objects.filter(run=spoiled.run).update(state_digest=b"\0" * 32)
     with altered(standing, body=bytes(standing.body).replace(b"120.00", b"920.00")):
-        assert "differs from what was recorded" in refusal(signed_in(ann(team)).get(f"/api/gates/{swapped.pk}"), 409)["detail"]
+        assert (
+            "differs from what was recorded"
+            in refusal(signed_in(ann(team)).get(f"/api/gates/{swapped.pk}"), 409)["detail"]
+        )
     assert "does not match" in refusal(signed_in(ann(team)).get(f"/api/gates/{spoiled.pk}"), 409)["detail"]
 
 

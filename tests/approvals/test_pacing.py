@@ -144,6 +144,20 @@ def test_what_was_rejected_twice_is_asked_again_after_a_pause_alone() -> None:
     assert post(program, actions=[{**ACTION, "arguments": {**WIRE, "to": "Somebody else"}}]).status_code == 201
 
 
+def test_what_was_rejected_beside_something_that_was_not_counts_too() -> None:
+    """One harmless action beside it, and the same was asked without end."""
+    program = Program(team=limited(pause=timedelta(minutes=10)).team)
+    both = [ACTION, {"id": "note", "tool": "notes.add", "arguments": {"text": "Paid."}}]
+    refused = {"verdict": "reject", "reason": "Not our supplier."}
+    for attempt in (1, 2):
+        gate = Gate.objects.get(pk=post(program, actions=both).json()["gate"])
+        assert gate.attempt == attempt
+        decide(gate, ann(gate.team), "", verdicts={"wire": refused, "note": {"verdict": "approve"}})
+        assert Gate.objects.get(pk=gate.pk).outcome.kind == "mixed"
+    assert post(program).json()["code"] == "rejected_before"
+    assert Gate.objects.get(pk=post(program, actions=both[1:]).json()["gate"]).attempt == 1
+
+
 def test_the_pause_ends() -> None:
     policy = limited(pause=timedelta(minutes=10))
     program = Program(team=policy.team)

@@ -150,7 +150,9 @@ def test_a_key_of_another_type_in_a_queues_place_is_dropped(
     client.lpush(QUEUE, json.dumps(doorbell(client)))
     until(lambda: canary.heard(redis_url), what="the worker is up")
     with client.pipeline() as pipe:
-        pipe.delete(key).set(key, "x").execute()
+        pipe.delete(key)
+        pipe.set(key, "x")
+        pipe.execute()
 
     def taken() -> bool:
         if client.type(QUEUE) in (b"list", b"none"):
