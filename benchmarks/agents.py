@@ -33,6 +33,6 @@ class Relay(Agent):
 
 
 @shared_task(name="benchmarks.hop", ignore_result=True)
-def hop(name: str) -> None:
+def hop(number: int) -> None:
     """A message, a worker, and nothing else: what any Celery task pays."""
-    redis.Redis.from_url(settings.REDIS_URL).rpush(name, time.monotonic_ns())
+    redis.Redis.from_url(settings.REDIS_URL).rpush(f"hop-{number}", time.monotonic_ns())

@@ -59,9 +59,9 @@ def _decisions(ann: User, rounds: int) -> tuple[list[float], list[float]]:
     client = redis.Redis.from_url(settings.REDIS_URL)
     queue = named("relay").queue
     bare, decided = [], []
-    for n in range(WARM + rounds):
+    for n in range(1, WARM + rounds + 1):
         sent = time.monotonic_ns()
-        hop.apply_async(args=(f"hop-{n}",), queue=queue)
+        hop.apply_async(args=(n,), queue=queue)
         bare.append((int(client.blpop([f"hop-{n}"], timeout=10)[1]) - sent) / 1e6)  # type: ignore[index]
         gate = _gate(ann)
         with _commits() as committed:
