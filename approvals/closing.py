@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F
 from django.db.models.functions import Now
 
 from checkpoints import digests, ledger, patch
@@ -104,7 +103,8 @@ def expire(gate: Gate, *, by: Actor) -> Outcome | None:
 def pass_deadline(gate: Gate) -> None:
     """Let an open gate's deadline be a second ago, as a trial of an agent does, with the event that tells of it."""
     with transaction.atomic():
-        Gate.objects.filter(pk=gate.pk).update(deadline=Now() - timedelta(seconds=1), version=F("version") + 1)
+        gate.move()
+        Gate.objects.filter(pk=gate.pk).update(deadline=Now() - timedelta(seconds=1))
         passed = read(gate.pk)
         passed.gate.say("gate.rescheduled", by=SYSTEM, data=evidence.opened(passed.gate, passed.standing))
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from datetime import datetime
 from queue import Empty
 from typing import Any
@@ -35,13 +34,18 @@ class QoS(redis.QoS):
 
     def ack(self, delivery_tag: Any) -> None:
         """Forget a message that was dealt with."""
-        with self.channel.clearing():  # type: ignore[attr-defined]
+        try:
+            super().ack(delivery_tag)
+        except ResponseError as error:
+            self.channel.drop_other_types(error)  # type: ignore[attr-defined]
             super().ack(delivery_tag)
 
     def restore_visible(self, start: int = 0, num: int = 10, interval: int = 10) -> None:
         """Put back what was handed out long ago."""
-        with self.channel.clearing():  # type: ignore[attr-defined]
+        try:
             super().restore_visible(start, num, interval)
+        except ResponseError as error:
+            self.channel.drop_other_types(error)  # type: ignore[attr-defined]
 
     def restore_by_tag(self, tag: Any, client: Any = None, leftmost: bool = False) -> None:
         """Put a message back; drop what is no message, which would come up again at every look."""
@@ -58,22 +62,18 @@ class Channel(redis.Channel):
 
     QoS = QoS
 
-    @contextmanager
-    def clearing(self) -> Iterator[None]:
-        """Delete the keys of another type that stand in the place of queues, where one is in the way."""
-        try:
-            yield
-        except ResponseError as error:
-            if "WRONGTYPE" not in str(error):
-                raise
-            name, steps = self._q_for_pri, self.priority_steps  # type: ignore[attr-defined]
-            queues = [name(queue, step) for queue in self.active_queues for step in steps]
-            usual = dict.fromkeys(queues, b"list") | {self.unacked_key: b"hash", self.unacked_index_key: b"zset"}
-            with self.conn_or_acquire() as client:
-                for key, kind in usual.items():
-                    if client.type(key) not in (kind, b"none"):
-                        client.delete(key)
-                        discarded(str(key), "the key is of another type")
+    def drop_other_types(self, error: ResponseError) -> None:
+        """Delete the keys of another type that stand in the place of queues. Raises `error` where it is not of that."""
+        if "WRONGTYPE" not in str(error):
+            raise error
+        name, steps = self._q_for_pri, self.priority_steps  # type: ignore[attr-defined]
+        queues = [name(queue, step) for queue in self.active_queues for step in steps]
+        usual = dict.fromkeys(queues, b"list") | {self.unacked_key: b"hash", self.unacked_index_key: b"zset"}
+        with self.conn_or_acquire() as client:
+            for key, kind in usual.items():
+                if client.type(key) not in (kind, b"none"):
+                    client.delete(key)
+                    discarded(str(key), "the key is of another type")
 
     def _brpop_read(self, **options: Any) -> Any:
         expected: tuple[type[BaseException], ...] = (
@@ -81,11 +81,11 @@ class Channel(redis.Channel):
             *self.connection.connection_errors,
             *self.connection.channel_errors,
         )
-        read = True
         try:
-            with self.clearing():
-                read = super()._brpop_read(**options)  # type: ignore[misc]
-            return read
+            return super()._brpop_read(**options)  # type: ignore[misc]
+        except ResponseError as error:
+            self.drop_other_types(error)
+            return True
         except expected:
             raise
         except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:

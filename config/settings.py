@@ -158,7 +158,8 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "/"
 ACCOUNT_ADAPTER = "config.accounts.Adapter"
-ACCOUNT_RATE_LIMITS = False  # the adapter counts wrong passwords
+# The adapter counts wrong passwords at sign-in; the library's other limits hold, for a password asked again among them.
+ACCOUNT_RATE_LIMITS = {"login": None, "login_failed": None}
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*", "password2*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"

@@ -27,7 +27,7 @@ from .problem import Problem
 ROWS, PROOF = "rows", "proof"
 BATCH = 500  # subjects
 BEGUN = "audit.covering"  # from then on the rows of everything new are covered
-NO_EVENT = "no event recorded it, so Holdpoint did not write it"
+NO_EVENT = "no event vouches for it"
 UNPROVEN = "is told of without the proof of the key that is set here: somebody wrote that who does not have it"
 _TOLD = """
 SELECT id, kind, subject, version, data FROM checkpoints_event
@@ -135,8 +135,9 @@ class Cover:
         """The greatest number that a proven event began."""
         for most in (1, 1000):
             for kind, subject, version, data in run_sql(_NEWEST, [list(self.begins), f"{self.name}:%", most]):
-                if b'"rows"' in data and holds(kind, subject, version, decode(data)):
-                    return int(subject.partition(":")[2])
+                number = subject.partition(":")[2]
+                if number.isascii() and number.isdigit() and holds(kind, subject, version, decode(data)):
+                    return int(number)
         return 0
 
     def _wrong(self, numbers: Sequence[int]) -> dict[int, list[Problem]]:

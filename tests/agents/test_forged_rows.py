@@ -474,7 +474,7 @@ def test_an_effect_that_nobody_allowed_is_not_sent_by_calling_it_failed(ledger: 
     decide(run)
     with mock.patch.object(effects_of, "newest", newest):
         assert advance(run).status == "failed"
-    assert "no event recorded it" in run.reason
+    assert "no event vouches for it" in run.reason
     assert not ledger.exists()
     assert faults(run) == [f"effect {slipped[0].pk}: {covered.NO_EVENT}"]
     with owner() as made:

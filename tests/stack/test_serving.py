@@ -124,6 +124,19 @@ def test_guesses_from_the_same_address_do_not_shut_out_a_browser_that_is_known()
     assert tried(known, name, right, address)
 
 
+@pytest.mark.parametrize(
+    ("address", "form"),
+    [
+        ("/accounts/reauthenticate/", {"password": "wrong"}),
+        ("/accounts/password/change/", {"oldpassword": "wrong", "password1": "another long one", "password2": "x"}),
+    ],
+)
+def test_whoever_has_a_session_cannot_guess_its_password_without_end(address: str, form: dict[str, str]) -> None:
+    client = Client(REMOTE_ADDR="203.0.113.96")
+    client.force_login(User.objects.create_user(unique("guarded"), password="a long enough phrase"))
+    assert [client.post(address, form).status_code for _ in range(12)][-1] == 429
+
+
 def test_files_are_named_by_content_kept_for_ever_and_compressed(web: str) -> None:
     page = httpx.get(f"{web}/accounts/login/").text
     style = re.search(r"/static/css/main\.[0-9a-f]{12}\.css", page)
