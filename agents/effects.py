@@ -54,10 +54,10 @@ def perform(slice: Slice, spec: StepSpec) -> bool:
     if word is not None:  # even where it was done before: that is off the path now, and will be undone
         return passing.pass_by(slice, spec, *word)
     row = newest(slice, spec)
-    if row is not None:
-        row.verified()
     if row is not None and row.adoptable:
         return adopt(slice, spec, row)
+    if row is not None:
+        row.verified()
     if row is not None and row.left_open and not row.again:
         with transaction.atomic():
             row.doubted(by=slice.by)
