@@ -21,16 +21,20 @@ from .rows import run_sql
 class Horizon(Func):
     """The oldest transaction still open, as seen by this statement."""
 
-    template = "(pg_snapshot_xmin(pg_current_snapshot())::text::bigint)"
+    template = "(pg_snapshot_xmin(pg_current_snapshot())::text::bigint + checkpoints_xid_offset())"
     output_field = BigIntegerField()
 
 
 _COLUMNS = [field.attname for field in Event._meta.concrete_fields]
+# Prepared, so planned for any cursor: with EXISTS in place of ORDER BY and LIMIT that plan reads the whole table.
 _AFTER = f"""
-SELECT {", ".join(_COLUMNS)} FROM checkpoints_event
-WHERE (xid, id) > ($1, $2) AND xid < {Horizon.template} ORDER BY xid, id LIMIT $3
+SELECT later.there, event.* FROM (SELECT (
+    SELECT id FROM checkpoints_event WHERE (xid, id) > ($1, $2) AND xid >= {Horizon.template} ORDER BY xid, id LIMIT 1
+) IS NOT NULL AS there) AS later LEFT JOIN LATERAL (
+    SELECT {", ".join(_COLUMNS)} FROM checkpoints_event
+    WHERE (xid, id) > ($1, $2) AND xid < {Horizon.template} ORDER BY xid, id LIMIT $3
+) AS event ON true ORDER BY event.xid, event.id
 """  # noqa: S608 - constants
-_AHEAD = "SELECT EXISTS (SELECT FROM checkpoints_event WHERE (xid, id) > ($1, $2))"
 
 
 class Cursor(NamedTuple):
@@ -64,14 +68,14 @@ def settled() -> QuerySet[Event]:
     return Event.objects.filter(xid__lt=Horizon()).order_by("xid", "id")
 
 
-def after(cursor: Cursor, limit: int = 500) -> list[Event]:
-    """The next events after a cursor, in order. Asked by every web process for whatever happens, so past the ORM."""
-    return [Event.from_db("default", _COLUMNS, row) for row in run_sql(_AFTER, [*cursor, limit])]
+def after(cursor: Cursor, limit: int = 500) -> tuple[list[Event], bool]:
+    """Read the next events after a cursor, in order; and whether more is committed, below the horizon or not.
 
-
-def ahead(cursor: Cursor) -> bool:
-    """Whether something after the cursor is committed, below the horizon or not."""
-    return bool(run_sql(_AHEAD, cursor)[0][0])
+    Asked by every web process for whatever happens, so past the ORM, and in one statement.
+    """
+    found = run_sql(_AFTER, [*cursor, limit])
+    events = [Event.from_db("default", _COLUMNS, row) for _, *row in found if row[0] is not None]
+    return events, len(events) == limit or found[0][0]
 
 
 def beyond(events: QuerySet[Event], cursor: Cursor) -> QuerySet[Event]:

@@ -1,8 +1,9 @@
 """One reader of events per web process: it wakes on a ring, else every second, and hands on what is new.
 
-A ring may arrive before its event can be read, while an older transaction is still open; the tailer then looks
-again after a pause that doubles. A dead Redis costs at most a second's delay, a dead PostgreSQL only the time it
-is dead: the cursor stays where it was.
+The first ring is followed at once, and those within a few milliseconds of a look are joined to one: a run at work rings
+oftener than anybody can see. A ring may arrive before its event can be read, while an older transaction is still open;
+the tailer then looks again after a pause that doubles. A dead Redis costs at most a second's delay, a dead PostgreSQL
+only the time it is dead: the cursor stays where it was.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from django.conf import settings
 from django.db import connections
 
 from . import rings
-from .cursor import Cursor, after, ahead, newest
+from .cursor import Cursor, after, newest
 from .models import Event
 
 PERIOD = 1.0  # seconds between looks without a ring
+JOINED = 0.02  # seconds from one look to the next at least
 IMPATIENT = 0.01  # the first pause while an event is committed but not yet below the horizon
 BATCH = 500
 
@@ -42,13 +44,16 @@ class Tailer:
     async def run(self) -> None:
         """Deliver events until cancelled."""
         listener = asyncio.create_task(self._listen())
+        loop = asyncio.get_running_loop()
         try:
             while True:
+                began = loop.time()
                 pause = await self._read_all()
                 # Not wait_for: on Python 3.11 that swallows a cancellation which meets a ring, and a stop would hang.
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(pause):
                         await self._rung.wait()
+                await asyncio.sleep(max(0.0, began + JOINED - loop.time()))
                 self._rung.clear()
         finally:
             await end(listener)
@@ -80,10 +85,10 @@ class Tailer:
         try:
             if self.cursor is None:
                 self.cursor = newest()
-            events = after(self.cursor, BATCH)
+            events, more = after(self.cursor, BATCH)
             if events:
                 self.cursor = Cursor.of(events[-1])
-            return events, len(events) == BATCH or ahead(self.cursor)
+            return events, more
         except Exception:
             connections.close_all()
             raise

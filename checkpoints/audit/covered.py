@@ -35,7 +35,9 @@ WHERE subject = ANY($1) AND NOT (kind = 'checkpoint.saved') ORDER BY subject, ve
 _NEWEST = """
 SELECT kind, subject, version, data FROM checkpoints_event
 WHERE kind = ANY($1) AND subject LIKE $2 AND NOT (kind = 'checkpoint.saved') ORDER BY at DESC, id DESC LIMIT $3"""
-_BEGUN = "SELECT kind, subject, version, data FROM checkpoints_event WHERE kind = $1 ORDER BY at, id LIMIT 1"
+_BEGUN = """
+SELECT kind, subject, version, data FROM checkpoints_event
+WHERE kind = $1 AND NOT (kind = 'checkpoint.saved') ORDER BY at, id LIMIT 1"""
 
 
 def key() -> bytes:

@@ -8,6 +8,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from itertools import pairwise
 
 import psycopg
 import pytest
@@ -79,6 +80,28 @@ async def test_an_event_arrives_on_its_ring(
         for _ in range(10):
             await ear.hears(await sync_to_async(say)())
     assert ear.count == 10
+
+
+async def test_rings_within_a_moment_of_a_look_are_one_look(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run at work cost each web process ten looks."""
+    monkeypatch.setattr(tailer, "JOINED", 0.5)
+    looks: list[float] = []
+    look = Tailer._read_all
+
+    async def counted(self: Tailer) -> float:
+        looks.append(time.monotonic())
+        return await look(self)
+
+    monkeypatch.setattr(Tailer, "_read_all", counted)
+    ear = Ear()
+    async with listening(ear):
+        await subscribed(redis_url)
+        for _ in range(20):
+            last = await sync_to_async(say)()
+            rings.ring()
+        await ear.hears(last)
+    assert ear.count == 20
+    assert all(later - earlier > 0.4 for earlier, later in pairwise(looks)), looks
 
 
 async def test_an_event_behind_an_open_transaction_arrives_soon_after_it(redis_url: str) -> None:

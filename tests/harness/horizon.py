@@ -9,4 +9,4 @@ from .waiting import until
 
 def reached() -> None:
     """Wait until everything that is committed can be read, whatever processes and PostgreSQL itself still have open."""
-    until(lambda: not cursor.ahead(cursor.newest()), what="events below the horizon")
+    until(lambda: not cursor.after(cursor.newest())[1], what="events below the horizon")

@@ -1,0 +1,62 @@
+"""PostgreSQL servers beside the session's own: what is dumped, restored and set back in tests."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+
+from config import roles
+from config.local.postgres import Postgres, binaries
+from tests.harness.session import APPLICATION, DATABASE, FAST, OWNER, Session, urls
+
+TRANSACTIONS = "DO $$ BEGIN FOR n IN 1..{} LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$"
+
+
+@contextmanager
+def serving(data: Path, sockets: Path) -> Iterator[Postgres]:
+    """Run a server on a data folder, made where there is none. Sockets' paths are short: give a short one."""
+    server = Postgres(data, sockets, FAST)
+    with (data.parent / f"{data.name}.log").open("wb") as log:
+        server.start(log)
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+def migrated_copy(session: Session, to: Path) -> Path:
+    """Copy the session's migrated data folder."""
+    return copied(session.migrated.data, to)
+
+
+def copied(data: Path, to: Path) -> Path:
+    """Copy a data folder whose server is stopped, as a snapshot of its disk would."""
+    subprocess.run(["/bin/cp", "-a", data, to], check=True)  # with its owner
+    return to
+
+
+def run_ahead(server: Postgres, transactions: int) -> None:
+    """Let a server count so many transactions, as one does that has worked for a while."""
+    with psycopg.connect(server.url(DATABASE, OWNER), autocommit=True) as connection:
+        connection.execute(TRANSACTIONS.format(transactions))
+
+
+def dumped_and_restored(old: Postgres, new: Postgres, folder: Path) -> None:
+    """Take a dump of one server's database and restore it into a new server."""
+    with psycopg.connect(new.url("postgres"), autocommit=True) as connection:
+        roles.create(connection, OWNER)
+        roles.create(connection, APPLICATION)
+        roles.create_database(connection, DATABASE, OWNER)
+    file = folder / "holdpoint.dump"
+    tools = binaries()
+    subprocess.run([tools / "pg_dump", "-Fc", "-f", file, old.url(DATABASE)], check=True)
+    subprocess.run([tools / "pg_restore", "--exit-on-error", "-d", new.url(DATABASE), file], check=True)
+
+
+def environment(server: Postgres) -> dict[str, str]:
+    """Return what Holdpoint's processes need to work on a server."""
+    return urls(server)
