@@ -15,6 +15,7 @@ from .models import Gate
 from .presentation.facts import Fact, audience, fact_of
 
 REPLAYED = 500
+RESTORED = "database.restored"
 Missed = tuple[Access, Cursor]  # who asks, and since when
 
 
@@ -26,18 +27,23 @@ def hears(access: Access, event: Event, groups: Iterable[str]) -> bool:
 def missed(asked: Collection[Missed]) -> list[list[Fact] | None]:
     """For each, the facts after the cursor that they may hear; None where more happened than is looked through singly.
 
-    Other teams' gates count towards that limit too: what lies behind them was not looked at.
+    Other teams' gates count towards that limit too: what lies behind them was not looked at. None too where the
+    database was restored meanwhile: what a page shows may never have happened then.
     """
     oldest = min(since for _, since in asked)
     teams = frozenset[int]().union(*(access.teams for access, _ in asked))
-    found = cursor.beyond(cursor.settled(), oldest).filter(Q(team_id__in=teams) | Q(kind__startswith="gate."))
+    wanted = Q(team_id__in=teams) | Q(kind__startswith="gate.") | Q(kind=RESTORED)
+    found = cursor.beyond(cursor.settled(), oldest).filter(wanted)
     events = list(found[: REPLAYED + 1])
     if len(events) > REPLAYED:
         return _apart(list(asked), events)
     titles = titles_of(events)
     told = [(Cursor.of(event), event, audience(event), fact_of(event, titles)) for event in events]
+    restored = max((at for at, event, _, _ in told if event.kind == RESTORED), default=Cursor())
     return [
-        [fact for at, event, groups, fact in told if at > since and hears(access, event, groups)]
+        None
+        if since < restored
+        else [fact for at, event, groups, fact in told if at > since and hears(access, event, groups)]
         for access, since in asked
     ]
 

@@ -28,6 +28,7 @@ def names(ids: Iterable[str]) -> dict[str, str]:
 
 
 SYSTEM = Actor("system", "Holdpoint")
+OPERATOR = Actor("operator", "somebody at the command line")
 
 
 def of_user(user: Any) -> Actor:

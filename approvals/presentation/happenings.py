@@ -17,6 +17,7 @@ NONE: Mapping[str, str] = {}
 
 # `{name}` is the event's own datum of that name; one that it does not hold reads as nothing.
 WORDS = {
+    "database.restored": "goes on from a backup, which ended with event {event}",
     "run.started": "started the run",
     "run.queued": "woke the run",
     "run.running": "took the run up",

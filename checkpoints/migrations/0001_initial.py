@@ -6,6 +6,11 @@ from django.conf import settings
 from django.db import migrations, models
 
 
+class TransactionOfThisServer(models.Func):
+    template = '(pg_current_xact_id()::text::bigint)'
+    output_field = models.BigIntegerField()
+
+
 class Migration(migrations.Migration):
 
     initial = True
@@ -56,7 +61,7 @@ class Migration(migrations.Migration):
             name='Event',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('xid', models.BigIntegerField(db_default=checkpoints.models.event.CurrentTransaction())),
+                ('xid', models.BigIntegerField(db_default=TransactionOfThisServer())),
                 ('at', models.DateTimeField(db_default=checkpoints.models.event.StatementClock())),
                 ('kind', models.CharField(max_length=60)),
                 ('run_id', models.BigIntegerField(null=True)),

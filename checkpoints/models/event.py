@@ -17,9 +17,9 @@ NOT_SEALED = "checkpoint.saved"  # covered by its run's chain; so many that no p
 
 
 class CurrentTransaction(Func):
-    """The 64-bit id of the transaction that writes the row."""
+    """The id of the transaction that writes the row: PostgreSQL's, and what checkpoints.events.offset adds to it."""
 
-    template = "(pg_current_xact_id()::text::bigint)"
+    template = "(pg_current_xact_id()::text::bigint + checkpoints_xid_offset())"
     output_field = models.BigIntegerField()
 
 

@@ -16,9 +16,8 @@ import pytest
 from django.db import transaction
 
 from approvals.audit import exporting
-from approvals.management.commands.audit import OPERATOR
 from checkpoints import ledger
-from checkpoints.actors import Actor
+from checkpoints.actors import OPERATOR, Actor
 from checkpoints.audit import database, filters, proof
 from checkpoints.audit.export import END
 from checkpoints.audit.filters import Filters

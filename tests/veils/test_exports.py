@@ -13,9 +13,9 @@ from urllib.parse import quote
 import pytest
 
 from approvals.audit import exporting
-from approvals.management.commands.audit import OPERATOR
 from approvals.models import Gate
 from checkpoints import ledger
+from checkpoints.actors import OPERATOR
 from checkpoints.audit.filters import Filters
 from checkpoints.models import Event, Run
 from checkpoints.values import canonical

@@ -12,7 +12,7 @@ from django.db import DatabaseError
 
 from approvals.audit import exporting
 from approvals.presentation.english import counted, plural
-from checkpoints.actors import Actor
+from checkpoints.actors import OPERATOR
 from checkpoints.audit import anchors, covered, database, proof
 from checkpoints.audit.filters import Filters, NoFilter
 from checkpoints.audit.problem import Problem
@@ -20,7 +20,6 @@ from checkpoints.audit.walk import Walk
 from checkpoints.models import Seal
 
 SHOWN = 50  # findings that are printed; all are counted
-OPERATOR = Actor("operator", "somebody at the command line")
 CANNOT = 2
 INTERRUPTED = 130  # as a shell says it
 

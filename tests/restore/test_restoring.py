@@ -1,0 +1,124 @@
+"""A database that was restored goes on where it was: events are read and sealed, and no id or number comes twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from playwright.sync_api import Browser, expect
+
+from checkpoints.cursor import Cursor
+from tests.harness import clusters
+from tests.harness.services import Service, manage, run
+from tests.harness.session import DATABASE, Session
+from tests.harness.waiting import PATIENCE
+from tests.pages.looking import is_live
+
+StartWeb = Callable[..., tuple[Service, str]]
+
+
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """A folder with a short name, which sockets need."""
+    with tempfile.TemporaryDirectory(prefix="hpr-", dir="/tmp", ignore_cleanup_errors=True) as made:
+        Path(made).chmod(0o711)  # the server's account passes through
+        yield Path(made)
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    """What is started here ends with the test."""
+    with ExitStack() as stack:
+        yield stack
+
+
+def does(env: dict[str, str], *said: str) -> dict[str, Any]:
+    """Let something happen in a database."""
+    done = run(sys.executable, "-m", "tests.restore.acting", *said, env=env, within=PATIENCE * 2)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def managed(env: dict[str, str], *arguments: str) -> str:
+    """What a command said, which has to end well."""
+    done = run(*manage(*arguments), env=env, within=PATIENCE * 2)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def newest_ids(env: dict[str, str]) -> tuple[int, int, int]:
+    """The greatest transaction of an event, and the greatest ids of a run and a gate."""
+    with psycopg.connect(env["DATABASE_OWNER_URL"]) as connection:
+        found = connection.execute(
+            "SELECT (SELECT max(xid) FROM checkpoints_event), (SELECT max(id) FROM checkpoints_run),"
+            " (SELECT max(id) FROM approvals_gate)"
+        ).fetchone()
+    assert found is not None
+    return found
+
+
+def test_a_dump_in_a_new_server_is_live_and_its_audit_clean(
+    servers: Session, short: Path, stack: ExitStack, start_web: StartWeb, browser: Browser
+) -> None:
+    """New events lay before all stored ones, so no page, program or seal ever came to them."""
+    folder = {"HOLDPOINT_HOME": str(short / "home")}
+    old = stack.enter_context(clusters.serving(clusters.migrated_copy(servers, short / "old"), short / "o"))
+    clusters.run_ahead(old, 20_000)
+    before = clusters.environment(old) | folder
+    asked = does(before, "ask")
+    read = Cursor.parse(does(before, "newest")["cursor"])
+    new = stack.enter_context(clusters.serving(short / "new", short / "n"))
+    clusters.dumped_and_restored(old, new, short)
+    after = clusters.environment(new) | folder
+
+    assert "Restored up to event" in managed(after, "restored")
+    does(after, "newest")
+    assert "are as they were written" in managed(after, "audit", "verify")
+
+    _, base = start_web(after)
+    context = browser.new_context(base_url=base)
+    context.add_cookies([{"name": "sessionid", "value": asked["session"], "url": base}])
+    page = context.new_page()
+    page.goto(f"/gates/{asked['gate']}/")
+    is_live(page)
+    does(after, "approve", str(asked["gate"]), str(asked["person"]))
+    expect(page.get_by_text("Approved").first).to_be_visible()
+    context.close()
+    assert Cursor.parse(does(after, "newest")["cursor"]) > read
+    assert "are as they were written" in managed(after, "audit", "verify")
+
+
+def test_a_server_that_was_set_back_gives_no_number_twice(servers: Session, short: Path, stack: ExitStack) -> None:
+    """What was read and linked to after the backup would have meant something else."""
+    folder = {"HOLDPOINT_HOME": str(short / "home")}
+    data = clusters.migrated_copy(servers, short / "data")
+    with clusters.serving(data, short / "o") as server:
+        env = clusters.environment(server) | folder
+        does(env, "ask")
+    snapshot = clusters.copied(data, short / "snapshot")
+    with clusters.serving(data, short / "o") as server:
+        lost = [does(env, "ask") for _ in range(3)][-1]
+        read = Cursor.parse(does(env, "newest")["cursor"])
+    server = stack.enter_context(clusters.serving(snapshot, short / "s"))
+    env = clusters.environment(server) | folder
+    managed(env, "restored")
+    made = does(env, "ask")
+    assert made["gate"] > lost["gate"]
+    assert made["run"] > lost["run"]
+    assert Cursor.parse(does(env, "newest")["cursor"]) > read
+
+
+def test_only_the_owner_can_say_that_a_database_was_restored(servers: Session) -> None:
+    done = run(*manage("restored"), env={"DATABASE_OWNER_URL": os.environ["DATABASE_URL"]})
+    assert done.returncode != 0
+    assert "Set DATABASE_OWNER_URL to the role that owns the tables." in done.stderr
+    assert DATABASE in os.environ["DATABASE_URL"]
