@@ -11,7 +11,7 @@ from . import registry, runner
 from .serving import announcing
 
 
-@shared_task(name="agents.advance", ignore_result=True, acks_late=True)
+@shared_task(name="agents.advance", ignore_result=True)
 def advance(run_id: int) -> None:
     """Take the run as far as it goes."""
     runner.advance(run_id)

@@ -8,13 +8,13 @@ from .audit import verifying
 from .webhooks import delivering
 
 
-@shared_task(name="approvals.verify", ignore_result=True, acks_late=True)
+@shared_task(name="approvals.verify", ignore_result=True)
 def verify(verification: int) -> None:
     """Take a verification one slice further."""
     verifying.go_on(verification)
 
 
-@shared_task(name="approvals.deliver", ignore_result=True, acks_late=True)
+@shared_task(name="approvals.deliver", ignore_result=True)
 def deliver(delivery: int) -> None:
     """Send a message to a webhook, where it is due."""
     delivering.deliver(delivery)

@@ -16,7 +16,7 @@ from .retention.alone import alone
 SLICE = 10.0  # seconds that one message works; others are due too
 
 
-@shared_task(name="checkpoints.prune", ignore_result=True, acks_late=True)
+@shared_task(name="checkpoints.prune", ignore_result=True)
 def prune() -> None:
     """Take what is looked at or pruned one slice further, and ring again while there is more.
 

@@ -29,38 +29,8 @@ EMBEDDED = {"callbacks": None, "errbacks": None, "chain": None, "chord": None}
 log = structlog.get_logger()
 
 
-class QoS(redis.QoS):
-    """What was handed to a worker and may have to be handed out again."""
-
-    def ack(self, delivery_tag: Any) -> None:
-        """Forget a message that was dealt with."""
-        try:
-            super().ack(delivery_tag)
-        except ResponseError as error:
-            self.channel.drop_other_types(error)  # type: ignore[attr-defined]
-            super().ack(delivery_tag)
-
-    def restore_visible(self, start: int = 0, num: int = 10, interval: int = 10) -> None:
-        """Put back what was handed out long ago."""
-        try:
-            super().restore_visible(start, num, interval)
-        except ResponseError as error:
-            self.channel.drop_other_types(error)  # type: ignore[attr-defined]
-
-    def restore_by_tag(self, tag: Any, client: Any = None, leftmost: bool = False) -> None:
-        """Put a message back; drop what is no message, which would come up again at every look."""
-        try:
-            super().restore_by_tag(tag, client, leftmost)
-        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-            discarded("unacknowledged", repr(error))
-            with self._remove_from_indices(tag) as pipe:  # type: ignore[attr-defined]
-                pipe.execute()
-
-
 class Channel(redis.Channel):
     """Reads a queue; what cannot be read is gone from it by then."""
-
-    QoS = QoS
 
     def drop_other_types(self, error: ResponseError) -> None:
         """Delete the keys of another type that stand in the place of queues. Raises `error` where it is not of that."""
@@ -68,12 +38,11 @@ class Channel(redis.Channel):
             raise error
         name, steps = self._q_for_pri, self.priority_steps  # type: ignore[attr-defined]
         queues = [name(queue, step) for queue in self.active_queues for step in steps]
-        usual = dict.fromkeys(queues, b"list") | {self.unacked_key: b"hash", self.unacked_index_key: b"zset"}
         with self.conn_or_acquire() as client:
-            for key, kind in usual.items():
-                if client.type(key) not in (kind, b"none"):
-                    client.delete(key)
-                    discarded(str(key), "the key is of another type")
+            for queue in queues:
+                if client.type(queue) not in (b"list", b"none"):
+                    client.delete(queue)
+                    discarded(str(queue), "the key is of another type")
 
     def _brpop_read(self, **options: Any) -> Any:
         expected: tuple[type[BaseException], ...] = (

@@ -120,8 +120,9 @@ CELERY_BROKER_URL = env.broker(REDIS_URL)
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_BROKER_TRANSPORT_OPTIONS = {
-    # Longer than any step: a message that is delivered again while its first copy runs only wastes a claim.
-    "visibility_timeout": 3600,
+    # A message is spent when a worker takes it: the sweeper rings again for what is due. Kept in Redis until it was
+    # dealt with, one whose acknowledgement met a dead Redis counted as in hand for ever, and the worker took no more.
+    "ack_emulation": False,
     "health_check_interval": 10,
     "socket_connect_timeout": 5,
     "socket_keepalive": True,
@@ -133,13 +134,13 @@ CELERY_TASK_SERIALIZER = "json"
 CELERY_DB_REUSE_MAX = 1_000_000_000
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_RESULT_BACKEND = None
-CELERY_TASK_ACKS_LATE = True
-CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_TASK_DEFAULT_QUEUE = "holdpoint"
 CELERY_TASK_CREATE_MISSING_QUEUES = True
 CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 1, "interval_start": 0, "interval_step": 0.1}
+# A worker takes a message when one of its processes is free for it, and leaves the others to other workers.
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
-CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
+CELERY_WORKER_DISABLE_PREFETCH = True
+CELERY_WORKER_ENABLE_PREFETCH_COUNT_REDUCTION = False
 CELERY_WORKER_SEND_TASK_EVENTS = False
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_TIMEZONE = "UTC"
