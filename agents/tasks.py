@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from celery import shared_task
-from celery.signals import worker_process_init, worker_process_shutdown
+from celery.signals import worker_init, worker_process_init, worker_process_shutdown
 
-from . import registry, runner
-from .serving import announcing
+from . import runner
+from .serving import announcing, warming
 
 
 @shared_task(name="agents.advance", ignore_result=True)
@@ -17,10 +17,19 @@ def advance(run_id: int) -> None:
     runner.advance(run_id)
 
 
-@worker_process_init.connect
+@worker_init.connect
 def warm(**_: Any) -> None:
-    """Read the plans before the first message, so that it need not wait for them, and say that this process serves."""
-    registry.plans()
+    """Read the agents and their plans before there is a process that runs them: each of those begins with them.
+
+    What such a process does as it begins is said here and no sooner, so that it comes after what Celery does then,
+    which closes the database's connections and their pool.
+    """
+    warming.warm()
+    worker_process_init.connect(join)
+
+
+def join(**_: Any) -> None:
+    """Say that this process serves. Nothing here waits: Celery kills a process that is silent as it begins."""
     announcing.begin()
 
 

@@ -20,13 +20,11 @@ _stopped = threading.Event()
 
 
 def begin() -> None:
-    """Announce this process now, and from now on in a thread of its own. Called once in each that takes runs.
+    """Announce this process from now on, in a thread of its own, which alone waits for PostgreSQL.
 
-    The caller is left with no connection open. Celery closes the file descriptors of those that a process has as it
-    begins, whose numbers would then belong to other sockets, Redis's among them.
+    Called once in each process that takes runs.
     """
     _stopped.clear()
-    _beat()
     threading.Thread(target=_announce, name="announcing", daemon=True).start()
 
 
@@ -54,6 +52,7 @@ def _way(plan: Plan) -> bool:
 
 
 def _announce() -> None:
+    _beat()
     while not _stopped.wait(EVERY):
         _beat()
 
