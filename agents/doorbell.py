@@ -23,6 +23,7 @@ from kombu.pools import producers
 from checkpoints.models import Plan
 
 from . import registry
+from .ringing.bells import EXPIRES
 
 TIMEOUT = 0.5  # seconds, to connect and to send
 PAUSE_AFTER_FAILURE = 1.0
@@ -60,7 +61,9 @@ def _send(task: Any, number: int, queue: str) -> bool:
         return False
     try:
         with producers[_connection()].acquire(block=True, timeout=TIMEOUT) as producer:
-            task.apply_async(args=(number,), queue=queue, retry=False, ignore_result=True, producer=producer)
+            task.apply_async(
+                args=(number,), queue=queue, expires=EXPIRES, retry=False, ignore_result=True, producer=producer
+            )
     except (OperationalError, OSError) as error:
         _quiet_until = time.monotonic() + PAUSE_AFTER_FAILURE
         log.warning("doorbell.lost", task=task.name, number=number, queue=queue, error=str(error))

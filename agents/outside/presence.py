@@ -6,6 +6,7 @@ renews its lease; one that said that it goes away meanwhile is not missed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 import structlog
@@ -53,10 +54,10 @@ def miss() -> int:
     return len(live)
 
 
-def forsaken() -> list[Gate]:
-    """The gates of programs that were not heard of for as long as the gates' policies allow."""
+def forsaken(*, but: Sequence[int] = ()) -> list[Gate]:
+    """The gates of programs that were not heard of for as long as the gates' policies allow, without those of `but`."""
     silent = Q(run__client__in=Client.objects.missed(), run__client__heard_at__lt=Now() - F("policy__withdraw_after"))
-    gates = Gate.objects.open().filter(silent, policy__withdraw_after__isnull=False)
+    gates = Gate.objects.open().filter(silent, policy__withdraw_after__isnull=False).exclude(pk__in=but)
     return list(gates.select_related("run", "policy")[:AT_ONCE])
 
 

@@ -10,12 +10,14 @@ import pytest
 import redis
 from django.db.models.functions import Now
 
-from agents import sweeper as sweeping
 from agents.models import SweeperPass
-from agents.sweeper import Bells, Sweeper, expire_gates, wake_timers
+from agents.ringing import bells as ringing
+from agents.ringing.bells import Bells
+from agents.sweeper import Sweeper, wake_timers
 from approvals import closing
 from checkpoints.models import Run
 from tests.factories import make_policy, make_team
+from tests.harness.altering import altered
 
 from .driving import advance, make_run, open_gate
 
@@ -44,6 +46,8 @@ def test_a_queued_run_is_rung_for_once_and_again_after_a_pause(server: redis.Red
     assert [sweeper.ring_due(), sweeper.ring_due()] == [1, 0]
     assert server.llen(QUEUE) == 1
     sweeper.bells.rung = {run: (at - 5, pause) for run, (at, pause) in sweeper.bells.rung.items()}
+    assert sweeper.ring_due() == 0  # its message waits
+    server.delete(QUEUE)
     assert sweeper.ring_due() == 1
 
 
@@ -63,12 +67,13 @@ def test_a_run_that_was_claimed_since_the_last_ring_is_rung_for_without_the_paus
     run = lost(make_run("hopper"), server)
     sweeper = Sweeper()
     assert [sweeper.ring_due(), sweeper.ring_due()] == [1, 0]
+    server.delete(QUEUE)
     Run.objects.filter(pk=run.pk).update(status="running", token=1, lease_until=Now() - timedelta(seconds=1))
     assert sweeper.ring_due() == 1
 
 
 def test_a_flush_makes_it_ring_for_all_again(server: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweeping, "FIRST", 600.0)  # a pass may take longer than the first pause
+    monkeypatch.setattr(ringing, "FIRST", 600.0)  # a pass may take longer than the first pause
     lost(make_run("hopper"), server)
     sweeper = Sweeper()
     assert sweeper.sweep_once()["rung"] == 1
@@ -104,12 +109,30 @@ def test_an_overdue_gate_expires_and_its_run_is_queued(server: redis.Redis) -> N
     make_policy(team, name="default", deadline=timedelta(hours=1))
     run = advance(make_run("asker", team=team))
     gate = open_gate(run)
-    assert expire_gates() == 0
+    assert Sweeper().expire_gates() == 0
     closing.pass_deadline(gate)
-    assert expire_gates() == 1
+    assert Sweeper().expire_gates() == 1
     run.refresh_from_db()
     gate.refresh_from_db()
     assert (gate.status, run.status) == ("expired", "queued")
+
+
+def test_a_gate_that_cannot_expire_is_tried_again_after_a_pause_and_stops_no_other(
+    server: redis.Redis, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It was tried every second, with a traceback each time."""
+    team = make_team()
+    make_policy(team, name="default", deadline=timedelta(hours=1))
+    stuck, other = (open_gate(advance(make_run("asker", team=team))) for _ in range(2))
+    closing.pass_deadline(stuck)
+    sweeper = Sweeper()
+    with altered(stuck.standing(), body=b"no proposal"):
+        assert [sweeper.expire_gates(), sweeper.expire_gates()] == [0, 0]
+        assert capfd.readouterr().err.count(f"gate.not_expired gate={stuck.pk}") == 1
+        closing.pass_deadline(other)
+        assert sweeper.expire_gates() == 1
+    sweeper.unclosed.rung = {gate: (at - 5, pause) for gate, (at, pause) in sweeper.unclosed.rung.items()}
+    assert sweeper.expire_gates() == 1
 
 
 def test_a_pass_leaves_its_time_by_the_databases_clock(server: redis.Redis) -> None:

@@ -11,7 +11,7 @@ import redis
 
 from agents.models import SweeperPass
 from agents.registry import queue_of
-from agents.sweeper import LONGEST
+from agents.ringing.bells import LONGEST
 from agents.tasks import advance as doorbell
 from checkpoints.models import Checkpoint, Event, Run
 from tests.harness import services

@@ -10,7 +10,7 @@ from django.db.models import F
 from agents import cancelling, rewinds
 from agents.models import Client
 from agents.outside import presence
-from agents.sweeper import Sweeper, withdraw_gates
+from agents.sweeper import Sweeper
 from approvals.models import Gate, Policy
 from approvals.preflight import sources
 from checkpoints.actors import SYSTEM
@@ -125,11 +125,11 @@ def test_its_gate_is_withdrawn_where_its_policy_says_so() -> None:
     gate = gate_of(program, timedelta(minutes=10))
     silent(program, minutes=9)
     presence.miss()
-    withdraw_gates()
+    Sweeper().withdraw_gates()
     assert Gate.objects.get(pk=gate.pk).status == "open"
     silent(program, minutes=2)
     presence.miss()
-    withdraw_gates()
+    Sweeper().withdraw_gates()
     ended = Gate.objects.get(pk=gate.pk)
     assert (ended.status, ended.outcome.words) == ("withdrawn", "The program that asks was not heard of for 10 min.")
     told = program.claim()
@@ -146,7 +146,7 @@ def test_its_gate_stays_where_nothing_says_so(spared: str) -> None:
     if spared == "heard in that moment":
         presence.heard(program.row())
     presence.miss()
-    withdraw_gates()
+    Sweeper().withdraw_gates()
     assert Gate.objects.get(pk=gate.pk).status == "open"
 
 

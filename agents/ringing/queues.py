@@ -1,0 +1,29 @@
+"""How many messages wait for workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+
+import redis
+from django.conf import settings
+
+TIMEOUT = 0.5  # seconds, to connect and to be answered
+
+
+def waiting(queues: Iterable[str]) -> dict[str, int]:
+    """How many messages each of these queues holds; none where a key of another type stands in its place.
+
+    Raises redis.RedisError where Redis does not answer.
+    """
+    names = list(dict.fromkeys(queues))
+    pipe = _client(settings.REDIS_URL).pipeline(transaction=False)
+    for name in names:
+        pipe.llen(name)
+    lengths = pipe.execute(raise_on_error=False) if names else []
+    return {name: length if isinstance(length, int) else 0 for name, length in zip(names, lengths, strict=True)}
+
+
+@cache
+def _client(url: str) -> redis.Redis:
+    return redis.Redis.from_url(url, socket_timeout=TIMEOUT, socket_connect_timeout=TIMEOUT)
