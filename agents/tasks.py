@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from celery import shared_task
-from celery.signals import worker_init, worker_process_init, worker_process_shutdown
+from celery.signals import worker_init, worker_process_init, worker_process_shutdown, worker_ready
 
 from . import runner
-from .serving import announcing, warming
+from .serving import announcing, deafness, warming
 
 
 @shared_task(name="agents.advance", ignore_result=True)
@@ -37,3 +37,9 @@ def join(**_: Any) -> None:
 def leave(**_: Any) -> None:
     """Say that this process serves no more."""
     announcing.end()
+
+
+@worker_ready.connect
+def listen(sender: Any, **_: Any) -> None:
+    """Watch whether this worker takes what waits for it."""
+    deafness.watch(sender)

@@ -17,6 +17,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from agents.models import SweeperPass
+from agents.serving import deafness
 from config import canary
 
 SWEEPER_SILENT = timedelta(seconds=10)
@@ -86,10 +87,10 @@ def sweeper() -> str:
 def worker() -> str:
     """Return what is wrong with the workers, or ""."""
     try:
-        heard = canary.heard(settings.REDIS_URL)
+        heard, deaf = canary.heard(settings.REDIS_URL), deafness.told()
     except redis.RedisError:
         return "unknown: Redis does not answer"
-    return "" if heard else f"none took a message for {canary.LIVES} s"
+    return deaf if heard else f"none took a message for {canary.LIVES} s"
 
 
 CHECKS: dict[str, Callable[[], str]] = {

@@ -1,0 +1,90 @@
+"""A worker that takes no message although it could makes way for another.
+
+Such a worker looks alive: it answers, it announces itself, and only its runs stand still. So a thread of its parent
+process looks whether messages wait in its queues while one of its processes is free and none of them has begun
+anything. A thread, because the parent's own loop may be what hangs. It says so in one event and in Redis, where
+/readyz reads it, and ends the worker with exit code 1: whoever started it starts another.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import redis
+import structlog
+from celery.worker import state
+from django.conf import settings
+
+from ..ringing import queues
+
+LOOK = 5.0  # seconds
+PATIENCE = 30.0  # seconds without a message begun, while messages wait and a process is free
+GRACE = 30.0  # seconds to end in order, as at any other stop
+STAYS = 60  # seconds for which /readyz names the worker that was ended
+EXIT_CODE = 1
+KEY = "holdpoint.deaf"
+log = structlog.get_logger()
+
+
+@dataclass
+class Hearing:
+    """What a worker began, and since when it has begun nothing although it could."""
+
+    begun: int = 0
+    since: float = field(default_factory=time.monotonic)
+
+    def deaf_for(self, begun: int, *, could: bool, now: float) -> float:
+        """Seconds for which messages waited in vain. `could` says whether some wait and a process is free."""
+        if begun != self.begun or not could:
+            self.begun, self.since = begun, now
+        return now - self.since
+
+
+def watch(consumer: Any) -> None:
+    """Look at this worker from now on, in a thread of its own. `consumer` is Celery's, which is ready."""
+    threading.Thread(target=_watch, args=(consumer,), name="hearing", daemon=True).start()
+
+
+def told() -> str:
+    """Which worker was ended lately because it took nothing, in words; "" for none. Raises redis.RedisError."""
+    said: Any = _client().get(KEY)
+    return said.decode(errors="replace") if said else ""
+
+
+def _watch(consumer: Any) -> None:
+    hearing, served = Hearing(), list(consumer.app.amqp.queues.consume_from)
+    while state.should_stop is None and state.should_terminate is None:
+        time.sleep(LOOK)
+        waiting = _waiting(served)
+        could = waiting > 0 and len(state.active_requests) < consumer.pool.num_processes
+        silent = hearing.deaf_for(state.all_total_count[0], could=could, now=time.monotonic())
+        if silent >= PATIENCE and state.should_stop is None:
+            _end(consumer.hostname, waiting, silent)
+            return
+
+
+def _waiting(served: list[str]) -> int:
+    try:
+        return sum(queues.waiting(served).values())
+    except redis.RedisError:
+        return 0  # without Redis there is nothing to take
+
+
+def _end(name: str, waiting: int, silent: float) -> None:
+    log.error("worker.deaf", worker=name, waiting=waiting, seconds=round(silent), exit_code=EXIT_CODE)
+    try:
+        said = f"{name} took nothing for {silent:.0f} s while {waiting} messages waited, and was ended"
+        _client().set(KEY, said, ex=STAYS)
+    except redis.RedisError as error:
+        log.warning("redis.silent", error=str(error))
+    state.should_stop = EXIT_CODE  # type: ignore[assignment]  # which the stub knows as None
+    time.sleep(GRACE)
+    os._exit(EXIT_CODE)
+
+
+def _client() -> redis.Redis:
+    return redis.Redis.from_url(settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2)
