@@ -66,7 +66,7 @@ def bring_up(stack: Stack) -> None:
     stack.start("sweeper", "manage.py", "sweeper")
     stack.start("beat", "-m", "celery", "-q", "-A", "config", "beat", "--pidfile=")
     stack.start("web", "-m", "uvicorn", "config.asgi:application", "--port", str(stack.port), *WEB_OPTIONS)
-    stack.wait_for_pages()
+    stack.wait_for_pages(stack.check_children)
     seed(stack)
     stack.console.say(
         f"Holdpoint is at {stack.url}\n"

@@ -81,7 +81,7 @@ class Author:
             return
         for name in HOLD_CODE:
             self.stack.restart(name)
-        self.stack.wait_for_pages()
+        self.stack.wait_for_pages(self.stack.revive)
         self.stack.console.say(f"Took up the changed code of {', '.join(self.names)}" + (f"\n{said}" if said else ""))
 
     def read(self) -> tuple[int, str]:

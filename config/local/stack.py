@@ -10,8 +10,10 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -19,7 +21,10 @@ from config.local import servers
 from config.local.console import Console
 from config.local.errors import Refused
 from config.local.home import Home
+from config.local.postgres import Postgres
 from config.local.process import kill_group, spawn, tied
+from config.local.redis_server import Redis
+from config.local.reviving import Revival
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ANSWERS_WITHIN = 60.0  # seconds for the web server to answer
@@ -49,7 +54,8 @@ class Stack:
         self.console = console
         self.port = port
         self.children: list[Child] = []
-        self.stop_servers: list[tuple[str, Callable[[], None]]] = []
+        self.servers: list[tuple[str, Postgres | Redis]] = []
+        self.revivals: defaultdict[str, Revival] = defaultdict(Revival)
         self.environment: dict[str, str] = {}
         self.asked_at = 0.0
         self.hurry = False
@@ -82,16 +88,20 @@ class Stack:
         if redis is None:
             servers.check_redis(os.environ["REDIS_URL"])
         if postgres is not None:
-            self.stop_servers.append(("postgres", postgres.stop))
+            self.servers.append(("postgres", postgres))
             with self.console.wait("Starting PostgreSQL"):
-                process = postgres.start(subprocess.PIPE)
-            self.watch("postgres", process)
+                self.serve("postgres", postgres)
             urls |= servers.embedded_urls(postgres)
         if redis is not None:
-            self.stop_servers.append(("redis", redis.stop))
-            self.watch("redis", redis.start(subprocess.PIPE))
+            self.servers.append(("redis", redis))
+            self.serve("redis", redis)
             urls |= {"REDIS_URL": redis.url}
         self.environment |= urls
+
+    def serve(self, name: str, server: Postgres | Redis) -> None:
+        """Start an embedded server. Raises Refused where it does not come up."""
+        self.revivals[name].started(time.monotonic())
+        self.watch(name, server.start(subprocess.PIPE))
 
     def watch(self, name: str, process: subprocess.Popen[bytes]) -> None:
         """Show what `process` says under `name`."""
@@ -101,6 +111,7 @@ class Stack:
     def start(self, name: str, *command: str, within: float = 5.0) -> Child:
         """Start one of the application's processes; it has `within` seconds to stop when asked."""
         process = spawn(tied([sys.executable, *command]), env=self.environment, out=subprocess.PIPE, cwd=ROOT)
+        self.revivals[name].started(time.monotonic())
         self.watch(name, process)
         child = Child(name, process, within, command)
         self.children.append(child)
@@ -122,12 +133,12 @@ class Stack:
         if code:
             raise Refused(f"{title} failed with exit code {code}.")
 
-    def wait_for_pages(self) -> None:
-        """Return when the web server answers. Raises Refused when something ends first."""
+    def wait_for_pages(self, look: Callable[[], None]) -> None:
+        """Return when the web server answers; call `look` until then. Raises Refused when it does not answer."""
         until = time.monotonic() + ANSWERS_WITHIN
         with self.console.wait("Waiting for the pages"):
             while time.monotonic() < until:
-                self.check_children()
+                look()
                 try:
                     with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/healthz", timeout=2):
                         return
@@ -141,10 +152,10 @@ class Stack:
             code = child.process.poll()
             if code is not None:
                 raise Refused(self.told_of(child, code))
-        for name, stop in self.stop_servers:
-            process = getattr(getattr(stop, "__self__", None), "process", None)
-            if process is not None and process.poll() is not None:
-                raise Refused(f"The {name} server ended with exit code {process.returncode}; everything is stopped.")
+        for name, server in self.servers:
+            if server.process is not None and server.process.poll() is not None:
+                code = server.process.returncode
+                raise Refused(f"The {name} server ended with exit code {code}; everything is stopped.")
 
     def told_of(self, child: Child, code: int) -> str:
         """That a process has ended, with its own last words where it ended by itself: they say why, and what to do."""
@@ -153,14 +164,36 @@ class Stack:
         return f"{ended} It said last:\n{words}" if words else ended
 
     def supervise(self, look: Callable[[], None]) -> None:
-        """Return never: raise Stopping when asked to end, Refused when a process ends by itself.
+        """Return never: start again what ends by itself, and raise Stopping when asked to end.
 
         `look` is called again and again meanwhile.
         """
         while True:
-            self.check_children()
+            self.revive()
             look()
             time.sleep(0.2)
+
+    def revive(self) -> None:
+        """Start each part that has ended again, after a pause that grows, and say so in a line."""
+        for name, server in self.servers:
+            if server.process is None or server.process.poll() is not None:
+                code = None if server.process is None else server.process.returncode
+                self.start_again(name, code, partial(self.serve, name, server))
+        for child in list(self.children):
+            if child.process.poll() is not None:
+                self.start_again(child.name, child.process.returncode, partial(self.restart, child.name))
+
+    def start_again(self, name: str, code: int | None, start: Callable[[], None]) -> None:
+        """Start one part that has ended, when its time has come. What it refuses is said, and tried again later."""
+        revival, now = self.revivals[name], time.monotonic()
+        if revival.due is None:
+            ended = "did not start" if code is None else f"ended with exit code {code}"
+            self.console.say(f"The {name} process {ended}; it is started again in {revival.ended(now):.0f} s.")
+        elif now >= revival.due:
+            try:
+                start()
+            except Refused as refused:
+                self.console.say(str(refused))
 
     def stop(self) -> None:
         """Stop the application's processes in the order in which they depend on each other, then the servers."""
@@ -172,10 +205,10 @@ class Stack:
                 self.console.say(f"Stopping {child.name}")
             self.end(child)
         self.children.clear()
-        for name, stop in reversed(self.stop_servers):
+        for name, server in reversed(self.servers):
             self.console.say(f"Stopping {name}")
-            stop()
-        self.stop_servers.clear()
+            server.stop()
+        self.servers.clear()
 
     def end(self, child: Child) -> None:
         """Ask one process to stop, wait for it as long as it may take, then kill what is left of its group."""

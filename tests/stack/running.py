@@ -63,11 +63,23 @@ class Stack:
 
     def child(self, words: str) -> psutil.Process:
         """Return the first process of this home whose command line holds `words`."""
-        return next(process for process in self.processes() if words in " ".join(process.cmdline()))
+        return self.children(words)[0]
+
+    def children(self, words: str) -> list[psutil.Process]:
+        """Return the processes of this home whose command lines hold `words`."""
+        return [process for process in self.processes() if words in command_of(process)]
 
     def sockets(self) -> list[Path]:
         """Return the sockets left in the home."""
         return [path for path in self.home.rglob("*") if path.is_socket()]
+
+
+def command_of(process: psutil.Process) -> str:
+    """Return the command line of `process`; "" where it is gone."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
 
 
 def belongs(process: psutil.Process, home: Path) -> bool:

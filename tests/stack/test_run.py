@@ -8,12 +8,14 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import httpx
 import psycopg
 import pytest
 
+from config.local.reviving import SETTLED, Revival
 from tests.harness.services import free_port, run
 from tests.harness.session import DATABASE, ROOT, Session
 from tests.harness.waiting import PATIENCE, until
@@ -97,13 +99,32 @@ def test_a_first_start_seeds_an_inbox_gets_ready_and_ctrl_c_leaves_nothing_behin
     assert not stack.home.exists()
 
 
-def test_a_process_that_dies_ends_the_stack_and_is_named(start: Start, tmp_path: Path) -> None:
+def test_a_part_that_dies_is_named_and_started_again_and_the_others_stay(start: Start, tmp_path: Path) -> None:
+    """Everything else was stopped with it."""
     # The home's path is too long for a unix socket's, which must not matter.
     stack = start(home=tmp_path / ("long" * 20) / ("path" * 20))
-    stack.child("agents.examples.sandbox").kill()
-    assert stack.service.process.wait(PATIENCE) == 1
-    assert "The sandbox process ended with exit code -9" in stack.service.log
+    web = stack.child("config.asgi:application")
+    words = {"sandbox": "agents.examples.sandbox", "redis": "redis-server", "postgres": "/postgres -D"}
+    for name, command in (words | {"worker": "config.celery worker", "sweeper": "manage.py sweeper"}).items():
+        stack.child(command).kill()
+        stack.service.says(rf"The {name} process ended with exit code -9; it is started again in 1 s\.")
+        until(partial(stack.children, command), what=f"another {name}")
+    until(lambda: len(re.findall(r"worker +\| .* ready", stack.service.log)) == 2, what="another worker is ready")
+    until(lambda: stack.get("/readyz").status_code == 200, what="everything works again")
+    assert web.is_running()
+    assert stack.interrupt() == 0
     assert stack.processes() == []
+    assert stack.sockets() == []
+
+
+def test_the_pause_doubles_and_begins_anew_for_a_part_that_had_lived_for_a_minute() -> None:
+    revival, now, pauses = Revival(), 1000.0, []
+    for _ in range(7):
+        pauses.append(revival.ended(now))
+        now += pauses[-1]
+        revival.started(now)
+    assert pauses == [1, 2, 4, 8, 16, 30, 30]
+    assert revival.ended(now + SETTLED) == 1
 
 
 def test_a_process_that_refuses_to_start_says_why_where_the_stack_ends(tmp_path: Path) -> None:
