@@ -22,7 +22,7 @@ from django.conf import settings
 from ..ringing import queues
 
 LOOK = 5.0  # seconds
-PATIENCE = 30.0  # seconds without a message begun, while messages wait and a process is free
+PATIENCE = 60.0  # seconds without a message begun; twice what kombu waits between two tries to reach Redis
 GRACE = 30.0  # seconds to end in order, as at any other stop
 STAYS = 60  # seconds for which /readyz names the worker that was ended
 EXIT_CODE = 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import psutil
 import pytest
@@ -25,12 +25,13 @@ IMPATIENT = {"HOLDPOINT_AGENTS": "tests.agents.sample_agents,tests.agents.impati
 
 
 @pytest.fixture
-def server(redis_url: str) -> redis.Redis:
+def server(redis_url: str) -> Iterator[redis.Redis]:
     """This process's Redis, empty, with no older run due."""
     Run.objects.live().update(status="cancelled")
     client = redis.Redis.from_url(redis_url)
     client.flushall()
-    return client
+    yield client
+    client.flushall()
 
 
 def test_what_waits_in_vain_is_counted_from_the_last_message_that_was_begun() -> None:
@@ -72,7 +73,6 @@ def test_a_worker_that_is_busy_or_has_nothing_to_take_is_left_alone(
     long = make_run("grower", steps=1, pause=8.0)
     until(lambda: Run.objects.get(pk=long.pk).status == "running", what="the long step has begun")
     after = make_run("hopper")
-    assert server.llen(QUEUE) == 1  # a worker without a free process leaves it to others
     until(lambda: Run.objects.get(pk=after.pk).status == "completed", what="the worker takes it when it is free")
     assert worker.alive
     assert "worker.deaf" not in worker.log

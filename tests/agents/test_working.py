@@ -159,6 +159,18 @@ def test_two_workers_share_the_runs_and_no_step_lands_twice(celery_worker: Start
     assert claimed_by == {1}
 
 
+def test_a_busy_worker_leaves_messages_to_an_idle_one(celery_worker: Starter) -> None:
+    """One that it took beforehand would wait for the end of its step, beside a worker with nothing to do."""
+    for name in ("one", "two"):
+        celery_worker("-c", "1", "--name", name, env=QUICK)
+    long = make_run("grower", steps=1, pause=45.0)
+    becomes(long, "running")
+    for run in [make_run("hopper") for _ in range(4)]:
+        becomes(run, "completed")
+    long.refresh_from_db()
+    assert long.status == "running"
+
+
 def test_a_broker_that_is_down_loses_no_run() -> None:
     env = {"REDIS_URL": f"redis://127.0.0.1:{services.free_port()}/0"}
     team = make_run("hopper").team
