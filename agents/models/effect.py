@@ -70,7 +70,7 @@ class Effect(models.Model):
     step = models.CharField(max_length=100)
     key = models.CharField(max_length=64, unique=True)  # the idempotency key, hex
     grant = models.OneToOneField("approvals.Grant", null=True, on_delete=models.PROTECT, related_name="effect_row")
-    action = models.CharField(max_length=100, default="", blank=True)  # the one that it performs, of several
+    action = models.CharField(max_length=100, default="", db_default="", blank=True)  # the one it performs, of several
     base = models.UUIDField()  # the checkpoint it was started from
     input_digest = models.BinaryField()
     occurrence = models.IntegerField(default=0)
@@ -80,8 +80,8 @@ class Effect(models.Model):
     irreversible = models.BooleanField(default=False)
     undoes = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="undos")  # a compensation's
     taken_from = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="+")  # another run's
-    again = models.BooleanField(default=False)  # a person sent the run back to it: settled before it is done again
-    landings = ArrayField(models.UUIDField(), default=list)  # the checkpoints in which its result was written
+    again = models.BooleanField(default=False, db_default=False)  # sent back to by a person: settled first
+    landings = ArrayField(models.UUIDField(), default=list, db_default=[])  # the checkpoints that hold its result
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.INTENDED)
     result = models.BinaryField(default=b"null")  # canonical JSON: what the step returned, see agents.outputs
     error = models.CharField(max_length=500, default="", blank=True)

@@ -14,9 +14,9 @@ class Failure(models.Model):
     attempt = models.SmallIntegerField()
     error = models.CharField(max_length=300)  # "ValueError: …", cut
     traceback = models.BinaryField(default=b"")  # UTF-8
-    validator = models.CharField(max_length=100, default="", blank=True)  # that refused what the step returned
-    ring = models.SmallIntegerField(default=0)  # how far back the refusal was taken
-    seq = models.IntegerField(default=0)  # the run's newest checkpoint then
+    validator = models.CharField(max_length=100, default="", db_default="", blank=True)  # that refused the result
+    ring = models.SmallIntegerField(default=0, db_default=0)  # how far back the refusal was taken
+    seq = models.IntegerField(default=0, db_default=0)  # the run's newest checkpoint then
     at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -33,8 +33,8 @@ class Decision(models.Model):
     then = models.CharField(max_length=8, choices=Then.choices, default="", blank=True)
     back_to = models.CharField(max_length=100, default="", blank=True)
     answer = models.BinaryField(default=b"null")  # canonical JSON: a recovery gate's choice and value
-    preconditions = models.BinaryField(default=b"[]")  # canonical JSON: ids of those that the reviewer adds
-    repeats = models.BinaryField(default=b"[]")  # canonical JSON: numbers of effects that may be done once more
+    preconditions = models.BinaryField(default=b"[]", db_default=b"[]")  # canonical JSON: ids that the reviewer adds
+    repeats = models.BinaryField(default=b"[]", db_default=b"[]")  # canonical JSON: effects that may be done again
     comment = models.BinaryField(default=b"")  # UTF-8
     seen = models.BinaryField()  # digest of the proposal that was on the reviewer's screen
     second_look = models.BooleanField(default=False, db_default=False)  # ticked, where a streak asked for it

@@ -38,7 +38,7 @@ class Outcome(models.Model):
     seen = models.BinaryField()
     to_run = models.BinaryField(null=True)  # digest of what may run; none where nothing may
     bound = models.BinaryField(default=b"{}")  # canonical JSON: effect -> {field: hex digest} that to_run covers
-    preconditions = models.BinaryField(default=b"[]")  # canonical JSON: ids of those that count; to_run covers them
+    preconditions = models.BinaryField(default=b"[]", db_default=b"[]")  # canonical JSON: ids that count; in to_run
     by = models.CharField(max_length=120)
     by_name = models.CharField(max_length=150, default="", blank=True)
     created_at = models.DateTimeField(db_default=Now())

@@ -71,7 +71,7 @@ class Upload(models.Model):
     gate = models.ForeignKey("approvals.Gate", on_delete=models.CASCADE, related_name="uploads")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     digest = models.CharField(max_length=64)  # SHA-256, hex
-    size = models.BigIntegerField(default=0)  # bytes, by which a person's quota counts
+    size = models.BigIntegerField(default=0, db_default=0)  # bytes, by which a person's quota counts
     at = models.DateTimeField(db_default=Now())
 
     objects = UploadQuerySet.as_manager()

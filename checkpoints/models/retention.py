@@ -120,7 +120,7 @@ class Prune(models.Model):
     at = models.DateTimeField()  # ages count up to here; the database's clock
     by = models.CharField(max_length=120)
     by_name = models.CharField(max_length=150, default="", blank=True)
-    nightly = models.BooleanField(default=False)  # applied as soon as it is looked at
+    nightly = models.BooleanField(default=False, db_default=False)  # applied as soon as it is looked at
     policies = models.JSONField(default=dict)  # agent -> the policy row's id, as they were at the look
     cursor = models.BigIntegerField(default=0)  # the last run that was looked at
     upto = models.BigIntegerField(default=0)  # the newest run that there was
@@ -162,10 +162,10 @@ class PruneLine(models.Model):
     kept = models.JSONField(default=dict)  # reason -> how many stay for it
     held = models.JSONField(default=list)  # [[hold's id, how many stay for it alone], …]
     removed = models.IntegerField(default=0)
-    freed = models.BigIntegerField(default=0)  # bytes so far, chunks of the lineage included
-    stayed = models.JSONField(default=list)  # of what was shown: [[reason, hold's id or null, how many], …]
+    freed = models.BigIntegerField(default=0, db_default=0)  # bytes so far, chunks of the lineage included
+    stayed = models.JSONField(default=list, db_default=[])  # [[reason, hold's id or null, how many], …]
     done = models.BooleanField(default=False)
-    fault = models.CharField(max_length=300, blank=True, default="")  # why nothing more of it was removed
+    fault = models.CharField(max_length=300, blank=True, default="", db_default="")  # why no more was removed
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["prune", "run"], name="prune_has_one_line_a_run")]

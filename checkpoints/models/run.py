@@ -104,12 +104,12 @@ class Run(models.Model):
         max_length=200, default="", db_default="", blank=True
     )  # runs of one conversation share it
     forked_from = models.UUIDField(null=True)
-    environment = models.BinaryField(default=b"{}")  # canonical JSON: {"config": {…}, "libraries": {name: version}}
-    halt = models.BooleanField(default=False)  # a person asks its worker to stop at the next step
-    ending = models.CharField(max_length=12, default="", blank=True)  # the status it ends in once effects are settled
-    ending_reason = models.CharField(max_length=300, default="", blank=True)
-    ending_by = models.CharField(max_length=120, default="", blank=True)  # an actor, and what people call them
-    ending_by_name = models.CharField(max_length=150, default="", blank=True)
+    environment = models.BinaryField(default=b"{}", db_default=b"{}")  # {"config": {…}, "libraries": {name: version}}
+    halt = models.BooleanField(default=False, db_default=False)  # a person asks its worker to stop at the next step
+    ending = models.CharField(max_length=12, default="", db_default="", blank=True)  # its status, once settled
+    ending_reason = models.CharField(max_length=300, default="", db_default="", blank=True)
+    ending_by = models.CharField(max_length=120, default="", db_default="", blank=True)  # an actor, and their name
+    ending_by_name = models.CharField(max_length=150, default="", db_default="", blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     finished_at = models.DateTimeField(null=True)
 
