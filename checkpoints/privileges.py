@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
-from django.db import connections
+from django.db import connections, transaction
 from psycopg import sql
 
 APPEND_ONLY = (
@@ -43,7 +43,8 @@ def role() -> str:
 
 def grant(using: str = "default") -> bool:
     """Give the application's role its rights; False where there is no such role, or it is the one migrating."""
-    with connections[using].cursor() as cursor:
+    # In one transaction: the application goes on meanwhile, and must neither lose a right nor have one too many.
+    with transaction.atomic(using), connections[using].cursor() as cursor:
         cursor.execute("SELECT rolname = current_user FROM pg_roles WHERE rolname = %s", [role()])
         found = cursor.fetchone()
         if found is None or found[0]:

@@ -2,17 +2,38 @@
 
 DATABASE_OWNER_URL names the owner, DATABASE_URL the application's role. Where only DATABASE_URL is set the
 two are one role, which then could rewrite its own audit: fit for a trial, not for production.
+
+The application may go on meanwhile. Whoever waits for a table's lock keeps everybody waiting who comes after, so no
+statement waits longer than LOCK_TIMEOUT; what could not get its lock is rolled back and tried again, for longer than
+any transaction of the application lasts.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
+
+if TYPE_CHECKING:
+    from django_pg_migration_tools.management.commands.migrate_with_timeouts import RetryState
+
+LOCK_TIMEOUT = 2.0  # seconds: what pages and workers wait at most
+RETRIES = 12  # with pauses of 3 to 10 seconds: about two minutes
+LOCKED = (
+    f"Not migrated: others kept a table locked for more than {LOCK_TIMEOUT:g} s at each of {{tries}} tries. "
+    "Nothing is half done. End the long transactions (pg_stat_activity, by xact_start) and run this again."
+)
+BUSY = "Not migrated: another process migrates this database now."
 
 
 def main() -> int:
-    """Migrate; return the exit code."""
+    """Migrate; return the exit code: 1 with one sentence where others are in the way."""
+    options = argparse.ArgumentParser(prog="config.migrate")
+    options.add_argument("-v", action="store_true", help="say what is applied")
+    options.add_argument("--retries", type=int, default=RETRIES, help="how often to try again for a lock")
+    chosen = options.parse_args()
     application = os.environ.get("DATABASE_URL", "")
     owner = os.environ.get("DATABASE_OWNER_URL") or application
     os.environ["DATABASE_URL"] = owner
@@ -22,10 +43,34 @@ def main() -> int:
 
     import django
     from django.core.management import call_command
+    from django_pg_migration_tools.management.commands import migrate_with_timeouts as patiently
 
     django.setup()
-    call_command("migrate", interactive=False, verbosity=1 if "-v" in sys.argv else 0)
+    try:
+        call_command(
+            patiently.Command(),
+            interactive=False,
+            verbosity=int(chosen.v),
+            lock_timeout_in_ms=int(LOCK_TIMEOUT * 1000),
+            lock_timeout_max_retries=chosen.retries,
+            retry_callback_path="config.migrate.say_again",
+        )
+    except patiently.MaximumRetriesReached:
+        return refuse(LOCKED.format(tries=chosen.retries + 1))
+    except patiently.LockAlreadyAcquired:
+        return refuse(BUSY)
     return 0
+
+
+def say_again(state: RetryState) -> None:
+    """Say that a lock was not to be had."""
+    sys.stderr.write(f"A table is locked by others; that was try {state.lock_timeouts_count}.\n")
+
+
+def refuse(sentence: str) -> int:
+    """Say why nothing more was migrated; return the exit code."""
+    sys.stderr.write(f"{sentence}\n")
+    return 1
 
 
 if __name__ == "__main__":

@@ -1,0 +1,79 @@
+"""`python -m config.migrate` beside a running application: it stops nobody for long, and can be run again."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+from django.db import connections
+
+from checkpoints import privileges
+from checkpoints.models import Run
+from tests.harness.services import Service, run
+from tests.harness.session import APPLICATION, DATABASE, Session
+
+from .databases import Database, released
+
+RIGHTS = """
+SELECT has_table_privilege(%(role)s, 'checkpoints_event', 'UPDATE'),
+       has_column_privilege(%(role)s, 'agents_effect', 'status', 'UPDATE')
+"""
+MIGRATE = [sys.executable, "-m", "config.migrate"]
+
+
+@pytest.fixture
+def database(servers: Session) -> Iterator[Database]:
+    """A database of the running release."""
+    with released(servers) as made:
+        yield made
+
+
+@contextmanager
+def somebody_reads(database: Database) -> Iterator[psycopg.Connection]:
+    """A transaction that has read runs and stays open, so that nobody can change their table."""
+    with database.session(APPLICATION) as reader, reader.transaction():
+        reader.execute(f"SELECT count(*) FROM {Run._meta.db_table}")
+        yield reader
+
+
+def test_a_table_that_stays_locked_ends_it_in_a_sentence_and_it_can_be_run_again(database: Database) -> None:
+    with somebody_reads(database):
+        refused = run(*MIGRATE, "--retries", "1", env=database.environment, within=300)
+    assert refused.returncode == 1
+    assert "Not migrated: others kept a table locked for more than 2 s at each of 2 tries." in refused.stderr
+    assert "Traceback" not in refused.stderr
+    again = run(*MIGRATE, env=database.environment, within=300)
+    assert (again.returncode, again.stderr) == (0, "")
+
+
+def test_the_application_goes_on_while_a_migration_waits_and_another_one_is_refused(
+    database: Database, start_service: Callable[..., Service]
+) -> None:
+    with somebody_reads(database), database.session(APPLICATION) as page:
+        migrating = start_service("migrate", MIGRATE, database.environment)
+        migrating.says("A table is locked by others; that was try 1")
+        page.execute("SET statement_timeout = '20s'")
+        page.execute(f"SELECT count(*) FROM {Run._meta.db_table}")
+        second = run(*MIGRATE, env=database.environment, within=300)
+        assert (second.returncode, second.stderr) == (
+            1, "Not migrated: another process migrates this database now.\n"
+        )  # fmt: skip
+        assert migrating.alive
+    assert migrating.process.wait(300) == 0
+
+
+def test_the_application_keeps_its_rights_and_gets_no_others_while_they_are_granted_again(servers: Session) -> None:
+    migrated = Database(DATABASE, servers)
+    seen = set()
+    with migrated.session() as other, migrated.alias() as alias:
+
+        def look(execute: Callable[..., object], *call: object) -> object:
+            seen.add(other.execute(RIGHTS, {"role": APPLICATION}).fetchone())
+            return execute(*call)
+
+        with connections[alias].execute_wrapper(look):
+            assert privileges.grant(alias)
+    assert seen == {(False, True)}
