@@ -1,0 +1,103 @@
+"""No migration after the running release stops it or takes from it what it uses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from django.contrib.postgres.operations import AddConstraintNotValid, AddIndexConcurrently, ValidateConstraint
+from django.db import connection, models
+from django.db.migrations import (
+    AddConstraint,
+    AddField,
+    AddIndex,
+    AlterField,
+    CreateModel,
+    DeleteModel,
+    Migration,
+    RemoveField,
+    RenameField,
+    RenameModel,
+    RunPython,
+    RunSQL,
+    SeparateDatabaseAndState,
+)
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.operations.base import Operation
+from django_pg_migration_tools.operations import SaferAddIndexConcurrently
+
+from .linting import faults
+from .released import RELEASED
+
+LATEST = models.Index("at", name="event_by_moment")
+POSITIVE = models.CheckConstraint(condition=models.Q(version__gte=0), name="version_is_no_less_than_0")
+REFERENCE: models.Field[Any, Any] = models.ForeignKey("Event", models.PROTECT, null=True)
+ONCE = models.UniqueConstraint(fields=["team", "title"], name="title_is_given_once")
+
+SCANNED = "constraint-missing-not-valid"
+
+
+def since_the_release(loader: MigrationLoader) -> list[tuple[str, str]]:
+    """Return the migrations that the running release does not know."""
+    known = {parent for mark in RELEASED.items() for parent in loader.graph.forwards_plan(mark)}
+    return sorted(key for key in loader.disk_migrations if key[0] in RELEASED and key not in known)
+
+
+@pytest.mark.parametrize("key", since_the_release(MigrationLoader(None)), ids=".".join)
+def test_a_migration_lets_the_running_release_go_on(key: tuple[str, str]) -> None:
+    loader = MigrationLoader(connection)
+    assert faults(loader.get_migration(*key), loader.project_state(key, at_end=False), connection) == set()
+
+
+@pytest.mark.parametrize(
+    ("operations", "broken"),
+    [
+        ([AddField("run", "more", models.IntegerField(default=0))], {"ban-drop-default"}),
+        ([AddField("run", "more", models.IntegerField(default=0, db_default=0))], set()),
+        ([AddField("run", "more", models.IntegerField(null=True))], set()),
+        ([AddField("run", "event", REFERENCE)], {"adding-foreign-key-constraint", "require-concurrent-index-creation"}),
+        ([AddIndex("event", LATEST)], {"require-concurrent-index-creation"}),
+        ([AddConstraint("run", POSITIVE)], {SCANNED}),
+        ([AddConstraintNotValid("run", POSITIVE)], set()),
+        ([ValidateConstraint("run", "version_is_no_less_than_0")], set()),
+        ([AddConstraintNotValid("run", POSITIVE), ValidateConstraint("run", POSITIVE.name)], {SCANNED}),
+        ([AddConstraint("run", ONCE)], {"disallowed-unique-constraint", SCANNED}),
+        ([AlterField("run", "seq", models.BigIntegerField(default=0))], {"changing-column-type"}),
+        ([AlterField("run", "head", models.UUIDField())], {"adding-not-nullable-field"}),
+        ([RemoveField("run", "reason")], {"ban-drop-column"}),
+        ([SeparateDatabaseAndState(state_operations=[RemoveField("run", "reason")])], set()),
+        ([RenameField("run", "reason", "why")], {"renaming-column"}),
+        ([RenameModel("note", "remark")], {"renaming-table"}),
+        ([DeleteModel("note")], {"ban-drop-table"}),
+        ([RunSQL("UPDATE checkpoints_event SET actor_name = ''")], {"data-in-one-go"}),
+        ([RunPython(RunPython.noop)], {"unknown-effect"}),
+        ([CreateModel("New", [("id", models.BigAutoField(primary_key=True)), ("event", REFERENCE)])], set()),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_would_stop_the_running_release_is_named(operations: Sequence[Operation], broken: set[str]) -> None:
+    assert judged(operations) == broken
+
+
+@pytest.mark.parametrize(
+    ("operation", "broken"),
+    [
+        (AddIndexConcurrently("event", LATEST), {"prefer-robust-stmts"}),  # a second try finds half of it
+        (SaferAddIndexConcurrently("event", LATEST), set()),
+    ],
+    ids=str,
+)
+def test_what_is_done_outside_of_a_transaction_can_be_done_again(operation: Operation, broken: set[str]) -> None:
+    assert judged([operation], atomic=False) == broken
+
+
+def test_a_reason_lets_a_migration_pass() -> None:
+    reason = {"ban-drop-column": "the release before this one wrote it last"}
+    assert judged([RemoveField("run", "reason")], accepted=reason) == set()
+
+
+def judged(operations: Sequence[Operation], **more: object) -> set[str]:
+    """Return what a migration of these operations would break, done to the newest tables."""
+    made = type("Migration", (Migration,), {"operations": list(operations), **more})("made_up", "checkpoints")
+    return faults(made, MigrationLoader(connection).project_state(), connection)
