@@ -1,6 +1,8 @@
 """`/healthz`: this process answers. `/readyz`: the parts it needs do their work.
 
-Readiness says which part is missing to staff and to this machine only; others get the verdict.
+Readiness says which part is missing to staff and to this machine only; others get the verdict. Readers of events that
+are held back make it "degraded", with 200: pages and workers work, only live pages and seals are late, and to stop
+asking this process would mend nothing.
 """
 
 from __future__ import annotations
@@ -18,9 +20,11 @@ from django.views.decorators.http import require_safe
 
 from agents.models import SweeperPass
 from agents.serving import deafness
+from checkpoints.events.horizon import horizon_age
 from config import canary
 
 SWEEPER_SILENT = timedelta(seconds=10)
+READERS_LATE = 60  # seconds: Holdpoint's own transactions are ended by then
 LOCAL = frozenset({"127.0.0.1", "::1"})
 
 
@@ -34,12 +38,13 @@ def healthz(request: HttpRequest) -> JsonResponse:
 @never_cache
 @require_safe
 def readyz(request: HttpRequest) -> JsonResponse:
-    """Say whether PostgreSQL, Redis, the sweeper and a worker do their work: 200 or 503."""
+    """Say whether PostgreSQL, Redis, the sweeper and a worker do their work (200 or 503) and readers are not late."""
     parts = {name: check() for name, check in CHECKS.items()}
     ready = not any(parts.values())
-    body: dict[str, object] = {"status": "ready" if ready else "not ready"}
+    held = readers()
+    body: dict[str, object] = {"status": ("degraded" if held else "ready") if ready else "not ready"}
     if may_see_parts(request):
-        body["parts"] = {name: problem or "ok" for name, problem in parts.items()}
+        body["parts"] = {name: problem or "ok" for name, problem in (parts | {"readers": held}).items()}
     return JsonResponse(body, status=200 if ready else 503)
 
 
@@ -100,6 +105,15 @@ def each_worker() -> str:
         return problem or deafness.told()
     except redis.RedisError:
         return problem
+
+
+def readers() -> str:
+    """Return who has held readers of events back for too long, or ""."""
+    try:
+        age = horizon_age()
+    except DatabaseError:
+        return "unknown: PostgreSQL does not answer"
+    return f"held back for {age.seconds:.0f} s by {age.holder}" if age.seconds > READERS_LATE else ""
 
 
 CHECKS: dict[str, Callable[[], str]] = {

@@ -39,7 +39,7 @@ def test_readiness_tells_staff_and_this_machine_the_parts() -> None:
     staff = User.objects.create_user("readiness-staff", is_staff=True)
     client = Client(REMOTE_ADDR=FAR)
     client.force_login(staff)
-    parts = {"postgresql", "redis", "sweeper", "worker"}
+    parts = {"postgresql", "redis", "sweeper", "worker", "readers"}
     assert set(client.get("/readyz").json()["parts"]) == parts
     assert set(Client().get("/readyz").json()["parts"]) == parts
 
@@ -53,7 +53,7 @@ def test_a_worker_that_takes_messages_and_a_sweeper_that_sweeps_make_it_ready(
     until(lambda: Client().get("/readyz").status_code == 200, what="/readyz says ready")
     assert Client().get("/readyz").json() == {
         "status": "ready",
-        "parts": dict.fromkeys(["postgresql", "redis", "sweeper", "worker"], "ok"),
+        "parts": dict.fromkeys(["postgresql", "redis", "sweeper", "worker", "readers"], "ok"),
     }
     assert run(sys.executable, "-m", "config.probe", "worker").returncode == 0
     assert run(sys.executable, "-m", "config.probe", "sweeper").returncode == 0
