@@ -74,7 +74,6 @@ def test_a_migration_lets_the_running_release_go_on(key: tuple[str, str]) -> Non
         ([RunPython(RunPython.noop)], {"unknown-effect"}),
         ([CreateModel("New", [("id", models.BigAutoField(primary_key=True)), ("event", REFERENCE)])], set()),
     ],
-    ids=str,
 )  # fmt: skip
 def test_what_would_stop_the_running_release_is_named(operations: Sequence[Operation], broken: set[str]) -> None:
     assert judged(operations) == broken
