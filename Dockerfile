@@ -11,7 +11,7 @@ RUN python -m venv /venv \
 FROM python:3.11-slim
 # Each thread's heap of its own would keep what a large request took; two shared ones give it to the next.
 ENV PATH=/venv/bin:$PATH MALLOC_ARENA_MAX=2 PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
-    DJANGO_SETTINGS_MODULE=config.settings FORWARDED_ALLOW_IPS= \
+    DJANGO_SETTINGS_MODULE=config.settings \
     HOLDPOINT_HOME=/var/lib/holdpoint HOLDPOINT_STATIC_ROOT=/srv/static
 RUN useradd --system --uid 10001 --home-dir /nonexistent holdpoint \
     && install -d -o holdpoint -g holdpoint -m 0700 /var/lib/holdpoint
@@ -29,4 +29,4 @@ RUN HOLDPOINT_SECRET_KEY=no-secret-at-all-0123456789-abcdefghij DATABASE_URL=pos
     python manage.py collectstatic --noinput -v0
 USER holdpoint
 EXPOSE 8000
-CMD ["python", "-m", "uvicorn", "config.asgi:application", "--http", "config.wire:Bounded", "--host", "0.0.0.0", "--port", "8000", "--no-access-log"]
+CMD ["python", "-m", "config.web", "--host", "0.0.0.0", "--port", "8000"]

@@ -25,11 +25,13 @@ from approvals import live  # noqa: E402
 from config.bodies import Bounded, Told, Under  # noqa: E402
 from config.pages import Pages  # noqa: E402
 from config.static import Receive, Scope, Send, StaticFiles  # noqa: E402
+from config.wire import LEAVE  # noqa: E402
 
 
 async def lifespan(scope: Scope, receive: Receive, send: Send) -> None:
     """Start the tailer with the web process and stop it with it."""
     await receive()
+    scope["state"][LEAVE] = waiting.leave
     tailer = await live.start_tailer()
     await send({"type": "lifespan.startup.complete"})
     await receive()
@@ -53,7 +55,8 @@ def in_a_problem(scope: Scope) -> Told:
     return Told(problems.MEDIA_TYPE, sizes.too_large(scope["path"]))
 
 
-served = StaticFiles(Waiting(Pages()), prefix=settings.STATIC_URL, root=settings.STATIC_ROOT, debug=settings.DEBUG)
+waiting = Waiting(Pages())
+served = StaticFiles(waiting, prefix=settings.STATIC_URL, root=settings.STATIC_ROOT, debug=settings.DEBUG)
 FILES = 4  # of the largest size that one form may bring
 FORMS = settings.DATA_UPLOAD_MAX_MEMORY_SIZE + FILES * settings.HOLDPOINT_UPLOAD_LIMIT
 application = ProtocolTypeRouter(

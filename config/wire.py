@@ -16,6 +16,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 MOST_HEADERS = 100
 HEAD = 64 * 1024  # bytes of the address and all headers together
 PACE = 16 * 1024  # bytes a second of a body that is given more time
+LEAVE = "leave"  # in the server's state: what to call when it is asked to end
 
 
 def patience(received: int, *, least: float) -> float:
@@ -43,6 +44,11 @@ class Bounded(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._wait_no_more()
         super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        """Let requests that only wait end before the server waits for them."""
+        super().shutdown()
+        self.app_state[LEAVE]()
 
     def data_received(self, data: bytes) -> None:
         if self._late is None:

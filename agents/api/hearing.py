@@ -27,7 +27,7 @@ class Ear:
         self.groups |= new
         return bool(new)
 
-    async def hears(self, gone: asyncio.Future[None], until: float) -> bool:
+    async def hears(self, gone: asyncio.Future[bool], until: float) -> bool:
         """Wait until something is told, and take all of it; False where the client went away, or it is `until` then."""
         told: asyncio.Future[Any] = asyncio.ensure_future(self.layer.receive(self.channel))
         try:

@@ -71,6 +71,7 @@ class Waiting:
 
     def __init__(self, application: Application) -> None:
         self.application = application
+        self.leaving = asyncio.Event()  # set where this process is about to end
         self.waiting: Counter[bytes] = Counter()  # requests that wait now, by the digest of what was sent to be let in
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -95,6 +96,20 @@ class Waiting:
         else:
             await self.application(scope, receive, send)
 
+    def leave(self) -> None:
+        """Answer every poll as if its time were over and end every stream, so that both come again elsewhere."""
+        self.leaving.set()
+
+    async def gone(self, receive: Receive) -> bool:
+        """Wait until nobody waits here any more: True where the client went away, False where this process does."""
+        ends = [asyncio.ensure_future(_disconnected(receive)), asyncio.ensure_future(self.leaving.wait())]
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            return ends[0].done()
+        finally:
+            for end in ends:
+                end.cancel()
+
     def full(self, sender: bytes) -> bool:
         """Whether no more may wait, or no more of this sender."""
         return self.waiting.total() >= MOST or self.waiting[sender] >= EACH
@@ -115,7 +130,7 @@ class Waiting:
 
         `known` are groups that are listened to before the first look, so that nothing falls between the two.
         """
-        gone = asyncio.ensure_future(_disconnected(receive))
+        gone = asyncio.ensure_future(self.gone(receive))
         until = asyncio.get_running_loop().time() + wait
         try:
             async with listening(known) as ear:
@@ -125,7 +140,7 @@ class Waiting:
                     if not await ear.join(answer.awaits) and not await ear.hears(gone, until):
                         break
                     answer = await self.ask({**scope, AGAIN: TOLD})
-            if not gone.done():
+            if not (gone.done() and gone.result()):
                 await answer.sent(send)
         finally:
             gone.cancel()
@@ -170,7 +185,7 @@ class Stream:
 
     async def run(self) -> None:
         """Serve it until the reader goes away or may hear no more."""
-        gone = asyncio.ensure_future(_disconnected(self.receive))
+        gone = asyncio.ensure_future(self.waiting.gone(self.receive))
         try:
             async with listening([]) as ear:
                 first = await self.read()
@@ -180,8 +195,12 @@ class Stream:
                 await ear.join(first.awaits)
                 await self.begin()
                 await self.tell(first)
-                while not gone.done() and await self.tell_all(ear):
+                while not gone.done():
+                    if not await self.tell_all(ear):
+                        return
                     await ear.hears(gone, asyncio.get_running_loop().time() + CHECKED)
+                if not gone.result():
+                    await self.send({"type": "http.response.body", "body": b""})
         finally:
             gone.cancel()
 

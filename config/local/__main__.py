@@ -14,6 +14,7 @@ from config.local.errors import Refused
 from config.local.home import Home
 from config.local.stack import ROOT, Stack, Stopping, any_port, port_is_free
 from config.local.static_files import collect
+from config.web import GRACE
 
 PEOPLE = "ann (decides for Support and Planning), bob (on the team), mira (Finance), eve (an outsider), admin"
 
@@ -65,7 +66,7 @@ def bring_up(stack: Stack) -> None:
     stack.start("worker", "manage.py", "worker", within=20.0)
     stack.start("sweeper", "manage.py", "sweeper")
     stack.start("beat", "-m", "celery", "-q", "-A", "config", "beat", "--pidfile=")
-    stack.start("web", "-m", "uvicorn", "config.asgi:application", "--port", str(stack.port), *WEB_OPTIONS)
+    stack.start("web", "-m", "config.web", "--port", str(stack.port), within=GRACE + 5)
     stack.wait_for_pages(stack.check_children)
     seed(stack)
     stack.console.say(
@@ -84,9 +85,6 @@ def seed(stack: Stack) -> None:
         done.touch()
 
 
-WEB_OPTIONS = ("--http", "config.wire:Bounded", "--no-access-log", "--timeout-graceful-shutdown", "3")
-
-
 def environment(stack: Stack) -> dict[str, str]:
     """Return what the application's processes get, before the servers' URLs are known."""
     chosen = {
@@ -95,7 +93,6 @@ def environment(stack: Stack) -> dict[str, str]:
         # In a container this is root, and Celery says at length that it would rather not be.
         "PYTHONWARNINGS": "ignore:You're running the worker",
         "HOLDPOINT_LOG_FORMAT": "text",
-        "FORWARDED_ALLOW_IPS": "",  # uvicorn would believe whoever speaks from this machine
         "HOLDPOINT_SECRET_KEY": stack.home.secret("secret-key"),
         "HOLDPOINT_SEAL_KEY": stack.home.secret("seal-key"),
         "HOLDPOINT_DEMO_PASSWORD": stack.home.secret("demo-password", 4),

@@ -96,8 +96,7 @@ def free_port() -> int:
 
 def web_command(port: int) -> list[str]:
     """Return the command line of the web process."""
-    bounded = ("--http", "config.wire:Bounded", "--no-access-log")
-    return [sys.executable, "-m", "uvicorn", "config.asgi:application", "--port", str(port), *bounded]
+    return [sys.executable, "-m", "config.web", "--port", str(port)]
 
 
 def wait_for_http(service: Service, url: str, *, within: float = PATIENCE) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from unittest.mock import Mock
 from urllib.parse import quote
 
 import httpx
@@ -17,11 +16,9 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 from websockets.typing import Origin
 
-from config.local import __main__ as local
 from tests.conftest import session_of
 from tests.factories import make_user, unique
-from tests.harness.services import Service
-from tests.harness.session import ROOT
+from tests.harness.services import Service, free_port, wait_for_http, web_command
 from tests.pages.clients import confirmed, signed_in
 
 ODD_ORIGINS = ["http://[", "http://[::1", "http://a:b", "http://a:99999999", "//", "http://\xff", "null", "a" * 9000]
@@ -127,8 +124,13 @@ def test_who_a_request_is_from_is_believed_of_a_proxy_that_is_named(
     assert (429 not in statuses) is believed, statuses
 
 
-def test_no_start_of_this_project_believes_this_machine_by_default() -> None:
-    image = (ROOT / "Dockerfile").read_text()
-    assert "FORWARDED_ALLOW_IPS= \\" in image
-    assert "FORWARDED_ALLOW_IPS: ${FORWARDED_ALLOW_IPS:-}\n" in (ROOT / "docker-compose.yml").read_text()
-    assert local.environment(Mock(port=8000))["FORWARDED_ALLOW_IPS"] == ""
+def test_where_no_proxy_is_named_this_machine_is_none_either(start_service: Callable[..., Service]) -> None:
+    """uvicorn believes 127.0.0.1 where the variable is not set at all."""
+    port = free_port()
+    base = f"http://127.0.0.1:{port}"
+    unset = ["env", "-u", "FORWARDED_ALLOW_IPS", *web_command(port)]
+    service = start_service("web", unset, {"HOLDPOINT_ORIGINS": base, "HOLDPOINT_API_FAILURES": "2"})
+    wait_for_http(service, f"{base}/healthz")
+    sent = {"Authorization": "Bearer hp_no"}
+    asked = [httpx.get(f"{base}/api/runs", headers=sent | {"X-Forwarded-For": f"203.0.113.{n}"}) for n in range(6)]
+    assert asked[-1].status_code == 429

@@ -1,0 +1,38 @@
+"""`python -m config.web`: the web process, with everything that uvicorn has to be told, wherever it is started.
+
+At SIGTERM it takes no more connections, closes the sockets (1012: restart) and the requests that only wait, which
+come again to whoever listens then, gives the others GRACE seconds, and ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+import uvicorn
+
+from config.web import GRACE
+
+
+def main() -> int:
+    """Serve until asked to stop; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m config.web", description="Serves pages, API and live socket.")
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (127.0.0.1)")
+    parser.add_argument("--port", type=int, default=os.environ.get("PORT") or 8000, help="the port (PORT, or 8000)")
+    options = parser.parse_args()
+    uvicorn.run(
+        "config.asgi:application",
+        host=options.host,
+        port=options.port,
+        http="config.wire:Bounded",
+        access_log=False,
+        timeout_graceful_shutdown=GRACE,
+        # Unset is nobody's here; uvicorn would believe whoever speaks from this machine.
+        forwarded_allow_ips=os.environ.get("FORWARDED_ALLOW_IPS", ""),
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
