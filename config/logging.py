@@ -49,13 +49,15 @@ def configuration(style: str, level: str) -> dict[str, Any]:
         "formatters": {
             "line": {"()": structlog.stdlib.ProcessorFormatter, "processors": ends, "foreign_pre_chain": shared}
         },
-        "filters": {"readiness": {"()": ExceptReadiness}},
+        "filters": {"readiness": {"()": ExceptReadiness}, "plain": {"()": WithoutTraceback}},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
             # Django's own handlers would print each line again, or mail it.
             "django": {"handlers": [], "level": level, "propagate": True},
             "django.request": {"filters": ["readiness"]},
+            # Whoever asks for another host is refused by one rule, and any scanner does it all day.
+            "django.security.DisallowedHost": {"filters": ["plain"]},
             "django.server": {"handlers": [], "propagate": True},
             # A line for every request to the sandbox or the API belongs to debugging.
             "httpx": {"level": "WARNING"},
@@ -87,6 +89,16 @@ class ExceptReadiness(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Tell whether to keep the record."""
         return getattr(getattr(record, "request", None), "path", "") != "/readyz"
+
+
+class WithoutTraceback(logging.Filter):
+    """Makes one line, and a warning, of what strangers bring about: where in the code it is met tells nothing."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Keep the record, without its exception."""
+        record.exc_info = record.exc_text = None
+        record.levelno, record.levelname = logging.WARNING, "WARNING"
+        return True
 
 
 def render_text(_: WrappedLogger, __: str, event: EventDict) -> str:

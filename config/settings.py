@@ -44,6 +44,7 @@ INSTALLED_APPS = [
     "agents",
 ]
 MIDDLEWARE = [
+    "config.middleware.probed.middleware",
     "django.middleware.security.SecurityMiddleware",
     "config.middleware.compression.CompressedPages",
     "csp.middleware.CSPMiddleware",

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
+import httpx
 import pytest
 import redis
 from django.contrib.auth.models import User
-from django.test import Client
+from django.test import Client, override_settings
 
 from config import canary
 from tests.harness.services import Service, free_port, run
@@ -23,9 +24,28 @@ def test_only_reading_is_allowed(path: str) -> None:
     assert Client().post(path).status_code == 405
 
 
-def test_health_touches_neither_database_nor_redis(start_web: Callable[..., tuple[Service, str]]) -> None:
-    import httpx
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+@pytest.mark.parametrize("host", ["10.42.0.17:8000", "evil.example", "a b", "[", ""])
+@override_settings(SECURE_SSL_REDIRECT=True, ALLOWED_HOSTS=[".holdpoint.example"])
+def test_a_probe_may_ask_by_any_address_and_is_sent_nowhere(path: str, host: str) -> None:
+    """A balancer that asked each process by its own address was always answered 400."""
+    answer = Client(HTTP_HOST=host, REMOTE_ADDR=FAR).get(path)
+    assert answer.status_code in ((200,) if path == "/healthz" else (200, 503))
+    assert list(answer.json()) == ["status"]
+    assert "evil" not in f"{answer.content!r}{answer.headers}"
 
+
+def test_another_page_at_another_host_is_refused_in_one_line(start_web: Callable[..., tuple[Service, str]]) -> None:
+    """Each look of a scanner at this address was a traceback of thirty lines."""
+    service, base = start_web()
+    before = service.log
+    assert httpx.get(f"{base}/accounts/login/", headers={"Host": "evil.example"}).status_code == 400
+    said = service.says(r"(?s)evil\.example.*\n")
+    assert "Traceback" not in service.log
+    assert len(service.log.removeprefix(before).splitlines()) == 1, said
+
+
+def test_health_touches_neither_database_nor_redis(start_web: Callable[..., tuple[Service, str]]) -> None:
     _, base = start_web({"DATABASE_URL": f"postgres://nobody@127.0.0.1:{free_port()}/nothing"})
     assert httpx.get(f"{base}/healthz").json() == {"status": "ok"}
 
