@@ -10,9 +10,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from celery import Celery
-from celery.signals import celeryd_after_setup, setup_logging
+from celery import Celery, bootsteps
+from celery.signals import after_task_publish, beat_init, celeryd_after_setup, setup_logging
 from kombu.transport import TRANSPORT_ALIASES
+
+from agents.processes import heartbeat
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -27,6 +29,25 @@ app.autodiscover_tasks(["config"], related_name="housekeeping")
 @setup_logging.connect
 def keep_djangos_logging(**_: Any) -> None:
     """Having a receiver is what keeps Celery from setting up its own."""
+
+
+class Heartbeat(bootsteps.StartStopStep):
+    """Beats in the loop in which a worker reads its queues: while that has no Redis, the loop stands still."""
+
+    requires = ("celery.worker.components:Timer",)
+
+    def start(self, worker: Any) -> None:
+        """Beat from now on."""
+        worker.timer.call_repeatedly(heartbeat.EVERY, heartbeat.beat)
+
+
+app.steps["worker"].add(Heartbeat)
+
+
+@beat_init.connect
+def tell_of_beat(**_: Any) -> None:
+    """Let beat touch its file whenever Redis took a message of it; the canary is one every five seconds."""
+    after_task_publish.connect(lambda **_: heartbeat.beat(), weak=False)
 
 
 @celeryd_after_setup.connect

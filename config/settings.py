@@ -285,6 +285,8 @@ HOLDPOINT_ASSISTANT_HOSTS = env.words("HOLDPOINT_ASSISTANT_HOSTS")
 HOLDPOINT_ASSISTANT_NETWORKS = env.networks("HOLDPOINT_ASSISTANT_NETWORKS")
 HOLDPOINT_ASSISTANT_PRICE_IN = env.number("HOLDPOINT_ASSISTANT_PRICE_IN", 0.0)
 HOLDPOINT_ASSISTANT_PRICE_OUT = env.number("HOLDPOINT_ASSISTANT_PRICE_OUT", 0.0)
+# What worker, sweeper and beat touch while they work, for a health check.
+HOLDPOINT_HEARTBEAT = env.text("HOLDPOINT_HEARTBEAT")
 # Tests turn a named point of the runner into a crash; never set otherwise.
 HOLDPOINT_CRASH = env.text("HOLDPOINT_CRASH")
 # Read by `make run` and the migration, not by Django: the owner's role, and the password of the first accounts.

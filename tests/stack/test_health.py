@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.test import Client, override_settings
 
 from config import canary
-from tests.harness.services import Service, free_port, run
+from tests.harness.services import Service, free_port
 from tests.harness.session import Session
 from tests.harness.waiting import until
 
@@ -75,8 +75,6 @@ def test_a_worker_that_takes_messages_and_a_sweeper_that_sweeps_make_it_ready(
         "status": "ready",
         "parts": dict.fromkeys(["postgresql", "redis", "sweeper", "worker", "readers"], "ok"),
     }
-    assert run(sys.executable, "-m", "config.probe", "worker").returncode == 0
-    assert run(sys.executable, "-m", "config.probe", "sweeper").returncode == 0
 
 
 def test_a_canary_that_stopped_singing_is_no_worker(redis_url: str) -> None:
@@ -98,7 +96,3 @@ def test_a_redis_that_is_gone_is_named_and_pages_stay_up(servers: Session) -> No
         assert Client().get("/accounts/login/").status_code == 200
     finally:
         servers.redis.start(servers.log("redis"))
-
-
-def test_the_probe_of_a_web_server_that_is_not_there_fails() -> None:
-    assert run(sys.executable, "-m", "config.probe", "nonsense").returncode == 2

@@ -1,0 +1,1 @@
+"""What a process of the application tells whoever supervises it."""
