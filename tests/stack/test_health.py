@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
@@ -12,6 +13,7 @@ from django.contrib.auth.models import User
 from django.test import Client, override_settings
 
 from config import canary
+from config.celery import app
 from tests.harness.services import Service, free_port
 from tests.harness.session import Session
 from tests.harness.waiting import until
@@ -96,3 +98,16 @@ def test_a_redis_that_is_gone_is_named_and_pages_stay_up(servers: Session) -> No
         assert Client().get("/accounts/login/").status_code == 200
     finally:
         servers.redis.start(servers.log("redis"))
+
+
+def test_a_worker_whose_clock_is_far_ahead_still_takes_what_beat_sends(
+    celery_worker: Callable[..., Service], redis_url: str
+) -> None:
+    """One whose clock was 40 s ahead dropped each canary as too old, and /readyz said that no worker was there."""
+    behind = datetime.now(UTC) - timedelta(minutes=2)  # beat's clock, as such a worker sees it
+    options = app.conf.beat_schedule["canary"]["options"]
+    with redis.Redis.from_url(redis_url) as client:
+        client.delete(canary.KEY)
+    app.send_task("config.housekeeping.sing", expires=behind + timedelta(seconds=options["expires"]))
+    worker = celery_worker("-c", "1")
+    until(lambda: canary.heard(redis_url), what=f"the canary sings; the worker said:\n{worker.log}")
