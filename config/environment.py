@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 PREFIX = "HOLDPOINT_"
+TEMPLATE = "change-me"  # stands where .env.example has a secret to be filled in
 OF_CLIENTS = frozenset({"HOLDPOINT_URL", "HOLDPOINT_TOKEN"})  # read by clients/python, in the same shell maybe
 KEY_LENGTH, KEY_LETTERS = 32, 8  # characters of a key, and different ones among them, at least
 YES = frozenset({"1", "true", "yes", "on"})
@@ -51,7 +52,7 @@ class Environment:
 
     def _refuse_guessable(self, name: str, keys: Sequence[str]) -> None:
         """Complain of a key that could be guessed, without saying it: complaints are logged."""
-        if any(len(key) < KEY_LENGTH or len(set(key)) < KEY_LETTERS or "change-me" in key for key in keys):
+        if any(len(key) < KEY_LENGTH or len(set(key)) < KEY_LETTERS or TEMPLATE in key for key in keys):
             self.complaints.append(
                 f"{name} holds a key that could be guessed; make one of at least {KEY_LENGTH} characters with "
                 "`openssl rand -base64 48`."
@@ -147,6 +148,11 @@ class Environment:
     def url(self, name: str, schemes: Sequence[str], default: str = "", *, required: str = "") -> str:
         """Return a URL with one of `schemes`."""
         value = self.text(name, default, required=required)
+        if TEMPLATE in value:  # a password, mostly, which is not said
+            self.complaints.append(
+                f"{name} still holds the {TEMPLATE} of .env.example; put a password of your own there."
+            )
+            return default
         if value and urlsplit(value).scheme not in schemes:
             self.complaints.append(f"{name} must start with {' or '.join(f'{scheme}://' for scheme in schemes)}.")
             return default

