@@ -10,7 +10,6 @@ import pytest
 
 from config import wire
 from tests.harness.services import Service
-from tests.harness.session import ROOT
 from tests.harness.waiting import PATIENCE
 
 START = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
@@ -119,9 +118,3 @@ def test_what_keeps_coming_gets_more_time() -> None:
     """A large file over a slow line is no attack."""
     assert wire.patience(0, least=30.0) == 30.0
     assert wire.patience(100 * 1024 * 1024, least=30.0) > 600
-
-
-def test_every_way_to_start_the_web_server_has_the_bounds() -> None:
-    for name in ("Dockerfile", "docker-compose.yml", "config/local/__main__.py", "docs/operations.md"):
-        text = (ROOT / name).read_text()
-        assert 0 < text.count("config.asgi:application") <= text.count("config.wire:Bounded"), name

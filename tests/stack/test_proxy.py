@@ -1,0 +1,50 @@
+"""The configuration of nginx in the docs agrees with what the web process does."""
+
+from __future__ import annotations
+
+import re
+
+from django.conf import settings
+
+from agents.api import waiting
+from approvals.live import LiveConsumer
+from config.asgi import FORMS
+from tests.harness.session import ROOT
+
+CONFIGURATION = (ROOT / "docs" / "deploy" / "nginx.conf").read_text()
+
+
+def location(path: str) -> str:
+    """What is set for one location."""
+    [found] = re.findall(rf"location (?:= )?{re.escape(path)} \{{\n(.*?)\n    \}}", CONFIGURATION, re.DOTALL)
+    return str(found)
+
+
+def seconds(text: str) -> int:
+    [found] = re.findall(r"proxy_read_timeout (\d+)s;", text)
+    return int(found)
+
+
+def test_it_takes_what_a_form_may_bring() -> None:
+    [megabytes] = re.findall(r"client_max_body_size (\d+)m;", CONFIGURATION)
+    assert FORMS <= int(megabytes) * 1024 * 1024 < FORMS + 10 * 1024 * 1024
+    assert settings.HOLDPOINT_API_BODY_LIMIT <= FORMS
+
+
+def test_it_waits_for_longer_than_a_silence_that_is_meant() -> None:
+    assert seconds(location("/")) > waiting.LONGEST
+    assert seconds(location("/ws/")) > 2 * LiveConsumer.heartbeat
+    assert seconds(location(waiting.STREAM)) > 2 * waiting.CHECKED
+    assert "proxy_buffering off;" in location(waiting.STREAM)
+
+
+def test_it_passes_on_nothing_that_a_client_says_of_where_it_is() -> None:
+    given = dict(re.findall(r"(?m)^    proxy_set_header (\S+) ([^;]+);", CONFIGURATION))
+    assert given["X-Forwarded-For"] == "$remote_addr"
+    assert given["X-Forwarded-Proto"] == "$scheme"
+    for place in ("/", "/ws/", "/static/", waiting.STREAM):
+        assert "proxy_set_header" not in location(place), "one there would undo all those above"
+    assert set(re.findall(r"proxy_next_upstream ([^;]+);", CONFIGURATION)) == {
+        "error timeout",
+        "error timeout http_404",
+    }
