@@ -170,7 +170,7 @@ class Environment:
         if parts.scheme and not database:
             self.complaints.append(f"{name} names no database; write postgres://user@host/database.")
         return {
-            "ENGINE": "django.db.backends.postgresql",
+            "ENGINE": "checkpoints.postgresql",
             "NAME": database or "unset",
             "USER": unquote(parts.username or ""),
             "PASSWORD": unquote(parts.password or ""),

@@ -1,8 +1,8 @@
 """`/healthz`: this process answers. `/readyz`: the parts it needs do their work.
 
-Readiness says which part is missing to staff and to this machine only; others get the verdict. Readers of events that
-are held back make it "degraded", with 200: pages and workers work, only live pages and seals are late, and to stop
-asking this process would mend nothing.
+Readiness says which part is missing to staff and to this machine only; others get the verdict. It answers in time,
+also while a part hangs. Readers of events that are held back make it "degraded", with 200: pages and workers work, only
+live pages and seals are late, and to stop asking this process would mend nothing.
 """
 
 from __future__ import annotations
@@ -22,10 +22,13 @@ from agents.models import SweeperPass
 from agents.serving import deafness
 from checkpoints.events.horizon import horizon_age
 from config import canary
+from config.readiness.bounded import BoundedChecks
 
+ANSWERED_WITHIN = 2.0  # seconds
 SWEEPER_SILENT = timedelta(seconds=10)
 READERS_LATE = 60  # seconds: Holdpoint's own transactions are ended by then
 LOCAL = frozenset({"127.0.0.1", "::1"})
+bounded = BoundedChecks()
 
 
 @never_cache
@@ -39,9 +42,9 @@ def healthz(request: HttpRequest) -> JsonResponse:
 @require_safe
 def readyz(request: HttpRequest) -> JsonResponse:
     """Say whether PostgreSQL, Redis, the sweeper and a worker do their work (200 or 503) and readers are not late."""
-    parts = {name: check() for name, check in CHECKS.items()}
+    parts = bounded.ask(CHECKS | {"readers": readers}, within=ANSWERED_WITHIN)
+    held = parts.pop("readers")
     ready = not any(parts.values())
-    held = readers()
     body: dict[str, object] = {"status": ("degraded" if held else "ready") if ready else "not ready"}
     if may_see_parts(request):
         body["parts"] = {name: problem or "ok" for name, problem in (parts | {"readers": held}).items()}

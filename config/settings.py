@@ -80,7 +80,13 @@ TEMPLATES = [
 
 # PostgreSQL: psycopg's own pool, because persistent connections under ASGI would each belong to a thread that
 # is gone; bounds on every statement and transaction, because an open one holds back every reader of events.
-POOL = {"min_size": 1, "max_size": env.whole("HOLDPOINT_POOL_SIZE", 20, least=1, most=1000), "timeout": 10}
+# Attempts to connect begin anew after `reconnect_timeout` seconds, since the pauses between them double.
+POOL = {
+    "min_size": 1,
+    "max_size": env.whole("HOLDPOINT_POOL_SIZE", 20, least=1, most=1000),
+    "timeout": 10,
+    "reconnect_timeout": 5,
+}
 STATEMENT_TIMEOUT = env.number("HOLDPOINT_STATEMENT_TIMEOUT", 30.0)
 TRANSACTION_TIMEOUT = env.number("HOLDPOINT_TRANSACTION_TIMEOUT", 60.0)
 BOUNDS = {
@@ -90,7 +96,7 @@ BOUNDS = {
 }
 # Queues are indexes that are read from their beginning, on disks that do not turn: at the server's defaults the planner
 # would rather read and sort all that a team has. What is asked for is small, and would only wait for a compiler.
-PLANNER = {"random_page_cost": 1.1, "jit": "off"}
+PLANNER = {"random_page_cost": "1.1", "jit": "off"}
 DATABASES = {"default": env.database("DATABASE_URL", required="`make run` starts a server and sets it")}
 DATABASES["default"] |= {
     "CONN_MAX_AGE": 0,
@@ -99,12 +105,9 @@ DATABASES["default"] |= {
     | {
         "pool": POOL,
         "prepare_threshold": 5,
-        "connect_timeout": 10,
+        "connect_timeout": 5,
         "application_name": "holdpoint",
-        "options": " ".join(
-            [f"-c {name}={int(bound * 1000)}" for name, bound in BOUNDS.items()]
-            + [f"-c {name}={value}" for name, value in PLANNER.items()]
-        ),
+        "session": {name: str(int(bound * 1000)) for name, bound in BOUNDS.items()} | PLANNER,
     },
 }
 # The role that the migration grants the application's rights to.

@@ -1,0 +1,96 @@
+"""Django's PostgreSQL backend, with sessions that are bounded and a pool that gets over a server that was away.
+
+A session's settings are `OPTIONS["session"]`. They are set by a statement, once a connection is made: poolers refuse
+or drop start-up parameters, and a setting that the server does not know yet would refuse every connection.
+
+psycopg's pool tries to connect again after pauses that double, and takes dead connections out one by one, with
+such pauses too: work would begin up to a minute after the server is back. Here the pauses start anew every
+few seconds for as long as somebody waits, and the first dead connection has all others replaced.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+from django.db.backends.postgresql import base, features
+from psycopg import generators, pq
+from psycopg.errors import error_from_result
+from psycopg_pool import ConnectionPool
+
+SINCE = {"transaction_timeout": 170000}  # settings that older servers do not know
+ANSWERS_WITHIN = 5.0  # seconds for a pooled connection to prove that it is alive; a server that hangs closes none
+_SET = "SELECT set_config(name, value, false) FROM unnest(%s::text[], %s::text[]) AS session (name, value)"
+
+Raw = psycopg.Connection[Any]
+
+
+class DatabaseFeatures(features.DatabaseFeatures):
+    """The oldest PostgreSQL on which all migrations and tests were seen to pass."""
+
+    minimum_database_version = (15,)
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    """A connection, or a place in the pool."""
+
+    features_class = DatabaseFeatures
+    _connection_pools: dict[str, ConnectionPool[Raw]]  # Django's, by alias
+
+    def get_connection_params(self) -> dict[str, Any]:
+        """Return psycopg's parameters."""
+        params: dict[str, Any] = super().get_connection_params()
+        params.pop("session", None)
+        return params
+
+    def _configure_connection(self, connection: Raw) -> bool:
+        """Set the session's settings. Called by Django, or by the pool, for each connection that is made."""
+        super()._configure_connection(connection)  # type: ignore[misc]
+        session = {
+            name: value
+            for name, value in self.settings_dict["OPTIONS"].get("session", {}).items()
+            if connection.info.server_version >= SINCE.get(name, 0)
+        }
+        connection.execute(_SET, [list(session), list(session.values())], prepare=False)
+        return True
+
+    def _configure_pooled(self, connection: Raw) -> None:
+        self._configure_connection(connection)
+
+    @property
+    def pool(self) -> Any:
+        """The process's pool, which Django would make without a say in how connections are checked."""
+        options = self.settings_dict["OPTIONS"].get("pool")
+        if not options:
+            return None
+        if self.alias not in self._connection_pools:
+            made: ConnectionPool[Raw] = ConnectionPool(
+                kwargs=self.get_connection_params() | {"autocommit": True},
+                open=False,
+                configure=self._configure_pooled,
+                check=_check,
+                reconnect_failed=_go_on,
+                **options,
+            )
+            self._connection_pools.setdefault(self.alias, made)  # two threads may make one at once: the first stays
+        return self._connection_pools[self.alias]
+
+
+def _check(connection: Raw) -> None:
+    """Raise OperationalError where a pooled connection is dead or silent, and have all others replaced."""
+    try:
+        connection.pgconn.send_query(b"")
+        result = connection.wait(generators.execute(connection.pgconn), timeout=ANSWERS_WITHIN)[-1]
+        if result.status == pq.ExecStatus.FATAL_ERROR:
+            raise error_from_result(result)
+    except psycopg.Error:
+        pool = connection._pool
+        if isinstance(pool, ConnectionPool):
+            pool.drain()
+        raise
+
+
+def _go_on(pool: ConnectionPool[Raw]) -> None:
+    """Begin anew to connect, with short pauses, where somebody still waits; else the next who asks does."""
+    if pool.get_stats()["requests_waiting"]:
+        pool.check()

@@ -1,0 +1,1 @@
+"""Asking the parts of the installation how they are, without waiting for one that hangs."""

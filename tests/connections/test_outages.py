@@ -1,0 +1,130 @@
+"""PostgreSQL that was away or hung: who waits is told in time, and work goes on soon after it is back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Barrier, Event
+from threading import enumerate as enumerate_threads
+from typing import cast
+
+import httpx
+import psutil
+import pytest
+from django.conf import settings
+from django.db.utils import ConnectionHandler
+
+from checkpoints.postgresql.base import DatabaseWrapper
+from config.local.postgres import Postgres
+from config.readiness.bounded import BoundedChecks
+from tests.harness.services import Service
+from tests.harness.session import DATABASE, Session, urls
+from tests.harness.waiting import PATIENCE, until
+
+SOON = 5.0  # seconds
+AT_ONCE = 8  # connections
+PAGE = "/accounts/login/"
+
+StartWeb = Callable[..., tuple[Service, str]]
+
+
+@contextmanager
+def hanging(server: Postgres) -> Iterator[None]:
+    """Stop the clock of the server and of all its sessions (SIGSTOP)."""
+    assert server.process is not None
+    main = psutil.Process(server.process.pid)
+    stopped = [main, *main.children(recursive=True)]
+    for each in stopped:
+        each.suspend()
+    try:
+        yield
+    finally:
+        for each in stopped:
+            each.resume()
+
+
+def readiness(base: str) -> tuple[int, str]:
+    """The verdict of /readyz, and what it says of PostgreSQL."""
+    answer = httpx.get(f"{base}/readyz", timeout=SOON)
+    return answer.status_code, answer.json()["parts"]["postgresql"]
+
+
+def test_work_goes_on_soon_after_an_absence_in_which_attempts_had_become_rare(
+    start_web: StartWeb, servers: Session, server: Postgres
+) -> None:
+    """The pauses between the pool's attempts doubled up to minutes: 50 s after the server was back nothing worked."""
+    web, base = start_web(urls(server))
+    server.stop()
+    web.says("reconnection attempt in pool .* failed", within=30)
+    server.start(servers.log("apart"))
+
+    def answers() -> bool:
+        try:
+            return readiness(base)[1] == "ok"
+        except httpx.TransportError:
+            return False
+
+    until(answers, within=SOON, what="PostgreSQL is taken up again")
+
+
+@pytest.fixture
+def apart(server: Postgres) -> Iterator[Callable[[], DatabaseWrapper]]:
+    """Return a function that gives the thread's connection to the test's own server, all from one pool."""
+    described = settings.DATABASES["default"] | {"HOST": str(server.sockets), "NAME": DATABASE}
+    handler = ConnectionHandler({"default": described, "apart": described})
+    yield lambda: cast(DatabaseWrapper, handler["apart"])
+    cast(DatabaseWrapper, handler["apart"]).close_pool()
+
+
+def test_the_first_connection_that_is_found_dead_has_the_others_replaced(
+    apart: Callable[[], DatabaseWrapper], servers: Session, server: Postgres
+) -> None:
+    """The pool took dead connections out one by one, with growing pauses: with eight of them nobody got one in 10 s."""
+    all_out = Barrier(AT_ONCE)
+
+    def ask() -> None:
+        with apart().cursor() as cursor:
+            cursor.execute("SELECT 1")
+            all_out.wait()
+        apart().close()
+
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        for asked in [threads.submit(ask) for _ in range(AT_ONCE)]:
+            asked.result()
+    assert apart().pool.get_stats()["pool_available"] == AT_ONCE
+    server.stop()
+    server.start(servers.log("apart"))
+    with apart().cursor() as cursor:
+        cursor.execute("SELECT 1")
+    apart().close()
+
+
+def test_readiness_says_no_in_time_while_the_server_is_away(start_web: StartWeb, server: Postgres) -> None:
+    _, base = start_web(urls(server))
+    assert readiness(base)[1] == "ok"
+    server.stop()
+    for _ in range(3):
+        assert readiness(base)[0] == 503
+    assert httpx.get(f"{base}/healthz", timeout=SOON).status_code == 200
+
+
+def test_readiness_says_no_in_time_while_the_server_hangs(start_web: StartWeb, server: Postgres) -> None:
+    """Each request of a balancer hung with the server, and kept a thread and a connection for as long."""
+    _, base = start_web(urls(server))
+    assert readiness(base)[1] == "ok"
+    with hanging(server):
+        for _ in range(3):
+            assert readiness(base) in [(503, "no answer within 2 s"), (503, "does not answer")]
+        assert httpx.get(f"{base}/healthz", timeout=SOON).status_code == 200
+    until(lambda: readiness(base)[1] == "ok", what="PostgreSQL answers again")
+
+
+def test_a_check_that_hangs_is_under_way_once_and_keeps_no_other_from_its_answer() -> None:
+    bounded, goes_on = BoundedChecks(), Event()
+    checks = {"hangs": lambda: str(goes_on.wait()), "fine": lambda: ""}
+    for _ in range(3):
+        assert bounded.ask(checks, within=0.1) == {"hangs": "no answer within 0.1 s", "fine": ""}
+    assert [thread.name for thread in enumerate_threads()].count("readiness-hangs") == 1
+    goes_on.set()
+    assert bounded.ask(checks, within=PATIENCE) == {"hangs": "True", "fine": ""}
