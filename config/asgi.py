@@ -6,6 +6,7 @@ whose Origin is missing, `null` or cannot be read is refused.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from typing import Any
 
@@ -22,6 +23,7 @@ from django.conf import settings  # noqa: E402 - Django must be set up first
 from agents.api import problems, sizes  # noqa: E402
 from agents.api.waiting import Waiting  # noqa: E402
 from approvals import live  # noqa: E402
+from checkpoints.postgresql import fitness  # noqa: E402
 from config.bodies import Bounded, Told, Under  # noqa: E402
 from config.pages import Pages  # noqa: E402
 from config.static import Receive, Scope, Send, StaticFiles  # noqa: E402
@@ -29,8 +31,11 @@ from config.wire import LEAVE  # noqa: E402
 
 
 async def lifespan(scope: Scope, receive: Receive, send: Send) -> None:
-    """Start the tailer with the web process and stop it with it."""
+    """Start the tailer with the web process and stop it with it; start nothing on a PostgreSQL that is unfit."""
     await receive()
+    if unfit := await asyncio.to_thread(fitness.fault):
+        await send({"type": "lifespan.startup.failed", "message": unfit})
+        return
     scope["state"][LEAVE] = waiting.leave
     tailer = await live.start_tailer()
     await send({"type": "lifespan.startup.complete"})

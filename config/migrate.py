@@ -46,6 +46,10 @@ def main() -> int:
     from django_pg_migration_tools.management.commands import migrate_with_timeouts as patiently
 
     django.setup()
+    from checkpoints.postgresql import fitness
+
+    if unfit := fitness.fault():
+        return refuse(unfit)
     try:
         call_command(
             patiently.Command(),

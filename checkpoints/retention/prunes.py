@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import structlog
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 from django.db.models import F, Max
 from django.db.models.functions import Now
 from psycopg.types.numeric import Int8
@@ -169,7 +169,7 @@ def stop(prune: Prune, *, by: Actor) -> None:
 def apply(prune: Prune, *, seconds: float = 3600.0) -> bool:
     """Go on removing for that long; whether the prune is over. Several at once take each what is left."""
     until, after = time.monotonic() + seconds, 0
-    with _unhurried(), suppress(Stopped):
+    with suppress(Stopped):
         while time.monotonic() < until:
             left = prune.lines.filter(done=False, run_id__gt=after).select_related("run", "policy").order_by("run_id")
             lines = list(left[:AT_ONCE])
@@ -185,13 +185,10 @@ def apply(prune: Prune, *, seconds: float = 3600.0) -> bool:
 
 @contextmanager
 def _unhurried() -> Iterator[None]:
-    """Wait for no disk at a commit: what a power cut takes of the last moments is only done again."""
-    run_sql("SET synchronous_commit TO off", [], prepare=False)
-    try:
+    """A transaction whose commit waits for no disk: what a power cut takes of the last moments is only done again."""
+    with transaction.atomic():
+        run_sql("SET LOCAL synchronous_commit TO off", [], prepare=False)
         yield
-    finally:
-        if connection.connection is not None and not connection.connection.closed:
-            run_sql("RESET synchronous_commit", [], prepare=False)
 
 
 def _apply_line(prune: Prune, line: PruneLine, until: float) -> None:
@@ -228,7 +225,7 @@ def _remove(prune: Prune, line: PruneLine, until: float) -> bool:
         if not _counts(line):
             return True
         portion = batch.prepared(run.pk, run.lineage or run.pk, history, seqs)
-        with transaction.atomic():
+        with _unhurried():
             freed = batch.remove(portion, why=why)
             if not run_sql(_COUNT, [Int8(line.pk), Int8(len(seqs)), Int8(freed)]):
                 raise Stopped
@@ -255,11 +252,13 @@ def _without(history: History, seqs: list[int]) -> History:
 def _close(prune: Prune, line: PruneLine) -> None:
     """Note what stayed and why, and free the chunks that nothing of the lineage names after the last of its lines."""
     crash.point("prune_line_done", str(line.run_id))
-    prune.lines.filter(pk=line.pk).update(stayed=stayed.of(line, counts=_counts(line)))
+    kept = stayed.of(line, counts=_counts(line))
     lineage = line.run.lineage or line.run_id
     [(others,)] = run_sql(_OTHERS, [Int8(prune.pk), Int8(line.pk), Int8(lineage)])
     freed = 0 if others else chunks.free(lineage)
-    run_sql(_DONE, [Int8(line.pk), Int8(freed)])
+    with _unhurried():
+        prune.lines.filter(pk=line.pk).update(stayed=kept)
+        run_sql(_DONE, [Int8(line.pk), Int8(freed)])
 
 
 def _finish(prune: Prune) -> bool:

@@ -1,7 +1,7 @@
 """A Chromium for the tests: the machine's, Debian's package where this is root, or Playwright's own.
 
-`python -m tests.harness.chromium` makes sure of one before the tests start, and of what the API's documented example
-calls. Where something is missing the run fails and says what to install.
+`python -m tests.harness.chromium` makes sure of one before the tests start, and of the other programs that tests call.
+Where something is missing the run fails and says what to install.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FLAGS += ["--disable-sync", "--no-first-run", "--no-default-browser-check", "--f
 MISSING = (
     "The tests need Chromium: run `apt-get install chromium`, or `python -m playwright install --with-deps chromium`."
 )
-TOOLS = ("curl", "jq")  # docs/api.md's example is run as it stands
+TOOLS = ("curl", "jq", "pgbouncer")  # docs/api.md's example is run as it stands; services start behind a pooler
 
 
 def find() -> str:
@@ -66,7 +66,12 @@ def run(*command: str) -> bool:
 
 def lacking() -> list[str]:
     """Return the tools that are not on the path."""
-    return [name for name in TOOLS if not shutil.which(name)]
+    return [name for name in TOOLS if not tool(name)]
+
+
+def tool(name: str) -> str:
+    """Return the path of a program, or ""; Debian keeps a server's where ordinary accounts do not look."""
+    return shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin") or ""
 
 
 def main() -> int:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import signal
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from agents import sweeper
+from checkpoints.postgresql import fitness
 
 
 class Command(BaseCommand):
@@ -21,7 +22,9 @@ class Command(BaseCommand):
         parser.add_argument("--once", action="store_true", help="one pass, then end")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Sweep."""
+        """Sweep. Raises CommandError where this PostgreSQL cannot be worked with."""
+        if unfit := fitness.fault():
+            raise CommandError(unfit)
         if options["once"]:
             self.stdout.write(str(sweeper.Sweeper().sweep_once()))
             return

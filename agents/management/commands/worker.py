@@ -7,10 +7,11 @@ import sys
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
 
 from agents import registry
+from checkpoints.postgresql import fitness
 
 
 class Command(BaseCommand):
@@ -28,8 +29,10 @@ class Command(BaseCommand):
         """Store the plans, then become Celery: no process of ours stays in between.
 
         What cannot be served is told of, and the rest is: a run of another agent, a webhook or a verification of the
-        audit need not wait for it.
+        audit need not wait for it. Raises CommandError where this PostgreSQL cannot be worked with.
         """
+        if unfit := fitness.fault():
+            raise CommandError(unfit)
         registry.plans()
         for sentence in [*registry.faults(), *registry.changed()]:
             self.stderr.write(sentence)

@@ -1,0 +1,192 @@
+"""What it costs to operate: a web process that nobody uses, a run, one web process more, and coming back.
+
+    python -m benchmarks.operating [EVENTS ...]
+
+The same runs at growing numbers of events that are stored: ten at a time, from start through gate and decision to the
+end, by a worker of two processes beside a sweeper. PostgreSQL's processor time is that of all its processes; rows,
+commits and bytes are its own statistics. Runs are awaited by a look every fifth of a second, so that looking is no
+part of what is measured.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import psycopg
+
+from benchmarks import crowd
+from benchmarks.latency import _approve, _reviewer, _start
+from benchmarks.scratch import Scratch
+
+if TYPE_CHECKING:
+    from tests.harness.services import Service
+
+EVENTS = (10_000, 1_000_000, 5_000_000)
+RUNS, AT_ONCE, WARM = 100, 10, 20
+IDLE = 20.0  # seconds
+AWAY = 70.0  # seconds without PostgreSQL
+FLAT, HALVED_MS, HALVED_COMMITS, BACK = 1.25, 8.0, 11.0, 5.0  # the aims
+BYTES = """
+SELECT relname, pg_total_relation_size(relid) FROM pg_stat_user_tables WHERE schemaname = 'public'
+"""
+READ = "SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::bigint FROM pg_stat_user_tables"
+COMMITS = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"
+
+
+@dataclass
+class Cost:
+    """What was spent between two moments: seconds of PostgreSQL's processor, commits, rows that were read."""
+
+    processor: float
+    commits: int
+    rows: int
+
+
+def main(*events: int) -> None:
+    """Print the figures and the aims that they are held against."""
+    with Scratch() as scratch:
+        scratch.worker()
+        scratch.sweeper()
+        web, _ = scratch.web()
+        ann = _reviewer()
+        owner = scratch.environment["DATABASE_OWNER_URL"]
+        _runs(ann, WARM)
+        print("stored events      PostgreSQL/run   commits/run   rows read/run   idle web process, a minute")
+        costs = []
+        for stored in events or EVENTS:
+            crowd.events(owner, stored)
+            _runs(ann, WARM)
+            cost = _spent(scratch, lambda: _runs(ann, RUNS))
+            costs.append(cost.processor * 1000 / RUNS)
+            idle, own = _idle(scratch, web)
+            print(f"{stored:13,} {costs[-1]:17.1f} ms {cost.commits / RUNS:11.1f} {cost.rows / RUNS:15.0f}   ", end="")
+            print(f"{own:5.2f} s itself, {idle.processor:5.2f} s PostgreSQL, {idle.rows:,} rows")
+        flat = max(costs) / min(costs)
+        print(f"  the dearest over the cheapest: {flat:.2f} (aim <= {FLAT}): {_verdict(flat <= FLAT)}")
+        _bytes(owner, ann)
+        _another(scratch, ann)
+        _back(scratch, ann)
+
+
+def _runs(ann: Any, count: int) -> None:
+    """Start runs, approve each at its gate, wait for their ends; ten at a time."""
+    from approvals.models import Gate
+    from checkpoints.models import Run
+
+    for _ in range(count // AT_ONCE):
+        ids = [_start(ann) for _ in range(AT_ONCE)]
+        gates = _until(lambda ids=ids: list(Gate.objects.filter(run_id__in=ids, status="open")), AT_ONCE)
+        for gate in gates:
+            _approve(gate, ann)
+        _until(lambda ids=ids: list(Run.objects.filter(pk__in=ids, status="completed")), AT_ONCE)
+
+
+def _until(found: Callable[[], Sequence[Any]], count: int, *, within: float = 120.0, every: float = 0.2) -> Any:
+    until = time.monotonic() + within
+    while len(rows := found()) < count:
+        assert time.monotonic() < until, f"{len(rows)} of {count} after {within} s"
+        time.sleep(every)
+    return rows
+
+
+def _spent(scratch: Scratch, act: Callable[[], object]) -> Cost:
+    """What PostgreSQL spent while something happened."""
+    before = _now(scratch)
+    act()
+    time.sleep(1.5)  # a backend that is idle tells of its statistics once a second
+    after = _now(scratch)
+    return Cost(*(late - early for late, early in zip(after, before, strict=True)))  # type: ignore[arg-type]
+
+
+def _now(scratch: Scratch) -> tuple[float, int, int]:
+    with psycopg.connect(scratch.postgres.url("holdpoint_bench"), autocommit=True) as connection:
+        [[commits]] = connection.execute(COMMITS).fetchall()
+        [[rows]] = connection.execute(READ).fetchall()
+    return _processor(scratch), commits, rows
+
+
+def _processor(scratch: Scratch) -> float:
+    """Seconds that PostgreSQL's processes took, those that ended included."""
+    assert scratch.postgres.process is not None
+    main = psutil.Process(scratch.postgres.process.pid)
+    living = [main, *main.children(recursive=True)]
+    spent = [each.cpu_times() for each in living]
+    ended = sum(each.children_user + each.children_system for each in spent)
+    return sum(each.user + each.system for each in spent) + ended
+
+
+def _idle(scratch: Scratch, web: Service) -> tuple[Cost, float]:
+    """What a minute costs in which nobody does anything: PostgreSQL, and the web process itself in seconds."""
+    scratch_sweeper = next(each for each in scratch.services if each.name == "sweeper")
+    scratch_sweeper.pause()  # its passes are no web process's
+    process = psutil.Process(web.pid)
+    began = process.cpu_times()
+    cost = _spent(scratch, lambda: time.sleep(IDLE))
+    ended = process.cpu_times()
+    scratch_sweeper.resume()
+    share = 60 / (IDLE + 1.5)
+    own = (ended.user + ended.system - began.user - began.system) * share
+    return Cost(cost.processor * share, round(cost.commits * share), round(cost.rows * share)), own
+
+
+def _another(scratch: Scratch, ann: Any) -> None:
+    """Print what a second and a third web process add to a run."""
+    one = _spent(scratch, lambda: _runs(ann, RUNS))
+    for _ in range(2):
+        scratch.web()
+    three = _spent(scratch, lambda: _runs(ann, RUNS))
+    more = (three.processor - one.processor) * 1000 / RUNS / 2
+    commits = (three.commits - one.commits) / RUNS / 2
+    print(
+        f"one web process more: {more:.1f} ms of PostgreSQL a run (aim <= {HALVED_MS:.0f}): {_verdict(more <= HALVED_MS)},"
+    )
+    print(f"  {commits:.1f} commits a run (aim <= {HALVED_COMMITS:.0f}): {_verdict(commits <= HALVED_COMMITS)}")
+
+
+def _bytes(owner: str, ann: Any) -> None:
+    """Print what a run leaves behind, by table."""
+
+    def sizes() -> dict[str, int]:
+        with psycopg.connect(owner, autocommit=True) as connection:
+            return dict(connection.execute(BYTES).fetchall())
+
+    before = sizes()
+    runs = RUNS * 5
+    _runs(ann, runs)
+    grown = {table: (size - before[table]) / runs / 1000 for table, size in sizes().items()}
+    print(f"a run of two steps and a gate leaves {sum(grown.values()):.1f} kB, indexes included:")
+    largest = sorted(grown.items(), key=lambda each: -each[1])[:8]
+    print("  " + ", ".join(f"{table.partition('_')[2]} {size:.1f}" for table, size in largest))
+
+
+def _back(scratch: Scratch, ann: Any) -> None:
+    """Print how soon work goes on after PostgreSQL was away."""
+    from django.db import connection
+
+    waiting = [_start(ann) for _ in range(AT_ONCE)]
+    connection.close()
+    connection.close_pool()  # type: ignore[attr-defined]
+    scratch.postgres.stop(by=signal.SIGQUIT)
+    time.sleep(AWAY)
+    scratch.postgres.start(scratch._log("postgres"))
+    back = time.monotonic()
+    from approvals.models import Gate
+
+    _until(lambda: list(Gate.objects.filter(run_id__in=waiting)[:1]), 1, every=0.05)
+    took = time.monotonic() - back
+    print(f"PostgreSQL away for {AWAY:.0f} s: first work {took:.1f} s after it was back", end=" ")
+    print(f"(aim <= {BACK:.0f} s): {_verdict(took <= BACK)}")
+
+
+def _verdict(holds: bool) -> str:
+    return "holds" if holds else "MISSED"
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

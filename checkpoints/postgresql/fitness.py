@@ -1,0 +1,67 @@
+"""Whether this PostgreSQL, and the way to it, can be worked with. Asked by each service as it starts.
+
+Settings and locks of a session are this process's own only where a connection to the pooler is one to the server. A
+pooler that hands out the server's sessions by transaction gives them to whoever comes next, silently, and
+may do so by its configuration alone; so it is tried out. A session that takes a lock and ends has
+the lock no more, whereas a pooler by transaction goes on with the server's session, and the lock stays.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from typing import Any
+
+import psycopg
+from django.db import connection
+
+ENDED_WITHIN = 3.0  # seconds in which a pooler has to reset a session that its client has left
+POOLED = (
+    "DATABASE_URL leads through a pooler that shares sessions by transaction: connect to PostgreSQL directly, or "
+    "through a pooler in session mode."
+)
+_TAKE = "SELECT pg_advisory_lock(%s, %s)"  # keys by chance: where it stays, it is in nobody's way
+_MINE = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND (classid, objid) = (%s, %s)"
+
+Raw = psycopg.Connection[Any]
+
+
+def fault() -> str:
+    """Return a sentence that says what is unfit, or ""; "" too where nothing answers, which is no lasting fault."""
+    (oldest,) = connection.features.minimum_database_version or (0,)
+    try:
+        with _connected() as first:
+            if first.info.server_version < oldest * 10_000:
+                found = first.info.parameter_status("server_version")
+                return f"Holdpoint needs PostgreSQL {oldest} or later; DATABASE_URL leads to {found}."
+        return POOLED if _shares_sessions() else ""
+    except psycopg.OperationalError:
+        return ""
+
+
+def _shares_sessions() -> bool:
+    """Tell whether a pooler gives the server's sessions to others by transaction. Raises OperationalError."""
+    key = [secrets.randbits(31), secrets.randbits(31)]
+    with _connected() as first:
+        [(pid,)] = first.execute("SELECT pg_backend_pid()").fetchall()
+        if pid == first.info.backend_pid:  # what the server said as it let this in: nobody is in between
+            return False
+        first.execute(_TAKE, key)
+        if not _count(first, f"{_MINE} AND pid = pg_backend_pid()", key):
+            return True
+    until = time.monotonic() + ENDED_WITHIN
+    with _connected() as second:
+        while _count(second, _MINE, key):
+            if time.monotonic() > until:
+                return True
+            time.sleep(0.02)
+    return False
+
+
+def _connected() -> Raw:
+    return psycopg.connect(**connection.get_connection_params(), autocommit=True)
+
+
+def _count(raw: Raw, sql: str, key: list[int]) -> int:
+    [(count,)] = raw.execute(sql, key).fetchall()
+    return int(count)

@@ -1,0 +1,39 @@
+"""A real PgBouncer before the tests' PostgreSQL, with its own defaults but for the mode."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import quote
+
+from config.local.postgres import Postgres
+from config.local.process import spawn, stop, tied, unprivileged
+from tests.harness.chromium import tool
+from tests.harness.session import APPLICATION, DATABASE, Session
+
+PORT = 6432  # of its socket
+
+
+@contextmanager
+def pooler(session: Session, server: Postgres, mode: str) -> Iterator[str]:
+    """Run one in `mode` "session" or "transaction"; the URL of the application's database through it."""
+    folder, account = session.folder / f"pooler-{mode}", unprivileged()
+    folder.mkdir(mode=0o700)
+    described = f"host={server.sockets} dbname={DATABASE} user={APPLICATION}"
+    bouncer = {"pool_mode": mode, "auth_type": "any", "unix_socket_dir": folder, "listen_port": PORT}
+    lines = ["[databases]", f"{DATABASE} = {described}", "[pgbouncer]", *(f"{k} = {v}" for k, v in bouncer.items())]
+    path = folder / "pgbouncer.ini"
+    path.write_text("\n".join(lines) + "\n")
+    if account is not None:
+        for each in (folder, path):
+            os.chown(each, account.uid, account.gid)
+    command = tied([tool("pgbouncer"), str(path)], account=account, needs=[folder])
+    process = spawn(command, out=session.log(f"pooler-{mode}"), cwd=folder)
+    try:
+        yield f"postgres://{APPLICATION}@/{DATABASE}?host={quote(str(folder))}&port={PORT}"
+    finally:
+        stop(process, by=signal.SIGINT, within=10)
+        shutil.rmtree(folder)
