@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 import psycopg
+from django.db.backends.base.base import NO_DB_ALIAS
 from django.db.backends.postgresql import base, features
 from psycopg import generators, pq
 from psycopg.errors import error_from_result
@@ -61,7 +62,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def pool(self) -> Any:
         """The process's pool, which Django would make without a say in how connections are checked."""
         options = self.settings_dict["OPTIONS"].get("pool")
-        if not options:
+        if self.alias == NO_DB_ALIAS or not options:
             return None
         if self.alias not in self._connection_pools:
             made: ConnectionPool[Raw] = ConnectionPool(

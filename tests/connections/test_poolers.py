@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import psycopg
 import pytest
-from django.db import connection
+from django.db import connection, connections
 
-from checkpoints.postgresql import fitness
-from checkpoints.postgresql.base import DatabaseFeatures
+from checkpoints.postgresql import base, fitness
 from checkpoints.retention import batch
 from tests.harness.pgbouncer import pooler
 from tests.harness.services import Service, free_port, manage, run, web_command
@@ -71,7 +70,7 @@ def test_a_direct_connection_is_fit() -> None:
 
 def test_a_server_that_is_too_old_is_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     """An old server refused a setting, and a hundred lines ended in the pool's timeout."""
-    monkeypatch.setattr(DatabaseFeatures, "minimum_database_version", (99,))
+    monkeypatch.setattr(base.DatabaseFeatures, "minimum_database_version", (99,))
     assert fitness.fault().startswith("Holdpoint needs PostgreSQL 99 or later; DATABASE_URL leads to 18")
 
 
@@ -99,3 +98,12 @@ def setting(name: str) -> str:
     with connection.cursor() as cursor:
         cursor.execute(f"SHOW {name}")
         return str(cursor.fetchone()[0])
+
+
+def test_a_setting_that_the_server_does_not_know_yet_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PostgreSQL 15 and 16 do not know `transaction_timeout`, and refused every connection."""
+    monkeypatch.setitem(base.SINCE, "transaction_timeout", 990000)
+    with psycopg.connect(**connection.get_connection_params(), autocommit=True) as raw:
+        cast(base.DatabaseWrapper, connections["default"])._configure_connection(raw)
+        bounds = [raw.execute(f"SHOW {name}").fetchone() for name in ("statement_timeout", "transaction_timeout")]
+    assert bounds == [("30s",), ("0",)]
