@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import structlog
 from celery import Celery, bootsteps
 from celery.signals import after_task_publish, beat_init, celeryd_after_setup, setup_logging
 from kombu.transport import TRANSPORT_ALIASES
@@ -20,6 +21,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 # The name of a transport is the scheme of a broker's URL, and Celery has no setting for another class of it.
 TRANSPORT_ALIASES |= dict.fromkeys(("redis", "rediss"), "config.broker:Transport")
+log = structlog.get_logger(__name__)
 app = Celery("holdpoint")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
@@ -54,3 +56,9 @@ def tell_of_beat(**_: Any) -> None:
 def serve_housekeeping(instance: Any, **_: Any) -> None:
     """Let every worker serve the housekeeping queue too."""
     instance.app.amqp.queues.select_add(instance.app.conf.task_default_queue)
+
+
+@beat_init.connect
+def say_ready(**_: Any) -> None:
+    """Say that beat is there: Celery's own lines of what it sends would be one every few seconds."""
+    log.info("beat.ready")

@@ -1,20 +1,24 @@
 """Structured logs: one event a line, JSON in production and readable text on a terminal.
 
-Whatever binds context variables (a run, a step, an attempt) finds them on every line, those of Django and
-Celery included. Values are data from outside: in text no line break and no escape sequence of theirs
-reaches the terminal, so that a mail's subject cannot forge a line.
+Whatever binds context variables (a run, a step, an attempt, a request) finds them on every line, those of Django,
+Celery and uvicorn included; warnings and what ends a process are lines too. Values are data from outside: in text no
+line break and no escape sequence of theirs reaches the terminal, so that a mail's subject cannot forge a line.
 """
 
 from __future__ import annotations
 
 import logging
 import re
+import sys
+import threading
+from types import TracebackType
 from typing import Any
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 LAST = ("run", "step", "attempt", "token")  # what ties a line to its run stands at its end
+log = structlog.get_logger(__name__)
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
@@ -25,6 +29,7 @@ def configuration(style: str, level: str) -> dict[str, Any]:
         structlog.stdlib.add_logger_name,
         structlog.stdlib.add_log_level,
         structlog.stdlib.ExtraAdder(),
+        drop_colours,
         structlog.processors.TimeStamper(fmt="iso", utc=True) if style == "json" else _clock(),
         structlog.processors.format_exc_info,
     ]
@@ -39,6 +44,9 @@ def configuration(style: str, level: str) -> dict[str, Any]:
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
+    logging.captureWarnings(True)
+    if style == "json":  # on a terminal a traceback is better read as Python prints it
+        sys.excepthook, threading.excepthook = log_crash, log_crash_of_thread
     ends: list[Processor] = [structlog.stdlib.ProcessorFormatter.remove_processors_meta]
     ends += (
         [structlog.processors.JSONRenderer(ensure_ascii=True)] if style == "json" else [escape_controls, render_text]
@@ -59,6 +67,9 @@ def configuration(style: str, level: str) -> dict[str, Any]:
             # Whoever asks for another host is refused by one rule, and any scanner does it all day.
             "django.security.DisallowedHost": {"filters": ["plain"]},
             "django.server": {"handlers": [], "propagate": True},
+            # uvicorn has set up its own by now, unless it was told not to. Its access log is its own option.
+            "uvicorn": {"handlers": [], "level": level, "propagate": True},
+            "uvicorn.error": {"level": level},
             # A line for every request to the sandbox or the API belongs to debugging.
             "httpx": {"level": "WARNING"},
             "celery.app.trace": {"level": "WARNING"},
@@ -66,6 +77,26 @@ def configuration(style: str, level: str) -> dict[str, Any]:
             "celery.beat": {"level": "WARNING"},
         },
     }
+
+
+def log_crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Log the exception that ends this process; a Ctrl-C is none."""
+    if issubclass(kind, KeyboardInterrupt):
+        sys.__excepthook__(kind, error, trace)
+    else:
+        log.critical("process.crashed", exc_info=(kind, error, trace))
+
+
+def log_crash_of_thread(crash: threading.ExceptHookArgs) -> None:
+    """Log the exception that ends a thread."""
+    name = crash.thread.name if crash.thread else ""
+    log.critical("process.thread_crashed", thread=name, exc_info=crash.exc_value)
+
+
+def drop_colours(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """Leave out the coloured copy that uvicorn adds to its lines."""
+    event.pop("color_message", None)
+    return event
 
 
 def escape_controls(_: WrappedLogger, __: str, event: EventDict) -> EventDict:

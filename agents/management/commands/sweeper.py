@@ -5,10 +5,13 @@ from __future__ import annotations
 import signal
 from typing import Any
 
+import structlog
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from agents import sweeper
 from checkpoints.postgresql import fitness
+
+log = structlog.get_logger()
 
 
 class Command(BaseCommand):
@@ -30,8 +33,7 @@ class Command(BaseCommand):
             return
         signal.signal(signal.SIGTERM, self.stop)
         signal.signal(signal.SIGINT, self.stop)
-        self.stdout.write("The sweeper is ready.")
-        self.stdout.flush()
+        log.info("sweeper.ready")
         sweeper.run_for_ever(lambda: self.stopping)
 
     def stop(self, *_: Any) -> None:

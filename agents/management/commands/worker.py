@@ -6,12 +6,15 @@ import os
 import sys
 from typing import Any
 
+import structlog
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
 
 from agents import registry
 from checkpoints.postgresql import fitness
+
+log = structlog.get_logger()
 
 
 class Command(BaseCommand):
@@ -35,9 +38,9 @@ class Command(BaseCommand):
             raise CommandError(unfit)
         registry.plans()
         for sentence in [*registry.faults(), *registry.changed()]:
-            self.stderr.write(sentence)
+            log.warning(sentence)
         queues = registry.queues() or [settings.CELERY_TASK_DEFAULT_QUEUE]
-        command = [sys.executable, "-m", "celery", "-A", "config.celery", "worker", "--loglevel", "INFO"]
+        command = [sys.executable, "-m", "celery", "-q", "-A", "config.celery", "worker", "--loglevel", "INFO"]
         command += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
         command += ["-Q", ",".join(queues), "--pool", options["pool"], "-c", str(options["concurrency"])]
         command += ["-n", f"{options['name'] or f'worker-{os.getpid()}'}@%h"]
