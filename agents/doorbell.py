@@ -20,6 +20,7 @@ from kombu import Connection
 from kombu.exceptions import OperationalError
 from kombu.pools import producers
 
+from checkpoints import requests
 from checkpoints.models import Plan
 
 from . import registry
@@ -62,8 +63,9 @@ def _send(task: Any, number: int, queue: str) -> bool:
     try:
         with producers[_connection()].acquire(block=True, timeout=TIMEOUT) as producer:
             task.apply_async(
-                args=(number,), queue=queue, expires=EXPIRES, retry=False, ignore_result=True, producer=producer
-            )
+                args=(number,), queue=queue, task_id=requests.message_id(), expires=EXPIRES, retry=False,
+                ignore_result=True, producer=producer,
+            )  # fmt: skip
     except (OperationalError, OSError) as error:
         _quiet_until = time.monotonic() + PAUSE_AFTER_FAILURE
         log.warning("doorbell.lost", task=task.name, number=number, queue=queue, error=str(error))

@@ -12,7 +12,7 @@ from django.contrib.postgres.search import SearchVector
 from django.db import transaction
 from django.db.models import Value
 
-from . import rings
+from . import requests, rings
 from .actors import Actor
 from .audit import covered
 from .models import Event, EventText, Run
@@ -73,7 +73,7 @@ def append(entries: Sequence[Entry]) -> None:
             version=entry.version,
             actor=entry.by.id,
             actor_name=entry.by.name,
-            data=canonical(covered.proven(entry.kind, entry.subject, entry.version, entry.data or {})),
+            data=canonical(covered.proven(entry.kind, entry.subject, entry.version, _with_request(entry.data or {}))),
             text_digest=None if words is None else text_digest(salt, words),
         )
         events.append(event)
@@ -84,6 +84,11 @@ def append(entries: Sequence[Entry]) -> None:
         Event.objects.bulk_create(events)
         EventText.objects.bulk_create(texts)
     transaction.on_commit(rings.ring)
+
+
+def _with_request(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The data of an event, with the id of the request that it comes of, where it comes of one."""
+    return {**data, "request_id": requests.current()} if requests.current() else data
 
 
 def terms_of(words: bytes) -> SearchVector:

@@ -12,10 +12,11 @@ from typing import Any
 
 import structlog
 from celery import Celery, bootsteps
-from celery.signals import after_task_publish, beat_init, celeryd_after_setup, setup_logging
+from celery.signals import after_task_publish, beat_init, celeryd_after_setup, setup_logging, task_prerun
 from kombu.transport import TRANSPORT_ALIASES
 
 from agents.processes import heartbeat
+from checkpoints import requests
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -56,6 +57,14 @@ def tell_of_beat(**_: Any) -> None:
 def serve_housekeeping(instance: Any, **_: Any) -> None:
     """Let every worker serve the housekeeping queue too."""
     instance.app.amqp.queues.select_add(instance.app.conf.task_default_queue)
+
+
+@task_prerun.connect
+def bind_request(task_id: str, **_: Any) -> None:
+    """Have the lines of a task say which request rang for it."""
+    structlog.contextvars.unbind_contextvars("request_id")
+    if request_id := requests.of_message(task_id):
+        structlog.contextvars.bind_contextvars(request_id=request_id)
 
 
 @beat_init.connect

@@ -67,9 +67,10 @@ def configuration(style: str, level: str) -> dict[str, Any]:
             # Whoever asks for another host is refused by one rule, and any scanner does it all day.
             "django.security.DisallowedHost": {"filters": ["plain"]},
             "django.server": {"handlers": [], "propagate": True},
-            # uvicorn has set up its own by now, unless it was told not to. Its access log is its own option.
+            # uvicorn has set up its own by now, unless it was told not to.
             "uvicorn": {"handlers": [], "level": level, "propagate": True},
             "uvicorn.error": {"level": level},
+            "uvicorn.access": {"handlers": [], "level": level, "propagate": _wants_access_log()},
             # A line for every request to the sandbox or the API belongs to debugging.
             "httpx": {"level": "WARNING"},
             "celery.app.trace": {"level": "WARNING"},
@@ -77,6 +78,12 @@ def configuration(style: str, level: str) -> dict[str, Any]:
             "celery.beat": {"level": "WARNING"},
         },
     }
+
+
+def _wants_access_log() -> bool:
+    """Tell whether uvicorn logs requests: --no-access-log leaves its logger with no way out."""
+    access = logging.getLogger("uvicorn.access")
+    return bool(access.handlers) or access.propagate
 
 
 def log_crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

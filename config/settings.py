@@ -44,6 +44,7 @@ INSTALLED_APPS = [
     "agents",
 ]
 MIDDLEWARE = [
+    "config.middleware.request_ids.middleware",
     "config.middleware.probed.middleware",
     "django.middleware.security.SecurityMiddleware",
     "config.middleware.compression.CompressedPages",

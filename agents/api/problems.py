@@ -20,6 +20,7 @@ from approvals import pointers
 from approvals.consequences.errors import ConsequencesChanged, RepeatNotConfirmed
 from approvals.errors import DecisionRefused, Rejected, StaleGate
 from approvals.errors import Problem as Refused
+from checkpoints import requests
 from checkpoints.errors import ValueRefused
 from checkpoints.values import parse
 
@@ -89,6 +90,11 @@ class Problem(Schema):
         examples=["stale_token"],
     )
     instance: str = Field(description="The path that was asked for.", examples=["/api/runs/7"])
+    request_id: str = Field(
+        default="",
+        description="The id of the request, as in `X-Request-ID`: the server's log has it.",
+        examples=["5f0c1d2e3b4a49f8a7c6d5e4f3a2b1c0"],
+    )
     errors: list[Fault] = Field(
         default=[], description="The parameters that were refused; for status 422.", examples=[[]]
     )
@@ -127,8 +133,8 @@ def problem(
     """The answer to a request that came to nothing."""
     title = HTTPStatus(status).phrase
     told = Problem(
-        title=title, status=status, detail=detail, instance=request.path, errors=list(errors), impact=impact,
-        changes=changes, code=code, gate=gate, lease_until=lease_until,
+        title=title, status=status, detail=detail, instance=request.path, request_id=requests.current(),
+        errors=list(errors), impact=impact, changes=changes, code=code, gate=gate, lease_until=lease_until,
     )  # fmt: skip
     return HttpResponse(told.model_dump_json(), status=status, content_type=MEDIA_TYPE)
 

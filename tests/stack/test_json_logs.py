@@ -41,7 +41,17 @@ def test_the_web_server_says_json(start_web: Callable[..., tuple[Service, str]])
     assert any("Uvicorn running on" in each for each in said), said
     assert any("Finished server process" in each for each in said), said
     assert "Not Found: /nowhere" in said
-    assert not any("color_message" in line for line in lines(service))
+    assert not any("color_message" in line or line["logger"] == "uvicorn.access" for line in lines(service))
+
+
+@pytest.mark.parametrize("options", ["", ", log_config=None"])
+def test_an_access_log_is_json_where_it_is_wanted(start_service: Callable[..., Service], options: str) -> None:
+    port = services.free_port()
+    start = f"import uvicorn; uvicorn.run('config.asgi:application', port={port}{options})"
+    service = start_service("web", [sys.executable, "-c", start], JSON)
+    services.wait_for_http(service, f"http://127.0.0.1:{port}/healthz")
+    assert service.stop()
+    assert any(line["logger"] == "uvicorn.access" and "GET /healthz" in line["event"] for line in lines(service))
 
 
 def test_a_worker_says_json_warnings_included(celery_worker: Callable[..., Service]) -> None:

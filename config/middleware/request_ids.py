@@ -1,0 +1,34 @@
+"""Each request has an id: in the answer's `X-Request-ID`, in its lines of the log, its events and its problems.
+
+It is the proxy's where that sends one and is believed; anybody else could take the id of another's request.
+"""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import structlog
+from django.http import HttpRequest, HttpResponseBase
+
+from approvals.middleware import Respond
+from checkpoints import requests
+from config import proxies
+
+HEADER = "X-Request-ID"
+
+
+def middleware(get_response: Respond) -> Respond:
+    """Gives the request its id."""
+
+    def respond(request: HttpRequest) -> HttpResponseBase:
+        told = request.headers.get(HEADER, "") if proxies.believed(request) else ""
+        request_id = told if requests.SHAPE.fullmatch(told) else uuid4().hex
+        # Bound for longer than this call: Django logs what was refused after the last middleware. A request's context
+        # ends with it.
+        structlog.contextvars.bind_contextvars(request_id=request_id)
+        with requests.answering(request_id):
+            response = get_response(request)
+        response.headers[HEADER] = request_id
+        return response
+
+    return respond
