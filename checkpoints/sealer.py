@@ -14,7 +14,8 @@ import json
 
 import structlog
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
+from django.db.models.functions import Now
 
 from .audit import leaves, merkle
 from .audit.covered import key
@@ -43,6 +44,13 @@ def seal_once() -> Seal | None:
         seal.save(force_insert=True)
         transaction.on_commit(lambda: _export(seal))
     return seal
+
+
+def lag() -> float:
+    """Return for how many seconds the oldest event that could be sealed has waited for it; 0.0 where none does."""
+    waiting = _unsealed(Seal.objects.order_by("-pk").first())
+    oldest = waiting.annotate(age=Now() - F("at")).values_list("age", flat=True).first()
+    return oldest.total_seconds() if oldest else 0.0
 
 
 def _unsealed(last: Seal | None) -> QuerySet[Event]:

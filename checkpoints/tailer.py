@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -17,6 +18,7 @@ import redis.asyncio
 import structlog
 from django.conf import settings
 from django.db import connections
+from prometheus_client import Counter, Gauge
 
 from . import rings
 from .cursor import Cursor, after, newest
@@ -27,6 +29,12 @@ JOINED = 0.02  # seconds from one look to the next at least
 IMPATIENT = 0.01  # the first pause while an event is committed but not yet below the horizon
 BATCH = 500
 
+EVENTS = Counter(
+    "holdpoint_events",
+    "Events that this process has read, by kind and the agent that acted. Every web process reads all of them.",
+    ["kind", "agent"],
+)
+LAG = Gauge("holdpoint_tailer_lag_seconds", "Seconds since this process last had read every event that could be read.")
 Deliver = Callable[[list[Event]], Awaitable[None]]
 log = structlog.get_logger(__name__)
 
@@ -38,11 +46,13 @@ class Tailer:
         self.deliver = deliver
         self.cursor = start
         self._rung = asyncio.Event()
+        self._caught_up = time.monotonic()
         # One thread, so that the tailer keeps one database connection and its own.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tailer")
 
     async def run(self) -> None:
         """Deliver events until cancelled."""
+        LAG.set_function(self.lag)
         listener = asyncio.create_task(self._listen())
         loop = asyncio.get_running_loop()
         try:
@@ -60,6 +70,10 @@ class Tailer:
             self._thread.submit(connections.close_all)
             self._thread.shutdown(wait=False)
 
+    def lag(self) -> float:
+        """Return the seconds since there was last nothing left to be read."""
+        return time.monotonic() - self._caught_up
+
     async def _read_all(self) -> float:
         """Deliver all that can be read; how long to pause then, in seconds."""
         pause = IMPATIENT
@@ -72,6 +86,8 @@ class Tailer:
             if events:
                 await self._hand_on(events)
                 pause = IMPATIENT
+            if len(events) < BATCH:
+                self._caught_up = time.monotonic()
             if not more:
                 return PERIOD
             if not events:
@@ -94,6 +110,9 @@ class Tailer:
             raise
 
     async def _hand_on(self, events: list[Event]) -> None:
+        for event in events:
+            role, _, name = event.actor.partition(":")
+            EVENTS.labels(event.kind, name if role == "agent" else "").inc()
         try:
             await self.deliver(events)
         except Exception:  # one bad fact must not silence all later ones

@@ -22,6 +22,16 @@ def heard(url: str) -> bool:
         return bool(connection.exists(KEY))
 
 
+def age(url: str) -> float:
+    """Return the seconds since a worker took a message, by Redis's clock; LIVES where it was longer ago.
+
+    Raises redis.RedisError.
+    """
+    with client(url) as connection:
+        left = int(connection.pttl(KEY))
+    return LIVES - max(left, 0) / 1000
+
+
 def client(url: str) -> redis.Redis:
     """Return a client that does not wait for a server that is not there."""
     return redis.Redis.from_url(url, socket_timeout=2, socket_connect_timeout=2)

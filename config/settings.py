@@ -46,6 +46,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "config.middleware.request_ids.middleware",
     "config.middleware.probed.middleware",
+    "config.metrics.requests.middleware",
     "django.middleware.security.SecurityMiddleware",
     "config.middleware.compression.CompressedPages",
     "csp.middleware.CSPMiddleware",
@@ -190,7 +191,7 @@ CSRF_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS
 SECURE_SSL_REDIRECT = HTTPS
-SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]  # a balancer asks over plain HTTP
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]  # asked for over plain HTTP, from inside
 SECURE_HSTS_SECONDS = 365 * 24 * 60 * 60 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
 SECURE_HSTS_PRELOAD = HTTPS
@@ -226,6 +227,10 @@ LOGGING = logging.configuration(
     env.choice("HOLDPOINT_LOG_FORMAT", "text" if DEBUG else "json", ("json", "text")),
     env.choice("HOLDPOINT_LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR")),
 )
+
+# Who may read /metrics: by a bearer token, or from these networks; where neither is set, this machine alone.
+HOLDPOINT_METRICS_TOKEN = env.key("HOLDPOINT_METRICS_TOKEN")
+HOLDPOINT_METRICS_NETWORKS = env.networks("HOLDPOINT_METRICS_NETWORKS")
 
 # E-mail: into files, until a server is named.
 MAIL = urlsplit(env.url("EMAIL_URL", ("smtp", "smtps", "file"), "file:"))

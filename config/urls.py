@@ -1,9 +1,10 @@
-"""Every address: pages of the two apps, the API, accounts, admin, health."""
+"""Every address: pages of the two apps, the API, accounts, admin, health, metrics."""
 
 from django.contrib import admin
 from django.urls import include, path
 
 from config import health
+from config.metrics import views as metrics
 
 handler400 = "config.refusals.bad_request"
 handler404 = "config.refusals.not_found"
@@ -12,6 +13,7 @@ handler500 = "config.refusals.server_error"
 urlpatterns = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
+    path("metrics", metrics.metrics, name="metrics"),
     path("accounts/", include("config.accounts")),
     path("admin/", admin.site.urls),
     path("api/", include("agents.api.urls")),

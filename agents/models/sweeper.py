@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Self
 
 from django.db import models
+from django.db.models import F
 from django.db.models.functions import Now
 
 
@@ -24,6 +25,12 @@ class SweeperPass(models.Model):
         """Say that a pass was finished."""
         if not cls.objects.filter(pk=1).update(at=Now()):
             SweeperPass.objects.bulk_create([SweeperPass(pk=1)], ignore_conflicts=True)
+
+    @classmethod
+    def age(cls) -> float | None:
+        """Return the seconds since the last pass, by the database's clock; None before the first."""
+        passed = cls.objects.filter(pk=1).annotate(age=Now() - F("at")).values_list("age", flat=True).first()
+        return None if passed is None else passed.total_seconds()
 
     @classmethod
     def latest(cls) -> Self | None:

@@ -27,6 +27,11 @@ SELECT due.id, due.attempts FROM approvals_webhook hook CROSS JOIN LATERAL (
 WHERE hook.status = 'enabled' AND (%(webhook)s::bigint IS NULL OR hook.id = %(webhook)s)
 ORDER BY due.next_attempt_at
 """
+_LATELY_FAILED = """
+SELECT count(*) FROM approvals_webhook hook CROSS JOIN LATERAL (
+  SELECT status FROM approvals_delivery WHERE webhook_id = hook.id ORDER BY id DESC LIMIT 100) last
+WHERE hook.status = 'enabled' AND last.status = 'failed'
+"""
 FREE = Q(busy_until__isnull=True) | Q(busy_until__lt=Now())
 
 
@@ -44,6 +49,16 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
         """Those that are to be sent now, and that no worker has in hand."""
         told = Webhook.objects.enabled().filter(pk=OuterRef("webhook_id"))
         return self.filter(FREE, Exists(told), status=Delivery.Status.PENDING, next_attempt_at__lte=Now())
+
+    def pending(self) -> Self:
+        """Those that are to be sent, now or later."""
+        return self.filter(status=Delivery.Status.PENDING)
+
+    def lately_failed(self) -> int:
+        """How many failed for good, of the last hundred of each webhook that is told."""
+        with connection.cursor() as cursor:
+            cursor.execute(_LATELY_FAILED)
+            return int(cursor.fetchone()[0])
 
     def first_due(self, webhook: int | None = None) -> list[tuple[int, int]]:
         """(number, attempts so far) of the next few that are due for each webhook, or for this one."""
@@ -72,8 +87,7 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
 
     def give_up(self, word: str) -> int:
         """Let those that wait fail, with this word for why; how many."""
-        waiting = self.filter(status=Delivery.Status.PENDING)
-        return waiting.update(
+        return self.pending().update(
             status=Delivery.Status.FAILED, result=word, finished_at=Now(), next_attempt_at=None, busy_until=None
         )
 

@@ -16,7 +16,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVector
 from django.db import models
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import Count, Exists, F, OuterRef, Q
 from django.db.models.functions import Now
 
 from approvals.binding import Row, body_rows
@@ -64,6 +64,12 @@ class GateQuerySet(models.QuerySet["Gate"]):
     def overdue(self) -> GateQuerySet:
         """Open ones past their deadline, the longest overdue first."""
         return self.open().filter(deadline__lte=Now()).order_by("deadline")
+
+    def asking(self) -> list[tuple[str, str, int, int]]:
+        """Team, policy, number of open gates, and of overdue ones, for each policy that has some."""
+        late = Count("pk", filter=Q(deadline__lte=Now()))
+        counted = self.open().values("policy__team__name", "policy__name").annotate(number=Count("pk"), late=late)
+        return list(counted.values_list("policy__team__name", "policy__name", "number", "late"))
 
     def visible_to(self, user: Any) -> GateQuerySet:
         """Those of the person's teams, and those that they review for others; by a token, those within its bounds.

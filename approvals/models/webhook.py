@@ -35,6 +35,10 @@ class WebhookQuerySet(models.QuerySet["Webhook"]):
         """Those that are told."""
         return self.filter(status=Webhook.Status.ENABLED)
 
+    def failing(self) -> Self:
+        """Those that are told, and to which the last message did not go."""
+        return self.enabled().filter(failing_since__isnull=False)
+
     def listening(self, *, team_id: int, agent: str) -> Self:
         """Those that are told of the gates of a team's agent."""
         return self.enabled().filter(Q(agent="") | Q(agent=agent), team=team_id)

@@ -34,6 +34,24 @@ WITH woken AS (
 SELECT wake_at, version FROM woken
 """
 
+COUNTED = 10_000  # runs of a status
+# Waiting ones by team, as their index has them. A timer that is due waits for the sweeper, which queues its run.
+_STANDING = f"""
+WITH live AS MATERIALIZED (
+  (SELECT plan_id, status, CASE status WHEN 'queued' THEN coalesce(wake_at, created_at) ELSE lease_until END AS due
+   FROM checkpoints_run WHERE status IN ('queued', 'running') ORDER BY id LIMIT {COUNTED})
+  UNION ALL
+  (SELECT waiting.plan_id, 'waiting', NULL FROM auth_group team CROSS JOIN LATERAL (
+     SELECT plan_id FROM checkpoints_run WHERE team_id = team.id AND status = 'waiting' LIMIT {COUNTED}) waiting
+   LIMIT {COUNTED})
+  UNION ALL
+  (SELECT plan_id, '', wake_at FROM checkpoints_run WHERE status = 'waiting' AND wake_at IS NOT NULL
+   ORDER BY wake_at LIMIT 1))
+SELECT p.agent, live.status, count(*),
+  (max(extract(epoch FROM statement_timestamp() - live.due)) FILTER (WHERE NOT p.external))::float8
+FROM live JOIN checkpoints_plan p ON p.id = live.plan_id GROUP BY 1, 2 ORDER BY 1, 2
+"""  # noqa: S608 - a constant
+
 
 class RunQuerySet(models.QuerySet["Run"]):
     """Questions about many runs."""
@@ -47,6 +65,17 @@ class RunQuerySet(models.QuerySet["Run"]):
     def live(self) -> RunQuerySet:
         """Runs that have not ended."""
         return self.filter(status__in=Run.LIVE)
+
+    def standing(self) -> list[tuple[str, dict[str, int], float]]:
+        """For each agent of which runs live: how many by status, and the seconds for which one has been due longest.
+
+        No more than COUNTED runs of a status are counted. A run of an agent that lives outside is due to no worker.
+        """
+        found: dict[str, tuple[dict[str, int], float]] = {}
+        for agent, status, number, due in run_sql(_STANDING, []):
+            counts, longest = found.get(agent, ({}, 0.0))
+            found[agent] = counts | ({status: number} if status else {}), max(longest, due or 0.0)
+        return [(agent, counts, longest) for agent, (counts, longest) in found.items()]
 
     def of_lineage(self, lineage: int) -> RunQuerySet:
         """The run at the root of the forks, and all of them; as the index of forks has them."""

@@ -1,6 +1,6 @@
-"""Probes reach a process by an address that nobody can list as a host: a pod's, a container's.
+"""Probes and scrapes reach a process by an address that nobody can list as a host: a pod's, a container's.
 
-So for the two health pages the Host that was sent is put aside before anything looks at it, and one of ours stands in
+So for the pages that they ask for the Host that was sent is put aside before anything looks at it, and one of ours stands in
 its place: what a stranger writes there is neither refused nor ever part of an answer.
 """
 
@@ -11,11 +11,11 @@ from django.http import HttpRequest, HttpResponseBase
 
 from approvals.middleware import Respond
 
-PROBED = frozenset({"/healthz", "/readyz"})
+PROBED = frozenset({"/healthz", "/readyz", "/metrics"})
 
 
 def middleware(get_response: Respond) -> Respond:
-    """Lets the health pages be asked for by any address."""
+    """Lets these pages be asked for by any address."""
     first = settings.ALLOWED_HOSTS[0].lstrip(".")
     ours = first if first != "*" else "localhost"
 

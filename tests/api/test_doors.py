@@ -32,6 +32,7 @@ def refusal(answer: Any, status: int) -> dict[str, Any]:
     assert answer["Content-Type"] == "application/problem+json"
     assert answer["Cache-Control"] == "no-store"
     told: dict[str, Any] = answer.json()
+    assert told.pop("request_id") == answer["X-Request-ID"]
     assert (told["status"], told["type"]) == (status, "about:blank")
     assert len(told["detail"].split()) > 5
     return told

@@ -24,7 +24,7 @@ from tests.factories.tokens import make_token
 from tests.pages.clients import form_of, signed_in
 
 # Others' addresses, and those that answer anybody.
-ELSEWHERE = re.compile(r"accounts/|admin/|healthz|readyz|api/|static/")
+ELSEWHERE = re.compile(r"accounts/|admin/|healthz|readyz|metrics|api/|static/")
 # Lists of what is the reader's own: an outsider gets an empty one.
 LISTS = frozenset({"inbox", "inbox_list", "jump", "runs", "agents", "tokens"})
 OWN = frozenset({"token-issuances"})  # whoever is signed in writes what is their own

@@ -1,4 +1,4 @@
-"""A request has one id: in its answer, its problems, its events, its lines of the log and those of the worker it woke."""
+"""A request has one id: in its answer, problems and events, and on the lines of the worker that it woke."""
 
 from __future__ import annotations
 

@@ -1,0 +1,50 @@
+"""Who may read the metrics: whoever sends the token, or asks from the networks; without either, this machine alone."""
+
+from __future__ import annotations
+
+import hmac
+from ipaddress import ip_address, ip_network
+
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse
+
+from config import proxies
+from config.health import LOCAL
+
+
+def refusal(request: HttpRequest) -> HttpResponse | None:
+    """Return the refusal, 401, of somebody who may not; None for who may. Raises Http404 where no token would help."""
+    if _sends_token(request) or _asks_from_inside(request):
+        return None
+    if not settings.HOLDPOINT_METRICS_TOKEN:
+        raise Http404
+    refused = HttpResponse("Send the token of HOLDPOINT_METRICS_TOKEN.\n", status=401, content_type="text/plain")
+    refused["WWW-Authenticate"] = 'Bearer realm="Holdpoint metrics"'
+    return refused
+
+
+def _sends_token(request: HttpRequest) -> bool:
+    kind, _, sent = request.headers.get("Authorization", "").partition(" ")
+    token = settings.HOLDPOINT_METRICS_TOKEN.encode()
+    return bool(token) and kind.lower() == "bearer" and hmac.compare_digest(sent.strip().encode(), token)
+
+
+def _asks_from_inside(request: HttpRequest) -> bool:
+    """Tell whether the client's address is one of those that may.
+
+    What a proxy passes on that FORWARDED_ALLOW_IPS does not name has the proxy's address: that is anybody.
+    """
+    if proxies.forwarded(request) and not proxies.believed(request):
+        return False
+    address = request.META.get("REMOTE_ADDR", "")
+    if settings.HOLDPOINT_METRICS_NETWORKS:
+        return _within(address, settings.HOLDPOINT_METRICS_NETWORKS)
+    return not settings.HOLDPOINT_METRICS_TOKEN and address in LOCAL
+
+
+def _within(address: str, networks: list[str]) -> bool:
+    try:
+        client = ip_address(address)
+    except ValueError:  # a socket has none
+        return False
+    return any(client in ip_network(network) for network in networks)

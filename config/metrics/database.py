@@ -1,0 +1,128 @@
+"""What PostgreSQL holds, asked for at each scrape, and told of as not there where it does not answer in time.
+
+The statements run in a thread of their own, so that neither a server that has stopped in the middle of an answer nor a
+pool that has run out keeps the scrape waiting: what the process itself counts is told all the same. Each statement
+reads along an index; what it counts is bounded, so that a scrape costs the same at any number of events and runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock
+
+import structlog
+from django.db import Error, connection, transaction
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from agents.models import SweeperPass, Worker
+from approvals.models import Delivery, Gate, Webhook
+from checkpoints import cursor, sealer
+from checkpoints.events.horizon import horizon_age
+from checkpoints.models import Run
+from checkpoints.rows import run_sql
+
+STATEMENT = 2_000  # milliseconds
+LONGEST = 3.0  # seconds for all of them
+log = structlog.get_logger(__name__)
+
+
+class Database(Collector):
+    """Asks PostgreSQL for all of it at once; who scrapes meanwhile gets the same answer."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="metrics")
+        self._asked: Future[list[Metric]] | None = None
+        self._lock = Lock()
+
+    def describe(self) -> list[Metric]:
+        """Name nothing: the library would collect to find the names out."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield what the database holds, or only that it does not answer."""
+        with self._lock:
+            if self._asked is None or self._asked.done():
+                self._asked = self._thread.submit(_read)
+            asked = self._asked
+        try:
+            found = asked.result(LONGEST)
+        except (Error, TimeoutError) as error:
+            log.warning("metrics.no_database", error=str(error) or type(error).__name__)
+            found = []
+        yield _gauge("holdpoint_database_up", "1 where PostgreSQL answers in time.", int(bool(found)))
+        yield from found
+
+
+def _read() -> list[Metric]:
+    """All of it, in one transaction that writes nothing and so holds nobody back."""
+    try:
+        with transaction.atomic():
+            run_sql(f"SET LOCAL statement_timeout = {STATEMENT}", [], prepare=False)
+            return [*_delays(), *_runs(), _gates(), *_webhooks()]
+    finally:
+        connection.close()  # back to the pool: the next scrape is seconds away
+
+
+def _delays() -> Iterator[Metric]:
+    yield _gauge(
+        "holdpoint_horizon_age_seconds",
+        "Seconds that the oldest committed event waits for older transactions to end, before which nobody reads it.",
+        cursor.held_back(),
+    )
+    yield _gauge(
+        "holdpoint_oldest_write_transaction_seconds",
+        "Age of the oldest open transaction that wrote, in whatever database of the server.",
+        horizon_age().seconds,
+    )
+    yield _gauge(
+        "holdpoint_sealer_lag_seconds", "Age of the oldest event that could be sealed and is not.", sealer.lag()
+    )
+    if (age := SweeperPass.age()) is not None:
+        yield _gauge("holdpoint_sweeper_age_seconds", "Seconds since the sweeper last finished a pass.", age)
+    yield _gauge(
+        "holdpoint_worker_processes", "Processes of workers that were heard of lately.", Worker.objects.there().count()
+    )
+
+
+def _runs() -> Iterator[Metric]:
+    number = GaugeMetricFamily(
+        "holdpoint_runs", "Runs that have not ended, up to 10,000 of a status.", labels=["agent", "status"]
+    )
+    due = GaugeMetricFamily(
+        "holdpoint_run_due_seconds", "For how long the run that is due longest waits for a worker.", labels=["agent"]
+    )
+    for agent, counts, waits in Run.objects.standing():
+        for status, count in counts.items():
+            number.add_metric([agent, status], count)
+        due.add_metric([agent], waits)
+    yield number
+    yield due
+
+
+def _gates() -> Metric:
+    gates = GaugeMetricFamily(
+        "holdpoint_gates", "Gates that ask, and those of them past their deadline.", labels=["team", "policy", "state"]
+    )
+    for team, policy, number, overdue in Gate.objects.asking():
+        gates.add_metric([team, policy, "open"], number)
+        gates.add_metric([team, policy, "overdue"], overdue)
+    return gates
+
+
+def _webhooks() -> Iterator[Metric]:
+    deliveries = GaugeMetricFamily(
+        "holdpoint_deliveries",
+        "Messages to webhooks that are to be sent, and of each webhook's last hundred those that failed.",
+        labels=["status"],
+    )
+    deliveries.add_metric(["pending"], Delivery.objects.pending().count())
+    deliveries.add_metric(["failed"], Delivery.objects.lately_failed())
+    yield deliveries
+    failing = Webhook.objects.failing().count()
+    yield _gauge("holdpoint_webhooks_failing", "Webhooks to which the last message did not go.", failing)
+
+
+def _gauge(name: str, told: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, told, value)

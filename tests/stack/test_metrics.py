@@ -1,0 +1,254 @@
+"""`/metrics` tells whoever may scrape how the installation does, in bounded time, whatever is down."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+import redis
+from django.db import connections
+from django.test import Client
+from prometheus_client.parser import text_string_to_metric_families
+
+from agents import registry
+from agents.models import SweeperPass
+from checkpoints import sealer
+from config import canary
+from tests.factories import ann, decide, make_gate, make_policy, make_run, make_team
+from tests.harness import horizon
+from tests.harness.altering import altered, owner
+from tests.harness.services import Service
+from tests.harness.session import Session
+from tests.harness.waiting import until
+
+FAR, TOKEN = "203.0.113.9", "a token of the scraper: q7Wd2-Zr9Lx4-Vb8Kt1"
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def read(text: str) -> Samples:
+    """What was told, by name and labels; read by the library's own parser."""
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def scraped(client: Client | None = None) -> Samples:
+    answer = (client or Client()).get("/metrics")
+    assert answer.status_code == 200
+    return read(answer.content.decode())
+
+
+def value(name: str, found: Samples | None = None, /, **labels: str) -> float:
+    return (scraped() if found is None else found)[name, frozenset(labels.items())]
+
+
+def test_only_reading_is_allowed() -> None:
+    assert Client().post("/metrics").status_code == 405
+
+
+@pytest.mark.parametrize(
+    ("configured", "address", "headers", "status"),
+    [
+        ({}, "127.0.0.1", {}, 200),
+        ({}, "::1", {}, 200),
+        ({}, FAR, {}, 404),
+        ({}, FAR, BEARER, 404),
+        ({}, "127.0.0.1", {"X-Forwarded-For": FAR}, 404),
+        ({"TOKEN": TOKEN}, FAR, BEARER, 200),
+        ({"TOKEN": TOKEN}, FAR, {"Authorization": f"Bearer {TOKEN}x"}, 401),
+        ({"TOKEN": TOKEN}, FAR, {"Authorization": "Bearer "}, 401),
+        ({"TOKEN": TOKEN}, FAR, {"Authorization": "Bearer é"}, 401),
+        ({"TOKEN": TOKEN}, "127.0.0.1", {}, 401),
+        ({"NETWORKS": ["203.0.113.0/24", "fd00::/8"]}, FAR, {}, 200),
+        ({"NETWORKS": ["203.0.113.0/24", "fd00::/8"]}, "fd00::7", {}, 200),
+        ({"NETWORKS": ["203.0.113.0/24"]}, "127.0.0.1", {}, 404),
+        ({"NETWORKS": ["203.0.113.0/24"]}, "", {}, 404),
+        ({"NETWORKS": ["203.0.113.0/24"]}, FAR, {"X-Forwarded-For": "198.51.100.1"}, 404),
+        ({"NETWORKS": ["203.0.113.0/24"], "TOKEN": TOKEN}, "198.51.100.1", {}, 401),
+        ({"NETWORKS": ["203.0.113.0/24"], "TOKEN": TOKEN}, "198.51.100.1", BEARER, 200),
+    ],
+)
+def test_whoever_is_not_let_in_is_told_nothing(
+    settings: Any, configured: dict[str, Any], address: str, headers: dict[str, str], status: int
+) -> None:
+    settings.HOLDPOINT_METRICS_TOKEN = configured.get("TOKEN", "")
+    settings.HOLDPOINT_METRICS_NETWORKS = configured.get("NETWORKS", [])
+    answer = Client(REMOTE_ADDR=address, headers=headers).get("/metrics")
+    assert answer.status_code == status
+    assert (b"holdpoint_" in answer.content) == (status == 200)
+    assert status == 404 or "no-store" in answer["Cache-Control"]
+
+
+def test_a_proxy_that_is_believed_tells_whose_network_it_is(settings: Any) -> None:
+    settings.HOLDPOINT_METRICS_NETWORKS = ["203.0.113.0/24"]
+    forwarded = Client(REMOTE_ADDR=FAR, REMOTE_PORT=0, headers={"X-Forwarded-For": FAR})
+    assert forwarded.get("/metrics").status_code == 200
+
+
+def test_a_scrape_over_plain_http_is_answered_where_pages_are_redirected(settings: Any) -> None:
+    settings.SECURE_SSL_REDIRECT = True
+    assert Client().get("/metrics").status_code == 200
+    assert Client().get("/").status_code == 301
+
+
+def test_gates_are_counted_by_team_and_policy_with_the_overdue_ones_apart() -> None:
+    team = make_team()
+    policy = make_policy(team, name="refunds")
+    gate, late = make_gate(policy=policy), make_gate(policy=policy)
+    with altered(late, deadline="2020-01-01T00:00:00+00:00"):
+        found = scraped()
+        assert value("holdpoint_gates", found, state="open", team=team.name, policy="refunds") == 2
+        assert value("holdpoint_gates", found, state="overdue", team=team.name, policy="refunds") == 1
+    decide(gate, ann(team))
+    assert value("holdpoint_gates", state="open", team=team.name, policy="refunds") == 1
+
+
+def test_runs_are_counted_by_agent_and_a_due_one_says_for_how_long() -> None:
+    run = make_run()
+    agent, long_ago = run.plan.agent, "2020-01-01T00:00:00+00:00"
+    with altered(run, status="queued", wake_at=long_ago):
+        found = scraped()
+        assert value("holdpoint_runs", found, agent=agent, status="queued") == 1
+        assert value("holdpoint_run_due_seconds", found, agent=agent) > 24 * 60 * 60
+    with altered(run, status="running", lease_until=long_ago):
+        assert value("holdpoint_run_due_seconds", agent=agent) > 24 * 60 * 60
+    with altered(run, status="waiting", wake_at=None):
+        found = scraped()
+        assert value("holdpoint_runs", found, agent=agent, status="waiting") == 1
+        assert value("holdpoint_run_due_seconds", found, agent=agent) == 0
+    with altered(run, status="waiting", wake_at=long_ago):
+        found = scraped()
+        assert value("holdpoint_runs", found, agent=agent, status="waiting") == 1
+        assert value("holdpoint_run_due_seconds", found, agent=agent) > 24 * 60 * 60
+
+
+def test_a_transaction_that_stays_open_is_seen_in_the_age_of_the_horizon() -> None:
+    """It holds back every reader of events, and nothing said so."""
+    horizon.reached()
+    with owner() as made, made.transaction():
+        made.execute("SELECT pg_current_xact_id()")
+        make_run()
+        until(lambda: value("holdpoint_horizon_age_seconds") > 0.2, what="the horizon ages")
+    with connections["default"].cursor() as cursor:
+        cursor.execute("BEGIN; SELECT pg_current_xact_id()")
+        until(lambda: value("holdpoint_oldest_write_transaction_seconds") > 0.2, what="the writer is seen")
+        cursor.execute("ROLLBACK")
+    horizon.reached()
+    assert value("holdpoint_horizon_age_seconds") == 0
+
+
+def test_a_sealer_that_does_not_come_is_seen() -> None:
+    horizon.reached()
+    while sealer.seal_once():
+        horizon.reached()
+    assert value("holdpoint_sealer_lag_seconds") == 0
+    make_run()
+    horizon.reached()
+    until(lambda: value("holdpoint_sealer_lag_seconds") > 0.2, what="the event waits for its seal")
+    sealer.seal_once()
+    assert value("holdpoint_sealer_lag_seconds") == 0
+
+
+def test_a_sweeper_that_is_gone_is_seen() -> None:
+    SweeperPass.beat()
+    assert value("holdpoint_sweeper_age_seconds") < 60
+    swept = SweeperPass.objects.get()
+    with altered(swept, at="2020-01-01T00:00:00+00:00"):
+        assert value("holdpoint_sweeper_age_seconds") > 24 * 60 * 60
+
+
+def test_queues_and_the_canary_are_told(redis_url: str) -> None:
+    client = redis.Redis.from_url(redis_url)
+    client.flushdb()
+    assert value("holdpoint_canary_age_seconds") == canary.LIVES
+    canary.sing(redis_url)
+    queue = registry.named("refunds").queue
+    client.rpush("holdpoint", "one", "two")
+    client.rpush(queue, "three")
+    found = scraped()
+    client.flushdb()
+    assert value("holdpoint_queue_messages", found, queue="holdpoint") == 2
+    assert value("holdpoint_queue_messages", found, queue=queue) == 1
+    assert value("holdpoint_canary_age_seconds", found) < canary.LIVES
+
+
+def test_answers_are_counted_by_view_and_status() -> None:
+    Client().get("/nowhere/at/all")
+    Client().get("/healthz")
+    found = scraped()
+    assert value("holdpoint_http_requests_total", found, view="none", status="404") >= 1
+    assert value("holdpoint_http_requests_total", found, view="healthz", status="200") >= 1
+    assert value("holdpoint_http_request_seconds_count", found, view="healthz") >= 1
+    assert value("holdpoint_pool_connections", found, state="most") == 20
+
+
+def test_what_the_tailer_reads_is_counted_by_kind_and_agent(start_web: Callable[..., tuple[Service, str]]) -> None:
+    _, base = start_web()
+
+    def told() -> Samples:
+        return read(httpx.get(f"{base}/metrics", timeout=60).text)
+
+    until(lambda: value("holdpoint_tailer_lag_seconds", told()) < 5, what="the tailer reads")
+    gate = make_gate()
+    counted = ("holdpoint_events_total", frozenset({"kind": "gate.opened", "agent": gate.run.plan.agent}.items()))
+    until(lambda: told().get(counted), what=f"the gate of {gate.run.plan.agent} is counted")
+
+
+@contextmanager
+def locked(table: str) -> Iterator[None]:
+    """A table that nobody can read meanwhile."""
+    with owner() as made, made.transaction():
+        made.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+        yield
+
+
+@pytest.mark.parametrize("table", ["checkpoints_run", "agents_sweeperpass"])
+def test_a_database_that_does_not_answer_in_time_costs_a_scrape_no_more_than_that(table: str) -> None:
+    began = time.monotonic()
+    with locked(table):
+        found = scraped()
+    assert value("holdpoint_database_up", found) == 0
+    assert ("holdpoint_sealer_lag_seconds", frozenset[tuple[str, str]]()) not in found
+    assert value("holdpoint_redis_up", found) == 1
+    assert time.monotonic() - began < 30
+    until(lambda: value("holdpoint_database_up") == 1, what="it answers again")
+
+
+def test_a_pool_that_has_run_out_costs_a_scrape_no_more_than_that() -> None:
+    pool = connections["default"].pool  # type: ignore[attr-defined]
+    taken: list[psycopg.Connection] = []
+    connections["default"].close()
+    try:
+        while len(taken) < pool.max_size:
+            taken.append(pool.getconn(timeout=10))
+        found = scraped()
+    finally:
+        for each in taken:
+            pool.putconn(each)
+    assert value("holdpoint_database_up", found) == 0
+    assert value("holdpoint_pool_connections", found, state="idle") == 0
+    until(lambda: value("holdpoint_database_up") == 1, what="it answers again")
+
+
+def test_a_redis_that_is_gone_is_told_and_the_rest_still_is(servers: Session) -> None:
+    servers.redis.stop()
+    try:
+        found = scraped()
+    finally:
+        servers.redis.start(servers.log("redis"))
+    assert value("holdpoint_redis_up", found) == 0
+    assert value("holdpoint_database_up", found) == 1
+
+
+def test_names_of_teams_and_agents_cannot_forge_a_line() -> None:
+    team = make_team(name='a"} 1\nholdpoint_database_up 7\n')
+    make_gate(policy=make_policy(team))
+    assert value("holdpoint_database_up") == 1
