@@ -48,7 +48,7 @@ def seal_once() -> Seal | None:
 
 def lag() -> float:
     """Return for how many seconds the oldest event that could be sealed has waited for it; 0.0 where none does."""
-    waiting = _unsealed(Seal.objects.order_by("-pk").first())
+    waiting = _unsealed(Seal.objects.only("last_xid", "last_id").order_by("-pk").first())
     oldest = waiting.annotate(age=Now() - F("at")).values_list("age", flat=True).first()
     return oldest.total_seconds() if oldest else 0.0
 

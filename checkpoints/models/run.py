@@ -34,7 +34,7 @@ WITH woken AS (
 SELECT wake_at, version FROM woken
 """
 
-COUNTED = 10_000  # runs of a status
+COUNTED = 5_000  # runs of a status
 # Waiting ones by team, as their index has them. A timer that is due waits for the sweeper, which queues its run.
 _STANDING = f"""
 WITH live AS MATERIALIZED (

@@ -88,7 +88,7 @@ def _delays() -> Iterator[Metric]:
 
 def _runs() -> Iterator[Metric]:
     number = GaugeMetricFamily(
-        "holdpoint_runs", "Runs that have not ended, up to 10,000 of a status.", labels=["agent", "status"]
+        "holdpoint_runs", "Runs that have not ended, up to 5,000 of a status.", labels=["agent", "status"]
     )
     due = GaugeMetricFamily(
         "holdpoint_run_due_seconds", "For how long the run that is due longest waits for a worker.", labels=["agent"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 from urllib.parse import quote_plus
@@ -15,6 +14,7 @@ from django.urls import reverse
 
 from checkpoints.models import Event
 from tests.factories import ann, bob, eve, make_team, make_user, unique
+from tests.factories.events import data_of
 from tests.pages.clients import confirmed, signed_in
 
 
@@ -46,9 +46,7 @@ def team_form(team: Group | None, name: str, members: list[User], may: list[str]
 
 
 def told(kind: str, subject: str) -> list[tuple[str, dict[str, Any]]]:
-    return [
-        (e.actor, json.loads(bytes(e.data))) for e in Event.objects.filter(kind=kind, subject=subject).order_by("pk")
-    ]
+    return [(e.actor, data_of(e)) for e in Event.objects.filter(kind=kind, subject=subject).order_by("pk")]
 
 
 def test_a_teams_page_says_in_words_what_its_members_may_and_who_they_are() -> None:

@@ -13,9 +13,9 @@ from django.core.management import call_command
 from django.test import Client
 
 from checkpoints.models import Event
-from checkpoints.values import decode
 from config import sign_ins
 from tests.factories import make_user, unique
+from tests.factories.events import data_of
 from tests.pages.clients import signed_in
 
 PASSWORD = "a long enough phrase"
@@ -43,7 +43,7 @@ def sign_in(name: str, password: str = "wrong", address: str = ADDRESS) -> Any:
 
 def told(kind: str, subject: str) -> list[dict[str, Any]]:
     """The data of the events of a kind, the oldest first."""
-    return [decode(bytes(each.data)) for each in Event.objects.filter(kind=kind, subject=subject).order_by("pk")]
+    return [data_of(each) for each in Event.objects.filter(kind=kind, subject=subject).order_by("pk")]
 
 
 def test_a_failed_sign_in_is_told_with_the_account_and_the_address() -> None:
@@ -74,7 +74,7 @@ def test_a_name_that_no_account_has_is_not_stored(typed: str) -> None:
     sign_in(typed, address=address)
     sign_in(typed, address=f"{address}1"[-15:])
     [event] = Event.objects.filter(kind="user.sign_in_failed", subject=f"address:{address}")
-    data = decode(bytes(event.data))
+    data = data_of(event)
     assert set(data) == {"address", "count", "name"}
     assert typed not in json.dumps(data)
     assert len(data["name"]) == 16

@@ -11,9 +11,9 @@ from django.contrib.auth.models import User
 from approvals.models import Gate
 from checkpoints import ledger as events
 from checkpoints.models import Event
-from checkpoints.values import decode
 from tests.agents.driving import open_gate
 from tests.factories import eve
+from tests.factories.events import data_of
 from tests.pages.clients import signed_in
 
 from .making import make_people, make_run, member
@@ -32,7 +32,7 @@ def reveal(person: User, gate: Gate, at: str, *, of_run: bool = False, **headers
 
 def told(gate: Gate) -> list[tuple[str, str, Any]]:
     found = Event.objects.filter(kind="secret.revealed", run_id=gate.run_id).order_by("pk")
-    return [(each.subject, each.actor, decode(bytes(each.data))) for each in found]
+    return [(each.subject, each.actor, data_of(each)) for each in found]
 
 
 def test_it_is_shown_to_whoever_may_and_the_event_tells_where(gate: Gate) -> None:

@@ -1,0 +1,13 @@
+"""What events tell, for comparing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from checkpoints.models import Event
+from checkpoints.values import decode
+
+
+def data_of(event: Event) -> dict[str, Any]:
+    """The data of an event, but for the id of the request that it comes of: that is another one each time."""
+    return {name: value for name, value in decode(bytes(event.data)).items() if name != "request_id"}
