@@ -60,17 +60,26 @@ class Declared:
     faults: tuple[str, ...] = ()
 
 
-@cache
-def _read() -> Declared:
-    return of_classes(*modules.read())
-
-
+_reading = threading.RLock()
 _only: Declared | None = None
+_known: Declared | None = None
 
 
 def declared() -> Declared:
     """What the modules declare; or what this process was told to know in their place."""
-    return _only or _read()
+    return _only or _known or _read()
+
+
+def _read() -> Declared:
+    """Read the modules once, in the first thread that asks; the others wait.
+
+    A web process's first requests come at once, and before Python 3.11.8 `ast.parse` may fail where two threads
+    parse at once (python/cpython#106905): an agent would be left out.
+    """
+    global _known
+    with _reading:
+        known = _known = _known or of_classes(*modules.read())
+    return known
 
 
 def of_classes(classes: Iterable[type[Agent]], faults: Iterable[str] = ()) -> Declared:
@@ -211,9 +220,8 @@ def stored(known: Registered) -> Registered | None:
 
 def forget() -> None:
     """Read the declarations anew on next use."""
-    global _only
-    _only = None
-    _read.cache_clear()
+    global _only, _known
+    _only = _known = None
     _stored.cache_clear()
 
 
