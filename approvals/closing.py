@@ -133,12 +133,17 @@ def withdraw(gate: Gate, *, by: Actor, reason: str) -> Outcome | None:
 
 
 def _added(gate: Gate, standing: Proposal) -> list[str]:
-    """What people added who agreed in time and may still decide, where the deadline then approved."""
-    if not standing.card.preconditions:
+    """What the agent preselected and people added who agreed in time and may still decide, where the deadline approved.
+
+    A deadline drops nothing.
+    """
+    offered = standing.card.preconditions
+    if not offered:
         return []
     agreed = list(standing.decisions.filter(counts=True))
     why_not = authority.reasons([decision.user_id for decision in agreed], gate)
-    return [each for decision in agreed if not why_not[decision.user_id] for each in decision.added]
+    said = [each for decision in agreed if not why_not[decision.user_id] for each in decision.added]
+    return preconditions.agreed_to(offered, added=said, dropped=())
 
 
 def _outcome(gate: Gate, standing: Proposal, end: End) -> tuple[Outcome, list[Grant]]:

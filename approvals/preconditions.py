@@ -3,7 +3,8 @@
 An approval binds what is asked; it cannot bind the world, which moves on while people think and workers wait. So
 an agent's card offers preconditions: each names an *observation*, which the runtime makes when the gate opens and
 makes again right before an effect that the precondition guards. What was observed is part of what is shown, and so
-of what is seen. The agent may insist on a precondition; any other counts once one of those who agree adds it.
+of what is seen. The agent may insist on a precondition, which nobody can drop. One that it preselects holds unless
+everybody who agrees drops it by name; any other counts once one of those who agree adds it.
 Values are equal where their canonical bytes are: 0, 0.0 and "0" are three values.
 """
 
@@ -30,7 +31,7 @@ class Precondition:
     observes: str  # the name of the observation
     effects: Sequence[str] = ()  # the effect steps that it guards; empty: all that the gate allows
     required: bool = False  # the agent insists; otherwise a reviewer may add it
-    preselected: bool = False  # offered with its box ticked
+    preselected: bool = False  # offered with its box ticked: holds unless it is dropped by name
     value: Any = None  # what was observed when the gate was opened; the runtime fills it in
 
     def __post_init__(self) -> None:
@@ -68,6 +69,15 @@ def faults_of(offered: Sequence[Precondition], *, observable: Iterable[str], all
         if not allows:
             faults.append(f"the precondition {each.id!r} guards nothing, since the gate allows no effect")
     return faults
+
+
+def agreed_to(offered: Sequence[Precondition], *, added: Iterable[str], dropped: Iterable[str]) -> list[str]:
+    """The ids that one person's word adds to the required ones, in the card's order.
+
+    A word that says nothing of a preselected one leaves it as the agent offered it.
+    """
+    named, without = set(added), set(dropped)
+    return [each.id for each in offered if each.id in named or (each.preselected and each.id not in without)]
 
 
 def counted(offered: Sequence[Precondition], added: Iterable[str]) -> list[str]:

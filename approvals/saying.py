@@ -9,7 +9,7 @@ from typing import Any, Self
 from checkpoints import digests
 from checkpoints.errors import ValueRefused
 
-from . import pointers
+from . import pointers, preconditions
 from .cards import Card
 from .errors import EditRefused, Invalid, Problem, problem
 from .models import Decision, Policy
@@ -37,6 +37,7 @@ class Said:
     answer: dict[str, Any] | None = None
     state: dict[str, Any] | None = None  # of an edit of the whole state
     preconditions: list[str] = field(default_factory=list)  # ids of those that are added to the required ones
+    dropped: list[str] = field(default_factory=list)  # ids of preselected ones that are not to hold
     shown: str = ""  # the mark of what was shown that this does; empty where nothing was
     confirm: list[int] = field(default_factory=list)  # numbers of effects that may be done once more
     second_look: bool = False
@@ -53,6 +54,7 @@ class Said:
         state: Mapping[str, Any] | None = None,
         answer: Mapping[str, Any] | None = None,
         preconditions: Sequence[str] = (),
+        dropped: Sequence[str] = (),
         shown: str = "",
         confirm: Sequence[int] = (),
         second_look: bool = False,
@@ -68,6 +70,7 @@ class Said:
             state=None if state is None else dict(state),
             answer=None if answer is None else dict(answer),
             preconditions=list(preconditions),
+            dropped=list(dropped),
             shown=shown,
             confirm=sorted(set(confirm)),
             second_look=second_look,
@@ -77,7 +80,7 @@ class Said:
     def digest(self) -> bytes:
         """Over all that is said, not the key nor what was shown. Raises Invalid for what cannot be written down."""
         content = {name: value for name, value in vars(self).items() if name not in ("key", "seen", "shown")}
-        unsaid = [name for name in ("verdicts", "confirm", "second_look") if not content[name]]
+        unsaid = [name for name in ("verdicts", "dropped", "confirm", "second_look") if not content[name]]
         unsaid += ["state"] if self.state is None else []
         content = {name: value for name, value in content.items() if name not in unsaid}
         try:
@@ -144,16 +147,28 @@ def _reject_faults(said: Said, card: Card) -> list[Problem]:
 
 
 def _precondition_faults(said: Said, card: Card) -> list[Problem]:
-    if said.preconditions and said.verdict == Verdict.REJECT:
-        return [problem("A rejection runs nothing, so it takes no preconditions.", pointer="/preconditions")]
-    offered = [each.id for each in card.preconditions]
-    places = [n for n, each in enumerate(said.preconditions) if each not in offered]
-    return [problem("The gate offers no such precondition.", pointer=f"/preconditions/{n}") for n in places]
+    named = {"preconditions": said.preconditions, "dropped": said.dropped}
+    if said.verdict == Verdict.REJECT:
+        told = "A rejection runs nothing, so it takes no preconditions."
+        return [problem(told, pointer=f"/{name}") for name, ids in named.items() if ids]
+    offered = {each.id: each for each in card.preconditions}
+    faults = []
+    for name, ids in named.items():
+        unknown = [n for n, each in enumerate(ids) if each not in list(offered)]
+        faults += [problem("The gate offers no such precondition.", pointer=f"/{name}/{n}") for n in unknown]
+    for n, each in enumerate(said.dropped):
+        if each in said.preconditions:
+            faults.append(problem("This is added and dropped; say one of both.", pointer=f"/dropped/{n}"))
+        elif each in list(offered) and offered[each].required:
+            faults.append(problem("The agent insists on this, so it cannot be dropped.", pointer=f"/dropped/{n}"))
+    return faults
 
 
 def added(said: Said, card: Card) -> list[str]:
-    """The ids of the preconditions that this word adds, in the card's order."""
-    return [each.id for each in card.preconditions if each.id in said.preconditions]
+    """The ids of the preconditions that this word adds, in the card's order: those preselected and not dropped too."""
+    if said.verdict == Verdict.REJECT:
+        return []
+    return preconditions.agreed_to(card.preconditions, added=said.preconditions, dropped=said.dropped)
 
 
 def back_to(said: Said, card: Card) -> str:

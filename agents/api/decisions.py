@@ -112,7 +112,16 @@ class Decide(Order):
         examples=[{"choice": "happened", "value": {"payment": "re_1"}}],
     )
     preconditions: list[str] = Field(
-        [], description="The card's preconditions that you add, by id.", examples=[["nothing-else-refunded"]]
+        [],
+        description="The card's preconditions that you add, by id. What the card has as `required` or `preselected` "
+        "holds without being named.",
+        examples=[["nothing-else-refunded"]],
+    )
+    dropped: list[str] = Field(
+        [],
+        description="Those that the card has as `preselected` and that are not to hold, by id. One holds all the same "
+        "where somebody else who agrees does not drop it.",
+        examples=[[]],
     )
     shown: str = Field(
         "",

@@ -191,6 +191,7 @@ class Gate(models.Model):
         back_to: str = "",
         answer: Mapping[str, Any] | None = None,
         preconditions: Sequence[str] = (),
+        dropped: Sequence[str] = (),
         shown: str = "",
         confirm: Sequence[int] = (),
         second_look: bool = False,
@@ -202,7 +203,8 @@ class Gate(models.Model):
         approve, edit, reject or respond, and "arguments", "reason" or "response" as that takes one}.
         `seen` is the digest of the proposal that was on the screen; `arguments` holds an edit's new arguments by
         action id, or `state` the whole state, where the policy allows it; `answer` is {"choice", "value"};
-        `preconditions` are the ids of those that this person adds to the required ones; `confirmed` is their having
+        `preconditions` are the ids of those that this person adds to the required ones, `dropped` of preselected ones
+        that are not to hold: without it they do. `confirmed` is their having
         given their password again, None where they did not or decide by a token. `shown` is the mark of what
         was shown that this decision does, "" where nothing was; `confirm` are the numbers of effects that were done
         before and may be done once more. `second_look`: they looked once more, after a streak of fast approvals.
@@ -215,8 +217,8 @@ class Gate(models.Model):
 
         said = saying.Said.of(
             verdict=verdict, verdicts=verdicts, seen=seen, key=key, arguments=arguments, state=state, comment=comment,
-            then=then, back_to=back_to, answer=answer, preconditions=preconditions, shown=shown, confirm=confirm,
-            second_look=second_look,
+            then=then, back_to=back_to, answer=answer, preconditions=preconditions, dropped=dropped, shown=shown,
+            confirm=confirm, second_look=second_look,
         )  # fmt: skip
         return deciding.decide(self, by=by, said=said, confirmed=confirmed)
 

@@ -76,6 +76,8 @@ def read(form: Mapping[str, str], card: Card, state: Mapping[str, Any] | None = 
     choice = BACK + card.on_reject if sent.choice == BACK else sent.choice
     beside: dict[str, Any] = {"shown": form.get(SHOWN + choice) or UNSHOWN, "second_look": "second_look" in form}
     beside["confirm"] = list(sent.confirm.get(choice, ()))
+    if "preconditions" in sent.decision:
+        beside["dropped"] = preconditions.dropped(card, sent.only_if)
     return replace(sent, decision={**sent.decision, **beside})
 
 
@@ -103,7 +105,7 @@ def _read(form: Mapping[str, str], card: Card, state: Mapping[str, Any] | None, 
         "back_to": form.get("back_to", "") if back else "",
         "answer": answer,
         "comment": comment.replace("\r\n", "\n"),
-        "only_if": preconditions.ticked_in(form),
+        "only_if": preconditions.ticked_in(form, card),
         "each": ballots.chosen_in(form, card),
         "confirm": confirmed_in(form),
         "override": {

@@ -9,6 +9,7 @@ from typing import Any
 from approvals.cards import Card
 
 FIELD = "only_if."  # before the id, in the name of a check box
+OFFERED = "offered."  # before the id, in the name of the hidden field beside it: an unticked box sends nothing itself
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +29,11 @@ class Shown:
     def name(self) -> str:
         """Of its check box."""
         return FIELD + self.id
+
+    @property
+    def beside(self) -> str:
+        """The name of the field that says that the box was there."""
+        return OFFERED + self.id
 
 
 def shown(card: Card, *, ticked: Collection[str] | None, counted: Collection[str] = ()) -> list[Shown]:
@@ -52,9 +58,20 @@ def added(card: Card, ids: Collection[str]) -> list[Shown]:
     return [each for each in shown(card, ticked=ids) if each.id in ids]
 
 
-def ticked_in(form: Mapping[str, str]) -> list[str]:
-    """The ids whose boxes a posted form says are ticked, whether or not they were offered."""
-    return [name.removeprefix(FIELD) for name in form if name.startswith(FIELD)]
+def ticked_in(form: Mapping[str, str], card: Card) -> list[str]:
+    """The ids whose boxes a posted form says are ticked, whether or not the card offers them.
+
+    What is preselected is unticked only where its box was in the form.
+    """
+    ticked = [name.removeprefix(FIELD) for name in form if name.startswith(FIELD)]
+    unasked = [each.id for each in card.preconditions if each.preselected and OFFERED + each.id not in form]
+    return [*ticked, *(each for each in unasked if each not in ticked)]
+
+
+def dropped(card: Card, ticked: Collection[str]) -> list[str]:
+    """The ids of the preselected ones that somebody unticked."""
+    offered = [each for each in card.preconditions if each.preselected and not each.required]
+    return [each.id for each in offered if each.id not in ticked]
 
 
 def world_rows(card: Card, *, of_world: bool) -> list[dict[str, Any]]:

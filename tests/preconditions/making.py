@@ -8,7 +8,8 @@ from typing import Any
 from approvals.cards import Card
 from approvals.models import Gate, Policy
 from approvals.preconditions import Precondition
-from checkpoints.models import Run
+from checkpoints.models import Event, Run
+from checkpoints.values import decode
 from tests.factories import make_card, make_gate, make_team
 from tests.factories.runs import STEPS, make_plan, make_spec
 from tests.factories.runs import make_run as make_any_run
@@ -34,3 +35,10 @@ def make_observing_gate(
     some = offered or (make_precondition(), make_precondition("mood", observes="mood", value="calm", required=True))
     whole = replace(card or make_card(), preconditions=some, **fields)
     return make_gate(run=make_observing_run(policy), policy=policy, card=whole)
+
+
+def said_of(gate: Gate) -> dict[str, Any]:
+    """What the event of the latest decision says."""
+    event = Event.objects.filter(subject=gate.subject, kind="gate.decided").latest("pk")
+    data: dict[str, Any] = decode(bytes(event.data))
+    return data

@@ -14,9 +14,10 @@ from checkpoints.values import canonical
 from tests.factories import ann, bob, decide, edit_amount, make_policy, make_team, mira
 from tests.harness.altering import altered
 
-from .making import make_observing_gate, make_precondition
+from .making import make_observing_gate, make_precondition, said_of
 
 BALANCE = make_precondition()
+PRESELECTED = replace(BALANCE, preselected=True)
 MOOD = make_precondition("mood", observes="mood", value="calm")
 INSISTED = replace(MOOD, required=True)
 
@@ -50,6 +51,64 @@ def test_an_approval_that_adds_nothing_binds_nothing_of_the_world() -> None:
     gate = make_observing_gate(BALANCE, MOOD)
     decide(gate, ann(gate.team))
     assert outcome_of(gate).approved().preconditions == ()
+
+
+def test_an_approval_that_says_nothing_keeps_what_the_agent_preselected() -> None:
+    gate = make_observing_gate(PRESELECTED, MOOD)
+    decision = decide(gate, ann(gate.team))
+    assert decision.added == outcome_of(gate).counted == ["balance"]
+    assert holds(outcome_of(gate))
+
+
+def test_what_is_preselected_is_dropped_by_its_name_alone() -> None:
+    gate = make_observing_gate(PRESELECTED, MOOD)
+    decision = decide(gate, ann(gate.team), dropped=["balance"])
+    assert decision.added == outcome_of(gate).counted == []
+    assert said_of(gate)["dropped"] == ["balance"]
+
+
+def test_to_add_another_drops_nothing() -> None:
+    gate = make_observing_gate(PRESELECTED, MOOD)
+    decide(gate, ann(gate.team), preconditions=["mood"])
+    assert outcome_of(gate).counted == ["balance", "mood"]
+
+
+def test_what_one_of_two_drops_holds_by_the_word_of_the_other() -> None:
+    team = make_team()
+    gate = make_observing_gate(PRESELECTED, policy=make_policy(team, quorum=2))
+    decide(gate, ann(team), dropped=["balance"])
+    decide(gate, bob(team))
+    assert outcome_of(gate).counted == ["balance"]
+
+
+def test_what_the_agent_insists_on_is_not_offered_or_is_added_cannot_be_dropped() -> None:
+    gate = make_observing_gate(PRESELECTED, INSISTED)
+    person = ann(gate.team)
+    for dropped, added, place in (
+        (["mood"], [], "/dropped/0"),
+        (["balance", "more"], [], "/dropped/1"),
+        (["balance"], ["balance"], "/dropped/0"),
+    ):
+        with pytest.raises(Invalid) as refused:
+            decide(gate, person, dropped=dropped, preconditions=added)
+        assert [each["pointer"] for each in refused.value.errors] == [place]
+    with pytest.raises(Invalid, match="it takes no preconditions"):
+        decide(gate, person, "reject", dropped=["balance"])
+
+
+def test_a_rejection_binds_nothing_that_is_preselected() -> None:
+    gate = make_observing_gate(PRESELECTED)
+    assert decide(gate, ann(gate.team), "reject").added == []
+
+
+def test_a_deadline_that_approves_drops_nothing() -> None:
+    policy = make_policy(make_team(), deadline=dt.timedelta(hours=1), on_expiry="approve")
+    gate = make_observing_gate(PRESELECTED, MOOD, policy=policy)
+    closing.pass_deadline(gate)
+    outcome = Gate.objects.get(pk=gate.pk).expire()
+    assert outcome is not None
+    assert outcome.counted == ["balance"]
+    assert holds(outcome_of(gate))
 
 
 def test_two_who_each_add_another_get_both() -> None:

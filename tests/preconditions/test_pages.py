@@ -11,10 +11,11 @@ from approvals.models import Gate, Outcome
 from tests.factories import ann, bob, decide, make_gate, make_policy, make_team
 from tests.pages.clients import form_of, post, signed_in
 
-from .making import make_observing_gate, make_precondition
+from .making import make_observing_gate, make_precondition, said_of
 
 BALANCE = make_precondition(preselected=True, effects=["pay"])
 MOOD = make_precondition("mood", observes="mood", value="calm", label="the shop is still as it is")
+UNTICKED = {"offered.balance": ""}
 IN_ITS_PLACE = '{"amount": "9.00", "currency": "EUR", "reply": "", "note": null}'
 
 
@@ -57,10 +58,23 @@ def test_what_an_agent_wrote_or_observed_is_no_markup_and_hides_nothing() -> Non
     assert "in what must still be so cannot be seen" in page
 
 
-def test_a_ticked_box_adds_its_precondition() -> None:
+def test_a_ticked_box_adds_its_precondition_and_an_unticked_one_drops_what_was_preselected() -> None:
     gate = make_observing_gate(BALANCE, MOOD)
-    assert post(ann(gate.team), gate, form_of(gate, **{"only_if.mood": "on"})).status_code == 303
+    form = form_of(gate, **{"only_if.mood": "on", **UNTICKED})
+    assert post(ann(gate.team), gate, form).status_code == 303
     assert Outcome.objects.get(gate=gate).counted == ["mood"]
+    assert said_of(gate)["dropped"] == ["balance"]
+
+
+def test_a_form_that_never_had_the_box_of_what_is_preselected_leaves_it_ticked() -> None:
+    gate = make_observing_gate(BALANCE, MOOD)
+    assert post(ann(gate.team), gate, form_of(gate)).status_code == 303
+    assert Outcome.objects.get(gate=gate).counted == ["balance"]
+
+
+def test_the_page_sends_with_each_box_that_it_was_there() -> None:
+    gate = make_observing_gate(BALANCE, replace(MOOD, required=True))
+    assert re.findall(r'<input type="hidden" name="(offered[^"]*)">', page_of(gate, ann(gate.team))) == [*UNTICKED]
 
 
 def test_an_edit_and_a_value_put_in_its_place_take_them_too() -> None:
@@ -91,7 +105,7 @@ def test_a_box_that_the_page_never_had_is_refused() -> None:
 
 def test_a_refusal_keeps_the_boxes_as_they_were_set() -> None:
     gate = make_observing_gate(BALANCE, MOOD)
-    form = form_of(gate, **{"only_if.mood": "on", "args.refund/amount": "1.00"})
+    form = form_of(gate, **{"only_if.mood": "on", "args.refund/amount": "1.00", **UNTICKED})
     answer = post(ann(gate.team), gate, form)
     assert answer.status_code == 422
     assert [("checked" in box) for box in boxes(answer.content.decode())] == [False, True]

@@ -20,6 +20,7 @@ from checkpoints import actors
 from checkpoints.models import Run
 from tests.agents.driving import advance_to_rest, effects, open_gate
 from tests.factories import ann, decide, make_team
+from tests.pages.clients import signed_in
 from tests.preconditions.watching import world_rows
 
 from .conftest import World
@@ -73,6 +74,30 @@ def test_approved_then_the_world_drifts_before_the_worker_wakes(world: World) ->
     assert run.status == "completed"
     assert world.refunds("20418") == [("20.00", "succeeded"), ("1264.00", "succeeded")]
     assert len(outbox.outbox) == 1
+
+
+def approve_by_api(run: Run, **more: Any) -> None:
+    """Approve what the run asks with nothing said of preconditions but what `more` says."""
+    gate = open_gate(run)
+    body = {"seen": bytes(gate.standing().digest).hex(), "verdict": "approve", **more}
+    answer = signed_in(ann(run.team)).post(f"/api/gates/{gate.pk}/decisions", body, content_type="application/json")
+    assert answer.status_code == 201, answer.content
+
+
+@pytest.mark.parametrize("dropped", [False, True])
+def test_the_same_mail_in_two_runs_is_paid_twice_only_where_somebody_drops_the_check(
+    dropped: bool, world: World
+) -> None:
+    """A bare approval over the API passed over the check that the page had ticked, and both runs paid."""
+    first, second = make_refund_run("05"), make_refund_run("05")
+    assert [each.preselected for each in open_gate(second).standing().card.preconditions] == [True]
+    before = len(world.refunds("20412"))
+    approve_by_api(first)
+    assert advance_to_rest(first).status == "completed"
+    approve_by_api(second, **({"dropped": [CONDITION]} if dropped else {}))
+    advance_to_rest(second)
+    assert (second.status == "waiting") is not dropped
+    assert len(world.refunds("20412")) - before == 1 + dropped
 
 
 def test_what_was_taken_back_again_is_no_refund(world: World) -> None:
