@@ -265,15 +265,21 @@ def _from_html(html: str, mail: ParsedMail) -> str:
     if len(html) > MAX_HTML:
         mail.complain(f"only {MAX_HTML:,} of its {len(html):,} characters of HTML were read")
     if html[:MAX_HTML].count("<") > MAX_TAGS:
-        mail.complain("its HTML is overgrown, and only its tags were taken out")
-        return re.sub(r"<[^<>]*>", " ", html[:MAX_HTML])
+        mail.complain("its HTML is overgrown, and what its style hides cannot be told")
+        return _hide(re.sub(r"<[^<>]*>", " ", html[:MAX_HTML]), mail)
     try:
         words, hidden = words_of(html[:MAX_HTML])
     except (ParserRejectedMarkup, *UNREADABLE):
         mail.complain("its HTML cannot be read and is shown as it came")
-        return html[:MAX_HTML]
-    mail.hidden = _SURROGATES.sub("\ufffd", f"{mail.hidden}\n{hidden}".strip()[:MAX_HIDDEN])
+        return _hide(html[:MAX_HTML], mail)
+    _hide(hidden, mail)
     return words
+
+
+def _hide(words: str, mail: ParsedMail) -> str:
+    """Put words among those that are hidden; nothing of them is in sight."""
+    mail.hidden = _SURROGATES.sub("\ufffd", f"{mail.hidden}\n{words.strip()}".strip()[:MAX_HIDDEN])
+    return ""
 
 
 def _bounded(text: str, mail: ParsedMail) -> str:

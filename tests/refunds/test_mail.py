@@ -85,6 +85,18 @@ def test_of_several_forms_the_plain_one_is_read() -> None:
     assert "Approve at once" not in mail.text
 
 
+OUTLOOK = """<head><meta name=Generator content="Microsoft Word 15"><style><!--
+/* Font Definitions */
+@font-face {font-family:"Cambria Math"; panose-1:2 4 5 3 5 4 6 3 2 4;}
+p.MsoNormal, li.MsoNormal {margin:0cm; font-size:11.0pt; font-family:"Calibri",sans-serif; mso-fareast-language:EN-US;}
+a:link, span.MsoHyperlink {mso-style-priority:99; color:#0563C1; text-decoration:underline;}
+span.EmailStyle17 {mso-style-type:personal-compose; color:windowtext;}
+@page WordSection1 {size:612.0pt 792.0pt; margin:70.85pt 70.85pt 2.0cm 70.85pt;}
+div.WordSection1 {page:WordSection1;}
+--></style></head><body lang=DE link="#0563C1" vlink="#954F72" style="word-wrap:break-word"><div class=WordSection1>
+<p class=MsoNormal><span lang=EN-GB style="mso-fareast-language:EN-US">x9<o:p></o:p></span></p></div></body>"""
+
+
 def test_html_becomes_its_words_and_what_its_style_hides_stands_apart() -> None:
     html = b"""<title>t</title><p>One&nbsp;two<br>three</p><div>four</div><div><br></div><div>five</div>
         <p style="display:none">hidden</p><script>no()</script><style>p{}</style><ul><li>a</li><li>b</li></ul>"""
@@ -116,6 +128,28 @@ def test_html_becomes_its_words_and_what_its_style_hides_stands_apart() -> None:
         "<style>.a{color:red} p.a, .b {display:none}</style><p class=b>x9</p>",
         "<style>@media screen { p > b { opacity: 0 } }</style><p><b>x9</b></p>",
         '<div style="display:none"><p style="display:block">x9</p></div>',
+        '<p style="color:rgba(0,0,0,0)">x9</p>',
+        '<p style="color:hsl(0 0% 100%)">x9</p>',
+        '<p style="color:whitesmoke">x9</p>',
+        '<div style="background:#000">x9</div>',
+        '<div style="background:red"><font color="#f00">x9</font></div>',
+        '<div style="background:url(ink.png)">x9</div>',
+        '<p style="font:1px/1 Arial">x9</p>',
+        '<p style="font-size:1e-9px">x9</p>',
+        '<div style="font-size:.5em"><p style="font-size:.5em">x9</p></div>',
+        "<small><small><small><small><small><small>x9</small></small></small></small></small></small>",
+        '<p style="-webkit-text-fill-color:transparent">x9</p>',
+        '<p style="width:1px;height:1px;overflow:hidden">x9</p>',
+        '<p style="filter:opacity(0)">x9</p>',
+        '<p style="scale:0">x9</p>',
+        '<p style="position:relative;left:9999px">x9</p>',
+        '<p style="letter-spacing:-9em">x9</p>',
+        '<p style="text-decoration:line-through">x9</p>',
+        """<p style="content:'/*';display:none;quotes:'*/'">x9</p>""",
+        "<p popover>x9</p>",
+        "<details><summary>x9</summary></details>",
+        "<svg><text>x9</text></svg>",
+        "<noscript>x9</noscript>",
     ],
 )
 def test_what_a_style_hides_is_no_word_of_the_mail(hidden: str) -> None:
@@ -126,13 +160,41 @@ def test_what_a_style_hides_is_no_word_of_the_mail(hidden: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "beside",
+    [
+        "<style>" + ".a{margin:0}" * 201 + "</style>",
+        "<style>@import url(https://a.example/b.css);</style>",
+        '<link rel="stylesheet" href="https://a.example/b.css">',
+        "<style>:-webkit-any(b) {display:none}</style>",
+        "<b>" * 5001,
+    ],
+    ids=["too many rules", "an import", "a link", "an unknown selector", "too many tags"],
+)
+def test_where_nobody_can_tell_what_a_style_hides_nothing_is_in_sight(beside: str) -> None:
+    mail = parse(mail_of(f"{beside}<p>refund 8<b>0</b>.00 EUR</p>".encode(), "text/html; charset=utf-8"))
+    assert mail.text.strip() == ""
+    assert "refund 8" in mail.hidden
+
+
+def test_an_amount_is_what_a_reader_sees_of_it() -> None:
+    html = b'<p>I want 8<span style="color:rgba(0,0,0,0)">0</span>.00 EUR back</p>'
+    assert parse(mail_of(html, "text/html; charset=utf-8")).text == "I want 8.00 EUR back"
+
+
+@pytest.mark.parametrize(
     "seen",
     [
         '<p style="font-size:.9em;opacity:1;margin:0;width:100%;height:20px">x9</p>',
         '<p style="color:#333;background:#fff">x9</p>',
         '<div style="background-color:#004080"><p style="color:white">x9</p></div>',
         '<p style="font-size:12px;line-height:1.2;text-indent:-4px">x9</p>',
-        "<style>p:first-child{display:none} ::junk( {display:none}</style><p>one</p><p>x9</p>",
+        "<style>p:first-child{display:none}</style><p>one</p><p>x9</p>",
+        OUTLOOK,
+        '<p style="background:transparent;background-color:#eee;color:inherit">x9</p>',
+        '<div dir="ltr"><div class="gmail_default" style="font-family:arial,sans-serif;font-size:small">x9</div></div>',
+        '<body style="overflow-wrap: break-word; -webkit-nbsp-mode: space; line-break: after-white-space;">x9</body>',
+        '<div class="yahoo-style-wrap" style="font-family:Helvetica Neue, sans-serif;font-size:13px;">x9</div>',
+        '<blockquote style="margin:0 0 0 .8ex;border-left:1px #ccc solid;padding-left:1ex">x9</blockquote>',
     ],
 )
 def test_what_a_style_only_shapes_is_read(seen: str) -> None:

@@ -283,7 +283,7 @@ def paid_elsewhere(shop: Shop) -> None:
     assert [each["pointer"] for each in refused.value.errors] == ["/amount"]
 
 
-@row("words that its style hides")
+@row("words that its style hides, or whose look nobody can tell without a browser")
 def hidden_by_style(shop: Shop) -> None:
     html = (
         f"<style>.note {{ color: #fff }}</style><p>Order {shop.order()} is not as nice as I thought.</p>"
