@@ -13,12 +13,21 @@ from ninja import Schema
 from ninja.errors import HttpError
 from pydantic import Field
 
-from agents.errors import InputRefused, NeedsConfirmation, RewindRefused, TokenNotAllowed, TooManyGates, WorkRefused
+from agents.errors import (
+    ConfigRefused,
+    InputRefused,
+    KeyRefused,
+    NeedsConfirmation,
+    RewindRefused,
+    TokenNotAllowed,
+    TooManyGates,
+    WorkRefused,
+)
 from agents.fields import unprefixed
 from agents.views.orders import status_of
 from approvals import pointers
 from approvals.consequences.errors import ConsequencesChanged, RepeatNotConfirmed
-from approvals.errors import DecisionRefused, Rejected, StaleGate
+from approvals.errors import DecisionRefused, Rejected, SecondLookNeeded, StaleGate
 from approvals.errors import Problem as Refused
 from checkpoints import requests
 from checkpoints.errors import ValueRefused
@@ -96,7 +105,7 @@ class Problem(Schema):
         examples=["5f0c1d2e3b4a49f8a7c6d5e4f3a2b1c0"],
     )
     errors: list[Fault] = Field(
-        default=[], description="The parameters that were refused; for status 422.", examples=[[]]
+        default=[], description="The parameters and members that were refused; for status 400 and 422.", examples=[[]]
     )
     impact: dict[str, Any] | None = Field(
         default=None,
@@ -214,8 +223,11 @@ def unread(request: HttpRequest, error: HttpError) -> HttpResponse:
     """400 for a body that cannot be read, 403 where the session's token does not come with what writes."""
     if error.status_code == 403:
         return problem(request, 403, "Send the session's CSRF token, the cookie csrftoken, as the header X-CSRFToken.")
-    why = error.__cause__.reason if isinstance(error.__cause__, ValueRefused) else "cannot be read"
-    return problem(request, error.status_code, f"The body {why}. Send one JSON object.")
+    cause = error.__cause__
+    if not isinstance(cause, ValueRefused):
+        return problem(request, error.status_code, "The body cannot be read. Send one JSON object.")
+    faults = [Fault(parameter=cause.pointer or "/", detail=cause.reason)]
+    return problem(request, error.status_code, f"The body {cause.reason}. Send one JSON object.", faults)
 
 
 def not_decided(request: HttpRequest, error: DecisionRefused) -> HttpResponse:
@@ -227,6 +239,8 @@ def not_decided(request: HttpRequest, error: DecisionRefused) -> HttpResponse:
     impact = error.impact.to_json() if isinstance(error, ConsequencesChanged) and error.impact else None
     if isinstance(error, RepeatNotConfirmed):
         faults = [Fault(parameter="/confirm", detail=f"has to name {each.effect}") for each in error.repeats]
+    if isinstance(error, SecondLookNeeded):
+        faults = [Fault(parameter="/second_look", detail="has to be true, once you looked")]
     status = DECIDED.get(error.code, 409)
     return problem(request, status, str(error), faults, changes=changes, impact=impact, code=error.code)
 
@@ -243,6 +257,8 @@ def not_worked(request: HttpRequest, error: WorkRefused) -> HttpResponse:
     faults = [Fault(parameter=each["pointer"] or "/", detail=each["message"]) for each in getattr(error, "errors", ())]
     said = str(error) or " ".join((error.__doc__ or "").split())
     told = f"Nothing was recorded. Correct what errors names: {said}" if faults else said
+    if isinstance(error, KeyRefused):
+        faults = [Fault(parameter="Idempotency-Key", detail="has to be 1 to 200 printable ASCII characters")]
     response = problem(request, error.status, told, faults, code=error.code, gate=error.gate, lease_until=error.until)
     if isinstance(error, TooManyGates):
         response["Retry-After"] = str(error.seconds)
@@ -250,8 +266,9 @@ def not_worked(request: HttpRequest, error: WorkRefused) -> HttpResponse:
 
 
 def not_taken(request: HttpRequest, error: InputRefused) -> HttpResponse:
-    """422: what a run would start from, or a plan, does not fit."""
-    faults = [Fault(parameter=each["pointer"] or "/", detail=each["message"]) for each in error.errors]
+    """422: what a run would start from, or a plan, does not fit; a configuration is the body's `config`."""
+    place = "/config" if isinstance(error, ConfigRefused) else ""
+    faults = [Fault(parameter=place + each["pointer"] or "/", detail=each["message"]) for each in error.errors]
     return problem(request, 422, f"Nothing was done. Correct what errors names: {error}", faults, code="invalid")
 
 

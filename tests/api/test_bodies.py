@@ -9,6 +9,7 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
+from agents import registry
 from checkpoints.values import MOST_VALUES
 from tests.factories import ann, make_gate, make_team
 
@@ -67,6 +68,32 @@ def test_what_is_nested_too_deep_is_refused(depth: int, opened: str, closed: str
     answer = post("/api/runs/{run_id}/impacts", opened * depth + "1" + closed * depth)
     detail = "nested deeper than 128 levels" if depth < MOST_VALUES else f"more than {MOST_VALUES:,} values"
     assert detail in refusal(answer, 400)["detail"]
+
+
+def test_a_configuration_that_does_not_fit_is_named_by_its_place_in_the_body(settings: Any) -> None:
+    """It was named by its place in the configuration, where a field of the state may have the same name."""
+    settings.HOLDPOINT_AGENTS = ["tests.authoring.trial_agents"]
+    registry.forget()
+    try:
+        body = {"agent": "trial-letters", "input": {"to": "Bob"}, "config": {"greeting": 7, "to": "Eve"}}
+        answer = signed_in(ann(make_team())).post("/api/runs", body, content_type="application/json")
+    finally:
+        registry.forget()
+    assert {each["parameter"] for each in refusal(answer, 422)["errors"]} == {"/config/greeting", "/config/to"}
+
+
+@pytest.mark.parametrize(
+    ("body", "place", "detail"),
+    [
+        ('{"kind": "edit", "patch": [{"op": "add", "value": NaN}]}', "/patch/0/value", "is NaN, which is no JSON"),
+        ('{"patch": [{"op": "add", "op": "test"}]}', "/patch/0", "has the key 'op' twice"),
+        ('{"feedback": "\\ud800"}', "/feedback", "has a lone surrogate, which is no text"),
+        ('{"a/b": {"~": 1e999}}', "/a~1b/~0", "is too large for a double"),
+        ('{"kind": 1, "kind": 2}', "/", "has the key 'kind' twice"),
+    ],
+)
+def test_a_body_that_is_refused_as_it_is_read_names_the_place(body: str, place: str, detail: str) -> None:
+    assert refusal(post("/api/runs/{run_id}/impacts", body), 400)["errors"] == [{"parameter": place, "detail": detail}]
 
 
 @pytest.mark.parametrize("member", ["patch", "unknown"])

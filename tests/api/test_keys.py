@@ -169,6 +169,7 @@ def test_a_key_that_is_none_is_refused(ledger: str) -> None:
     run = booked(ledger)
     told = refusal(post(member(run), run, "rewinds", {"to": 1}, **{"Idempotency-Key": "my key"}), 422)
     assert told["code"] == "invalid"
+    assert [each["parameter"] for each in told["errors"]] == ["Idempotency-Key"]
 
 
 def posted() -> Iterator[tuple[str, dict[str, Any]]]:

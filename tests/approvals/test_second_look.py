@@ -131,6 +131,7 @@ def test_a_token_of_a_person_is_asked_too() -> None:
     address = f"/api/gates/{gates[10].pk}/decisions"
     refused = program.post(address, body, content_type="application/json")
     assert (refused.status_code, refused.json()["code"]) == (422, "second_look")
+    assert [each["parameter"] for each in refused.json()["errors"]] == ["/second_look"]
     assert program.post(address, body | {"second_look": True}, content_type="application/json").status_code == 201
 
 
