@@ -58,7 +58,3 @@ class OtherLineage(CheckpointError):
 
 class PlanChanged(CheckpointError):
     """The agent's code changed under a version that runs still wait on; raise the agent's version."""
-
-
-class RestoredDatabase(CheckpointError):
-    """This database was restored from a backup: run `python manage.py restored` before you start anything on it."""

@@ -48,7 +48,7 @@ def main() -> int:
     django.setup()
     from checkpoints.postgresql import fitness
 
-    if unfit := fitness.fault():
+    if unfit := fitness.fault(migrating=True):
         return refuse(unfit)
     try:
         call_command(

@@ -9,13 +9,10 @@ which the default of `Event.xid` and the horizon both use, and which every backu
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg import sql
-
-from checkpoints.errors import RestoredDatabase
-from checkpoints.rows import run_sql
 
 GAP = 2**32  # more transactions than a backup can be behind
 PATIENCE = "10s"  # for those who are writing events
@@ -45,10 +42,13 @@ class Raised(NamedTuple):
     sequences: int
 
 
-def refuse_stored_ahead() -> None:
-    """Refuse to work on events that this server's count has not come to. Raises RestoredDatabase."""
-    if run_sql(_AHEAD, [], prepare=False)[0][0]:
-        raise RestoredDatabase
+def stored_ahead(raw: psycopg.Connection[Any]) -> bool:
+    """Tell whether events are stored that this server's count has not come to; not where there are no tables yet."""
+    try:
+        [(ahead,)] = raw.execute(_AHEAD).fetchall()
+    except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedFunction):
+        return False
+    return bool(ahead)
 
 
 def raise_offset(owner: psycopg.Connection, *, lost_ids: int) -> Raised:

@@ -15,10 +15,16 @@ from typing import Any
 import psycopg
 from django.db import connection
 
+from checkpoints.events import offset
+
 ENDED_WITHIN = 3.0  # seconds in which a pooler has to reset a session that its client has left
 POOLED = (
     "DATABASE_URL leads through a pooler that shares sessions by transaction: connect to PostgreSQL directly, or "
     "through a pooler in session mode."
+)
+RESTORED = (
+    "This database was restored from a backup: run `python manage.py restored` before you start anything on it "
+    "(docs/operations.md, Backup and restore)."
 )
 _TAKE = "SELECT pg_advisory_lock(%s, %s)"  # keys by chance: where it stays, it is in nobody's way
 _MINE = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND (classid, objid) = (%s, %s)"
@@ -26,14 +32,19 @@ _MINE = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND (classid,
 Raw = psycopg.Connection[Any]
 
 
-def fault() -> str:
-    """Return a sentence that says what is unfit, or ""; "" too where nothing answers, which is no lasting fault."""
+def fault(*, migrating: bool = False) -> str:
+    """Return a sentence that says what is unfit, or ""; "" too where nothing answers, which is no lasting fault.
+
+    A database that was restored may be migrated, and no more before that is said.
+    """
     (oldest,) = connection.features.minimum_database_version or (0,)
     try:
         with _connected() as first:
             if first.info.server_version < oldest * 10_000:
                 found = first.info.parameter_status("server_version")
                 return f"Holdpoint needs PostgreSQL {oldest} or later; DATABASE_URL leads to {found}."
+            if not migrating and offset.stored_ahead(first):
+                return RESTORED
         return POOLED if _shares_sessions() else ""
     except psycopg.OperationalError:
         return ""

@@ -1,7 +1,7 @@
 """Probes and scrapes reach a process by an address that nobody can list as a host: a pod's, a container's.
 
-So for the pages that they ask for the Host that was sent is put aside before anything looks at it, and one of ours stands in
-its place: what a stranger writes there is neither refused nor ever part of an answer.
+So for the pages that they ask for, the Host that was sent is put aside before anything looks at it, and one of ours
+stands in its place: what a stranger writes there is neither refused nor ever part of an answer.
 """
 
 from __future__ import annotations

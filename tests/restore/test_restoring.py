@@ -80,6 +80,9 @@ def test_a_dump_in_a_new_server_is_live_and_its_audit_clean(
     clusters.dumped_and_restored(old, new, short)
     after = clusters.environment(new) | folder
 
+    refused = run(*manage("sweeper", "--once"), env=after)
+    assert refused.returncode != 0
+    assert "run `python manage.py restored` before" in refused.stderr
     assert "Restored up to event" in managed(after, "restored")
     does(after, "newest")
     assert "are as they were written" in managed(after, "audit", "verify")

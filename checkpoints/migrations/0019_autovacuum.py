@@ -8,7 +8,7 @@ AS_EVER = "autovacuum_vacuum_scale_factor, autovacuum_analyze_scale_factor"
 
 
 class Migration(migrations.Migration):
-    dependencies = [("checkpoints", "0017_database_defaults")]
+    dependencies = [("checkpoints", "0018_database_defaults")]
 
     operations = [
         migrations.RunSQL(f"ALTER TABLE {table} SET ({SOON})", f"ALTER TABLE {table} RESET ({AS_EVER})")

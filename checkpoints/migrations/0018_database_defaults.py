@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('checkpoints', '0016_prune_lines_that_agree'),
+        ('checkpoints', '0017_transaction_offset'),
     ]
 
     operations = [
