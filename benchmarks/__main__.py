@@ -23,6 +23,7 @@ SECTIONS = {
     "outside": "outside",
     "hostile": "hostile",
     "bounds": "bounds",
+    "operating": "operating",
 }
 
 

@@ -14,6 +14,8 @@ from uuid import UUID
 
 import psycopg
 
+from checkpoints.events import offset
+
 TEAMS = 20
 DAYS = 180
 ENDED = ("completed",) * 8 + ("failed", "cancelled")
@@ -39,6 +41,31 @@ def fill(owner_url: str, *, runs: int, gates: int, model: int, crowd: list[int])
         connection.commit()
     with psycopg.connect(owner_url, autocommit=True) as connection:
         connection.execute("VACUUM ANALYZE")
+
+
+def events(owner_url: str, upto: int) -> None:
+    """Add events of runs that are long over, until there are `upto`: four saved checkpoints to one other, as runs have.
+
+    They lie before whatever follows: the offset of transactions is raised first.
+    """
+    with psycopg.connect(owner_url) as connection:
+        [[there]] = connection.execute("SELECT count(*) FROM checkpoints_event").fetchall()
+        if there >= upto:
+            return
+        connection.execute(_EVENTS, [upto - there])
+        offset.raise_offset(connection, lost_ids=0)
+        connection.commit()
+    with psycopg.connect(owner_url, autocommit=True) as connection:
+        connection.execute("VACUUM ANALYZE")
+
+
+# Each in a transaction of its own, as far as anybody can see.
+_EVENTS = """
+INSERT INTO checkpoints_event (xid, kind, run_id, team_id, subject, version, actor, actor_name, data)
+SELECT newest + n, CASE n %% 5 WHEN 0 THEN 'run.running' ELSE 'checkpoint.saved' END, -n / 10, 1, 'run:' || -n / 10,
+    n %% 10, 'agent:relay', 'relay', '{}'
+FROM generate_series(1, %s) AS n, (SELECT coalesce(max(xid), 0) AS newest FROM checkpoints_event)
+"""
 
 
 class _Like:

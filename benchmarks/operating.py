@@ -13,7 +13,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -81,15 +81,15 @@ def _runs(ann: Any, count: int) -> None:
 
     for _ in range(count // AT_ONCE):
         ids = [_start(ann) for _ in range(AT_ONCE)]
-        gates = _until(lambda ids=ids: list(Gate.objects.filter(run_id__in=ids, status="open")), AT_ONCE)
-        for gate in gates:
+        asked = Gate.objects.filter(run_id__in=ids, status="open")
+        for gate in _until(asked.all, AT_ONCE):
             _approve(gate, ann)
-        _until(lambda ids=ids: list(Run.objects.filter(pk__in=ids, status="completed")), AT_ONCE)
+        _until(Run.objects.filter(pk__in=ids, status="completed").all, AT_ONCE)
 
 
-def _until(found: Callable[[], Sequence[Any]], count: int, *, within: float = 120.0, every: float = 0.2) -> Any:
+def _until(found: Callable[[], Iterable[Any]], count: int, *, within: float = 120.0, every: float = 0.2) -> Any:
     until = time.monotonic() + within
-    while len(rows := found()) < count:
+    while len(rows := list(found())) < count:
         assert time.monotonic() < until, f"{len(rows)} of {count} after {within} s"
         time.sleep(every)
     return rows
@@ -117,8 +117,7 @@ def _processor(scratch: Scratch) -> float:
     main = psutil.Process(scratch.postgres.process.pid)
     living = [main, *main.children(recursive=True)]
     spent = [each.cpu_times() for each in living]
-    ended = sum(each.children_user + each.children_system for each in spent)
-    return sum(each.user + each.system for each in spent) + ended
+    return float(sum(each.user + each.system + each.children_user + each.children_system for each in spent))
 
 
 def _idle(scratch: Scratch, web: Service) -> tuple[Cost, float]:
@@ -143,10 +142,9 @@ def _another(scratch: Scratch, ann: Any) -> None:
     three = _spent(scratch, lambda: _runs(ann, RUNS))
     more = (three.processor - one.processor) * 1000 / RUNS / 2
     commits = (three.commits - one.commits) / RUNS / 2
-    print(
-        f"one web process more: {more:.1f} ms of PostgreSQL a run (aim <= {HALVED_MS:.0f}): {_verdict(more <= HALVED_MS)},"
-    )
-    print(f"  {commits:.1f} commits a run (aim <= {HALVED_COMMITS:.0f}): {_verdict(commits <= HALVED_COMMITS)}")
+    print(f"one web process more, of PostgreSQL a run: {more:.1f} ms", end=" ")
+    print(f"(aim <= {HALVED_MS:.0f}): {_verdict(more <= HALVED_MS)},", end=" ")
+    print(f"{commits:.1f} commits (aim <= {HALVED_COMMITS:.0f}): {_verdict(commits <= HALVED_COMMITS)}")
 
 
 def _bytes(owner: str, ann: Any) -> None:
@@ -178,7 +176,7 @@ def _back(scratch: Scratch, ann: Any) -> None:
     back = time.monotonic()
     from approvals.models import Gate
 
-    _until(lambda: list(Gate.objects.filter(run_id__in=waiting)[:1]), 1, every=0.05)
+    _until(Gate.objects.filter(run_id__in=waiting).all, 1, every=0.05)
     took = time.monotonic() - back
     print(f"PostgreSQL away for {AWAY:.0f} s: first work {took:.1f} s after it was back", end=" ")
     print(f"(aim <= {BACK:.0f} s): {_verdict(took <= BACK)}")
