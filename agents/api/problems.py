@@ -274,7 +274,8 @@ def not_taken(request: HttpRequest, error: InputRefused) -> HttpResponse:
 
 def not_done(request: HttpRequest, error: RewindRefused, impact: dict[str, Any] | None) -> HttpResponse:
     """403 for those who may only look, 422 for what the body asks, 409 where the run is the reason."""
-    faults = [Fault(parameter=each["pointer"] or "/", detail=each["message"]) for each in error.errors]
+    place = "/config" if isinstance(error.__cause__, ConfigRefused) else ""
+    faults = [Fault(parameter=place + each["pointer"] or "/", detail=each["message"]) for each in error.errors]
     if isinstance(error, NeedsConfirmation):
         faults = [Fault(parameter="/confirm", detail="has to be true, to do once more what cannot be undone")]
     status = status_of(error)

@@ -152,6 +152,7 @@ def test_what_was_left_behind_is_settled_and_nothing_is_refused(ledger: str) -> 
         ("edits", {"at": 1, "patch": ["x"]}, "/patch/0"),
         ("forks", {"at": 0}, "/at"),
         ("forks", {"at": 1, "config": 7}, "/config"),
+        ("forks", {"at": 1, "config": {"tone": 7}}, "/config/tone"),
         ("impacts", {"kind": "cancel", "at": 1}, "/kind"),
     ],
 )
