@@ -26,9 +26,10 @@ AIM_MS, AIM_QUERIES = 60.0, 12
 REAL = 40  # runs that a worker brings to their gates
 WARM, ASKED = 5, 100  # requests of each page
 MAILS = ROOT / "agents" / "examples" / "mails"
+EVENTS = 5_000_000
 
 
-def main(runs: int = 1_000_000, gates: int = 100_000) -> None:
+def main(runs: int = 1_000_000, gates: int = 100_000, events: int = EVENTS) -> None:
     """Print each page's times and queries."""
     with Scratch("benchmarks.agents,agents.examples.refunds") as scratch:
         scratch.sandbox()
@@ -38,7 +39,8 @@ def main(runs: int = 1_000_000, gates: int = 100_000) -> None:
         began = time.monotonic()
         owner = scratch.environment["DATABASE_OWNER_URL"]
         crowd.fill(owner, runs=runs, gates=gates, model=real[0][1], crowd=teams)
-        print(f"{runs:,} runs and {gates:,} open gates by COPY in {time.monotonic() - began:.0f} s")
+        crowd.events(owner, events)
+        print(f"{runs:,} runs, {gates:,} open gates, {events:,} events, filled in {time.monotonic() - began:.0f} s")
         _, base = scratch.web()
         print(f"{'':<44}      p50      p95      max   queries   kB")
         for name, person, addresses in _pages(people, real):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import httpx
 from websockets.sync.client import connect
 
-from benchmarks import pages, socket_load
+from benchmarks import crowd, pages, socket_load
 from benchmarks.memory import _resident
 from benchmarks.numbers import percentile
 from benchmarks.scratch import Scratch
@@ -48,6 +48,7 @@ def main(sockets: int = 1000) -> None:
         scratch.sandbox()
         scratch.worker()
         people, _ = pages._people()
+        crowd.events(scratch.environment["DATABASE_OWNER_URL"], pages.EVENTS)
         run_id, gate_id = pages._real(people["ann"])[0]
         cookies = _cookies(people["ann"], sockets)
         bare = _bare(scratch, sockets)
