@@ -11,6 +11,8 @@ from http import HTTPStatus
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
+from checkpoints import requests
+
 from .problems import MEDIA_TYPE, Problem, problem
 
 JSON = "application/json"
@@ -25,7 +27,10 @@ def too_large(path: str) -> bytes:
     most = settings.HOLDPOINT_API_BODY_LIMIT
     told = f"A body has at most {most:,} bytes here. Send a smaller one, or have HOLDPOINT_API_BODY_LIMIT raised."
     status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-    return Problem(title=status.phrase, status=status, detail=told, instance=path).model_dump_json().encode()
+    document = Problem(
+        title=status.phrase, status=status, detail=told, instance=path, request_id=requests.current()
+    )  # fmt: skip
+    return document.model_dump_json().encode()
 
 
 def refused(request: HttpRequest) -> HttpResponse | None:
