@@ -226,6 +226,7 @@ def test_a_pool_that_has_run_out_costs_a_scrape_no_more_than_that() -> None:
     pool = connections["default"].pool  # type: ignore[attr-defined]
     taken: list[psycopg.Connection] = []
     connections["default"].close()
+    pool.open()
     try:
         while len(taken) < pool.max_size:
             taken.append(pool.getconn(timeout=10))

@@ -103,7 +103,7 @@ def test_a_part_that_dies_is_named_and_started_again_and_the_others_stay(start: 
     """Everything else was stopped with it."""
     # The home's path is too long for a unix socket's, which must not matter.
     stack = start(home=tmp_path / ("long" * 20) / ("path" * 20))
-    web = stack.child("config.asgi:application")
+    web = stack.child("-m config.web")
     stack.service.says(r"worker +\| .* ready")
     words = {"sandbox": "agents.examples.sandbox", "redis": "redis-server", "postgres": "/postgres -D"}
     for name, command in (words | {"worker": "config.celery worker", "sweeper": "manage.py sweeper"}).items():
