@@ -26,6 +26,8 @@ from django.db.models import Count
 from approvals.models import Delivery, Gate
 from checkpoints import sealer
 from checkpoints.actors import SYSTEM
+from checkpoints.errors import RestoredDatabase
+from checkpoints.events import offset
 from checkpoints.models import Run, Verification
 from checkpoints.models.run import RunQuerySet
 
@@ -60,7 +62,8 @@ class Sweeper:
         self.redis = redis.Redis.from_url(settings.REDIS_URL, socket_timeout=0.5, socket_connect_timeout=0.5)
 
     def sweep_once(self) -> dict[str, int]:
-        """One pass; how many runs and gates each part touched. Raises the database's errors."""
+        """One pass; how many runs and gates each part touched. Raises the database's errors and RestoredDatabase."""
+        offset.refuse_stored_ahead()  # PostgreSQL may have been away as the process started
         self._look_for_a_flush()
         done = {
             "woken": wake_timers(),
@@ -196,7 +199,10 @@ def wake_timers() -> int:
 
 
 def run_for_ever(stop: Callable[[], bool], *, every: float = 1.0) -> None:
-    """Sweep every second until `stop()`. A database or a pass that fails is logged and tried again."""
+    """Sweep every second until `stop()`. A database or a pass that fails is logged and tried again.
+
+    Raises RestoredDatabase.
+    """
     sweeper = Sweeper()
     while not stop():
         began = time.monotonic()
@@ -206,6 +212,8 @@ def run_for_ever(stop: Callable[[], bool], *, every: float = 1.0) -> None:
             heartbeat.beat()
             if any(done[part] for part in ("woken", "expired", "upgraded", "rung", "missed", "withdrawn", "alone")):
                 log.info("sweeper.swept", **done)
+        except RestoredDatabase:
+            raise
         except Exception:
             log.exception("sweeper.failed")
             connection.close()

@@ -21,7 +21,7 @@ from .rows import run_sql
 class Horizon(Func):
     """The oldest transaction still open, as seen by this statement."""
 
-    template = "(pg_snapshot_xmin(pg_current_snapshot())::text::bigint + checkpoints_xid_offset())"
+    template = "(pg_snapshot_xmin(pg_current_snapshot())::text::bigint + public.checkpoints_xid_offset())"
     output_field = BigIntegerField()
 
 

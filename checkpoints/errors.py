@@ -58,3 +58,21 @@ class OtherLineage(CheckpointError):
 
 class PlanChanged(CheckpointError):
     """The agent's code changed under a version that runs still wait on; raise the agent's version."""
+
+
+class RestoredDatabase(CheckpointError):
+    """This database was restored from a backup: run `python manage.py restored` before you start anything on it."""
+
+
+class NotThatDatabase(CheckpointError):
+    """DATABASE_OWNER_URL and DATABASE_URL lead to two databases: name the restored one in both."""
+
+
+class ImplausibleEvent(CheckpointError):
+    """An event has a number that no server can have given it: look at it as the owner, and remove it."""
+
+    def __init__(self, xid: int) -> None:
+        super().__init__(
+            f"An event has the transaction {xid}, which no server can have given it. Look at it as the owner of "
+            "checkpoints_event, remove it, and run this again."
+        )

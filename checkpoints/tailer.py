@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import signal
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +24,8 @@ from prometheus_client import Counter, Gauge
 
 from . import rings
 from .cursor import Cursor, after, newest
+from .errors import RestoredDatabase
+from .events import offset
 from .models import Event
 
 PERIOD = 1.0  # seconds between looks without a ring
@@ -46,6 +50,7 @@ class Tailer:
         self.deliver = deliver
         self.cursor = start
         self._rung = asyncio.Event()
+        self._asked = False  # whether the database was restored
         self._caught_up = time.monotonic()
         # One thread, so that the tailer keeps one database connection and its own.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tailer")
@@ -80,6 +85,10 @@ class Tailer:
         while True:
             try:
                 events, more = await asyncio.get_running_loop().run_in_executor(self._thread, self._read)
+            except RestoredDatabase as error:
+                log.critical("database.restored", error=str(error))
+                os.kill(os.getpid(), signal.SIGTERM)
+                return PERIOD
             except Exception as error:  # noqa: BLE001 - whatever fails, the next look starts at the same cursor
                 log.warning("tailer.cannot_read", error=str(error))
                 return PERIOD
@@ -99,6 +108,9 @@ class Tailer:
     def _read(self) -> tuple[list[Event], bool]:
         """The next batch, and whether something is committed that may not be read yet. On the tailer's thread."""
         try:
+            if not self._asked:  # at the start, and after PostgreSQL was away
+                offset.refuse_stored_ahead()
+                self._asked = True
             if self.cursor is None:
                 self.cursor = newest()
             events, more = after(self.cursor, BATCH)
@@ -106,6 +118,7 @@ class Tailer:
                 self.cursor = Cursor.of(events[-1])
             return events, more
         except Exception:
+            self._asked = False
             connections.close_all()
             raise
 

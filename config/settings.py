@@ -108,6 +108,11 @@ DATABASES["default"] |= {
         "pool": POOL,
         "prepare_threshold": 5,
         "connect_timeout": 5,
+        # A server whose host vanished says nothing any more: twenty-five seconds, not the kernel's two hours.
+        "keepalives_idle": 10,
+        "keepalives_interval": 5,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 20_000,
         "application_name": "holdpoint",
         "session": {name: str(int(bound * 1000)) for name, bound in BOUNDS.items()} | PLANNER,
     },

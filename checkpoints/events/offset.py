@@ -4,27 +4,32 @@ Readers go through events by (xid, id) and stop below the server's oldest open t
 server counts its transactions from the beginning, and one that was set back counts those once more that pages and
 programs have read. So the database adds an offset to its server's count: the constant in `checkpoints_xid_offset()`,
 which the default of `Event.xid` and the horizon both use, and which every backup takes along. After a restore
-`manage.py restored` raises it, so that what follows is beyond all that was ever stored or read.
+`manage.py restored` raises it, so that what follows is beyond all that was ever stored or read: the time is part of
+the offset, since the same backup may be restored a second time.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import psycopg
+from django.db import connection
 from psycopg import sql
 
-GAP = 2**32  # more transactions than a backup can be behind
+from checkpoints.errors import ImplausibleEvent, NotThatDatabase, RestoredDatabase
+
+PER_SECOND = 100_000  # more transactions than a server counts
+SINCE = 1735689600  # 2025-01-01
+GAP = 2**32  # for clocks that go wrong
+GREATEST = 2**62
 PATIENCE = "10s"  # for those who are writing events
 
-_AHEAD = """
-SELECT (SELECT xid FROM checkpoints_event ORDER BY xid DESC, id DESC LIMIT 1)
-    >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint + checkpoints_xid_offset()
-"""
-_NEXT = """
-SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint, checkpoints_xid_offset(),
-    coalesce((SELECT xid FROM checkpoints_event ORDER BY xid DESC, id DESC LIMIT 1), 0)
-"""
+_NEWEST = "(SELECT xid FROM public.checkpoints_event ORDER BY xid DESC, id DESC LIMIT 1)"
+_COUNT = "pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
+_AHEAD = f"SELECT {_NEWEST} >= {_COUNT} + public.checkpoints_xid_offset()"
+_NEXT = f"""
+SELECT {_COUNT}, public.checkpoints_xid_offset(), coalesce({_NEWEST}, 0),
+    (extract(epoch FROM clock_timestamp())::bigint - {SINCE}) * {PER_SECOND}
+"""  # noqa: S608 - constants
+_WHICH = "SELECT oid, pg_postmaster_start_time() FROM pg_database WHERE datname = current_database()"
 _SEQUENCES = """
 SELECT sequence.oid::regclass::text, held.oid::regclass::text, field.attname
 FROM pg_class AS sequence JOIN pg_depend AS owned ON owned.objid = sequence.oid AND owned.deptype IN ('a', 'i')
@@ -34,15 +39,15 @@ WHERE sequence.relkind = 'S' AND sequence.relnamespace = 'public'::regnamespace
 """
 
 
-class Raised(NamedTuple):
-    """What a restore changed: the offset before and after, and how many sequences go on at higher ids."""
+def refuse_stored_ahead() -> None:
+    """Refuse to go on where events are stored that this server's count has not come to. Raises RestoredDatabase."""
+    connection.ensure_connection()
+    with connection.wrap_database_errors:
+        if stored_ahead(connection.connection):
+            raise RestoredDatabase
 
-    before: int
-    after: int
-    sequences: int
 
-
-def stored_ahead(raw: psycopg.Connection[Any]) -> bool:
+def stored_ahead(raw: psycopg.Connection) -> bool:
     """Tell whether events are stored that this server's count has not come to; not where there are no tables yet."""
     try:
         [(ahead,)] = raw.execute(_AHEAD).fetchall()
@@ -51,25 +56,34 @@ def stored_ahead(raw: psycopg.Connection[Any]) -> bool:
     return bool(ahead)
 
 
-def raise_offset(owner: psycopg.Connection, *, lost_ids: int) -> Raised:
+def raise_offset(owner: psycopg.Connection, *, lost_ids: int) -> None:
     """Let transactions, and the ids of rows, go on beyond all that was given before the restore.
 
     `owner` is a session of the role that owns the tables. `lost_ids` is how many runs, gates and other rows may have
     been made after the backup: none of their ids is given again, so that no link, note or idempotency key of theirs
     means another row. Safe to repeat, and beside processes that read. Raises psycopg.errors.LockNotAvailable where
-    events are being written.
+    events are being written, and ImplausibleEvent.
     """
     with owner.transaction():
+        owner.execute("SET LOCAL search_path = pg_catalog, public")
         owner.execute(sql.SQL("SET LOCAL lock_timeout = {}").format(PATIENCE))
-        owner.execute("LOCK TABLE checkpoints_event IN ACCESS EXCLUSIVE MODE")
-        (count, before, newest) = owner.execute(_NEXT).fetchone() or (0, 0, 0)
-        after = max(newest, count + before) + GAP - count
-        function = "CREATE OR REPLACE FUNCTION checkpoints_xid_offset() RETURNS bigint LANGUAGE sql STABLE RETURN {}"
-        owner.execute(sql.SQL(function + "::bigint").format(sql.Literal(after)))
-        found = owner.execute(_SEQUENCES).fetchall()
-        for sequence, table, column in found:
+        owner.execute("LOCK TABLE public.checkpoints_event IN ACCESS EXCLUSIVE MODE")
+        [(count, before, newest, by_clock)] = owner.execute(_NEXT).fetchall()
+        if newest >= GREATEST:
+            raise ImplausibleEvent(newest)
+        after = max(newest, count + before, by_clock) + GAP - count
+        function = "FUNCTION public.checkpoints_xid_offset() RETURNS bigint LANGUAGE sql STABLE RETURN {}::bigint"
+        owner.execute(sql.SQL(f"CREATE OR REPLACE {function}").format(sql.Literal(after)))
+        for sequence, table, column in owner.execute(_SEQUENCES).fetchall():
             _skip(owner, sequence, table, column, lost_ids)
-    return Raised(before, after, len(found))
+
+
+def refuse_another(owner: psycopg.Connection) -> None:
+    """Refuse an owner's session that is not on this process's database. Raises NotThatDatabase."""
+    with connection.cursor() as cursor:
+        cursor.execute(_WHICH)
+        if owner.execute(_WHICH).fetchall() != cursor.fetchall():
+            raise NotThatDatabase
 
 
 def _skip(owner: psycopg.Connection, sequence: str, table: str, column: str, lost_ids: int) -> None:

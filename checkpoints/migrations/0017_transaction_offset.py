@@ -10,8 +10,8 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.RunSQL(
-            'CREATE FUNCTION checkpoints_xid_offset() RETURNS bigint LANGUAGE sql STABLE RETURN 0::bigint',
-            'DROP FUNCTION checkpoints_xid_offset()',
+            'CREATE FUNCTION public.checkpoints_xid_offset() RETURNS bigint LANGUAGE sql STABLE RETURN 0::bigint',
+            'DROP FUNCTION public.checkpoints_xid_offset()',
         ),
         migrations.AlterField(
             model_name='event',

@@ -19,7 +19,7 @@ NOT_SEALED = "checkpoint.saved"  # covered by its run's chain; so many that no p
 class CurrentTransaction(Func):
     """The id of the transaction that writes the row: PostgreSQL's, and what checkpoints.events.offset adds to it."""
 
-    template = "(pg_current_xact_id()::text::bigint + checkpoints_xid_offset())"
+    template = "(pg_current_xact_id()::text::bigint + public.checkpoints_xid_offset())"
     output_field = models.BigIntegerField()
 
 

@@ -15,16 +15,13 @@ from typing import Any
 import psycopg
 from django.db import connection
 
+from checkpoints.errors import RestoredDatabase
 from checkpoints.events import offset
 
 ENDED_WITHIN = 3.0  # seconds in which a pooler has to reset a session that its client has left
 POOLED = (
     "DATABASE_URL leads through a pooler that shares sessions by transaction: connect to PostgreSQL directly, or "
     "through a pooler in session mode."
-)
-RESTORED = (
-    "This database was restored from a backup: run `python manage.py restored` before you start anything on it "
-    "(docs/operations.md, Backup and restore)."
 )
 _TAKE = "SELECT pg_advisory_lock(%s, %s)"  # keys by chance: where it stays, it is in nobody's way
 _MINE = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND (classid, objid) = (%s, %s)"
@@ -44,7 +41,7 @@ def fault(*, migrating: bool = False) -> str:
                 found = first.info.parameter_status("server_version")
                 return f"Holdpoint needs PostgreSQL {oldest} or later; DATABASE_URL leads to {found}."
             if not migrating and offset.stored_ahead(first):
-                return RESTORED
+                return str(RestoredDatabase())
         return POOLED if _shares_sessions() else ""
     except psycopg.OperationalError:
         return ""

@@ -19,7 +19,7 @@ from checkpoints.cursor import Cursor
 from tests.harness import clusters
 from tests.harness.services import Service, manage, run
 from tests.harness.session import DATABASE, Session
-from tests.harness.waiting import PATIENCE
+from tests.harness.waiting import PATIENCE, until
 from tests.pages.looking import is_live
 
 StartWeb = Callable[..., tuple[Service, str]]
@@ -107,17 +107,75 @@ def test_a_server_that_was_set_back_gives_no_number_twice(servers: Session, shor
     with clusters.serving(data, short / "o") as server:
         env = clusters.environment(server) | folder
         does(env, "ask")
-    snapshot = clusters.copied(data, short / "snapshot")
+    snapshots = [clusters.copied(data, short / name) for name in ("first", "second")]
     with clusters.serving(data, short / "o") as server:
         lost = [does(env, "ask") for _ in range(3)][-1]
         read = Cursor.parse(does(env, "newest")["cursor"])
-    server = stack.enter_context(clusters.serving(snapshot, short / "s"))
-    env = clusters.environment(server) | folder
-    managed(env, "restored")
-    made = does(env, "ask")
-    assert made["gate"] > lost["gate"]
-    assert made["run"] > lost["run"]
-    assert Cursor.parse(does(env, "newest")["cursor"]) > read
+    for snapshot, lost_ids in zip(snapshots, ("10000", "30000"), strict=True):  # the same backup, tried twice
+        with clusters.serving(snapshot, short / "s") as server:
+            env = clusters.environment(server) | folder
+            managed(env, "restored", "--lost-ids", lost_ids)
+            made = does(env, "ask")
+            assert made["gate"] > lost["gate"]
+            assert made["run"] > lost["run"]
+            at = Cursor.parse(does(env, "newest")["cursor"])
+            assert at > read
+            lost, read = made, at
+
+
+FORGED = """INSERT INTO checkpoints_event (xid, at, kind, subject, version, actor, actor_name, data)
+VALUES ({xid}, {at}, 'x', 'x', 0, 'x', 'x', '{{}}')"""
+HONEST = "pg_current_xact_id()::text::bigint + checkpoints_xid_offset()"
+
+
+@pytest.mark.parametrize(
+    ("xid", "at"),
+    [("9223372036854775807", "now()"), (f"{HONEST} - 1", "now()"), (HONEST, "'infinity'"), (HONEST, "'20000-01-01'")],
+)
+def test_the_application_writes_no_event_of_another_transaction_or_time(xid: str, at: str) -> None:
+    """One such row stopped every start, or everybody who reads events."""
+    with psycopg.connect(os.environ["DATABASE_URL"]) as made:
+        with pytest.raises(psycopg.errors.CheckViolation, match="of the transaction that writes it"):
+            made.execute(FORGED.format(xid=xid, at=at))
+        made.rollback()
+        made.execute(FORGED.format(xid=HONEST, at="clock_timestamp()"))
+        made.rollback()
+
+
+def test_a_number_that_no_server_gave_is_named_and_nothing_is_raised(servers: Session, short: Path) -> None:
+    """The offset overflowed, and nothing that needs it worked any more."""
+    with clusters.serving(clusters.migrated_copy(servers, short / "data"), short / "s") as server:
+        env = clusters.environment(server) | {"HOLDPOINT_HOME": str(short / "home")}
+        with psycopg.connect(env["DATABASE_OWNER_URL"]) as owner:
+            owner.execute(FORGED.format(xid=2**63 - 1, at="now()"))
+        done = run(*manage("restored"), env=env, within=PATIENCE * 2)
+        assert done.returncode != 0
+        assert "which no server can have given it" in done.stderr
+        with psycopg.connect(env["DATABASE_OWNER_URL"]) as owner:
+            assert owner.execute("SELECT checkpoints_xid_offset()").fetchall() == [(0,)]
+
+
+def test_an_owners_url_of_another_database_is_refused(servers: Session, short: Path) -> None:
+    with clusters.serving(clusters.migrated_copy(servers, short / "data"), short / "s") as server:
+        env = {"DATABASE_OWNER_URL": clusters.environment(server)["DATABASE_OWNER_URL"]}
+        done = run(*manage("restored"), env=env, within=PATIENCE * 2)
+        assert done.returncode != 0
+        assert "lead to two databases" in done.stderr
+
+
+def test_a_sweeper_that_started_while_postgresql_was_away_ends_on_a_restored_one(
+    servers: Session, short: Path, stack: ExitStack, start_service: Callable[..., Service]
+) -> None:
+    data = clusters.migrated_copy(servers, short / "data")
+    with clusters.serving(data, short / "s") as server:
+        env = clusters.environment(server) | {"HOLDPOINT_HOME": str(short / "home")}
+        with psycopg.connect(env["DATABASE_OWNER_URL"]) as owner:
+            owner.execute(FORGED.format(xid=2**40, at="now()"))
+    sweeper = start_service("sweeper", manage("sweeper"), env)
+    sweeper.says(r"sweeper\.failed")
+    stack.enter_context(clusters.serving(data, short / "s"))
+    until(lambda: not sweeper.alive, what="the sweeper ends")
+    assert "run `python manage.py restored` before" in sweeper.log
 
 
 def test_only_the_owner_can_say_that_a_database_was_restored(servers: Session) -> None:

@@ -9,6 +9,7 @@ import structlog
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from agents import sweeper
+from checkpoints.errors import RestoredDatabase
 from checkpoints.postgresql import fitness
 
 log = structlog.get_logger()
@@ -34,7 +35,10 @@ class Command(BaseCommand):
         signal.signal(signal.SIGTERM, self.stop)
         signal.signal(signal.SIGINT, self.stop)
         log.info("sweeper.ready")
-        sweeper.run_for_ever(lambda: self.stopping)
+        try:
+            sweeper.run_for_ever(lambda: self.stopping)
+        except RestoredDatabase as restored:
+            raise CommandError(str(restored)) from None
 
     def stop(self, *_: Any) -> None:
         """End after this pass."""

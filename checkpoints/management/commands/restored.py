@@ -1,3 +1,5 @@
+"""`manage.py restored`: numbers and ids go on beyond all that were given before a restore."""
+
 from __future__ import annotations
 
 import os
@@ -8,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from checkpoints import ledger
 from checkpoints.actors import OPERATOR
+from checkpoints.errors import CheckpointError
 from checkpoints.events import offset
 from checkpoints.models import Event, Seal
 
@@ -30,7 +33,10 @@ class Command(BaseCommand):
         newest, seal = Event.objects.order_by("xid", "id").last(), Seal.objects.order_by("pk").last()
         try:
             with psycopg.connect(os.environ.get("DATABASE_OWNER_URL") or os.environ["DATABASE_URL"]) as owner:
+                offset.refuse_another(owner)
                 offset.raise_offset(owner, lost_ids=lost_ids)
+        except CheckpointError as refused:
+            raise CommandError(str(refused)) from None
         except psycopg.errors.InsufficientPrivilege:
             raise CommandError("Set DATABASE_OWNER_URL to the role that owns the tables.") from None
         except psycopg.errors.LockNotAvailable:
@@ -39,5 +45,5 @@ class Command(BaseCommand):
         ledger.record("database.restored", subject="database", by=OPERATOR, data=data)
         self.stdout.write(
             f"Restored up to event {data['event']} and seal {data['seal']}. New rows begin {lost_ids} ids later."
-            " Start the processes now."
+            " Verify, then start the processes."
         )
