@@ -14,6 +14,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 EVENTS = (10_000, 1_000_000, 5_000_000)
 RUNS, AT_ONCE, WARM = 100, 10, 20
 IDLE = 20.0  # seconds
+SETTLED = 12.0  # seconds after which every backend has told of what it did before
 AWAY = 70.0  # seconds without PostgreSQL
 FLAT, HALVED_MS, HALVED_COMMITS, BACK = 1.25, 8.0, 11.0, 5.0  # the aims
 BYTES = """
@@ -116,7 +118,10 @@ def _processor(scratch: Scratch) -> float:
     assert scratch.postgres.process is not None
     main = psutil.Process(scratch.postgres.process.pid)
     living = [main, *main.children(recursive=True)]
-    spent = [each.cpu_times() for each in living]
+    spent = []
+    for each in living:
+        with suppress(psutil.NoSuchProcess):  # it ended just now, and is counted with the server's own
+            spent.append(each.cpu_times())
     return float(sum(each.user + each.system + each.children_user + each.children_system for each in spent))
 
 
@@ -124,6 +129,7 @@ def _idle(scratch: Scratch, web: Service) -> tuple[Cost, float]:
     """What a minute costs in which nobody does anything: PostgreSQL, and the web process itself in seconds."""
     scratch_sweeper = next(each for each in scratch.services if each.name == "sweeper")
     scratch_sweeper.pause()  # its passes are no web process's
+    time.sleep(SETTLED)
     process = psutil.Process(web.pid)
     began = process.cpu_times()
     cost = _spent(scratch, lambda: time.sleep(IDLE))
