@@ -22,7 +22,7 @@ def facts(ticket: Ticket, known: Facts) -> Card:
         summary=f"I cannot tell which order this mail is about{more}. Its number is enough for me to go on.",
         for_whom=ticket.from_name or ticket.from_address,
         resource="1 mail",
-        risk="medium",
+        risk="high" if ticket.hidden else "medium",
         reasons=[
             f"{why[:1].upper()}{why[1:]}",
             *(f"The mail was hard to read: {problem}" for problem in ticket.problems),
@@ -120,5 +120,5 @@ def said(ticket: Ticket) -> list[Quote]:
     """The customer's own words, as the reviewer should read them: beside the agent's summary, not through it."""
     who = one_line(ticket.from_name or ticket.from_address) or "Unknown sender"
     in_sight = Quote(label=who, role="customer, by mail", pointer="/ticket/text")
-    hidden = Quote(label=who, role="hidden by the style of the mail", pointer="/ticket/hidden")
+    hidden = Quote(label=who, role="may be out of sight in the mail", pointer="/ticket/hidden")
     return [in_sight, *([hidden] if ticket.hidden else [])]

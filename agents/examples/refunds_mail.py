@@ -19,6 +19,8 @@ from typing import Any
 
 from bs4.exceptions import ParserRejectedMarkup
 
+from . import refunds_numbers
+from .refunds_money import amounts_in
 from .refunds_text import invisible, one_line, words_of
 
 MAX_MAIL = 2_000_000  # bytes that are read of a mail
@@ -61,7 +63,7 @@ class ParsedMail:
     subject: str = ""
     sent: str = ""
     text: str = ""
-    hidden: str = ""  # what its style hides
+    hidden: str = ""  # words of which nobody can tell whether they are in sight
     attachments: list[str] = field(default_factory=list)  # "hook.png (image/png, 2,048 bytes)"
     problems: list[str] = field(default_factory=list)
 
@@ -179,7 +181,7 @@ def _text_of(part: Message, mail: ParsedMail, budget: _Budget, depth: int) -> st
         _note_defects(part, mail)
         children = [child for child in inner if isinstance(child, Message)]
         if kind == "multipart/alternative":
-            return _first_with_words(children, mail, budget, depth)
+            return _one_of(children, mail, budget, depth)
         return "\n\n".join(filter(None, (_text_of(child, mail, budget, depth + 1).strip("\n") for child in children)))
     if isinstance(inner, list) or _is_attachment(part, kind):
         mail.attachments.append(_attachment(part, kind))
@@ -189,12 +191,30 @@ def _text_of(part: Message, mail: ParsedMail, budget: _Budget, depth: int) -> st
     return _from_html(text, mail) if kind == "text/html" else text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _first_with_words(children: list[Message], mail: ParsedMail, budget: _Budget, depth: int) -> str:
-    """Of several forms of one text the plain one, unless nothing stands in it."""
+def _one_of(children: list[Message], mail: ParsedMail, budget: _Budget, depth: int) -> str:
+    """Of several forms of one text the plain one, unless nothing stands in it.
+
+    Mail programs show another one, so where that names other amounts or orders none of them is in sight.
+    """
+    forms = []
     for child in sorted(children, key=lambda child: _kind(child) != "text/plain"):
-        if (text := _text_of(child, mail, budget, depth + 1)).strip():
-            return text
-    return ""
+        form = ParsedMail(attachments=mail.attachments, problems=mail.problems)
+        form.text = _text_of(child, form, budget, depth + 1)
+        if form.text.strip() or form.hidden:
+            forms.append(form)
+    if len({_named(f"{form.text}\n{form.hidden}") for form in forms}) > 1:
+        mail.complain("its plain text and its HTML name different amounts or orders")
+        return _hide("\n".join(f"{form.text}\n{form.hidden}" for form in forms), mail)
+    if forms and not forms[0].text.strip():
+        return _hide(forms[0].hidden, mail)
+    return forms[0].text if forms else ""
+
+
+def _named(text: str) -> tuple[object, ...]:
+    """The amounts and the order numbers of a text, in their order, however its lines are broken and quoted."""
+    words = " ".join(re.sub(r"(?m)^[> ]+", "", text).split())
+    named = refunds_numbers.named("", words)
+    return (*amounts_in(words), *named.numbers, *named.lookalikes)
 
 
 def _kind(part: Message) -> str:
@@ -265,15 +285,17 @@ def _from_html(html: str, mail: ParsedMail) -> str:
     if len(html) > MAX_HTML:
         mail.complain(f"only {MAX_HTML:,} of its {len(html):,} characters of HTML were read")
     if html[:MAX_HTML].count("<") > MAX_TAGS:
-        mail.complain("its HTML is overgrown, and what its style hides cannot be told")
+        mail.complain("its HTML is overgrown, and what is in sight of it cannot be told")
         return _hide(re.sub(r"<[^<>]*>", " ", html[:MAX_HTML]), mail)
     try:
-        words, hidden = words_of(html[:MAX_HTML])
+        words, in_sight = words_of(html[:MAX_HTML])
     except (ParserRejectedMarkup, *UNREADABLE):
         mail.complain("its HTML cannot be read and is shown as it came")
         return _hide(html[:MAX_HTML], mail)
-    _hide(hidden, mail)
-    return words
+    if in_sight:
+        return words
+    mail.complain("its formatting may keep words out of sight; check them against the original")
+    return _hide(words, mail)
 
 
 def _hide(words: str, mail: ParsedMail) -> str:

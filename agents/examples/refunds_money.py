@@ -18,7 +18,7 @@ CURRENCIES = ("CHF", "EUR", "GBP", "SEK", "USD")
 RATES = {name: Decimal(rate) for name, rate in zip(CURRENCIES, ("0.94", "1", "0.86", "11.20", "1.08"), strict=True)}
 
 # An amount in running text has a sign, a code or two decimals; a bare whole number may be anything.
-_NUMBER = r"\d{1,3}(?:[.,'\u00a0\u202f ]\d{3})+(?:[.,]\d{1,2})?|\d{1,9}(?:[.,]\d{1,2})?"
+_NUMBER = r"\d{1,3}(?:[.,'\u00a0\u202f ]\d{3}){1,2}(?:[.,]\d{1,2})?|\d{1,9}(?:[.,]\d{1,2})?"
 # Codes of other currencies are read in capitals alone: "try 20.00" is no Turkish amount.
 _OTHERS = (
     r"(?-i:\b(?:AED|AUD|BGN|BRL|CAD|CNY|CZK|DKK|HKD|HUF|ILS|INR|JPY|KRW|MXN|NOK|NZD|PLN|RON|RUB|SGD|THB|TRY|UAH|ZAR)\b)"

@@ -86,7 +86,7 @@ def _strange(ticket: Ticket, order: Order, reason: Reason) -> list[str]:
     if hidden := invisible(ticket.text):
         found.append(f"{_characters(hidden)} in the customer's mail cannot be seen")
     if ticket.hidden:
-        found.append(f"The style of the customer's mail hides text: “{one_line(ticket.hidden, 60)}”")
+        found.append(f"Words of the customer's mail may be out of sight: “{one_line(ticket.hidden, 60)}”")
     if ticket.from_address.lower() != order.email.lower():
         found.append("The mail does not come from the address of the order")
     if ticket.reply_to.lower() not in ("", ticket.from_address.lower()):

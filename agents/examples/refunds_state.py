@@ -68,7 +68,7 @@ class Ticket(Noun):
     numbers: list[str] = []  # all order numbers that it names
     lookalikes: list[str] = []  # what only looks like an order number
     wants_currency: str = ""
-    hidden: str = ""  # what its style hides from whoever reads the mail
+    hidden: str = ""  # words that may be out of sight of whoever reads the mail
 
 
 class Facts(Noun):

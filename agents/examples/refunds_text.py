@@ -6,7 +6,7 @@ import re
 import unicodedata
 
 from bs4 import BeautifulSoup
-from bs4.element import NavigableString
+from bs4.element import CData, NavigableString
 
 from . import refunds_hidden
 
@@ -15,7 +15,7 @@ _EMOJI_PARTS = ("So", "Sk")
 _LINES = ("address", "blockquote", "div", "h1", "h2", "h3", "h4", "li", "p", "pre", "table", "tr", "ul", "ol")
 _PARAGRAPHS = ("blockquote", "h1", "h2", "h3", "h4", "p", "pre", "table", "ul", "ol")
 _SPACE = " \t\r\n\f"
-_BREAKS = re.compile(r"[ \t]*[\v\n](?:[ \t]*[\v\n])*[ \t]*")
+_BREAKS = re.compile(r"(?<![ \t])[ \t]*[\v\n](?:[ \t]*[\v\n])*[ \t]*")
 
 
 def blank_stretch(text: str) -> tuple[int, int]:
@@ -45,16 +45,18 @@ def one_line(text: str, limit: int = 100) -> str:
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
-def words_of(html: str) -> tuple[str, str]:
-    """(the words of a page, those that its style hides). Its blocks stand on lines of their own, blank lines stay.
+def words_of(html: str) -> tuple[str, bool]:
+    """(the words of a page, whether a reader is sure to see them all). Blocks have their own lines, blank ones stay.
 
     Raises what bs4 raises on markup that html.parser rejects.
     """
     # With an element before it, nothing takes the text for a file's name or for XML, and warns.
-    soup = BeautifulSoup("<html>" + html, "html.parser")
-    hidden = refunds_hidden.taken_out(soup)
-    for element in soup(["head", "script", "style", "template", "title"]):
+    soup = BeautifulSoup("<html>" + html, "html.parser", on_duplicate_attribute=_twice)
+    in_sight = refunds_hidden.all_in_sight(html, soup)
+    for element in soup(["script", "style"]):
         element.decompose()
+    for cdata in soup.find_all(string=lambda node: isinstance(node, CData)):
+        cdata.replace_with(str(cdata))
     for node in soup.find_all(string=True):
         if type(node) is NavigableString and not node.find_parent("pre"):
             node.replace_with(re.sub(f"[{_SPACE}\v]+", " ", node))
@@ -63,7 +65,12 @@ def words_of(html: str) -> tuple[str, str]:
     for element in soup(_LINES):
         element.insert_before("\v")
         element.append("\v\n" if element.name in _PARAGRAPHS else "\v")
-    return _BREAKS.sub(_break, soup.get_text()).strip("\n "), hidden
+    return _BREAKS.sub(_break, soup.get_text()).strip("\n "), in_sight
+
+
+def _twice(attributes: dict[str, str], name: str, value: str) -> None:
+    """Tell of an attribute that is given twice: a browser takes the first, others the last."""
+    attributes["twice"] = name
 
 
 def _break(found: re.Match[str]) -> str:
