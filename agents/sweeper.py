@@ -34,9 +34,9 @@ from checkpoints.models.run import RunQuerySet
 from . import doorbell, registry, upgrades
 from .models import SweeperPass
 from .outside import presence, unattended
-from .processes import heartbeat
 from .ringing import bells
 from .ringing.bells import Bells
+from .serving import health_file
 
 AT_ONCE = 200  # runs and gates a pass
 UPGRADES = 20  # runs a pass that are tried out in another version
@@ -209,7 +209,7 @@ def run_for_ever(stop: Callable[[], bool], *, every: float = 1.0) -> None:
         try:
             connection.close_if_unusable_or_obsolete()
             done = sweeper.sweep_once()
-            heartbeat.beat()
+            health_file.touch()
             if any(done[part] for part in ("woken", "expired", "upgraded", "rung", "missed", "withdrawn", "alone")):
                 log.info("sweeper.swept", **done)
         except RestoredDatabase:

@@ -15,7 +15,7 @@ from celery import Celery, bootsteps
 from celery.signals import after_task_publish, beat_init, celeryd_after_setup, setup_logging, task_prerun
 from kombu.transport import TRANSPORT_ALIASES
 
-from agents.processes import heartbeat
+from agents.serving import health_file
 from checkpoints import requests
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
@@ -34,23 +34,23 @@ def keep_djangos_logging(**_: Any) -> None:
     """Having a receiver is what keeps Celery from setting up its own."""
 
 
-class Heartbeat(bootsteps.StartStopStep):
-    """Beats in the loop in which a worker reads its queues: while that has no Redis, the loop stands still."""
+class HealthFile(bootsteps.StartStopStep):
+    """Touches it in the loop in which a worker reads its queues: while that has no Redis, the loop stands still."""
 
     requires = ("celery.worker.components:Timer",)
 
     def start(self, worker: Any) -> None:
-        """Beat from now on."""
-        worker.timer.call_repeatedly(heartbeat.EVERY, heartbeat.beat)
+        """Touch it from now on."""
+        worker.timer.call_repeatedly(health_file.EVERY, health_file.touch)
 
 
-app.steps["worker"].add(Heartbeat)
+app.steps["worker"].add(HealthFile)
 
 
 @beat_init.connect
 def tell_of_beat(**_: Any) -> None:
     """Let beat touch its file whenever Redis took a message of it; the canary is one every five seconds."""
-    after_task_publish.connect(lambda **_: heartbeat.beat(), weak=False)
+    after_task_publish.connect(lambda **_: health_file.touch(), weak=False)
 
 
 @celeryd_after_setup.connect

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from django.conf import settings
 
-EVERY = 5.0  # seconds between a worker's beats
+EVERY = 5.0  # seconds between a worker's touches
 
 
-def beat() -> None:
+def touch() -> None:
     """Say that this process works, in the file of HOLDPOINT_HEARTBEAT if any. Raises OSError where it cannot."""
     if settings.HOLDPOINT_HEARTBEAT:
         Path(settings.HOLDPOINT_HEARTBEAT).touch()

@@ -1,1 +1,0 @@
-"""What a process of the application tells whoever supervises it."""
