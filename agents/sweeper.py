@@ -11,8 +11,7 @@ queue, and what cannot be closed, is in agents.ringing.
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -21,7 +20,7 @@ import redis
 import structlog
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, transaction
-from django.db.models import Count
+from django.db.models import Q
 
 from approvals.models import Delivery, Gate
 from checkpoints import sealer
@@ -29,21 +28,17 @@ from checkpoints.actors import SYSTEM
 from checkpoints.errors import RestoredDatabase
 from checkpoints.events import offset
 from checkpoints.models import Run, Verification
-from checkpoints.models.run import RunQuerySet
 
-from . import doorbell, registry, upgrades
+from . import doorbell, upgrades
 from .models import SweeperPass
 from .outside import presence, unattended
-from .ringing import bells
+from .ringing import due
 from .ringing.bells import Bells
 from .serving import health_file
 
 AT_ONCE = 200  # runs and gates a pass
 UPGRADES = 20  # runs a pass that are tried out in another version
 MARK = "holdpoint.sweeper"
-NOT_QUIET = """NOT EXISTS (
-    SELECT FROM unnest(%s::bigint[], %s::bigint[]) AS quiet (run, token)
-    WHERE quiet.run = checkpoints_run.id AND quiet.token = checkpoints_run.token)"""
 log = structlog.get_logger()
 
 
@@ -79,28 +74,16 @@ class Sweeper:
         return done
 
     def ring_due(self) -> int:
-        """Ring for runs that a worker should look at and was not just asked to."""
-        now = time.monotonic()
-        due = Run.objects.due().exclude(status=Run.Status.WAITING).filter(plan__external=False)
-        with transaction.atomic():
-            quiet = self.bells.quiet(now)
-            pairs = [[run for run, _ in quiet], [token for _, token in quiet]]
-            heard = due.extra(where=[NOT_QUIET], params=pairs)  # noqa: S610 - a constant; the pairs are parameters
-            found: list[Run] = []
-            for status in (Run.Status.RUNNING, Run.Status.QUEUED):  # a lost worker's first: no message speaks of them
-                some = heard.filter(status=status).select_related("plan")
-                found += some.select_for_update(skip_locked=True, of=("self",))[: AT_ONCE - len(found)]
-        room = bells.room(due_by_queue(due, found)) if found else {}
-        rung = 0
-        for run in found:
-            queue = registry.queue_for(run.plan)
-            if room[queue] == 0:
-                continue  # enough messages wait there
-            if not doorbell.ring(run.pk, queue):
-                break  # the broker is down: nothing is lost, the next pass tries again
-            self.bells.rang(run.pk, run.token, now)
-            room[queue] -= 1
-            rung += 1
+        """Ring for runs that a worker should look at and was not just asked to; for some of each queue with room."""
+        now, rung = time.monotonic(), 0
+        quiet, rooms = self.bells.quiet(now), due.rooms(AT_ONCE)
+        for number, room in enumerate(rooms):
+            share = max(1, (AT_ONCE - rung) // (len(rooms) - number))
+            for run, token in due.first(room, but=quiet, most=share):
+                if not doorbell.ring(run, room.queue):
+                    return rung  # the broker is down: nothing is lost, the next pass tries again
+                self.bells.rang(run, token, now)
+                rung += 1
         return rung
 
     def ring_for_verifications(self) -> int:
@@ -117,15 +100,12 @@ class Sweeper:
         """Ring for messages to webhooks that are due and that no worker was just asked to send."""
         now = time.monotonic()
         quiet = set(self.sent.quiet(now))
-        waiting = Delivery.objects.first_due()
-        queue = settings.CELERY_TASK_DEFAULT_QUEUE
-        most = bells.room({queue: len(waiting)})[queue] if waiting else 0
-        due = [each for each in waiting if each not in quiet][: min(AT_ONCE, most)]
-        for delivery, attempts in due:
+        waiting = [each for each in Delivery.objects.first_due() if each not in quiet][:AT_ONCE]
+        for delivery, attempts in waiting:
             if not doorbell.ring_for_delivery(delivery):
                 break  # the broker is down: nothing is lost, the next pass tries again
             self.sent.rang(delivery, attempts, now)
-        return len(due)
+        return len(waiting)
 
     def upgrade(self) -> int:
         """Wake runs whose version is gone, where a newer one takes them; how many. What cannot go over is left alone.
@@ -150,16 +130,18 @@ class Sweeper:
 
     def expire_gates(self) -> int:
         """Close open gates past their deadline, each in a transaction of its own; how many."""
-        overdue = Gate.objects.overdue().exclude(pk__in=self._stuck())[:AT_ONCE]
+        overdue = Gate.objects.overdue().exclude(self._stuck())[:AT_ONCE]
         return sum(self._closes(gate, gate.expire, "gate.not_expired") for gate in overdue)
 
     def withdraw_gates(self) -> int:
         """Withdraw the gates of programs that are gone for longer than their policies allow; how many."""
-        forsaken = presence.forsaken(but=self._stuck())
+        forsaken = presence.forsaken().exclude(self._stuck())[:AT_ONCE]
         return sum(self._closes(gate, partial(presence.withdraw, gate), "gate.not_withdrawn") for gate in forsaken)
 
-    def _stuck(self) -> list[int]:
-        return [gate for gate, _ in self.unclosed.quiet(time.monotonic())]
+    def _stuck(self) -> Q:
+        """Return which gates to leave alone for now: as they were when they could not be closed."""
+        quiet = self.unclosed.quiet(time.monotonic())
+        return Q(*(Q(pk=gate, version=version) for gate, version in quiet), _connector=Q.OR)
 
     def _closes(self, gate: Gate, act: Callable[[], Any], failed: str) -> bool:
         """Whether the gate is closed. One that cannot be is tried again after a pause that doubles."""
@@ -182,20 +164,11 @@ class Sweeper:
             rung.forget()
 
 
-def due_by_queue(due: RunQuerySet, found: Sequence[Run]) -> dict[str, int]:
-    """How many runs are due in each queue of these runs."""
-    plans = {run.plan_id: registry.queue_for(run.plan) for run in found}
-    number: Counter[str] = Counter()
-    for plan, runs in due.filter(plan__in=plans).order_by().values_list("plan").annotate(Count("pk")):
-        number[plans[plan]] += runs
-    return number
-
-
 def wake_timers() -> int:
     """Queue waiting runs whose timer is due; how many."""
     with transaction.atomic():
-        due = Run.objects.due().filter(status=Run.Status.WAITING).select_related("plan")
-        return sum(run.wake(by=SYSTEM) for run in due.select_for_update(skip_locked=True, of=("self",))[:AT_ONCE])
+        waiting = Run.objects.due().filter(status=Run.Status.WAITING).select_related("plan")
+        return sum(run.wake(by=SYSTEM) for run in waiting.select_for_update(skip_locked=True, of=("self",))[:AT_ONCE])
 
 
 def run_for_ever(stop: Callable[[], bool], *, every: float = 1.0) -> None:

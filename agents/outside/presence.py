@@ -6,7 +6,6 @@ renews its lease; one that said that it goes away meanwhile is not missed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import timedelta
 
 import structlog
@@ -15,6 +14,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from approvals.models import Gate
+from approvals.models.gate import GateQuerySet
 from approvals.presentation.times import lasting
 from checkpoints import ledger
 from checkpoints.actors import SYSTEM
@@ -54,11 +54,11 @@ def miss() -> int:
     return len(live)
 
 
-def forsaken(*, but: Sequence[int] = ()) -> list[Gate]:
-    """The gates of programs that were not heard of for as long as the gates' policies allow, without those of `but`."""
+def forsaken() -> GateQuerySet:
+    """Return the gates of programs that were not heard of for as long as the gates' policies allow."""
     silent = Q(run__client__in=Client.objects.missed(), run__client__heard_at__lt=Now() - F("policy__withdraw_after"))
-    gates = Gate.objects.open().filter(silent, policy__withdraw_after__isnull=False).exclude(pk__in=but)
-    return list(gates.select_related("run", "policy")[:AT_ONCE])
+    gates = Gate.objects.open().filter(silent, policy__withdraw_after__isnull=False)
+    return gates.select_related("run", "policy")
 
 
 def withdraw(gate: Gate) -> bool:

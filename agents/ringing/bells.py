@@ -8,17 +8,10 @@ that doubles. A message that waited for much longer than any pause is dropped wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-
-import redis
-import structlog
-
-from . import queues
 
 FIRST, LONGEST = 1.0, 60.0  # seconds until what is still due is rung for again
 EXPIRES = 10 * LONGEST  # seconds; the clocks of machines may differ by minutes
-log = structlog.get_logger()
 
 
 @dataclass
@@ -43,13 +36,3 @@ class Bells:
     def forget(self) -> None:
         """Whatever was rung for is lost."""
         self.rung.clear()
-
-
-def room(due: Mapping[str, int]) -> dict[str, int]:
-    """How many more messages each queue takes, of what is due there; all of it where Redis does not answer."""
-    try:
-        held = queues.waiting(due)
-    except redis.RedisError as error:
-        log.warning("redis.silent", error=str(error))
-        held = {}
-    return {queue: max(0, number - held.get(queue, 0)) for queue, number in due.items()}

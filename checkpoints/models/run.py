@@ -147,6 +147,11 @@ class Run(models.Model):
     class Meta:
         indexes = [
             models.Index("id", name="run_to_sweep", condition=Q(status__in=["queued", "running"])),
+            models.Index(
+                fields=["plan", "status", "id"],
+                name="run_to_sweep_of_plan",
+                condition=Q(status__in=["queued", "running"]),
+            ),
             models.Index("wake_at", name="run_timer", condition=Q(status="waiting", wake_at__isnull=False)),
             # What a list of runs is picked by, each in the order of the list.
             models.Index(fields=["team", "-id"], name="run_of_team"),

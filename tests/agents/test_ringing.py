@@ -4,26 +4,35 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 import redis
+from django.conf import settings
+from django.contrib.auth.models import Group
 from django.db.models.functions import Now
 
+from agents import doorbell
 from agents.ringing import queues
-from agents.sweeper import Sweeper
+from agents.sweeper import AT_ONCE, Sweeper
 from agents.tasks import advance
+from approvals.webhooks import outbox
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Run, Verification
-from tests.factories import make_team
+from config.housekeeping import sing
+from tests.factories import make_plan, make_spec, make_team
+from tests.factories import make_run as make_stored
 from tests.harness import services
 from tests.harness.waiting import until
+from tests.webhooks.making import make_webhook
 
 from .driving import make_run
 
 Starter = Callable[..., services.Service]
-QUEUE = "agent.hopper.1"
+QUEUE, OLDER = "agent.hopper.1", "agent.hopper.0"
 DUE, TIMES = 170, 15
 
 
@@ -36,6 +45,12 @@ def server(redis_url: str) -> Iterator[redis.Redis]:
     yield client
     Run.objects.live().update(status="cancelled")
     client.flushall()
+
+
+def rung(message: Any) -> int:
+    """The number that a message asks to look at; 0 for a message without one."""
+    (number,) = json.loads(base64.b64decode(json.loads(message)["body"]))[0] or [0]
+    return int(number)
 
 
 def test_sweepers_that_start_anew_ring_for_no_run_whose_message_waits(server: redis.Redis) -> None:
@@ -59,8 +74,68 @@ def test_a_run_whose_worker_is_gone_comes_before_those_that_queue(server: redis.
     server.delete(QUEUE)
     advance.apply_async(args=(queued.pk,), queue=QUEUE)
     assert Sweeper().ring_due() == 1
-    body = json.loads(server.lindex(QUEUE, 0))["body"]  # type: ignore[arg-type]
-    assert json.loads(base64.b64decode(body))[0] == [lost.pk]
+    assert rung(server.lindex(QUEUE, 0)) == lost.pk
+
+
+def make_older(number: int, *, team: Group) -> list[Run]:
+    """Due runs of a version of hopper that nobody serves, each with its message in the version's queue."""
+    plan = make_plan(make_spec("hopper", version="0"))
+    runs = [make_stored(plan=plan, team=team) for _ in range(number)]
+    for run in runs:
+        assert doorbell.ring(run.pk, OLDER)
+    return runs
+
+
+def test_runs_whose_messages_wait_keep_no_other_from_being_rung_for(server: redis.Redis) -> None:
+    """Two hundred runs of a version that nobody serves were found in every pass, and no run after them ever was."""
+    team = make_team()
+    older = make_older(AT_ONCE, team=team)
+    queued, lost = make_run("hopper", team=team), make_run("hopper", team=team)
+    Run.objects.filter(pk=lost.pk).update(status="running", token=1, lease_until=Now() - timedelta(seconds=1))
+    server.delete(QUEUE)
+    assert Sweeper().ring_due() == 2
+    assert [rung(message) for message in server.lrange(QUEUE, 0, -1)] == [queued.pk, lost.pk]
+    assert server.llen(OLDER) == len(older)
+
+
+def test_a_pass_is_shared_among_the_queues(server: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a flush the runs of one agent would be rung for first, all of them, and the others' minutes later."""
+    team = make_team()
+    monkeypatch.setattr("agents.sweeper.AT_ONCE", 10)
+    make_older(20, team=team)
+    few = [make_run("hopper", team=team).pk for _ in range(3)]
+    server.flushall()
+    sweeper = Sweeper()
+    assert [sweeper.ring_due(), sorted(rung(message) for message in server.lrange(QUEUE, 0, -1))] == [10, few]
+    assert [sweeper.ring_due(), sweeper.ring_due(), sweeper.ring_due()] == [10, 3, 0]
+
+
+def test_plans_that_share_a_queue_share_its_room(server: redis.Redis) -> None:
+    """Messages of the one's runs were counted against the other's alone, and so a lost bell stayed lost."""
+    lost = make_run("hopper")
+    waits = make_stored(plan=make_plan(make_spec("hopper")))  # the same version, of code that has changed since
+    server.delete(QUEUE)
+    sweeper = Sweeper()
+    assert doorbell.ring(waits.pk, QUEUE)
+    sweeper.bells.rang(waits.pk, waits.token, time.monotonic())
+    assert sweeper.ring_due() == 1
+    assert rung(server.lindex(QUEUE, 0)) == lost.pk
+
+
+def test_a_delivery_is_rung_for_beside_other_messages_that_wait(server: redis.Redis) -> None:
+    """One canary that waited beside it in the housekeeping queue kept it from being rung for."""
+    webhook, _ = make_webhook()
+    delivery = outbox.test(webhook, by=SYSTEM)
+    assert delivery is not None
+    server.flushall()
+    queue = settings.CELERY_TASK_DEFAULT_QUEUE
+    sing.apply_async(queue=queue)
+    sweeper = Sweeper()
+    sweeper.ring_for_deliveries()
+    assert delivery.pk in [rung(message) for message in server.lrange(queue, 0, 0)]
+    held = server.llen(queue)
+    assert sweeper.ring_for_deliveries() == 0  # each has its pause
+    assert server.llen(queue) == held
 
 
 def test_a_verification_is_rung_for_once_and_again_after_a_pause(server: redis.Redis) -> None:

@@ -139,6 +139,20 @@ def test_a_gate_that_cannot_expire_is_tried_again_after_a_pause_and_stops_no_oth
     assert Gate.objects.get(pk=stuck.pk).status == "expired"
 
 
+def test_a_gate_that_moved_on_since_it_could_not_expire_is_tried_at_once(server: redis.Redis) -> None:
+    """It waited out the pause of what it had been."""
+    team = make_team()
+    make_policy(team, name="default", deadline=timedelta(hours=1))
+    gate = open_gate(advance(make_run("asker", team=team)))
+    closing.pass_deadline(gate)
+    sweeper = Sweeper()
+    sweeper.unclosed.rang(gate.pk, gate.version, time.monotonic() + 600)
+    assert sweeper.expire_gates() == 0
+    sweeper.unclosed.forget()
+    sweeper.unclosed.rang(gate.pk, gate.version - 1, time.monotonic() + 600)
+    assert sweeper.expire_gates() == 1
+
+
 def test_a_pass_leaves_its_time_by_the_databases_clock(server: redis.Redis) -> None:
     Sweeper().sweep_once()
     SweeperPass.objects.update(at=Now() - timedelta(hours=1))

@@ -1,0 +1,82 @@
+"""The runs that a worker should look at, by the queue on which to ring for them.
+
+How much each queue takes is measured before any run is picked. The queue of a version that nobody serves is full for as
+long as its runs are due; picked by age alone, two hundred of them were found in every pass, and no run after them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import redis
+import structlog
+from django.db import transaction
+from django.db.models import OuterRef, Subquery
+
+from checkpoints.models import Plan, Run
+from checkpoints.models.run import RunQuerySet
+
+from .. import registry
+from . import queues
+
+NOT_QUIET = """NOT EXISTS (
+    SELECT FROM unnest(%s::bigint[], %s::bigint[]) AS quiet (run, token)
+    WHERE quiet.run = checkpoints_run.id AND quiet.token = checkpoints_run.token)"""
+log = structlog.get_logger()
+
+
+class Room(NamedTuple):
+    """A queue that takes `free` more messages for the runs that are due of these plans."""
+
+    queue: str
+    plans: list[int]
+    free: int
+
+
+def rooms(most: int) -> list[Room]:
+    """Return each queue in which more runs are due than messages wait, that with the least room first.
+
+    No more than `most` are counted beyond what waits there. Where Redis does not answer nothing counts as waiting.
+    """
+    plans: dict[str, list[int]] = defaultdict(list)
+    one = Subquery(_due().filter(plan=OuterRef("pk")).values("pk")[:1])  # EXISTS would be joined with all that are due
+    for plan in (
+        Plan.objects.alias(due=one).filter(due__isnull=False, external=False).only("agent", "version", "external")
+    ):
+        plans[registry.queue_for(plan)].append(plan.pk)
+    held = _held(plans)
+    found = []
+    for queue, of in plans.items():
+        number = _due().filter(plan__in=of)[: held.get(queue, 0) + most].count()
+        found.append(Room(queue, of, number - held.get(queue, 0)))
+    return sorted((room for room in found if room.free > 0), key=lambda room: room.free)
+
+
+def first(room: Room, *, but: Sequence[tuple[int, int]], most: int) -> list[tuple[int, int]]:
+    """Return (run, token) of the runs to ring for in this queue, without those of `but`.
+
+    A lost worker's come first, since no message speaks of them. One that somebody writes in this moment is left out.
+    """
+    pairs = [[run for run, _ in but], [token for _, token in but]]
+    found: list[tuple[int, int]] = []
+    with transaction.atomic():
+        for status in (Run.Status.RUNNING, Run.Status.QUEUED):
+            runs = _due().filter(status=status, plan__in=room.plans).order_by("pk").select_for_update(skip_locked=True)
+            loud = runs.extra(where=[NOT_QUIET], params=pairs)  # noqa: S610 - a constant; the pairs are parameters
+            found += loud.values_list("pk", "token")[: min(room.free, most) - len(found)]
+    return found
+
+
+def _due() -> RunQuerySet:
+    """Return the due runs but those that wait for a timer, in no order; the statuses as the index has them."""
+    return Run.objects.due().filter(status__in=[Run.Status.QUEUED, Run.Status.RUNNING]).order_by()
+
+
+def _held(names: dict[str, list[int]]) -> dict[str, int]:
+    try:
+        return queues.waiting(names)
+    except redis.RedisError as error:
+        log.warning("redis.silent", error=str(error))
+        return {}
