@@ -22,6 +22,7 @@ from django.conf import settings
 from ..ringing import queues
 
 LOOK = 5.0  # seconds
+GAP = 3  # times as long between two looks: nobody watched meanwhile
 PATIENCE = 60.0  # seconds without a message begun; twice what kombu waits between two tries to reach Redis
 GRACE = 30.0  # seconds to end in order, as at any other stop
 STAYS = 60  # seconds for which /readyz names the worker that was ended
@@ -36,11 +37,16 @@ class Hearing:
 
     begun: int = 0
     since: float = field(default_factory=time.monotonic)
+    looked: float = field(default_factory=time.monotonic)
 
     def deaf_for(self, begun: int, *, could: bool, now: float) -> float:
-        """Seconds for which messages waited in vain. `could` says whether some wait and a process is free."""
-        if begun != self.begun or not could:
+        """Return for how many seconds messages waited in vain. `could` says whether some wait and a process is free.
+
+        After a gap between two looks it begins anew: this process was paused, and with it whatever might have begun.
+        """
+        if begun != self.begun or not could or now - self.looked > GAP * LOOK:
             self.begun, self.since = begun, now
+        self.looked = now
         return now - self.since
 
 
@@ -50,7 +56,7 @@ def watch(consumer: Any) -> None:
 
 
 def told() -> str:
-    """Which worker was ended lately because it took nothing, in words; "" for none. Raises redis.RedisError."""
+    """Return which worker was ended lately because it took nothing, in words, or "". Raises redis.RedisError."""
     said: Any = _client().get(KEY)
     return said.decode(errors="replace") if said else ""
 
