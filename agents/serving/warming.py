@@ -1,28 +1,50 @@
 """What a worker reads once, in its parent process, for all the processes that it starts from then on.
 
 A process that reads as it begins waits for PostgreSQL, and Celery kills one that is silent for seconds and starts the
-next: with PostgreSQL away a worker did nothing but that. What cannot be read now is read with the first message.
+next: with PostgreSQL away a worker did nothing but that. So the parent waits, before there is another process.
 """
 
 from __future__ import annotations
+
+import time
 
 import structlog
 from django.db import Error, connections
 
 from .. import registry
 
+EVERY = 1.0  # seconds between two tries to read
 log = structlog.get_logger()
 
 
 def warm() -> None:
-    """Read the agents, and store their plans. Leaves no connection and no pool: its threads would not be inherited."""
-    registry.declared()
+    """Read the agents, store their plans and tell what cannot be served; the rest is.
+
+    Waits for as long as PostgreSQL is away. Leaves no connection and no pool: its threads would not be inherited.
+    """
+    for sentence in registry.faults():
+        log.warning(sentence)
+    said = None
+    while (why := _stored()) is not None:
+        if why != said:
+            log.warning(f"The worker waits until it can read its plans from PostgreSQL: {why}")
+        said = why
+        time.sleep(EVERY)
+    if said is not None:
+        log.info("PostgreSQL is back: the worker begins.")
+
+
+def _stored() -> str | None:
+    """Store the plans; why that cannot be done now, in a line, or None."""
     try:
         registry.plans()
+        for sentence in registry.changed():
+            log.warning(sentence)
     except Error as error:
-        log.warning("worker.not_warmed", error=str(error))
+        return str(error).partition("\n")[0]
     finally:
         for connection in connections.all(initialized_only=True):
             connection.close()
             if hasattr(connection, "close_pool"):
                 connection.close_pool()
+    return None

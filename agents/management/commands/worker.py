@@ -6,15 +6,12 @@ import os
 import sys
 from typing import Any
 
-import structlog
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
 
 from agents import registry
 from checkpoints.postgresql import fitness
-
-log = structlog.get_logger()
 
 
 class Command(BaseCommand):
@@ -25,20 +22,19 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         """`--concurrency` and `--pool` go on to Celery."""
         parser.add_argument("--concurrency", "-c", type=int, default=2, help="processes that run agents (2)")
-        parser.add_argument("--pool", default="prefork", choices=["prefork", "solo"], help="Celery's pool (prefork)")
+        solo = "solo runs agents in the one process that beats: a step of more than 30 s fails its health check"
+        parser.add_argument(
+            "--pool", default="prefork", choices=["prefork", "solo"], help=f"Celery's pool (prefork); {solo}"
+        )
         parser.add_argument("--name", default="", help="the worker's name, for two on one machine")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Store the plans, then become Celery: no process of ours stays in between.
+        """Become Celery: no process of ours stays in between. Raises CommandError where this PostgreSQL is unfit.
 
-        What cannot be served is told of, and the rest is: a run of another agent, a webhook or a verification of the
-        audit need not wait for it. Raises CommandError where this PostgreSQL cannot be worked with.
+        Celery's process stores the plans and tells what cannot be served (agents.serving.warming), also after a wait.
         """
         if unfit := fitness.fault():
             raise CommandError(unfit)
-        registry.plans()
-        for sentence in [*registry.faults(), *registry.changed()]:
-            log.warning(sentence)
         queues = registry.queues() or [settings.CELERY_TASK_DEFAULT_QUEUE]
         command = [sys.executable, "-m", "celery", "-q", "-A", "config.celery", "worker", "--loglevel", "INFO"]
         command += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
