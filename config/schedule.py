@@ -4,18 +4,17 @@ from typing import Any
 
 from celery.schedules import crontab
 
+from agents.ringing.bells import EXPIRES
+
 CANARY_EVERY = 5.0  # seconds
 PRUNE_EVERY = 30.0  # seconds after which a prune that was killed goes on
-# Seconds after which a message is dropped, lest they pile up while no worker is there. The worker looks at its own
-# clock and the message was dated by beat's, so it is longer than two machines' clocks should ever differ.
-STALE = 600.0
 NEVER = 24  # as the hour of the nightly prune
 
 SCHEDULE = {
     "canary": {
         "task": "config.housekeeping.sing",
         "schedule": CANARY_EVERY,
-        "options": {"expires": STALE},
+        "options": {"expires": EXPIRES},
     },
     "clear answers": {"task": "config.housekeeping.clear_answers", "schedule": crontab(hour="3", minute="57")},
     "clear drafts": {"task": "config.housekeeping.clear_drafts", "schedule": crontab(hour="3", minute="37")},
@@ -29,7 +28,7 @@ def scheduled(*, prune_hour: int) -> dict[str, Any]:
     again: dict[str, Any] = {
         "task": "checkpoints.prune",
         "schedule": PRUNE_EVERY,
-        "options": {"expires": STALE},
+        "options": {"expires": EXPIRES},
     }
     nightly = {"task": "checkpoints.prune_nightly", "schedule": crontab(hour=str(prune_hour), minute="23")}
     return SCHEDULE | {"go on pruning": again} | ({} if prune_hour == NEVER else {"prune": nightly})

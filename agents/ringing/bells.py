@@ -11,7 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 FIRST, LONGEST = 1.0, 60.0  # seconds until what is still due is rung for again
-EXPIRES = 10 * LONGEST  # seconds; the clocks of machines may differ by minutes
+# Seconds after which a message is dropped, lest they pile up while no worker is there. The worker looks at its own
+# clock and the message was dated by its sender's, so it is longer than two machines' clocks should ever differ: a
+# worker whose clock is ahead by as much drops everything.
+EXPIRES = 3600.0
 
 
 @dataclass
