@@ -193,7 +193,7 @@ def _close_when_due(
     by = actors.of_user(decision.user)
     mixed = {"verdicts": decision.by_action} if decision.verdict == Verdict.MIXED else {}
     repeats = {"repeats": said.confirm} if said.confirm else {}
-    dropped = {"dropped": said.dropped} if said.dropped else {}
+    dropped = {"dropped": sorted(set(said.dropped))} if said.dropped else {}
     again = {"confirmed": confirmed.at.isoformat()} if gate.policy.step_up and confirmed else {}
     data = {
         "kind": decision.verdict,

@@ -16,6 +16,7 @@ from .models import Decision, Policy
 from .rewriting import BOTH, fault
 
 COMMENT_LIMIT = 20_000  # characters
+MOST_NAMED = 100  # preconditions that one word adds, and that it drops
 NO_REASON = "Write why you reject this."
 NO_THEN = "Choose what happens after the rejection."
 Verdict = Decision.Verdict
@@ -151,6 +152,13 @@ def _precondition_faults(said: Said, card: Card) -> list[Problem]:
     if said.verdict == Verdict.REJECT:
         told = "A rejection runs nothing, so it takes no preconditions."
         return [problem(told, pointer=f"/{name}") for name, ids in named.items() if ids]
+    many = [
+        problem(f"Name at most {MOST_NAMED}.", pointer=f"/{name}")
+        for name, ids in named.items()
+        if len(ids) > MOST_NAMED
+    ]
+    if many:
+        return many
     offered = {each.id: each for each in card.preconditions}
     faults = []
     for name, ids in named.items():

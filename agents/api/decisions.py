@@ -16,6 +16,7 @@ from agents.views.access import reader_of
 from approvals import step_up
 from approvals.consequences.decision import LENGTH
 from approvals.models import Decision
+from approvals.saying import MOST_NAMED
 from approvals.views.access import gate_or_404
 from checkpoints import store
 
@@ -115,12 +116,14 @@ class Decide(Order):
         [],
         description="The card's preconditions that you add, by id. What the card has as `required` or `preselected` "
         "holds without being named.",
+        max_length=MOST_NAMED,
         examples=[["nothing-else-refunded"]],
     )
     dropped: list[str] = Field(
         [],
         description="Those that the card has as `preselected` and that are not to hold, by id. One holds all the same "
         "where somebody else who agrees does not drop it.",
+        max_length=MOST_NAMED,
         examples=[[]],
     )
     shown: str = Field(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ BALANCE = make_precondition()
 PRESELECTED = replace(BALANCE, preselected=True)
 MOOD = make_precondition("mood", observes="mood", value="calm")
 INSISTED = replace(MOOD, required=True)
+MANY = ["balance"] * 101
 
 
 def outcome_of(gate: Gate) -> Outcome:
@@ -202,3 +204,18 @@ def test_a_deadline_that_approves_keeps_what_people_added_who_were_too_few() -> 
     assert outcome is not None
     assert outcome.counted == ["balance", "mood"]
     assert holds(outcome_of(gate))
+
+
+@pytest.mark.parametrize("named", [{"preconditions": MANY}, {"dropped": MANY}])
+def test_a_word_names_so_many_and_no_more(named: dict[str, Any]) -> None:
+    """Thirty thousand of each, unknown ones, kept a process busy for many seconds."""
+    gate = make_observing_gate(BALANCE)
+    with pytest.raises(Invalid) as refused:
+        decide(gate, ann(gate.team), **named)
+    assert [each["pointer"] for each in refused.value.errors] == [f"/{name}" for name in named]
+
+
+def test_what_is_dropped_twice_is_said_once() -> None:
+    gate = make_observing_gate(PRESELECTED, replace(MOOD, preselected=True))
+    decide(gate, ann(gate.team), dropped=["mood", "balance", "mood"])
+    assert said_of(gate)["dropped"] == ["balance", "mood"]
