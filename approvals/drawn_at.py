@@ -10,7 +10,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 
 from . import frames
-from .middleware import Respond
+from .middleware import PROBED, Respond
 
 
 def middleware(get_response: Respond) -> Respond:
@@ -25,5 +25,7 @@ def middleware(get_response: Respond) -> Respond:
 
 
 def _starts_a_feed(request: HttpRequest) -> bool:
+    if request.path_info in PROBED:
+        return False
     fragment = request.headers.get("HX-Request") == "true"
     return settings.SESSION_COOKIE_NAME in request.COOKIES and request.accepts("text/html") and not fragment

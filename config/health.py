@@ -21,13 +21,12 @@ from django.views.decorators.http import require_safe
 from agents.models import SweeperPass
 from agents.serving import deafness
 from checkpoints.events.horizon import horizon_age
-from config import canary
+from config import canary, proxies
 from config.readiness.bounded import BoundedChecks
 
 ANSWERED_WITHIN = 2.0  # seconds
 SWEEPER_SILENT = timedelta(seconds=10)
 READERS_LATE = 60  # seconds: Holdpoint's own transactions are ended by then
-LOCAL = frozenset({"127.0.0.1", "::1"})
 bounded = BoundedChecks()
 
 
@@ -46,17 +45,17 @@ def readyz(request: HttpRequest) -> JsonResponse:
     held = parts.pop("readers")
     ready = not any(parts.values())
     body: dict[str, object] = {"status": ("degraded" if held else "ready") if ready else "not ready"}
-    if may_see_parts(request):
+    if may_see_parts(request, parts["postgresql"]):
         body["parts"] = {name: problem or "ok" for name, problem in (parts | {"readers": held}).items()}
     return JsonResponse(body, status=200 if ready else 503)
 
 
-def may_see_parts(request: HttpRequest) -> bool:
-    """Tell whether the details are for whoever asks; a dead database knows no staff."""
-    if request.META.get("REMOTE_ADDR") in LOCAL:
+def may_see_parts(request: HttpRequest, database: str) -> bool:
+    """Tell whether the details are for whoever asks. `database`: what is wrong with it, where no session is read."""
+    if proxies.is_local(request):
         return True
     try:
-        return request.user.is_authenticated and request.user.is_staff
+        return not database and request.user.is_authenticated and request.user.is_staff
     except DatabaseError:
         return False
 

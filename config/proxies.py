@@ -1,10 +1,16 @@
-"""Whether a request came through a proxy that FORWARDED_ALLOW_IPS names: uvicorn believes those alone."""
+"""Whether a request came through a proxy that FORWARDED_ALLOW_IPS names, and what its client's address allows."""
 
 from __future__ import annotations
 
+from ipaddress import ip_address
+
+from django.conf import settings
 from django.http import HttpRequest
+from django.http.request import split_domain_port, validate_host
 
 FORWARDED = "X-Forwarded-For"
+SENT_HOST = "holdpoint.host"  # in META: the Host of a page for probes, as it was sent
+LOCAL = frozenset({"127.0.0.1", "::1"})
 
 
 def forwarded(request: HttpRequest) -> bool:
@@ -15,6 +21,35 @@ def forwarded(request: HttpRequest) -> bool:
 def believed(request: HttpRequest) -> bool:
     """Tell whether the client's address is the one that a proxy told.
 
-    uvicorn sets port 0 beside the address that it takes from the header, and no connection comes from port 0.
+    uvicorn sets port 0 beside the address that it takes from the header, and no connection comes from port 0. Where a
+    proxy tells a port, too, nothing of it is believed here.
     """
     return forwarded(request) and str(request.META.get("REMOTE_PORT", "")) == "0"
+
+
+def trusted_address(request: HttpRequest) -> str:
+    """Return the client's address where something may be allowed by it, else "".
+
+    What a proxy passes on that FORWARDED_ALLOW_IPS does not name has the proxy's address: that is anybody. And a page
+    of somebody else's in a browser on this machine has this machine's, once its name was made to lead here.
+    """
+    if (forwarded(request) and not believed(request)) or not _nobody_elses(request.META.get(SENT_HOST, "")):
+        return ""
+    return str(request.META.get("REMOTE_ADDR", ""))
+
+
+def is_local(request: HttpRequest) -> bool:
+    """Tell whether this machine asks by itself."""
+    return trusted_address(request) in LOCAL
+
+
+def _nobody_elses(host: str) -> bool:
+    """Tell whether no stranger can have a page at this Host: none, an address, one label, or one of ours."""
+    if not host:
+        return True  # every browser sends one
+    domain, _ = split_domain_port(host)
+    try:
+        return bool(ip_address(domain.strip("[]")))
+    except ValueError:
+        ours = [name for name in settings.ALLOWED_HOSTS if name != "*"]
+        return bool(domain) and ("." not in host or validate_host(domain, ours))

@@ -9,7 +9,6 @@ from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 
 from config import proxies
-from config.health import LOCAL
 
 
 def refusal(request: HttpRequest) -> HttpResponse | None:
@@ -30,21 +29,15 @@ def _sends_token(request: HttpRequest) -> bool:
 
 
 def _asks_from_inside(request: HttpRequest) -> bool:
-    """Tell whether the client's address is one of those that may.
-
-    What a proxy passes on that FORWARDED_ALLOW_IPS does not name has the proxy's address: that is anybody.
-    """
-    if proxies.forwarded(request) and not proxies.believed(request):
-        return False
-    address = request.META.get("REMOTE_ADDR", "")
+    """Tell whether the client's address is one of those that may."""
     if settings.HOLDPOINT_METRICS_NETWORKS:
-        return _within(address, settings.HOLDPOINT_METRICS_NETWORKS)
-    return not settings.HOLDPOINT_METRICS_TOKEN and address in LOCAL
+        return _within(proxies.trusted_address(request), settings.HOLDPOINT_METRICS_NETWORKS)
+    return not settings.HOLDPOINT_METRICS_TOKEN and proxies.is_local(request)
 
 
 def _within(address: str, networks: list[str]) -> bool:
     try:
         client = ip_address(address)
-    except ValueError:  # a socket has none
+    except ValueError:  # none that is trusted
         return False
     return any(client in ip_network(network) for network in networks)

@@ -1,7 +1,8 @@
 """Probes and scrapes reach a process by an address that nobody can list as a host: a pod's, a container's.
 
 So for the pages that they ask for, the Host that was sent is put aside before anything looks at it, and one of ours
-stands in its place: what a stranger writes there is neither refused nor ever part of an answer.
+stands in its place: what a stranger writes there is neither refused nor ever part of an answer. What these pages tell
+by the client's address alone looks at the one that was sent (config.proxies).
 """
 
 from __future__ import annotations
@@ -9,9 +10,8 @@ from __future__ import annotations
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 
-from approvals.middleware import Respond
-
-PROBED = frozenset({"/healthz", "/readyz", "/metrics"})
+from approvals.middleware import PROBED, Respond
+from config.proxies import SENT_HOST
 
 
 def middleware(get_response: Respond) -> Respond:
@@ -21,6 +21,7 @@ def middleware(get_response: Respond) -> Respond:
 
     def respond(request: HttpRequest) -> HttpResponseBase:
         if request.path_info in PROBED:
+            request.META[SENT_HOST] = request.META.get("HTTP_HOST", "")
             request.META["HTTP_HOST"] = ours
         return get_response(request)
 

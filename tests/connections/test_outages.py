@@ -120,6 +120,16 @@ def test_readiness_says_no_in_time_while_the_server_hangs(start_web: StartWeb, s
     until(lambda: readiness(base)[1] == "ok", what="PostgreSQL answers again")
 
 
+def test_readiness_reads_no_session_while_the_server_hangs(start_web: StartWeb, server: Postgres) -> None:
+    """Whoever sent a cookie, be it made up, waited for as long as the server hung."""
+    _, base = start_web(urls(server) | {"FORWARDED_ALLOW_IPS": "127.0.0.1"})
+    stranger = {"X-Forwarded-For": "203.0.113.9", "Cookie": f"sessionid={'a' * 32}"}
+    assert readiness(base)[1] == "ok"
+    with hanging(server):
+        answer = httpx.get(f"{base}/readyz", headers=stranger, timeout=SOON)
+    assert (answer.status_code, answer.json()) == (503, {"status": "not ready"})
+
+
 def test_a_check_that_hangs_is_under_way_once_and_keeps_no_other_from_its_answer() -> None:
     bounded, goes_on = BoundedChecks(), Event()
     checks = {"hangs": lambda: str(goes_on.wait()), "fine": lambda: ""}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import httpx
 import pytest
@@ -64,6 +65,32 @@ def test_readiness_tells_staff_and_this_machine_the_parts() -> None:
     parts = {"postgresql", "redis", "sweeper", "worker", "readers"}
     assert set(client.get("/readyz").json()["parts"]) == parts
     assert set(Client().get("/readyz").json()["parts"]) == parts
+
+
+@pytest.mark.parametrize(
+    ("asked", "tells"),
+    [
+        ({"HTTP_HOST": "evil.example"}, False),
+        ({"HTTP_HOST": "evil.example:8000"}, False),
+        ({"HTTP_HOST": "evil."}, False),
+        ({"HTTP_HOST": "["}, False),
+        ({"HTTP_HOST": "127.0.0.1:8000"}, True),
+        ({"HTTP_HOST": "[::1]:8000"}, True),
+        ({"HTTP_HOST": "web-1:8000"}, True),
+        ({"HTTP_HOST": "ops.holdpoint.example"}, True),
+        ({"HTTP_X_FORWARDED_FOR": FAR}, False),
+        ({"HTTP_X_FORWARDED_FOR": "127.0.0.1"}, False),
+        ({"HTTP_X_FORWARDED_FOR": "127.0.0.1", "REMOTE_PORT": 0}, True),
+    ],
+)
+@override_settings(ALLOWED_HOSTS=["*", ".holdpoint.example"])
+def test_what_this_machine_is_told_no_page_of_a_stranger_and_nobody_behind_a_proxy_reads(
+    asked: dict[str, Any], tells: bool
+) -> None:
+    """A name that was made to lead to 127.0.0.1 read all of it in the browser of somebody on this machine."""
+    client = Client(REMOTE_ADDR="127.0.0.1", **asked)
+    assert ("parts" in client.get("/readyz").json()) is tells
+    assert (b"holdpoint_" in client.get("/metrics").content) is tells
 
 
 def test_a_worker_that_takes_messages_and_a_sweeper_that_sweeps_make_it_ready(

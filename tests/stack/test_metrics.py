@@ -87,6 +87,13 @@ def test_whoever_is_not_let_in_is_told_nothing(
     assert status == 404 or "no-store" in answer["Cache-Control"]
 
 
+def test_a_network_opens_nothing_to_a_strangers_page_in_a_browser_within_it(settings: Any) -> None:
+    settings.HOLDPOINT_METRICS_NETWORKS = ["203.0.113.0/24"]
+    assert Client(REMOTE_ADDR=FAR, HTTP_HOST="evil.example").get("/metrics").status_code == 404
+    settings.HOLDPOINT_METRICS_TOKEN = TOKEN
+    assert Client(REMOTE_ADDR=FAR, HTTP_HOST="evil.example", headers=BEARER).get("/metrics").status_code == 200
+
+
 def test_a_proxy_that_is_believed_tells_whose_network_it_is(settings: Any) -> None:
     settings.HOLDPOINT_METRICS_NETWORKS = ["203.0.113.0/24"]
     forwarded = Client(REMOTE_ADDR=FAR, REMOTE_PORT=0, headers={"X-Forwarded-For": FAR})
