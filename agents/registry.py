@@ -113,6 +113,11 @@ def agents() -> dict[tuple[str, str], Registered]:
     return declared().agents
 
 
+def names() -> set[str]:
+    """The names of the agents that can be used here, in whatever version."""
+    return {name for name, _ in agents()}
+
+
 def faults() -> list[str]:
     """A sentence for each module and class that cannot be used here, with what to do."""
     return list(declared().faults)

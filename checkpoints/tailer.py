@@ -13,7 +13,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 import redis.asyncio
@@ -39,8 +39,19 @@ EVENTS = Counter(
     ["kind", "agent"],
 )
 LAG = Gauge("holdpoint_tailer_lag_seconds", "Seconds since this process last had read every event that could be read.")
+OTHERS = "others"  # agents that are not known here: whoever may open gates from outside names them
+FROM_ZERO = ("run.failed", "effect.unknown")  # kinds of which an alert wants to see the first
+_known: set[str] = set()
 Deliver = Callable[[list[Event]], Awaitable[None]]
 log = structlog.get_logger(__name__)
+
+
+def count_by_name(agents: Iterable[str]) -> None:
+    """Count what these agents do by their names from now on, and what any other does under OTHERS."""
+    _known.update(agents)
+    for agent in (*_known, OTHERS):
+        for kind in FROM_ZERO:
+            EVENTS.labels(kind, agent)
 
 
 class Tailer:
@@ -125,7 +136,8 @@ class Tailer:
     async def _hand_on(self, events: list[Event]) -> None:
         for event in events:
             role, _, name = event.actor.partition(":")
-            EVENTS.labels(event.kind, name if role == "agent" else "").inc()
+            agent = name if name in _known else OTHERS
+            EVENTS.labels(event.kind, agent if role == "agent" else "").inc()
         try:
             await self.deliver(events)
         except Exception:  # one bad fact must not silence all later ones

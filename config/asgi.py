@@ -20,10 +20,12 @@ django.setup(set_prefix=False)
 
 from django.conf import settings  # noqa: E402 - Django must be set up first
 
+from agents import registry  # noqa: E402
 from agents.api import problems, sizes  # noqa: E402
 from agents.api.waiting import Waiting  # noqa: E402
 from approvals import live  # noqa: E402
 from checkpoints.postgresql import fitness  # noqa: E402
+from checkpoints.tailer import count_by_name  # noqa: E402
 from config.bodies import Bounded, Told, Under  # noqa: E402
 from config.pages import Pages  # noqa: E402
 from config.static import Receive, Scope, Send, StaticFiles  # noqa: E402
@@ -37,6 +39,7 @@ async def lifespan(scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "lifespan.startup.failed", "message": unfit})
         return
     scope["state"][LEAVE] = waiting.leave
+    await asyncio.to_thread(lambda: count_by_name(registry.names()))
     tailer = await live.start_tailer()
     await send({"type": "lifespan.startup.complete"})
     await receive()

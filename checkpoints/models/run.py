@@ -35,21 +35,26 @@ SELECT wake_at, version FROM woken
 """
 
 COUNTED = 5_000  # runs of a status
+# Each arm has a limit of its own: however many runs are queued, or live outside, they hide none that is due here.
 # Waiting ones by team, as their index has them. A timer that is due waits for the sweeper, which queues its run.
-_STANDING = f"""
-WITH live AS MATERIALIZED (
-  (SELECT plan_id, status, CASE status WHEN 'queued' THEN coalesce(wake_at, created_at) ELSE lease_until END AS due
-   FROM checkpoints_run WHERE status IN ('queued', 'running') ORDER BY id LIMIT {COUNTED})
-  UNION ALL
-  (SELECT waiting.plan_id, 'waiting', NULL FROM auth_group team CROSS JOIN LATERAL (
+_TO_SWEEP = f"""
+  (SELECT p.agent, r.status, CASE WHEN p.external THEN NULL ELSE {{due}} END AS due
+   FROM checkpoints_run r JOIN checkpoints_plan p ON p.id = r.plan_id
+   WHERE r.status = '{{status}}' AND p.external = {{external}} ORDER BY r.id LIMIT {COUNTED})
+  UNION ALL"""  # noqa: S608 - a constant
+_QUEUED = {"status": "queued", "due": "coalesce(r.wake_at, r.created_at)"}
+_RUNNING = {"status": "running", "due": "r.lease_until"}
+_ARMS = "".join(_TO_SWEEP.format(**arm, external=outside) for arm in (_QUEUED, _RUNNING) for outside in (False, True))
+_FIGURES = f"""
+WITH live AS MATERIALIZED ({_ARMS}
+  (SELECT p.agent, 'waiting', NULL FROM auth_group team CROSS JOIN LATERAL (
      SELECT plan_id FROM checkpoints_run WHERE team_id = team.id AND status = 'waiting' LIMIT {COUNTED}) waiting
-   LIMIT {COUNTED})
+   JOIN checkpoints_plan p ON p.id = waiting.plan_id LIMIT {COUNTED})
   UNION ALL
-  (SELECT plan_id, '', wake_at FROM checkpoints_run WHERE status = 'waiting' AND wake_at IS NOT NULL
-   ORDER BY wake_at LIMIT 1))
-SELECT p.agent, live.status, count(*),
-  (max(extract(epoch FROM statement_timestamp() - live.due)) FILTER (WHERE NOT p.external))::float8
-FROM live JOIN checkpoints_plan p ON p.id = live.plan_id GROUP BY 1, 2 ORDER BY 1, 2
+  (SELECT p.agent, '', r.wake_at FROM checkpoints_run r JOIN checkpoints_plan p ON p.id = r.plan_id
+   WHERE r.status = 'waiting' AND r.wake_at IS NOT NULL AND NOT p.external ORDER BY r.wake_at LIMIT 1))
+SELECT agent, status, count(*), max(extract(epoch FROM statement_timestamp() - due))::float8
+FROM live GROUP BY 1, 2 ORDER BY 1, 2
 """  # noqa: S608 - a constant
 
 
@@ -66,13 +71,13 @@ class RunQuerySet(models.QuerySet["Run"]):
         """Runs that have not ended."""
         return self.filter(status__in=Run.LIVE)
 
-    def standing(self) -> list[tuple[str, dict[str, int], float]]:
+    def figures_by_agent(self) -> list[tuple[str, dict[str, int], float]]:
         """For each agent of which runs live: how many by status, and the seconds for which one has been due longest.
 
-        No more than COUNTED runs of a status are counted. A run of an agent that lives outside is due to no worker.
+        No more than COUNTED runs of a status are counted here, and as many outside. A run outside is due to no worker.
         """
         found: dict[str, tuple[dict[str, int], float]] = {}
-        for agent, status, number, due in run_sql(_STANDING, []):
+        for agent, status, number, due in run_sql(_FIGURES, []):
             counts, longest = found.get(agent, ({}, 0.0))
             found[agent] = counts | ({status: number} if status else {}), max(longest, due or 0.0)
         return [(agent, counts, longest) for agent, (counts, longest) in found.items()]

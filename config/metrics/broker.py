@@ -10,11 +10,12 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from agents import registry
+from agents.ringing import queues
 from config import canary
 
 
 class Broker(Collector):
-    """Asks Redis, which has two seconds to answer."""
+    """Asks Redis, which has two seconds at most for each answer."""
 
     def describe(self) -> list[Metric]:
         """Name nothing: the library would collect to find the names out."""
@@ -24,19 +25,18 @@ class Broker(Collector):
         """Yield the queues' lengths and the canary's age; that Redis is not there, where it is not."""
         names = [*registry.queues(), settings.CELERY_TASK_DEFAULT_QUEUE]
         try:
-            with canary.client(settings.REDIS_URL) as client:
-                lengths = [int(client.llen(name)) for name in names]
+            lengths = queues.waiting(names)
             age = canary.age(settings.REDIS_URL)
         except redis.RedisError:
             yield _up(0)
             return
         yield _up(1)
-        queues = GaugeMetricFamily(
+        messages = GaugeMetricFamily(
             "holdpoint_queue_messages", "Messages that no worker has taken yet, by queue.", labels=["queue"]
         )
-        for name, length in zip(names, lengths, strict=True):
-            queues.add_metric([name], length)
-        yield queues
+        for name, length in lengths.items():
+            messages.add_metric([name], length)
+        yield messages
         yield GaugeMetricFamily(
             "holdpoint_canary_age_seconds", "Seconds since a worker took a message of beat's; 60 is at least that.", age
         )

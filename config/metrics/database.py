@@ -2,28 +2,33 @@
 
 The statements run in a thread of their own, so that neither a server that has stopped in the middle of an answer nor a
 pool that has run out keeps the scrape waiting: what the process itself counts is told all the same. Each statement
-reads along an index; what it counts is bounded, so that a scrape costs the same at any number of events and runs.
+reads along an index; what it counts is bounded, so that a scrape costs the same at any number of events and runs. One
+that fails, or waits for a lock, costs its own figures alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from threading import Lock
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 
 import structlog
-from django.db import Error, connection, transaction
+from django.db import Error, transaction
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from agents import registry
 from agents.models import SweeperPass, Worker
 from approvals.models import Delivery, Gate, Webhook
 from checkpoints import cursor, sealer
 from checkpoints.events.horizon import horizon_age
 from checkpoints.models import Run
 from checkpoints.rows import run_sql
+from checkpoints.tailer import OTHERS
+from config.readiness.bounded import BoundedChecks
 
-STATEMENT = 2_000  # milliseconds
+STATEMENT = 1_000  # milliseconds
+ASKED = 1.9  # seconds after which no more is asked for
 LONGEST = 3.0  # seconds for all of them
 log = structlog.get_logger(__name__)
 
@@ -32,9 +37,7 @@ class Database(Collector):
     """Asks PostgreSQL for all of it at once; who scrapes meanwhile gets the same answer."""
 
     def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="metrics")
-        self._asked: Future[list[Metric]] | None = None
-        self._lock = Lock()
+        self._bounded = BoundedChecks[list[Metric]]()
 
     def describe(self) -> list[Metric]:
         """Name nothing: the library would collect to find the names out."""
@@ -42,27 +45,33 @@ class Database(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield what the database holds, or only that it does not answer."""
-        with self._lock:
-            if self._asked is None or self._asked.done():
-                self._asked = self._thread.submit(_read)
-            asked = self._asked
-        try:
-            found = asked.result(LONGEST)
-        except (Error, TimeoutError) as error:
-            log.warning("metrics.no_database", error=str(error) or type(error).__name__)
-            found = []
-        yield _gauge("holdpoint_database_up", "1 where PostgreSQL answers in time.", int(bool(found)))
-        yield from found
+        found = self._bounded.ask({"metrics": _read}, within=LONGEST, late=[_up(0)])
+        yield from found["metrics"]
 
 
 def _read() -> list[Metric]:
     """All of it, in one transaction that writes nothing and so holds nobody back."""
+    until, found = time.monotonic() + ASKED, [_up(1)]
     try:
         with transaction.atomic():
-            run_sql(f"SET LOCAL statement_timeout = {STATEMENT}", [], prepare=False)
-            return [*_delays(), *_runs(), _gates(), *_webhooks()]
-    finally:
-        connection.close()  # back to the pool: the next scrape is seconds away
+            run_sql(f"SET LOCAL statement_timeout = {STATEMENT}", [], prepare=False)  # the first that it answers
+            for family in FAMILIES:
+                if time.monotonic() < until:
+                    found += _family(family)
+    except Error as error:
+        log.warning("metrics.no_database", error=str(error) or type(error).__name__)
+        return [_up(0)]
+    return found
+
+
+def _family(read: Callable[[], Iterable[Metric]]) -> list[Metric]:
+    """One sort of figures; none where its statement failed."""
+    try:
+        with transaction.atomic():
+            return list(read())
+    except Error as error:
+        log.warning("metrics.left_out", family=read.__name__.strip("_"), error=str(error) or type(error).__name__)
+        return []
 
 
 def _delays() -> Iterator[Metric]:
@@ -76,9 +85,15 @@ def _delays() -> Iterator[Metric]:
         "Age of the oldest open transaction that wrote, in whatever database of the server.",
         horizon_age().seconds,
     )
+
+
+def _seals() -> Iterator[Metric]:
     yield _gauge(
         "holdpoint_sealer_lag_seconds", "Age of the oldest event that could be sealed and is not.", sealer.lag()
     )
+
+
+def _processes() -> Iterator[Metric]:
     if (age := SweeperPass.age()) is not None:
         yield _gauge("holdpoint_sweeper_age_seconds", "Seconds since the sweeper last finished a pass.", age)
     yield _gauge(
@@ -93,22 +108,28 @@ def _runs() -> Iterator[Metric]:
     due = GaugeMetricFamily(
         "holdpoint_run_due_seconds", "For how long the run that is due longest waits for a worker.", labels=["agent"]
     )
-    for agent, counts, waits in Run.objects.standing():
+    known, numbers, waits = registry.names(), Counter[tuple[str, str]](), dict[str, float]()
+    for name, counts, longest in Run.objects.figures_by_agent():
+        agent = name if name in known else OTHERS
+        waits[agent] = max(longest, waits.get(agent, 0.0))
         for status, count in counts.items():
-            number.add_metric([agent, status], count)
-        due.add_metric([agent], waits)
+            numbers[agent, status] += count
+    for labels, count in numbers.items():
+        number.add_metric(labels, count)
+    for agent, longest in waits.items():
+        due.add_metric([agent], longest)
     yield number
     yield due
 
 
-def _gates() -> Metric:
+def _gates() -> Iterator[Metric]:
     gates = GaugeMetricFamily(
         "holdpoint_gates", "Gates that ask, and those of them past their deadline.", labels=["team", "policy", "state"]
     )
     for team, policy, number, overdue in Gate.objects.asking():
         gates.add_metric([team, policy, "open"], number)
         gates.add_metric([team, policy, "overdue"], overdue)
-    return gates
+    yield gates
 
 
 def _webhooks() -> Iterator[Metric]:
@@ -126,3 +147,10 @@ def _webhooks() -> Iterator[Metric]:
 
 def _gauge(name: str, told: str, value: float) -> Metric:
     return GaugeMetricFamily(name, told, value)
+
+
+def _up(value: int) -> Metric:
+    return _gauge("holdpoint_database_up", "1 where PostgreSQL answers in time.", value)
+
+
+FAMILIES = (_delays, _seals, _processes, _runs, _gates, _webhooks)

@@ -10,21 +10,22 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from threading import Lock, Thread
+from typing import Generic, TypeVar
 
 from django.db import connections
 
-Check = Callable[[], str]  # what is wrong, or ""
+Answer = TypeVar("Answer")
 
 
-class BoundedChecks:
+class BoundedChecks(Generic[Answer]):
     """The checks of one process that are under way."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._under_way: dict[str, Future[str]] = {}
+        self._under_way: dict[str, Future[Answer]] = {}
 
-    def ask(self, checks: Mapping[str, Check], *, within: float) -> dict[str, str]:
-        """Return each check's answer; of one that has none after `within` seconds, that. Raises what a check raises."""
+    def ask(self, checks: Mapping[str, Callable[[], Answer]], *, within: float, late: Answer) -> dict[str, Answer]:
+        """Return each check's answer; `late` of one without one after `within` seconds. Raises what a check raises."""
         until = time.monotonic() + within
         asked = {name: self._asked(name, check) for name, check in checks.items()}
         answers = {}
@@ -32,21 +33,21 @@ class BoundedChecks:
             try:
                 answers[name] = answer.result(max(0.0, until - time.monotonic()))
             except TimeoutError:
-                answers[name] = f"no answer within {within:g} s"
+                answers[name] = late
         return answers
 
-    def _asked(self, name: str, check: Check) -> Future[str]:
+    def _asked(self, name: str, check: Callable[[], Answer]) -> Future[Answer]:
         """Return the answer that is under way, or begin to ask."""
         with self._lock:
             answer = self._under_way.get(name)
             if answer is None or answer.done():
                 answer = self._under_way[name] = Future()
                 # A daemon: a process that is asked to end does not wait for a server that hangs.
-                Thread(target=_run, args=(check, answer), name=f"readiness-{name}", daemon=True).start()
+                Thread(target=_run, args=(check, answer), name=f"asks-{name}", daemon=True).start()
         return answer
 
 
-def _run(check: Check, answer: Future[str]) -> None:
+def _run(check: Callable[[], Answer], answer: Future[Answer]) -> None:
     try:
         said = check()
     except BaseException as error:  # noqa: BLE001 - raised where it is asked for

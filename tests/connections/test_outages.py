@@ -131,10 +131,10 @@ def test_readiness_reads_no_session_while_the_server_hangs(start_web: StartWeb, 
 
 
 def test_a_check_that_hangs_is_under_way_once_and_keeps_no_other_from_its_answer() -> None:
-    bounded, goes_on = BoundedChecks(), Event()
+    bounded, goes_on = BoundedChecks[str](), Event()
     checks = {"hangs": lambda: str(goes_on.wait()), "fine": lambda: ""}
     for _ in range(3):
-        assert bounded.ask(checks, within=0.1) == {"hangs": "no answer within 0.1 s", "fine": ""}
-    assert [thread.name for thread in enumerate_threads()].count("readiness-hangs") == 1
+        assert bounded.ask(checks, within=0.1, late="late") == {"hangs": "late", "fine": ""}
+    assert [thread.name for thread in enumerate_threads()].count("asks-hangs") == 1
     goes_on.set()
-    assert bounded.ask(checks, within=PATIENCE) == {"hangs": "True", "fine": ""}
+    assert bounded.ask(checks, within=PATIENCE, late="late") == {"hangs": "True", "fine": ""}

@@ -13,6 +13,8 @@ import redis
 from django.contrib.auth.models import User
 from django.test import Client, override_settings
 
+from agents.models import Worker
+from agents.serving import deafness
 from config import canary
 from config.celery import app
 from tests.harness.services import Service, free_port
@@ -106,14 +108,36 @@ def test_a_worker_that_takes_messages_and_a_sweeper_that_sweeps_make_it_ready(
     }
 
 
-def test_a_canary_that_stopped_singing_is_no_worker(redis_url: str) -> None:
+def worker_part() -> str:
+    return str(Client().get("/readyz").json()["parts"]["worker"])
+
+
+def test_workers_that_are_busy_for_long_are_there_and_those_that_stopped_are_not(redis_url: str) -> None:
+    """A fleet that was busy with long steps for a minute was told to be dead, since none took the canary."""
+    with redis.Redis.from_url(redis_url) as client:
+        client.flushall()
+    assert not canary.heard(redis_url)
+    Worker.objects.beat("busy@here:1", [])
+    assert worker_part() == "ok"
+    for each in Worker.objects.there():
+        Worker.objects.stop(each.name)
+    assert worker_part() == "none was heard of for 20 s"
+
+
+def test_a_worker_that_was_ended_as_deaf_is_named_while_others_are_there(redis_url: str) -> None:
+    Worker.objects.beat("busy@here:1", [])
+    with redis.Redis.from_url(redis_url) as client:
+        client.set(deafness.KEY, "deaf@here took nothing", ex=deafness.STAYS)
+        assert worker_part() == "deaf@here took nothing"
+        client.delete(deafness.KEY)
+    assert worker_part() == "ok"
+
+
+def test_the_canary_is_heard_for_a_minute(redis_url: str) -> None:
     canary.sing(redis_url)
     assert canary.heard(redis_url)
     with redis.Redis.from_url(redis_url) as client:
         assert 0 < client.ttl(canary.KEY) <= canary.LIVES
-        client.flushall()
-    assert not canary.heard(redis_url)
-    assert Client().get("/readyz").json()["parts"]["worker"] == f"none took a message for {canary.LIVES} s"
 
 
 def test_a_redis_that_is_gone_is_named_and_pages_stay_up(servers: Session) -> None:

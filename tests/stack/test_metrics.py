@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import httpx
@@ -17,9 +19,13 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from agents import registry
 from agents.models import SweeperPass
-from checkpoints import sealer
+from checkpoints import plans, sealer
+from checkpoints.models import Run
+from checkpoints.models import run as models_run
+from checkpoints.models.run import COUNTED
 from config import canary
 from tests.factories import ann, decide, make_gate, make_policy, make_run, make_team
+from tests.factories.runs import make_plan, make_spec
 from tests.harness import horizon
 from tests.harness.altering import altered, owner
 from tests.harness.services import Service
@@ -118,23 +124,59 @@ def test_gates_are_counted_by_team_and_policy_with_the_overdue_ones_apart() -> N
     assert value("holdpoint_gates", state="open", team=team.name, policy="refunds") == 1
 
 
+def figures(run: Run) -> tuple[dict[str, int], float]:
+    """How many runs of this one's agent there are by status, and for how long the one due longest waits."""
+    (found,) = [(counts, due) for agent, counts, due in Run.objects.figures_by_agent() if agent == run.plan.agent]
+    return found
+
+
+LONG_AGO, A_DAY = "2020-01-01T00:00:00+00:00", 24 * 60 * 60
+
+
 def test_runs_are_counted_by_agent_and_a_due_one_says_for_how_long() -> None:
     run = make_run()
-    agent, long_ago = run.plan.agent, "2020-01-01T00:00:00+00:00"
-    with altered(run, status="queued", wake_at=long_ago):
-        found = scraped()
-        assert value("holdpoint_runs", found, agent=agent, status="queued") == 1
-        assert value("holdpoint_run_due_seconds", found, agent=agent) > 24 * 60 * 60
-    with altered(run, status="running", lease_until=long_ago):
-        assert value("holdpoint_run_due_seconds", agent=agent) > 24 * 60 * 60
+    for status, times in (
+        ("queued", {"wake_at": LONG_AGO}), ("running", {"lease_until": LONG_AGO}), ("waiting", {"wake_at": LONG_AGO}),
+    ):  # fmt: skip
+        with altered(run, status=status, **times):
+            counts, due = figures(run)
+            assert counts == {status: 1}
+            assert due > A_DAY
     with altered(run, status="waiting", wake_at=None):
+        assert figures(run) == ({"waiting": 1}, 0)
+
+
+@pytest.mark.parametrize(
+    ("external", "others", "own"),
+    [(False, "queued", "running"), (True, "queued", "queued"), (True, "waiting", "waiting")],
+)
+def test_a_run_that_is_due_is_hidden_by_no_number_of_others(
+    monkeypatch: pytest.MonkeyPatch, external: bool, others: str, own: str
+) -> None:
+    """Five thousand older ones, queued or living outside, hid every run that was due."""
+    older, run = make_run(plan=plans.keep(make_spec(), external=external)), make_run()
+    later = "2021-01-01T00:00:00+00:00"
+    with altered(older, status=others, wake_at=LONG_AGO), altered(run, status=own, wake_at=later, lease_until=later):
+        most = Run.objects.filter(status=own, plan__external=False).count()  # as many as can be due here
+        monkeypatch.setattr(models_run, "_FIGURES", models_run._FIGURES.replace(f"LIMIT {COUNTED}", f"LIMIT {most}"))
+        dues = {agent: due for agent, _, due in Run.objects.figures_by_agent()}
+        assert dues[run.plan.agent] > A_DAY
+        assert not external or not dues.get(older.plan.agent)
+
+
+def test_the_metrics_name_agents_that_are_known_here_and_tell_the_others_together() -> None:
+    """Whoever may open gates from outside made a series of each name that they sent."""
+    refunds = make_plan(replace(make_spec(), agent="refunds", version="of-a-test"))
+    before = scraped().get(("holdpoint_runs", frozenset({"agent": "refunds", "status": "queued"}.items())), 0)
+    run, other = make_run(plan=refunds), make_run()
+    with altered(run, wake_at=LONG_AGO), altered(other, wake_at=LONG_AGO):
         found = scraped()
-        assert value("holdpoint_runs", found, agent=agent, status="waiting") == 1
-        assert value("holdpoint_run_due_seconds", found, agent=agent) == 0
-    with altered(run, status="waiting", wake_at=long_ago):
-        found = scraped()
-        assert value("holdpoint_runs", found, agent=agent, status="waiting") == 1
-        assert value("holdpoint_run_due_seconds", found, agent=agent) > 24 * 60 * 60
+    assert value("holdpoint_runs", found, agent="refunds", status="queued") == before + 1
+    assert value("holdpoint_runs", found, agent="others", status="queued") >= 1
+    for agent in ("refunds", "others"):
+        assert value("holdpoint_run_due_seconds", found, agent=agent) > A_DAY
+    named = {label for name, labels in found for key, label in labels if key == "agent" and "_run" in name}
+    assert named <= registry.names() | {"others"}
 
 
 def test_a_transaction_that_stays_open_is_seen_in_the_age_of_the_horizon() -> None:
@@ -180,8 +222,12 @@ def test_queues_and_the_canary_are_told(redis_url: str) -> None:
     queue = registry.named("refunds").queue
     client.rpush("holdpoint", "one", "two")
     client.rpush(queue, "three")
+    (another, *_) = [each for each in registry.queues() if each != queue]
+    client.set(another, "of another type")
     found = scraped()
     client.flushdb()
+    assert value("holdpoint_redis_up", found) == 1
+    assert value("holdpoint_queue_messages", found, queue=another) == 0
     assert value("holdpoint_queue_messages", found, queue="holdpoint") == 2
     assert value("holdpoint_queue_messages", found, queue=queue) == 1
     assert value("holdpoint_canary_age_seconds", found) < canary.LIVES
@@ -204,9 +250,12 @@ def test_what_the_tailer_reads_is_counted_by_kind_and_agent(start_web: Callable[
         return read(httpx.get(f"{base}/metrics", timeout=60).text)
 
     until(lambda: value("holdpoint_tailer_lag_seconds", told()) < 5, what="the tailer reads")
+    for kind, agent in product(("run.failed", "effect.unknown"), ("refunds", "others")):
+        assert value("holdpoint_events_total", told(), kind=kind, agent=agent) >= 0, "an alert sees the first one rise"
     gate = make_gate()
-    counted = ("holdpoint_events_total", frozenset({"kind": "gate.opened", "agent": gate.run.plan.agent}.items()))
+    counted = ("holdpoint_events_total", frozenset({"kind": "gate.opened", "agent": "others"}.items()))
     until(lambda: told().get(counted), what=f"the gate of {gate.run.plan.agent} is counted")
+    assert gate.run.plan.agent not in {label for _, labels in told() for _, label in labels}
 
 
 @contextmanager
@@ -217,16 +266,22 @@ def locked(table: str) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("table", ["checkpoints_run", "agents_sweeperpass"])
-def test_a_database_that_does_not_answer_in_time_costs_a_scrape_no_more_than_that(table: str) -> None:
+@pytest.mark.parametrize(
+    ("table", "missing"),
+    [("checkpoints_run", "holdpoint_run_due_seconds"), ("agents_sweeperpass", "holdpoint_worker_processes")],
+)
+def test_a_statement_that_waits_costs_a_scrape_its_own_figures_alone(table: str, missing: str) -> None:
+    """One locked table was told as a PostgreSQL that is down."""
     began = time.monotonic()
     with locked(table):
         found = scraped()
-    assert value("holdpoint_database_up", found) == 0
-    assert ("holdpoint_sealer_lag_seconds", frozenset[tuple[str, str]]()) not in found
+    assert missing not in {name for name, _ in found}
+    for there in ("holdpoint_database_up", "holdpoint_webhooks_failing", "holdpoint_redis_up"):
+        assert (there, frozenset[tuple[str, str]]()) in found, there
+    assert value("holdpoint_database_up", found) == 1
     assert value("holdpoint_redis_up", found) == 1
     assert time.monotonic() - began < 30
-    until(lambda: value("holdpoint_database_up") == 1, what="it answers again")
+    until(lambda: missing in {name for name, _ in scraped()}, what="it is told again")
 
 
 def test_a_pool_that_has_run_out_costs_a_scrape_no_more_than_that() -> None:
