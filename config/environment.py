@@ -145,6 +145,17 @@ class Environment:
                 return []
         return values
 
+    def proxies(self, name: str) -> None:
+        """Complain of what is no address or network of proxies: where all are named, a header makes anybody anyone."""
+        for value in self.words(name):
+            try:
+                everybody = ip_network(value).prefixlen == 0
+            except ValueError:
+                everybody = True
+            if everybody:
+                told = "name your proxies by addresses or networks, like 172.18.0.1 or 10.42.0.0/16"
+                self.complaints.append(f"{name} holds {value!r}; {told}.")
+
     def url(self, name: str, schemes: Sequence[str], default: str = "", *, required: str = "") -> str:
         """Return a URL with one of `schemes`."""
         value = self.text(name, default, required=required)

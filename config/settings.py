@@ -306,5 +306,7 @@ HOLDPOINT_CRASH = env.text("HOLDPOINT_CRASH")
 # Read by `make run` and the migration, not by Django: the owner's role, and the password of the first accounts.
 env.url("DATABASE_OWNER_URL", ("postgres", "postgresql"))
 env.text("HOLDPOINT_DEMO_PASSWORD")
+# Read by config.web: whose X-Forwarded- headers are believed.
+env.proxies("FORWARDED_ALLOW_IPS")
 
 env.refuse_junk()

@@ -12,8 +12,8 @@ from config.environment import Environment
 from tests.harness.services import run
 from tests.harness.session import ROOT
 
-# What docker compose reads besides, and uvicorn by itself.
-NOT_DJANGOS = {"POSTGRES_PASSWORD", "FORWARDED_ALLOW_IPS"}
+# What docker compose reads besides.
+NOT_DJANGOS = {"POSTGRES_PASSWORD"}
 GOOD = {
     "HOLDPOINT_SECRET_KEY": "a long and random value for a test of settings: q7Wd2-Zr9Lx4-Vb8Kt1",
     "DATABASE_URL": "postgres://holdpoint_app:secret@db.example/holdpoint",
@@ -70,6 +70,10 @@ def test_without_any_settings_each_missing_one_is_named() -> None:
         ("HOLDPOINT_ORIGINS", "holdpoint.example", "write origins like https://holdpoint.example."),
         ("HOLDPOINT_ORIGINS", "https://holdpoint.example/", "write origins like https://holdpoint.example."),
         ("HOLDPOINT_WEBHOOKS_RETRIES", "5,soon", "HOLDPOINT_WEBHOOKS_RETRIES holds 'soon'; write numbers above 0"),
+        ("FORWARDED_ALLOW_IPS", "*", "FORWARDED_ALLOW_IPS holds '*'; name your proxies"),
+        ("FORWARDED_ALLOW_IPS", "10.0.0.1,0.0.0.0/0", "FORWARDED_ALLOW_IPS holds '0.0.0.0/0'; name your proxies"),
+        ("FORWARDED_ALLOW_IPS", "::/0", "FORWARDED_ALLOW_IPS holds '::/0'; name your proxies"),
+        ("FORWARDED_ALLOW_IPS", "10.42.0.1/16", "FORWARDED_ALLOW_IPS holds '10.42.0.1/16'; name your proxies"),
         ("HOLDPOINT_WEBHOOKS_CA", "/nowhere.pem", "write the path of a file that is there."),
         (
             "HOLDPOINT_SECRET_KEY",
