@@ -5,7 +5,7 @@ from django_pg_migration_tools.operations import SaferAddIndexConcurrently
 
 class Migration(migrations.Migration):
     atomic = False
-    dependencies = [("checkpoints", "0019_autovacuum")]
+    dependencies = [("checkpoints", "0020_events_of_their_transaction")]
 
     operations = [
         SaferAddIndexConcurrently(
