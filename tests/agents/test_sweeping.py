@@ -119,9 +119,10 @@ def test_an_overdue_gate_expires_and_its_run_is_queued(server: redis.Redis) -> N
 
 
 def test_a_gate_that_cannot_expire_is_tried_again_after_a_pause_and_stops_no_other(
-    server: redis.Redis, capfd: pytest.CaptureFixture[str]
+    server: redis.Redis, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was tried every second, with a traceback each time."""
+    monkeypatch.setattr(ringing, "FIRST", ringing.LONGEST)  # a pass may take a second here: other tests left gates too
     team = make_team()
     make_policy(team, name="default", deadline=timedelta(hours=1))
     stuck, other = (open_gate(advance(make_run("asker", team=team))) for _ in range(2))
@@ -134,7 +135,7 @@ def test_a_gate_that_cannot_expire_is_tried_again_after_a_pause_and_stops_no_oth
         closing.pass_deadline(other)
         sweeper.expire_gates()
         assert [Gate.objects.get(pk=gate.pk).status for gate in (stuck, other)] == ["open", "expired"]
-    sweeper.unclosed.rung = {gate: (at - 5, pause) for gate, (at, pause) in sweeper.unclosed.rung.items()}
+    sweeper.unclosed.rung = {gate: (at - 100, pause) for gate, (at, pause) in sweeper.unclosed.rung.items()}
     sweeper.expire_gates()
     assert Gate.objects.get(pk=stuck.pk).status == "expired"
 
@@ -147,10 +148,12 @@ def test_a_gate_that_moved_on_since_it_could_not_expire_is_tried_at_once(server:
     closing.pass_deadline(gate)
     sweeper = Sweeper()
     sweeper.unclosed.rang(gate.pk, gate.version, time.monotonic() + 600)
-    assert sweeper.expire_gates() == 0
+    sweeper.expire_gates()
+    assert Gate.objects.get(pk=gate.pk).status == "open"
     sweeper.unclosed.forget()
     sweeper.unclosed.rang(gate.pk, gate.version - 1, time.monotonic() + 600)
-    assert sweeper.expire_gates() == 1
+    sweeper.expire_gates()
+    assert Gate.objects.get(pk=gate.pk).status == "expired"
 
 
 def test_a_pass_leaves_its_time_by_the_databases_clock(server: redis.Redis) -> None:
