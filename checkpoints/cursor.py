@@ -36,11 +36,6 @@ SELECT later.there, event.* FROM (SELECT (
 ) AS event ON true ORDER BY event.xid, event.id
 """  # noqa: S608 - constants
 
-_HELD_BACK = f"""
-SELECT (SELECT extract(epoch FROM clock_timestamp() - at)::float8 FROM checkpoints_event
-  WHERE xid >= {Horizon.template} ORDER BY xid, id LIMIT 1)
-"""  # noqa: S608 - constants
-
 
 class Cursor(NamedTuple):
     """A place between events: everything up to and with this one has been read."""
@@ -97,8 +92,3 @@ def newest() -> Cursor:
     """The cursor after the newest settled event."""
     last = settled().reverse().values_list("xid", "id").first()
     return Cursor(*last) if last else Cursor()
-
-
-def held_back() -> float:
-    """Return for how many seconds the oldest committed event that may not be read yet has been there; 0.0 for none."""
-    return max(0.0, run_sql(_HELD_BACK, [])[0][0] or 0.0)

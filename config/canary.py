@@ -7,7 +7,7 @@ import time
 import redis
 
 KEY = "holdpoint.canary"
-LIVES = 60  # seconds; a worker that is busy for longer with long steps counts as absent
+LIVES = 60  # seconds for which it is known
 
 
 def sing(url: str) -> None:

@@ -1,8 +1,8 @@
 """Celery carries doorbells: a message holds a run's id, and PostgreSQL decides whether there is anything to do.
 
 So nothing here needs to be reliable twice: results are ignored, a message may come late, twice or never. The
-housekeeping queue is served by every worker besides its agents' queues; its canary proves to /readyz that
-workers take messages, where a look at the process list could not.
+housekeeping queue is served by every worker besides its agents' queues; its canary tells /metrics how long ago a
+worker took a message, which a look at the process list could not.
 """
 
 from __future__ import annotations

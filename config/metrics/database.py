@@ -20,7 +20,7 @@ from prometheus_client.registry import Collector
 from agents import registry
 from agents.models import SweeperPass, Worker
 from approvals.models import Delivery, Gate, Webhook
-from checkpoints import cursor, sealer
+from checkpoints import sealer
 from checkpoints.events.horizon import horizon_age
 from checkpoints.models import Run
 from checkpoints.rows import run_sql
@@ -77,12 +77,7 @@ def _family(read: Callable[[], Iterable[Metric]]) -> list[Metric]:
 def _delays() -> Iterator[Metric]:
     yield _gauge(
         "holdpoint_horizon_age_seconds",
-        "Seconds that the oldest committed event waits for older transactions to end, before which nobody reads it.",
-        cursor.held_back(),
-    )
-    yield _gauge(
-        "holdpoint_oldest_write_transaction_seconds",
-        "Age of the oldest open transaction that wrote, in whatever database of the server.",
+        "Seconds for which an open transaction that wrote has held readers back, in whatever database of the server.",
         horizon_age().seconds,
     )
 
