@@ -119,7 +119,7 @@ def test_an_overdue_gate_expires_and_its_run_is_queued(server: redis.Redis) -> N
 
 
 def test_a_gate_that_cannot_expire_is_tried_again_after_a_pause_and_stops_no_other(
-    server: redis.Redis, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    server: redis.Redis, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was tried every second, with a traceback each time."""
     monkeypatch.setattr(ringing, "FIRST", ringing.LONGEST)  # a pass may take a second here: other tests left gates too
@@ -131,7 +131,9 @@ def test_a_gate_that_cannot_expire_is_tried_again_after_a_pause_and_stops_no_oth
     with altered(stuck.standing(), body=b"no proposal"):
         sweeper.expire_gates()
         sweeper.expire_gates()
-        assert capfd.readouterr().err.count(f"gate.not_expired gate={stuck.pk}") == 1
+        told = [each.msg for each in caplog.records if isinstance(each.msg, dict)]
+        failed = [each for each in told if each["event"] == "gate.not_expired" and each["gate"] == stuck.pk]
+        assert len(failed) == 1
         closing.pass_deadline(other)
         sweeper.expire_gates()
         assert [Gate.objects.get(pk=gate.pk).status for gate in (stuck, other)] == ["open", "expired"]

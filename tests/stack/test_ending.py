@@ -55,25 +55,25 @@ def test_a_web_process_with_open_streams_polls_and_sockets_ends_at_once_and_tell
     gate = make_gate(team=make_team(may=MEMBER))
     token = make_token(ann(gate.team), team=gate.team, agent=gate.run.plan.agent)[1]
     reached()
-    client = httpx.Client(base_url=base, headers={"Authorization": f"Bearer {token}"}, timeout=PATIENCE)
-    stream = Listener(client, f"/api/events/stream?subject=run:{gate.run_id}")
-    assert stream.begun.wait(PATIENCE)
-    poll = Listener(client, f"/api/gates/{gate.pk}/outcome?wait=60")
-    headers = {"Cookie": f"sessionid={session_of(make_user('Sol Socket'))}"}
-    with connect(base.replace("http", "ws") + "/ws/", origin=Origin(base), additional_headers=headers) as socket:
-        assert socket.ping().wait(PATIENCE)
-        poll.join(0.5)
-        assert poll.is_alive()
-        service.process.send_signal(signal.SIGTERM)
-        with pytest.raises(ConnectionClosed) as closed:
-            socket.recv(PATIENCE)
-        assert closed.value.rcvd is not None
-        assert closed.value.rcvd.code == 1012  # RFC 6455: the service restarts
-    service.process.wait(PATIENCE)
-    for listener in (stream, poll):
-        listener.join(PATIENCE)
-        assert not listener.is_alive()
-        assert listener.fault is None, f"{listener.path} was cut: {listener.fault}"
+    with httpx.Client(base_url=base, headers={"Authorization": f"Bearer {token}"}, timeout=PATIENCE) as client:
+        stream = Listener(client, f"/api/events/stream?subject=run:{gate.run_id}")
+        assert stream.begun.wait(PATIENCE)
+        poll = Listener(client, f"/api/gates/{gate.pk}/outcome?wait=60")
+        headers = {"Cookie": f"sessionid={session_of(make_user('Sol Socket'))}"}
+        with connect(base.replace("http", "ws") + "/ws/", origin=Origin(base), additional_headers=headers) as socket:
+            assert socket.ping().wait(PATIENCE)
+            poll.join(0.5)
+            assert poll.is_alive()
+            service.process.send_signal(signal.SIGTERM)
+            with pytest.raises(ConnectionClosed) as closed:
+                socket.recv(PATIENCE)
+            assert closed.value.rcvd is not None
+            assert closed.value.rcvd.code == 1012  # RFC 6455: the service restarts
+        service.process.wait(PATIENCE)
+        for listener in (stream, poll):
+            listener.join(PATIENCE)
+            assert not listener.is_alive()
+            assert listener.fault is None, f"{listener.path} was cut: {listener.fault}"
     assert '"status":"open"' in poll.answer.replace(" ", ""), "a poll is answered as if its time were over"
     assert "timeout graceful shutdown exceeded" not in service.log
     assert "Traceback" not in service.log
