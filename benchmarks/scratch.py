@@ -40,6 +40,7 @@ class Scratch:
             "REDIS_URL": self.redis.url,
             "HOLDPOINT_HOME": str(self.home / "home"),
             "HOLDPOINT_SECRET_KEY": "for benchmarks, and longer than the fifty characters asked for",
+            "HOLDPOINT_SEAL_KEY": "for benchmarks, and longer than the thirty-two characters asked for",
             "HOLDPOINT_AGENTS": agents,
             "HOLDPOINT_STREAK": "1000",  # nobody reads what is approved here
             "HOLDPOINT_STREAK_SECONDS": "0",
