@@ -147,7 +147,7 @@ def _say(run: Run, gate_id: int, number: int) -> int:
     from checkpoints.actors import SYSTEM
 
     data = {"reviewers": [run.team_id]}
-    ledger.record("gate.edited", subject=f"gate:{gate_id}", by=SYSTEM, run=run, version=number, data=data)
+    ledger.record("gate.remarked", subject=f"gate:{gate_id}", by=SYSTEM, run=run, version=number, data=data)
     return time.monotonic_ns()
 
 
