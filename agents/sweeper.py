@@ -11,7 +11,8 @@ queue, and what cannot be closed, is in agents.ringing.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -21,6 +22,7 @@ import structlog
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import Q
+from psycopg import errors
 
 from approvals.models import Delivery, Gate
 from checkpoints import sealer
@@ -28,6 +30,7 @@ from checkpoints.actors import SYSTEM
 from checkpoints.errors import RestoredDatabase
 from checkpoints.events import offset
 from checkpoints.models import Run, Verification
+from checkpoints.rows import run_sql
 
 from . import doorbell, upgrades
 from .models import SweeperPass
@@ -39,6 +42,8 @@ from .serving import health_file
 AT_ONCE = 200  # runs and gates a pass
 UPGRADES = 20  # runs a pass that are tried out in another version
 MARK = "holdpoint.sweeper"
+LOCKED = "500ms"  # how long a pass waits for what somebody else keeps locked
+HELD_UP = (errors.LockNotAvailable, errors.QueryCanceled, errors.DeadlockDetected)  # by others; the database is there
 log = structlog.get_logger()
 
 
@@ -57,19 +62,26 @@ class Sweeper:
         self.redis = redis.Redis.from_url(settings.REDIS_URL, socket_timeout=0.5, socket_connect_timeout=0.5)
 
     def sweep_once(self) -> dict[str, int]:
-        """One pass; how many runs and gates each part touched. Raises the database's errors and RestoredDatabase."""
+        """One pass; how many runs and gates each part touched. Raises the database's errors and RestoredDatabase.
+
+        A part that fails, or meets what others keep locked, is logged and stops none after it.
+        """
         offset.refuse_stored_ahead()  # PostgreSQL may have been away as the process started
         self._look_for_a_flush()
-        done = {
-            "woken": wake_timers(),
-            "expired": self.expire_gates(),
-            "upgraded": self.upgrade(),
-            "rung": self.ring_due(),
+        parts: dict[str, Callable[[], int]] = {
+            "woken": wake_timers,
+            "expired": self.expire_gates,
+            "upgraded": self.upgrade,
+            "rung": self.ring_due,
+            "missed": presence.miss,
+            "withdrawn": self.withdraw_gates,
+            "alone": self.go_on_alone,
+            "sealed": lambda: int(sealer.seal_once() is not None),
+            "verifying": self.ring_for_verifications,
+            "sending": self.ring_for_deliveries,
         }
-        done |= {"missed": presence.miss(), "withdrawn": self.withdraw_gates(), "alone": self.go_on_alone()}
-        done["sealed"] = int(sealer.seal_once() is not None)
-        done["verifying"] = self.ring_for_verifications()
-        done["sending"] = self.ring_for_deliveries()
+        with _waiting_for_locks(LOCKED):
+            done = {part: _tried(act, "sweeper.part_failed", part=part) or 0 for part, act in parts.items()}
         SweeperPass.beat()
         return done
 
@@ -193,12 +205,25 @@ def run_for_ever(stop: Callable[[], bool], *, every: float = 1.0) -> None:
         time.sleep(max(0.05, every - (time.monotonic() - began)))
 
 
-def _tried(act: Callable[[], Any], failed: str, **about: int) -> Any:
-    """What `act` returned; None where this gate or run is at fault, which must not stop the others."""
+@contextmanager
+def _waiting_for_locks(longest: str) -> Iterator[None]:
+    """Let a statement give way where somebody keeps a row or a table locked for as long."""
+    run_sql("SELECT set_config('lock_timeout', $1, false)", [longest])
+    try:
+        yield
+    finally:
+        with suppress(OperationalError, InterfaceError):  # a connection that is lost has kept nothing
+            run_sql("RESET lock_timeout", [])
+
+
+def _tried(act: Callable[[], Any], failed: str, **about: int | str) -> Any:
+    """What `act` returned; None where it failed, which must not stop the others. Raises where the database is away."""
     try:
         return act()
-    except (OperationalError, InterfaceError):  # the database itself: the pass ends, and is tried again
-        raise
+    except (OperationalError, InterfaceError) as error:
+        if not isinstance(error.__cause__, HELD_UP):
+            raise
+        log.warning(failed, error=str(error), **about)
     except Exception:
         log.exception(failed, **about)
-        return None
+    return None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from datetime import timedelta
 
+import psycopg
 import pytest
 import redis
 from django.db.models.functions import Now
@@ -17,6 +19,7 @@ from agents.sweeper import Sweeper, wake_timers
 from approvals import closing
 from approvals.models import Gate
 from checkpoints.models import Run
+from checkpoints.rows import run_sql
 from tests.factories import make_policy, make_team
 from tests.harness.altering import altered
 
@@ -156,6 +159,28 @@ def test_a_gate_that_moved_on_since_it_could_not_expire_is_tried_at_once(server:
     sweeper.unclosed.rang(gate.pk, gate.version - 1, time.monotonic() + 600)
     sweeper.expire_gates()
     assert Gate.objects.get(pk=gate.pk).status == "expired"
+
+
+def test_a_gate_or_a_table_that_others_keep_locked_stops_nothing_else(server: redis.Redis) -> None:
+    """The pass waited for the row until its statement was ended, and began with the same gate again for ever."""
+    team = make_team()
+    make_policy(team, name="default", deadline=timedelta(hours=1))
+    held, other = (open_gate(advance(make_run("asker", team=team))) for _ in range(2))
+    closing.pass_deadline(held)
+    closing.pass_deadline(other)
+    lost(run := make_run("hopper"), server)
+    sweeper = Sweeper()
+    with psycopg.connect(os.environ["DATABASE_OWNER_URL"]) as console:
+        console.execute("SELECT 1 FROM approvals_gate WHERE id = %s FOR UPDATE", [held.pk])
+        console.execute("LOCK TABLE checkpoints_verification")
+        sweeper.sweep_once()
+        assert [Gate.objects.get(pk=gate.pk).status for gate in (held, other)] == ["open", "expired"]
+        assert (held.pk, held.version) in sweeper.unclosed.rung
+        assert (run.pk, run.token) in sweeper.bells.rung
+        assert run_sql("SHOW lock_timeout", []) == [("0",)]
+    sweeper.unclosed.forget()
+    sweeper.sweep_once()
+    assert Gate.objects.get(pk=held.pk).status == "expired"
 
 
 def test_a_pass_leaves_its_time_by_the_databases_clock(server: redis.Redis) -> None:
