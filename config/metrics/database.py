@@ -3,7 +3,8 @@
 The statements run in a thread of their own, so that neither a server that has stopped in the middle of an answer nor a
 pool that has run out keeps the scrape waiting: what the process itself counts is told all the same. Each statement
 reads along an index; what it counts is bounded, so that a scrape costs the same at any number of events and runs. One
-that fails, or waits for a lock, costs its own figures alone.
+that fails, or waits for a lock, costs its own figures alone: each has at most its share of the time that is left, and
+holdpoint_database_figures says which are missing, since an alert does not fire on what is not told.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ from checkpoints.rows import run_sql
 from checkpoints.tailer import OTHERS
 from config.readiness.bounded import BoundedChecks
 
-STATEMENT = 1_000  # milliseconds
+STATEMENT = 1.0  # seconds for one at most
 ASKED = 1.9  # seconds after which no more is asked for
 LONGEST = 3.0  # seconds for all of them
+Family = Callable[[], Iterable[Metric]]
 log = structlog.get_logger(__name__)
 
 
@@ -52,26 +54,38 @@ class Database(Collector):
 def _read() -> list[Metric]:
     """All of it, in one transaction that writes nothing and so holds nobody back."""
     until, found = time.monotonic() + ASKED, [_up(1)]
+    told = GaugeMetricFamily(
+        "holdpoint_database_figures", "1 where these figures are told, 0 where PostgreSQL did not.", labels=["family"]
+    )
     try:
         with transaction.atomic():
-            run_sql(f"SET LOCAL statement_timeout = {STATEMENT}", [], prepare=False)  # the first that it answers
-            for family in FAMILIES:
-                if time.monotonic() < until:
-                    found += _family(family)
+            for asked, family in enumerate(FAMILIES):
+                figures = _family(family, (until - time.monotonic()) / (len(FAMILIES) - asked))
+                told.add_metric([_name(family)], bool(figures))
+                found += figures
     except Error as error:
         log.warning("metrics.no_database", error=str(error) or type(error).__name__)
         return [_up(0)]
-    return found
+    return [*found, told]
 
 
-def _family(read: Callable[[], Iterable[Metric]]) -> list[Metric]:
-    """One sort of figures; none where its statement failed."""
+def _family(read: Family, share: float) -> list[Metric]:
+    """One sort of figures, each of its statements in `share` seconds; none where one failed or no time is left."""
+    timeout = int(min(share, STATEMENT) * 1000)
+    if timeout < 1:  # 0 would be for ever
+        log.warning("metrics.left_out", family=_name(read), error="no time was left")
+        return []
+    run_sql(f"SET LOCAL statement_timeout = {timeout}", [], prepare=False)  # the first that it answers
     try:
         with transaction.atomic():
             return list(read())
     except Error as error:
-        log.warning("metrics.left_out", family=read.__name__.strip("_"), error=str(error) or type(error).__name__)
+        log.warning("metrics.left_out", family=_name(read), error=str(error) or type(error).__name__)
         return []
+
+
+def _name(family: Family) -> str:
+    return family.__name__.strip("_")
 
 
 def _delays() -> Iterator[Metric]:

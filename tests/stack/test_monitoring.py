@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 from typing import Any
 
+import pytest
 import yaml
 from django.test import Client
 from prometheus_client import REGISTRY
@@ -18,6 +21,7 @@ from tests.factories import make_gate
 from tests.harness.session import ROOT
 
 NAME = re.compile(r"\bholdpoint_[a-z_]+")
+PROMTOOL = shutil.which("promtool") or ""
 FOLDER = ROOT / "docs" / "monitoring"
 
 
@@ -71,6 +75,13 @@ def test_every_alert_and_every_metric_is_documented_and_no_other() -> None:
     assert documented() == {f"{name}_total" if name in counters else name for name in families}
     text = (ROOT / "docs" / "operations.md").read_text()
     assert all(f"`{rule['alert']}`" in text for rule in rules())
+
+
+@pytest.mark.skipif(not PROMTOOL, reason="promtool (Debian: prometheus) is not installed")
+def test_the_rules_fire_on_what_they_are_there_for() -> None:
+    command = [PROMTOOL, "test", "rules", "tests/stack/alerts_test.yml"]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr + ran.stdout
 
 
 def test_every_panel_has_a_place_of_its_own() -> None:
