@@ -26,7 +26,7 @@ from . import rings
 from .cursor import Cursor, after, newest
 from .errors import RestoredDatabase
 from .events import offset
-from .models import Event
+from .models import Event, Run
 
 PERIOD = 1.0  # seconds between looks without a ring
 JOINED = 0.02  # seconds from one look to the next at least
@@ -35,12 +35,13 @@ BATCH = 500
 
 EVENTS = Counter(
     "holdpoint_events",
-    "Events that this process has read, by kind and the agent that acted. Every web process reads all of them.",
+    "Events that this process has read, by kind and the agent that acted; failed runs and unknown effects by the "
+    "run's. Every web process reads all of them.",
     ["kind", "agent"],
 )
 LAG = Gauge("holdpoint_tailer_lag_seconds", "Seconds since this process last had read every event that could be read.")
 OTHERS = "others"  # agents that are not known here: whoever may open gates from outside names them
-FROM_ZERO = ("run.failed", "effect.unknown")  # kinds of which an alert wants to see the first
+ALERTED = ("run.failed", "effect.unknown")  # counted from 0 under the run's agent, whoever acts: alerts name it
 _known: set[str] = set()
 Deliver = Callable[[list[Event]], Awaitable[None]]
 log = structlog.get_logger(__name__)
@@ -50,7 +51,7 @@ def count_by_name(agents: Iterable[str]) -> None:
     """Count what these agents do by their names from now on, and what any other does under OTHERS."""
     _known.update(agents)
     for agent in (*_known, OTHERS):
-        for kind in FROM_ZERO:
+        for kind in ALERTED:
             EVENTS.labels(kind, agent)
 
 
@@ -134,14 +135,20 @@ class Tailer:
             raise
 
     async def _hand_on(self, events: list[Event]) -> None:
-        for event in events:
-            role, _, name = event.actor.partition(":")
-            agent = name if name in _known else OTHERS
-            EVENTS.labels(event.kind, agent if role == "agent" else "").inc()
         try:
             await self.deliver(events)
         except Exception:  # one bad fact must not silence all later ones
             log.exception("tailer.cannot_deliver", events=len(events))
+        await self._count(events)
+
+    async def _count(self, events: list[Event]) -> None:
+        runs = {event.run_id for event in events if event.kind in ALERTED and event.run_id}
+        agents = await asyncio.get_running_loop().run_in_executor(self._thread, _agents, runs) if runs else {}
+        for event in events:
+            role, _, name = event.actor.partition(":")
+            if event.kind in ALERTED:  # mostly by the system, or by a person
+                role, name = "agent", agents.get(event.run_id or 0, OTHERS)
+            EVENTS.labels(event.kind, (name if name in _known else OTHERS) if role == "agent" else "").inc()
 
     async def _listen(self) -> None:
         """Turn rings into `_rung`, through every loss of the connection."""
@@ -158,6 +165,16 @@ class Tailer:
                 with contextlib.suppress(redis.RedisError, OSError):
                     await client.aclose()
             await asyncio.sleep(PERIOD)
+
+
+def _agents(runs: set[int]) -> dict[int, str]:
+    """The agents of these runs, as far as they are there and PostgreSQL is. On the tailer's thread."""
+    try:
+        return dict(Run.objects.filter(pk__in=runs).values_list("pk", "plan__agent"))
+    except Exception as error:  # noqa: BLE001 - they are counted all the same
+        log.warning("tailer.cannot_name", error=str(error))
+        connections.close_all()
+        return {}
 
 
 async def end(task: asyncio.Task[None]) -> None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from itertools import product
+from functools import partial
 from typing import Any
 
 import httpx
@@ -21,7 +21,8 @@ from structlog.testing import capture_logs
 
 from agents import registry
 from agents.models import SweeperPass
-from checkpoints import plans, sealer
+from checkpoints import claims, plans, sealer
+from checkpoints.actors import SYSTEM
 from checkpoints.models import Run
 from checkpoints.models import run as models_run
 from checkpoints.models.run import COUNTED
@@ -247,9 +248,18 @@ def test_what_the_tailer_reads_is_counted_by_kind_and_agent(start_web: Callable[
     def told() -> Samples:
         return read(httpx.get(f"{base}/metrics", timeout=60).text)
 
+    def one_failed(agent: str) -> bool:
+        return value("holdpoint_events_total", told(), kind="run.failed", agent=agent) == 1
+
     until(lambda: value("holdpoint_tailer_lag_seconds", told()) < 5, what="the tailer reads")
-    for kind, agent in product(("run.failed", "effect.unknown"), ("refunds", "others")):
-        assert value("holdpoint_events_total", told(), kind=kind, agent=agent) >= 0, "an alert sees the first one rise"
+    refunds = make_plan(replace(make_spec(), agent="refunds", version="of-a-test"))
+    for agent, run in (("refunds", make_run(plan=refunds)), ("others", make_run())):
+        for kind in ("run.failed", "effect.unknown"):
+            assert value("holdpoint_events_total", told(), kind=kind, agent=agent) == 0, "an alert sees the first rise"
+        claim = claims.claim(run.pk, plan_ids=[run.plan_id], worker="of a test", lease=30)
+        assert claim is not None
+        claims.release(claim, status="failed", reason="Its data does not verify", by=SYSTEM)
+        until(partial(one_failed, agent), what=f"the failed run of {agent} is counted as theirs")
     gate = make_gate()
     counted = ("holdpoint_events_total", frozenset({"kind": "gate.opened", "agent": "others"}.items()))
     until(lambda: told().get(counted), what=f"the gate of {gate.run.plan.agent} is counted")
