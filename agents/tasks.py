@@ -41,5 +41,6 @@ def leave(**_: Any) -> None:
 
 @worker_ready.connect
 def listen(sender: Any, **_: Any) -> None:
-    """Watch whether this worker takes what waits for it."""
+    """Watch whether this worker takes what waits for it, and whether it runs at all."""
+    announcing.oversee()
     deafness.watch(sender)

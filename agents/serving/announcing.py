@@ -1,8 +1,15 @@
-"""A worker process says every few seconds that it is there, in PostgreSQL: whether Redis answers is another matter."""
+"""A worker process says every few seconds that it is there, in PostgreSQL: whether Redis answers is another matter.
+
+It takes what its parent hands to it, so it says so only while its parent runs: a thread there notes the time in memory
+that both share. A thread, because the parent's own loop stands still while Redis is away; one that hangs for another
+reason is ended by `deafness`.
+"""
 
 from __future__ import annotations
 
+import mmap
 import threading
+import time
 
 import structlog
 from django.db import Error, connection
@@ -15,8 +22,15 @@ from ..errors import AgentError
 from ..models import Worker
 
 EVERY = 5.0  # seconds
+STILL = 30.0  # seconds without a note of the parent's, after which it is taken for one that stands still
 log = structlog.get_logger()
 _stopped = threading.Event()
+_ran = memoryview(mmap.mmap(-1, 8)).cast("d")  # when the parent last ran, by the monotonic clock; 0: it is not up yet
+
+
+def oversee() -> None:
+    """Note from now on that this process runs, for the processes that it starts. Called once, in their parent."""
+    threading.Thread(target=_note, name="overseeing", daemon=True).start()
 
 
 def begin() -> None:
@@ -51,10 +65,23 @@ def _way(plan: Plan) -> bool:
         return False
 
 
+def _note() -> None:
+    while True:
+        _ran[0] = time.monotonic()
+        time.sleep(EVERY)
+
+
 def _announce() -> None:
-    _beat()
-    while not _stopped.wait(EVERY):
-        _beat()
+    said = False
+    while True:
+        still = time.monotonic() - _ran[0] if _ran[0] else 0.0
+        if still <= STILL:
+            _beat()
+        elif not said:
+            log.error("worker.parent_stands_still", seconds=round(still))
+        said = still > STILL
+        if _stopped.wait(EVERY):
+            return
 
 
 def _beat() -> None:

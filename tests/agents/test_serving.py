@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -20,6 +22,7 @@ from tests.harness.waiting import until
 from tests.pages.clients import signed_in
 
 from .driving import make_run
+from .test_deafness import IMPATIENT
 
 Starter = Callable[..., services.Service]
 GONE = SILENT + timedelta(seconds=1)
@@ -57,6 +60,20 @@ def test_a_worker_says_so_while_redis_is_down(celery_worker: Starter) -> None:
     env = {"REDIS_URL": f"redis://127.0.0.1:{services.free_port()}/0"}
     celery_worker("-c", "1", env=env, ready=False)
     until(lambda: Worker.objects.exists(), what="it is there")
+
+
+def test_a_worker_whose_parent_stands_still_is_not_there_until_it_goes_on(celery_worker: Starter) -> None:
+    """Its processes take nothing then, and went on saying that they were there."""
+    silent = Worker.objects.filter(heard_at__lt=Now() - timedelta(seconds=6))
+    worker = celery_worker("-c", "1", env=IMPATIENT)
+    until(Worker.objects.exists, what="its process is there")
+    os.kill(worker.pid, signal.SIGSTOP)
+    try:
+        until(silent.exists, what=f"it is not heard of; the worker said:\n{worker.log}")
+        assert worker.log.count("worker.parent_stands_still") == 1
+    finally:
+        os.kill(worker.pid, signal.SIGCONT)
+    until(lambda: not silent.exists(), what="it is heard of again")
 
 
 def test_one_that_was_killed_is_told_as_gone_since_it_was_heard_of() -> None:
