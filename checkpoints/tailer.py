@@ -171,9 +171,8 @@ def _agents(runs: set[int]) -> dict[int, str]:
     """The agents of these runs, as far as they are there and PostgreSQL is. On the tailer's thread."""
     try:
         return dict(Run.objects.filter(pk__in=runs).values_list("pk", "plan__agent"))
-    except Exception as error:  # noqa: BLE001 - they are counted all the same
+    except Exception as error:  # noqa: BLE001 - they are counted all the same; a connection that is lost meets _read
         log.warning("tailer.cannot_name", error=str(error))
-        connections.close_all()
         return {}
 
 
