@@ -60,6 +60,11 @@ class PageLayer(BaseChannelLayer):
         for channel in self.groups.get(group, ()):
             self._put(channel, message)
 
+    def overrun(self) -> None:
+        """Leave "overrun" with each channel of any group."""
+        for channel in {channel for members in self.groups.values() for channel in members}:
+            self._put(channel, {"type": "overrun"})
+
     def drain(self, channel: str) -> None:
         """Drop what was left for a channel that has heard enough to look for itself."""
         queue = self._left.get(channel)

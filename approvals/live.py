@@ -23,6 +23,7 @@ from typing import Any, TypedDict, cast
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 from channels.layers import get_channel_layer
+from django.db import InterfaceError, OperationalError
 from django.urls import path
 from structlog import get_logger
 
@@ -240,17 +241,25 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
 
 
 async def deliver(events: list[Event]) -> None:
-    """Hand events to their audiences: one message per group, so that a burst does not overrun a channel."""
-    titles = await database_sync_to_async(titles_of)(events)
-    by_group: dict[str, list[Fact]] = {}
-    for event in events:
-        for group in audience(event):
-            by_group.setdefault(group, []).append(fact_of(event, titles))
-    layer = get_channel_layer()
-    if layer is None:
-        return
-    for group, facts in by_group.items():
-        await layer.group_send(group, {"type": "facts", "facts": facts})
+    """Hand events to their audiences: one message per group, so that a burst does not overrun a channel.
+
+    Raises the database's errors before anything is told: the same may be handed on again. Any other fault is raised
+    once all pages were told to start over, since which of them lack something is not known then.
+    """
+    layer = cast(PageLayer, get_channel_layer())
+    try:
+        titles = await database_sync_to_async(titles_of)(events)
+        by_group: dict[str, list[Fact]] = {}
+        for event in events:
+            for group in audience(event):
+                by_group.setdefault(group, []).append(fact_of(event, titles))
+        for group, facts in by_group.items():
+            await layer.group_send(group, {"type": "facts", "facts": facts})
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception:
+        layer.overrun()
+        raise
     await asyncio.sleep(0)
 
 

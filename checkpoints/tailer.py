@@ -3,7 +3,7 @@
 The first ring is followed at once, and those within a few milliseconds of a look are joined to one: a run at work rings
 oftener than anybody can see. A ring may arrive before its event can be read, while an older transaction is still open;
 the tailer then looks again after a pause that doubles. A dead Redis costs at most a second's delay, a dead PostgreSQL
-only the time it is dead: the cursor stays where it was.
+only the time it is dead: the cursor stays where it was until what was read is delivered.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 import redis.asyncio
 import structlog
 from django.conf import settings
-from django.db import connections
+from django.db import InterfaceError, OperationalError, connections
 from prometheus_client import Counter, Gauge
 
 from . import rings
@@ -97,6 +97,8 @@ class Tailer:
         while True:
             try:
                 events, more = await asyncio.get_running_loop().run_in_executor(self._thread, self._read)
+                if events:
+                    await self._hand_on(events)
             except RestoredDatabase as error:
                 log.critical("database.restored", error=str(error))
                 os.kill(os.getpid(), signal.SIGTERM)
@@ -105,7 +107,6 @@ class Tailer:
                 log.warning("tailer.cannot_read", error=str(error))
                 return PERIOD
             if events:
-                await self._hand_on(events)
                 pause = IMPATIENT
             if len(events) < BATCH:
                 self._caught_up = time.monotonic()
@@ -125,20 +126,21 @@ class Tailer:
                 self._asked = True
             if self.cursor is None:
                 self.cursor = newest()
-            events, more = after(self.cursor, BATCH)
-            if events:
-                self.cursor = Cursor.of(events[-1])
-            return events, more
+            return after(self.cursor, BATCH)
         except Exception:
             self._asked = False
             connections.close_all()
             raise
 
     async def _hand_on(self, events: list[Event]) -> None:
+        """Deliver a batch and go past it, unless it met the database's absence: the next look reads it once more."""
         try:
             await self.deliver(events)
+        except (OperationalError, InterfaceError):
+            raise
         except Exception:  # one bad fact must not silence all later ones
             log.exception("tailer.cannot_deliver", events=len(events))
+        self.cursor = Cursor.of(events[-1])
         await self._count(events)
 
     async def _count(self, events: list[Event]) -> None:

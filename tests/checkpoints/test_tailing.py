@@ -14,12 +14,14 @@ import psycopg
 import pytest
 import redis
 from asgiref.sync import sync_to_async
+from channels.db import database_sync_to_async
+from django.db import connection
 from django.test import override_settings
 
 from checkpoints import ledger, rings, tailer
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Event
-from checkpoints.tailer import Tailer
+from checkpoints.tailer import Deliver, Tailer
 from tests.harness.waiting import PATIENCE
 
 
@@ -50,9 +52,9 @@ class Ear:
 
 
 @asynccontextmanager
-async def listening(ear: Ear) -> AsyncIterator[Tailer]:
+async def listening(ear: Ear, deliver: Deliver | None = None) -> AsyncIterator[Tailer]:
     """A tailer at work, past its first look."""
-    listener = Tailer(ear.deliver)
+    listener = Tailer(deliver or ear.deliver)
     task = asyncio.create_task(listener.run())
     while listener.cursor is None:
         await asyncio.sleep(0.005)
@@ -178,6 +180,30 @@ async def test_one_failing_delivery_does_not_silence_the_next(redis_url: str) ->
     assert ear.heard == {later}
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_what_meets_a_lost_connection_is_told_by_the_next_look(redis_url: str) -> None:
+    """The cursor was past it already: an inbox lacked a gate until it was loaded anew."""
+    ear = Ear()
+    lost = False
+
+    def lose() -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+
+    async def fragile(events: list[Event]) -> None:
+        nonlocal lost
+        if not lost:
+            lost = True
+            await database_sync_to_async(lose)()
+        await ear.deliver(events)
+
+    async with listening(ear, fragile):
+        await subscribed(redis_url)
+        await ear.hears(await sync_to_async(say)())
+        await ear.hears(await sync_to_async(say)())
+    assert lost
+    assert ear.count == 2
 
 
 async def test_a_stop_that_meets_a_ring_still_stops(redis_url: str) -> None:

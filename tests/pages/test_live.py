@@ -63,6 +63,19 @@ async def test_a_member_hears_of_a_gate_of_their_team_and_an_outsider_does_not()
         assert await theirs.hear_all() == []
 
 
+async def test_a_fact_that_cannot_be_told_has_every_page_start_over() -> None:
+    """All that was read with it was lost to open pages, which went on from a cursor behind it."""
+    team = await database_sync_to_async(make_team)()
+    member = await database_sync_to_async(ann)(team)
+    async with socket(member) as mine:
+        await database_sync_to_async(make_gate)(team=team)
+        await database_sync_to_async(horizon.reached)()
+        newest = await database_sync_to_async(cursor.newest)()
+        with pytest.raises(ValueError, match="no-number"):
+            await live.deliver([Event(kind="test.said", subject="gate:no-number", data=b"{}")])
+        assert await mine.hear() == {"kind": "reset", "cursor": str(newest)}
+
+
 async def test_a_fact_of_a_gate_names_its_title_which_no_event_holds_by_one_query_for_all() -> None:
     team = await database_sync_to_async(make_team)()
     member, other = await database_sync_to_async(ann)(team), await database_sync_to_async(mira)(team)
