@@ -27,9 +27,10 @@ from psycopg import errors
 from approvals.models import Delivery, Gate
 from checkpoints import sealer
 from checkpoints.actors import SYSTEM
-from checkpoints.errors import RestoredDatabase
+from checkpoints.errors import UnfitDatabase
 from checkpoints.events import offset
 from checkpoints.models import Run, Verification
+from checkpoints.postgresql import fitness
 from checkpoints.rows import run_sql
 
 from . import doorbell, upgrades
@@ -62,11 +63,12 @@ class Sweeper:
         self.redis = redis.Redis.from_url(settings.REDIS_URL, socket_timeout=0.5, socket_connect_timeout=0.5)
 
     def sweep_once(self) -> dict[str, int]:
-        """One pass; how many runs and gates each part touched. Raises the database's errors and RestoredDatabase.
+        """One pass; how many runs and gates each part touched. Raises the database's errors and UnfitDatabase.
 
         A part that fails, or meets what others keep locked, is logged and stops none after it.
         """
-        offset.refuse_stored_ahead()  # PostgreSQL may have been away as the process started
+        fitness.refuse()  # PostgreSQL may have been away as the process started
+        offset.refuse_stored_ahead()
         self._look_for_a_flush()
         parts: dict[str, Callable[[], int]] = {
             "woken": wake_timers,
@@ -186,7 +188,7 @@ def wake_timers() -> int:
 def run_for_ever(stop: Callable[[], bool], *, every: float = 1.0) -> None:
     """Sweep every second until `stop()`. A database or a pass that fails is logged and tried again.
 
-    Raises RestoredDatabase.
+    Raises UnfitDatabase.
     """
     sweeper = Sweeper()
     while not stop():
@@ -197,7 +199,7 @@ def run_for_ever(stop: Callable[[], bool], *, every: float = 1.0) -> None:
             health_file.touch()
             if any(done[part] for part in ("woken", "expired", "upgraded", "rung", "missed", "withdrawn", "alone")):
                 log.info("sweeper.swept", **done)
-        except RestoredDatabase:
+        except UnfitDatabase:
             raise
         except Exception:
             log.exception("sweeper.failed")

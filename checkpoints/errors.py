@@ -60,7 +60,11 @@ class PlanChanged(CheckpointError):
     """The agent's code changed under a version that runs still wait on; raise the agent's version."""
 
 
-class RestoredDatabase(CheckpointError):
+class UnfitDatabase(CheckpointError):
+    """This PostgreSQL, or the way to it, cannot be worked with."""
+
+
+class RestoredDatabase(UnfitDatabase):
     """This database was restored from a backup: run `python manage.py restored` before you start anything on it."""
 
 

@@ -24,9 +24,10 @@ from prometheus_client import Counter, Gauge
 
 from . import rings
 from .cursor import Cursor, after, newest
-from .errors import RestoredDatabase
+from .errors import UnfitDatabase
 from .events import offset
 from .models import Event, Run
+from .postgresql import fitness
 
 PERIOD = 1.0  # seconds between looks without a ring
 JOINED = 0.02  # seconds from one look to the next at least
@@ -62,7 +63,7 @@ class Tailer:
         self.deliver = deliver
         self.cursor = start
         self._rung = asyncio.Event()
-        self._asked = False  # whether the database was restored
+        self._asked = False  # whether the database is fit, and was not restored
         self._caught_up = time.monotonic()
         # One thread, so that the tailer keeps one database connection and its own.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tailer")
@@ -99,8 +100,8 @@ class Tailer:
                 events, more = await asyncio.get_running_loop().run_in_executor(self._thread, self._read)
                 if events:
                     await self._hand_on(events)
-            except RestoredDatabase as error:
-                log.critical("database.restored", error=str(error))
+            except UnfitDatabase as error:
+                log.critical("database.unfit", error=str(error))
                 os.kill(os.getpid(), signal.SIGTERM)
                 return PERIOD
             except Exception as error:  # noqa: BLE001 - whatever fails, the next look starts at the same cursor
@@ -122,6 +123,7 @@ class Tailer:
         """The next batch, and whether something is committed that may not be read yet. On the tailer's thread."""
         try:
             if not self._asked:  # at the start, and after PostgreSQL was away
+                fitness.refuse()
                 offset.refuse_stored_ahead()
                 self._asked = True
             if self.cursor is None:

@@ -11,6 +11,9 @@ import time
 import structlog
 from django.db import Error, connections
 
+from checkpoints.errors import UnfitDatabase
+from checkpoints.postgresql import fitness
+
 from .. import registry
 
 EVERY = 1.0  # seconds between two tries to read
@@ -21,6 +24,7 @@ def warm() -> None:
     """Read the agents, store their plans and tell what cannot be served; the rest is.
 
     Waits for as long as PostgreSQL is away. Leaves no connection and no pool: its threads would not be inherited.
+    Raises SystemExit where PostgreSQL is unfit; Celery passes over any other error of what it calls as it begins.
     """
     for sentence in registry.faults():
         log.warning(sentence)
@@ -37,9 +41,12 @@ def warm() -> None:
 def _stored() -> str | None:
     """Store the plans; why that cannot be done now, in a line, or None."""
     try:
+        fitness.refuse()
         registry.plans()
         for sentence in registry.changed():
             log.warning(sentence)
+    except UnfitDatabase as unfit:
+        raise SystemExit(str(unfit)) from None
     except Error as error:
         return str(error).partition("\n")[0]
     finally:

@@ -1,4 +1,4 @@
-"""Whether this PostgreSQL, and the way to it, can be worked with. Asked by each service as it starts.
+"""Whether this PostgreSQL, and the way to it, can be worked with. Asked by each service before it works.
 
 Settings and locks of a session are this process's own only where a connection to the pooler is one to the server. A
 pooler that hands out the server's sessions by transaction gives them to whoever comes next, silently, and
@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import secrets
 import time
+from functools import cache
 from typing import Any
 
 import psycopg
 from django.db import connection
 
-from checkpoints.errors import RestoredDatabase
+from checkpoints.errors import RestoredDatabase, UnfitDatabase
 from checkpoints.events import offset
 
 ENDED_WITHIN = 3.0  # seconds in which a pooler has to reset a session that its client has left
@@ -30,21 +31,36 @@ Raw = psycopg.Connection[Any]
 
 
 def fault(*, migrating: bool = False) -> str:
-    """Return a sentence that says what is unfit, or ""; "" too where nothing answers, which is no lasting fault.
+    """Return a sentence that says what is unfit, or ""; "" too where nothing answers: `refuse` asks again then.
 
     A database that was restored may be migrated, and no more before that is said.
     """
-    (oldest,) = connection.features.minimum_database_version or (0,)
     try:
-        with _connected() as first:
-            if first.info.server_version < oldest * 10_000:
-                found = first.info.parameter_status("server_version")
-                return f"Holdpoint needs PostgreSQL {oldest} or later; DATABASE_URL leads to {found}."
-            if not migrating and offset.stored_ahead(first):
-                return str(RestoredDatabase())
-        return POOLED if _shares_sessions() else ""
+        return _found(migrating=migrating)
     except psycopg.OperationalError:
         return ""
+
+
+@cache
+def refuse() -> None:
+    """Refuse to work with what is unfit. Asks PostgreSQL until it has answered once in this process, and then no more.
+
+    Raises UnfitDatabase and the database's errors.
+    """
+    with connection.wrap_database_errors:
+        if unfit := _found():
+            raise UnfitDatabase(unfit)
+
+
+def _found(*, migrating: bool = False) -> str:
+    (oldest,) = connection.features.minimum_database_version or (0,)
+    with _connected() as first:
+        if first.info.server_version < oldest * 10_000:
+            found = first.info.parameter_status("server_version")
+            return f"Holdpoint needs PostgreSQL {oldest} or later; DATABASE_URL leads to {found}."
+        if not migrating and offset.stored_ahead(first):
+            return str(RestoredDatabase())
+    return POOLED if _shares_sessions() else ""
 
 
 def _shares_sessions() -> bool:
@@ -67,7 +83,8 @@ def _shares_sessions() -> bool:
 
 
 def _connected() -> Raw:
-    return psycopg.connect(**connection.get_connection_params(), autocommit=True)
+    """Nothing is prepared: in a shared session a statement of that name may be somebody else's."""
+    return psycopg.connect(**connection.get_connection_params() | {"autocommit": True, "prepare_threshold": None})
 
 
 def _count(raw: Raw, sql: str, key: list[int]) -> int:

@@ -12,8 +12,9 @@ from django.db import connection, connections
 
 from checkpoints.postgresql import base, fitness
 from checkpoints.retention import batch
+from config.local.postgres import Postgres
 from tests.harness.pgbouncer import pooler
-from tests.harness.services import Service, free_port, manage, run, web_command
+from tests.harness.services import Service, free_port, manage, run, wait_for_http, web_command
 from tests.harness.session import Session
 from tests.harness.waiting import PATIENCE, until
 from tests.retention.pruning import ended, keep, pruned
@@ -62,6 +63,25 @@ def test_a_pooler_by_transaction_is_refused_by_each_service(
             assert service.process.wait(PATIENCE), service.log
             assert fitness.POOLED in service.log
             assert "Traceback" not in service.log
+
+
+def test_a_pooler_by_transaction_is_refused_once_postgresql_answers_where_it_did_not_at_the_start(
+    servers: Session, server: Postgres, start_service: Callable[..., Service]
+) -> None:
+    """Whatever was started while PostgreSQL was away worked on behind it for ever, and /readyz called that ok."""
+    server.stop()
+    with pooler(servers, server, "transaction") as url:
+        port = free_port()
+        web = start_service("web", web_command(port), {"DATABASE_URL": url})
+        wait_for_http(web, f"http://127.0.0.1:{port}/healthz")
+        sweeper = start_service("sweeper", manage("sweeper"), {"DATABASE_URL": url})
+        sweeper.says(r"sweeper\.failed")
+        worker = start_service("worker", manage("worker"), {"DATABASE_URL": url})
+        worker.says("The worker waits until it can read its plans")
+        server.start(servers.log("apart"))
+        for service in (web, sweeper, worker):
+            service.process.wait(PATIENCE)
+            assert fitness.POOLED in service.log
 
 
 def test_a_direct_connection_is_fit() -> None:

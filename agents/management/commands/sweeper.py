@@ -9,8 +9,7 @@ import structlog
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from agents import sweeper
-from checkpoints.errors import RestoredDatabase
-from checkpoints.postgresql import fitness
+from checkpoints.errors import UnfitDatabase
 
 log = structlog.get_logger()
 
@@ -27,18 +26,16 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Sweep. Raises CommandError where this PostgreSQL cannot be worked with."""
-        if unfit := fitness.fault():
-            raise CommandError(unfit)
-        if options["once"]:
-            self.stdout.write(str(sweeper.Sweeper().sweep_once()))
-            return
-        signal.signal(signal.SIGTERM, self.stop)
-        signal.signal(signal.SIGINT, self.stop)
-        log.info("sweeper.ready")
         try:
+            if options["once"]:
+                self.stdout.write(str(sweeper.Sweeper().sweep_once()))
+                return
+            signal.signal(signal.SIGTERM, self.stop)
+            signal.signal(signal.SIGINT, self.stop)
+            log.info("sweeper.ready")
             sweeper.run_for_ever(lambda: self.stopping)
-        except RestoredDatabase as restored:
-            raise CommandError(str(restored)) from None
+        except UnfitDatabase as unfit:
+            raise CommandError(str(unfit)) from None
 
     def stop(self, *_: Any) -> None:
         """End after this pass."""

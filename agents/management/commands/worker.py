@@ -7,11 +7,10 @@ import sys
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 from django.db import connections
 
 from agents import registry
-from checkpoints.postgresql import fitness
 
 
 class Command(BaseCommand):
@@ -29,12 +28,11 @@ class Command(BaseCommand):
         parser.add_argument("--name", default="", help="the worker's name, for two on one machine")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Become Celery: no process of ours stays in between. Raises CommandError where this PostgreSQL is unfit.
+        """Become Celery: no process of ours stays in between.
 
-        Celery's process stores the plans and tells what cannot be served (agents.serving.warming), also after a wait.
+        Celery's process refuses a PostgreSQL that is unfit, stores the plans and tells what cannot be served
+        (agents.serving.warming), also after a wait.
         """
-        if unfit := fitness.fault():
-            raise CommandError(unfit)
         queues = registry.queues() or [settings.CELERY_TASK_DEFAULT_QUEUE]
         command = [sys.executable, "-m", "celery", "-q", "-A", "config.celery", "worker", "--loglevel", "INFO"]
         command += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
