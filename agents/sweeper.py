@@ -68,7 +68,7 @@ class Sweeper:
         A part that fails, or meets what others keep locked, is logged and stops none after it.
         """
         fitness.refuse()  # PostgreSQL may have been away as the process started
-        offset.refuse_stored_ahead()
+        offset.refuse_ahead()
         self._look_for_a_flush()
         parts: dict[str, Callable[[], int]] = {
             "woken": wake_timers,

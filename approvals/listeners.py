@@ -8,6 +8,7 @@ from django.db.models import Q
 
 from checkpoints import cursor
 from checkpoints.cursor import Cursor
+from checkpoints.events import offset
 from checkpoints.models import Event
 
 from .access import Access
@@ -28,7 +29,7 @@ def missed(asked: Collection[Missed]) -> list[list[Fact] | None]:
     """For each, the facts after the cursor that they may hear; None where more happened than is looked through singly.
 
     Other teams' gates count towards that limit too: what lies behind them was not looked at. None too where the
-    database was restored meanwhile: what a page shows may never have happened then.
+    database was restored meanwhile, or is not as far as the cursor: what a page shows may never have happened then.
     """
     oldest = min(since for _, since in asked)
     teams = frozenset[int]().union(*(access.teams for access, _ in asked))
@@ -39,10 +40,11 @@ def missed(asked: Collection[Missed]) -> list[list[Fact] | None]:
         return _apart(list(asked), events)
     titles = titles_of(events)
     told = [(Cursor.of(event), event, audience(event), fact_of(event, titles)) for event in events]
+    count = offset.count()
     restored = max((at for at, event, _, _ in told if event.kind == RESTORED), default=Cursor())
     return [
         None
-        if since < restored
+        if since < restored or since.xid >= count
         else [fact for at, event, groups, fact in told if at > since and hears(access, event, groups)]
         for access, since in asked
     ]

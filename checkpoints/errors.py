@@ -65,7 +65,7 @@ class UnfitDatabase(CheckpointError):
 
 
 class RestoredDatabase(UnfitDatabase):
-    """This database was restored from a backup: run `python manage.py restored` before you start anything on it."""
+    """This database was set back, by a backup or a failover: run `python manage.py restored` before you go on."""
 
 
 class NotThatDatabase(CheckpointError):

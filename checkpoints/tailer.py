@@ -124,7 +124,7 @@ class Tailer:
         try:
             if not self._asked:  # at the start, and after PostgreSQL was away
                 fitness.refuse()
-                offset.refuse_stored_ahead()
+                offset.refuse_ahead(self.cursor.xid if self.cursor else 0)
                 self._asked = True
             if self.cursor is None:
                 self.cursor = newest()

@@ -12,13 +12,14 @@ from pydantic import Field, field_validator
 
 from agents.models import Scope
 from agents.outside import presence
-from agents.views.access import reader_of, run_or_404
+from agents.views.access import Gone, reader_of, run_or_404
 from approvals.access import Access, access_as, access_of
 from approvals.listeners import hears, titles_of
 from approvals.models import Gate
 from approvals.presentation.facts import Fact, audience, fact_of
 from checkpoints import bounds, cursor
 from checkpoints.cursor import Cursor
+from checkpoints.events import offset
 from checkpoints.models import Event, Run
 
 from .auth import needs, token_of
@@ -29,6 +30,10 @@ from .waiting import AGAIN, AWAITS, LONGEST, TOLD
 router = Router(tags=["events"], auth=needs(Scope.READ))
 SCANNED = 1000  # events that one request looks at: most of another team's gates are nobody's here
 NOW = "now"
+SET_BACK = (
+    "The database was set back, by a backup or a failover, to before this place. What you heard last may not have "
+    "happened: begin with after=now, and read anew what you keep."
+)
 
 
 class FactOut(Schema):
@@ -156,9 +161,14 @@ def access_by(request: HttpRequest) -> Access | None:
 
 
 def heard_after(since: Cursor, access: Access, limit: int, *, subject: str = "") -> Heard:
-    """The facts after a cursor that this person may hear, as the socket would tell them; of a subject, all of it."""
+    """The facts after a cursor that this person may hear, as the socket would tell them; of a subject, all of it.
+
+    Raises Gone where the database is not as far as the cursor.
+    """
     # Read first: what is settled by now is all read below, so that a quiet feed goes on from here.
     newest = cursor.newest()
+    if since > newest and since.xid >= offset.count():
+        raise Gone(SET_BACK)
     candidates = cursor.beyond(cursor.settled(), since).filter(
         Q(team_id__in=access.teams) | Q(kind__startswith="gate.")
     )

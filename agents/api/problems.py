@@ -42,7 +42,7 @@ ANSWERED = {
     404: "There is no such thing, or none that you may see.",
     405: "The address takes another method.",
     409: "What is stored does not match its digest, and is not shown.",
-    410: "The checkpoint was removed by a retention policy.",
+    410: "The checkpoint was removed by a retention policy, or the database was set back to before `after`.",
     422: "A parameter is not what it has to be.",
     429: "Too many requests a minute, or too many tokens that open nothing. `Retry-After` says when to come again.",
 }
@@ -178,7 +178,7 @@ def not_found(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 
 def gone(request: HttpRequest, reason: Http404) -> HttpResponse:
-    """410: it was there, and was removed by retention; by which policy the detail says."""
+    """410: it was there; the detail says what became of it."""
     return problem(request, 410, str(reason))
 
 

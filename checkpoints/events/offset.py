@@ -15,6 +15,7 @@ from django.db import connection
 from psycopg import sql
 
 from checkpoints.errors import ImplausibleEvent, NotThatDatabase, RestoredDatabase
+from checkpoints.rows import run_sql
 
 PER_SECOND = 100_000  # more transactions than a server counts
 SINCE = 1735689600  # 2025-01-01
@@ -24,7 +25,8 @@ PATIENCE = "10s"  # for those who are writing events
 
 _NEWEST = "(SELECT xid FROM public.checkpoints_event ORDER BY xid DESC, id DESC LIMIT 1)"
 _COUNT = "pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
-_AHEAD = f"SELECT {_NEWEST} >= {_COUNT} + public.checkpoints_xid_offset()"
+_NEXT_XID = f"{_COUNT} + public.checkpoints_xid_offset()"
+_AHEAD = f"SELECT {_NEWEST} >= {_NEXT_XID}"
 _NEXT = f"""
 SELECT {_COUNT}, public.checkpoints_xid_offset(), coalesce({_NEWEST}, 0),
     (extract(epoch FROM clock_timestamp())::bigint - {SINCE}) * {PER_SECOND}
@@ -39,12 +41,26 @@ WHERE sequence.relkind = 'S' AND sequence.relnamespace = 'public'::regnamespace
 """
 
 
-def refuse_stored_ahead() -> None:
-    """Refuse to go on where events are stored that this server's count has not come to. Raises RestoredDatabase."""
+def refuse_ahead(read: int = 0) -> None:
+    """Refuse to go on where this server's count has not come to an event that is stored, or to one that was read.
+
+    `read` is the transaction of the newest event read. Raises RestoredDatabase.
+    """
     connection.ensure_connection()
     with connection.wrap_database_errors:
         if stored_ahead(connection.connection):
             raise RestoredDatabase
+    if read and read >= count():
+        raise RestoredDatabase
+
+
+def count() -> int:
+    """Return what this server's count has come to: every event that it holds is of a transaction below this.
+
+    The horizon may lie below it, so not all of those can be read yet.
+    """
+    [(found,)] = run_sql(f"SELECT {_NEXT_XID}", [])
+    return int(found)
 
 
 def stored_ahead(raw: psycopg.Connection) -> bool:

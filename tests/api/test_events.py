@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
+import psycopg
 import pytest
 from django.contrib.auth.models import Group, User
 from django.db import connection
@@ -15,9 +17,11 @@ from approvals.access import access_of
 from approvals.listeners import missed
 from checkpoints import actors, cursor
 from checkpoints.cursor import Cursor
+from checkpoints.models import Event
 from tests.conftest import session_of
 from tests.factories import MEMBER, REVIEWER, ann, eve, make_gate, make_policy, make_run, make_team, mira
 from tests.harness import horizon
+from tests.pages.clients import signed_in
 
 from .asking import ask, save
 
@@ -95,6 +99,28 @@ def test_without_a_cursor_it_begins_with_the_first_event() -> None:
     opened = next(fact for fact in found if fact["kind"] == "gate.opened")
     assert (opened["subject"], opened["title"]) == (f"gate:{gate.pk}", gate.title)
     assert {fact["run"] for fact in found if fact["run"]} == {f"run:{gate.run_id}"}
+
+
+def test_a_place_that_the_database_has_not_come_to_is_gone() -> None:
+    """A database that was set back was said to have nothing new for ever."""
+    answer = signed_in(ann(make_team())).get("/api/events", {"after": str(Cursor(2**60, 1))})
+    assert answer.status_code == 410
+    assert "after=now" in answer.json()["detail"]
+
+
+def test_a_place_that_no_reader_may_come_to_yet_is_not_ahead() -> None:
+    team = make_team()
+    reader = ann(team)
+    with psycopg.connect(os.environ["DATABASE_URL"]) as other:
+        other.execute("SELECT pg_current_xact_id()")
+        make_gate(team=team)
+        newest = Cursor.of(Event.objects.latest("xid", "id"))
+        assert newest > cursor.newest()
+        page = ask(reader, "/api/events", after=str(newest))
+        assert (page["items"], page["next"]) == ([], str(newest))
+        access = access_of(session_of(reader))
+        assert access is not None
+        assert missed([(access, newest)]) == [[]]
 
 
 def test_those_who_missed_much_and_little_are_told_apart_in_few_statements(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,6 +129,14 @@ async def test_what_happened_since_the_page_was_rendered_is_replayed() -> None:
         assert await again.hear_all() == []
 
 
+async def test_a_page_that_was_drawn_before_the_database_was_set_back_starts_over() -> None:
+    """It heard nothing new, and showed what had not happened any more."""
+    member = await database_sync_to_async(ann)(await database_sync_to_async(make_team)())
+    async with socket(member, after=cursor.Cursor(2**60, 1)) as mine:
+        newest = await database_sync_to_async(cursor.newest)()
+        assert await mine.hear() == {"kind": "reset", "cursor": str(newest)}
+
+
 async def test_steps_of_a_run_are_told_to_pages_that_watch_it_and_only_where_they_may() -> None:
     team = await database_sync_to_async(make_team)()
     member, outsider = await database_sync_to_async(ann)(team), await database_sync_to_async(eve)()

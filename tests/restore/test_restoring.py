@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psycopg
 import pytest
 from playwright.sync_api import Browser, expect
@@ -176,6 +177,23 @@ def test_a_sweeper_that_started_while_postgresql_was_away_ends_on_a_restored_one
     stack.enter_context(clusters.serving(data, short / "s"))
     until(lambda: not sweeper.alive, what="the sweeper ends")
     assert "run `python manage.py restored` before" in sweeper.log
+
+
+def test_a_web_process_that_has_read_further_than_its_server_counts_says_so_and_ends(
+    servers: Session, short: Path, stack: ExitStack, start_web: StartWeb
+) -> None:
+    """A standby that took over had not received everything: its web processes heard nothing more, and said nothing."""
+    data = clusters.migrated_copy(servers, short / "data")
+    standby = clusters.copied(data, short / "standby")
+    with clusters.serving(data, short / "s") as server:
+        clusters.run_ahead(server, 5_000)
+        env = clusters.environment(server) | {"HOLDPOINT_HOME": str(short / "home")}
+        web, base = start_web(env)
+        does(env, "ask")
+        until(lambda: 'kind="gate.opened"' in httpx.get(f"{base}/metrics").text, what="the gate is heard of")
+    stack.enter_context(clusters.serving(standby, short / "s"))
+    web.process.wait(PATIENCE)
+    assert "run `python manage.py restored` before" in web.log
 
 
 def test_only_the_owner_can_say_that_a_database_was_restored(servers: Session) -> None:
