@@ -198,10 +198,19 @@ class Environment:
             return redis_url
         return f"redis+socket://{unquote(parts.path)}?virtual_host={dict(parse_qsl(parts.query)).get('db', '0')}"
 
+    def _of_services(self) -> tuple[str, ...]:
+        """Return how the variables begin by which Kubernetes tells a pod of each service: of one named holdpoint-web
+        HOLDPOINT_WEB_SERVICE_HOST, HOLDPOINT_WEB_PORT, HOLDPOINT_WEB_PORT_8000_TCP_ADDR and such.
+        """
+        ending = "_SERVICE_HOST"
+        services = [name.removesuffix(ending) for name in self.variables if name.endswith(ending)]
+        return tuple(f"{service}{part}" for service in services for part in ("_SERVICE_", "_PORT_"))
+
     def refuse_junk(self) -> None:
         """End the process, with one sentence for each mistake, where there is any."""
+        of_services = self._of_services()
         for name in sorted(set(self.variables) - self.known - OF_CLIENTS):
-            if name.startswith(PREFIX):
+            if name.startswith(PREFIX) and not f"{name}_".startswith(of_services):
                 close = difflib.get_close_matches(name, self.known, 1)
                 self.complaints.append(f"{name} is no setting{f'; is {close[0]} meant?' if close else '.'}")
         if self.complaints:
