@@ -4,8 +4,8 @@ DATABASE_OWNER_URL names the owner, DATABASE_URL the application's role. Where o
 two are one role, which then could rewrite its own audit: fit for a trial, not for production.
 
 The application may go on meanwhile. Whoever waits for a table's lock keeps everybody waiting who comes after, so no
-statement waits longer than LOCK_TIMEOUT; what could not get its lock is rolled back and tried again, for longer than
-any transaction of the application lasts.
+statement waits longer than LOCK_TIMEOUT; what could not get its lock, or was in a deadlock, is rolled back and tried
+again, for longer than any transaction of the application lasts.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ def main() -> int:
     from django_pg_migration_tools.management.commands import migrate_with_timeouts as patiently
 
     django.setup()
-    from checkpoints.postgresql import fitness
+    from checkpoints.postgresql import fitness, migrating
 
     if unfit := fitness.fault(migrating=True):
         return refuse(unfit)
     try:
         call_command(
-            patiently.Command(),
+            migrating.Command(),
             interactive=False,
             verbosity=int(chosen.v),
             lock_timeout_in_ms=int(LOCK_TIMEOUT * 1000),

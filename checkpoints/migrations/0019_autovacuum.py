@@ -8,6 +8,8 @@ AS_EVER = "autovacuum_vacuum_scale_factor, autovacuum_analyze_scale_factor"
 
 
 class Migration(migrations.Migration):
+    atomic = False  # one table's lock at a time
+    accepted = {"prefer-robust-stmts": "it can be set again"}
     dependencies = [("checkpoints", "0018_database_defaults")]
 
     operations = [

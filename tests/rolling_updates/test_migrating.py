@@ -14,6 +14,7 @@ from checkpoints import privileges
 from checkpoints.models import Run
 from tests.harness.services import Service, run
 from tests.harness.session import APPLICATION, DATABASE, Session
+from tests.harness.waiting import until
 
 from .databases import Database, released
 
@@ -21,6 +22,8 @@ RIGHTS = """
 SELECT has_table_privilege(%(role)s, 'checkpoints_event', 'UPDATE'),
        has_column_privilege(%(role)s, 'agents_effect', 'status', 'UPDATE')
 """
+WAITS = "SELECT 1 FROM pg_locks WHERE relation = 'django_migrations'::regclass AND NOT granted"
+DEADLOCKS = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
 MIGRATE = [sys.executable, "-m", "config.migrate"]
 
 
@@ -63,6 +66,23 @@ def test_the_application_goes_on_while_a_migration_waits_and_another_one_is_refu
         )  # fmt: skip
         assert migrating.alive
     assert migrating.process.wait(300) == 0
+
+
+def test_a_deadlock_is_tried_again(database: Database, start_service: Callable[..., Service]) -> None:
+    """The migration ended with a traceback, while a lock that it could not get was tried again."""
+    assert run(*MIGRATE, env=database.environment, within=300).returncode == 0
+    with database.session("postgres") as other:
+        other.execute("DELETE FROM django_migrations WHERE (app, name) = ('agents', '0017_autovacuum')")
+        other.execute(f"ALTER DATABASE {database.name} SET deadlock_timeout = '1800ms'")
+        with other.transaction():
+            other.execute("SET LOCAL deadlock_timeout = '5min'")  # the migration is the one that gives way
+            other.execute("LOCK TABLE django_migrations IN SHARE MODE")
+            migrating = start_service("migrate", MIGRATE, database.environment)
+            until(lambda: other.execute(WAITS).fetchone(), what="it has locked effects and waits")
+            other.execute("ANALYZE agents_effect")
+            migrating.says("that was try 1")
+        assert migrating.process.wait(300) == 0, migrating.log
+        until(lambda: other.execute(DEADLOCKS).fetchone() == (1,), what="there was a deadlock")
 
 
 def test_the_application_keeps_its_rights_and_gets_no_others_while_they_are_granted_again(servers: Session) -> None:
