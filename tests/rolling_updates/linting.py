@@ -1,13 +1,15 @@
 """What a migration would do to a release that runs beside it: squawk's rules over the SQL that Django would send.
 
-Two rules are our own, because they are of no single statement: `data-in-one-go` is what changes rows in a migration,
-where one transaction holds back every reader of events for as long as it lasts; `unknown-effect` is Python code, which
-no reading of SQL can judge. A migration that does such a thing knowingly has an attribute `accepted = {rule: reason}`.
+Three rules are our own. `data-in-one-go` is what changes rows in a migration, where one transaction holds back every
+reader of events for as long as it lasts. `several-tables` is one transaction that locks more than one table: while it
+waits for the second, nobody gets at the first. `unknown-effect` is what squawk has no rules for: Python code, and SQL
+of a kind that is not in KNOWN. A migration that does such a thing knowingly has `accepted = {rule: reason}`.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,6 +20,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations import Migration, RunPython, SeparateDatabaseAndState
 from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ProjectState
+from sqlparse.sql import Statement
+from sqlparse.tokens import DML
 
 SQUAWK = str(Path(sys.executable).parent / "squawk")
 IRRELEVANT = (
@@ -26,6 +30,12 @@ IRRELEVANT = (
     "require-lock-timeout", "require-statement-timeout",  # config.migrate sets them
 )  # fmt: skip
 ROWS = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
+KNOWN = re.compile(
+    r"(SET (LOCK_TIMEOUT|CONSTRAINTS)|COMMENT ON|CREATE FUNCTION|CREATE (UNIQUE )?INDEX|DROP (INDEX|TABLE)|"
+    r"CREATE TABLE \S+ \((?!.*\) AS )|ALTER TABLE \S+ (ADD|ALTER|DROP|RENAME|VALIDATE|RESET|SET \())"
+)
+MADE = re.compile(r'CREATE TABLE "?(\w+)')
+LOCKED = re.compile(r'(?:ALTER TABLE|DROP TABLE|REFERENCES) "?(\w+)')
 
 
 def faults(migration: Migration, before: ProjectState, connection: BaseDatabaseWrapper) -> set[str]:
@@ -35,9 +45,30 @@ def faults(migration: Migration, before: ProjectState, connection: BaseDatabaseW
         return {"unknown-effect"} - accepted.keys()
     with connection.schema_editor(collect_sql=True, atomic=migration.atomic) as editor:
         migration.apply(before, editor, collect_sql=True)
-    script = "\n".join(["BEGIN;", *editor.collected_sql, "COMMIT;"] if migration.atomic else editor.collected_sql)
-    changing = any(each.get_type() in ROWS for each in sqlparse.parse(script))  # type: ignore[no-untyped-call]
-    return (set(_squawk(script)) | ({"data-in-one-go"} if changing else set())) - accepted.keys()
+    sql = "\n".join(editor.collected_sql)
+    script = f"BEGIN;\n{sql}\nCOMMIT;" if migration.atomic else sql
+    return {*_squawk(script), *_of_our_own(sql, migration.atomic)} - accepted.keys()
+
+
+def _of_our_own(sql: str, atomic: bool) -> Iterator[str]:
+    bare = sqlparse.format(sql, strip_comments=True)
+    for statement in sqlparse.parse(bare):
+        if statement.get_type() in ROWS:  # type: ignore[no-untyped-call]
+            yield "data-in-one-go"
+        elif not _known(statement):
+            yield "unknown-effect"
+    if atomic and len(set(LOCKED.findall(_plain(bare))) - set(MADE.findall(_plain(bare)))) > 1:
+        yield "several-tables"
+
+
+def _known(statement: Statement) -> bool:
+    """Tell whether it is of a kind that squawk judges, with no query or change of rows within."""
+    tokens = statement.flatten()  # type: ignore[no-untyped-call]
+    return KNOWN.match(_plain(str(statement))) is not None and not any(each.ttype is DML for each in tokens)
+
+
+def _plain(sql: str) -> str:
+    return " ".join(sql.upper().split())
 
 
 def _flat(operations: Iterable[Operation]) -> Iterator[Operation]:

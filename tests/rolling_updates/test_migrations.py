@@ -32,6 +32,7 @@ from .released import RELEASED
 
 LATEST = models.Index("at", name="event_by_moment")
 POSITIVE = models.CheckConstraint(condition=models.Q(version__gte=0), name="version_is_no_less_than_0")
+NULL: models.Field[Any, Any] = models.IntegerField(null=True)
 REFERENCE: models.Field[Any, Any] = models.ForeignKey("Event", models.PROTECT, null=True)
 ONCE = models.UniqueConstraint(fields=["team", "title"], name="title_is_given_once")
 
@@ -56,7 +57,10 @@ def test_a_migration_lets_the_running_release_go_on(key: tuple[str, str]) -> Non
         ([AddField("run", "more", models.IntegerField(default=0))], {"ban-drop-default"}),
         ([AddField("run", "more", models.IntegerField(default=0, db_default=0))], set()),
         ([AddField("run", "more", models.IntegerField(null=True))], set()),
-        ([AddField("run", "event", REFERENCE)], {"adding-foreign-key-constraint", "require-concurrent-index-creation"}),
+        (
+            [AddField("run", "event", REFERENCE)],
+            {"adding-foreign-key-constraint", "require-concurrent-index-creation", "several-tables"},
+        ),
         ([AddIndex("event", LATEST)], {"require-concurrent-index-creation"}),
         ([AddConstraint("run", POSITIVE)], {SCANNED}),
         ([AddConstraintNotValid("run", POSITIVE)], set()),
@@ -73,10 +77,35 @@ def test_a_migration_lets_the_running_release_go_on(key: tuple[str, str]) -> Non
         ([RunSQL("UPDATE checkpoints_event SET actor_name = ''")], {"data-in-one-go"}),
         ([RunPython(RunPython.noop)], {"unknown-effect"}),
         ([CreateModel("New", [("id", models.BigAutoField(primary_key=True)), ("event", REFERENCE)])], set()),
+        ([AddField("run", "more", NULL), AddField("run", "again", NULL)], set()),
+        ([AddField("run", "more", NULL), AddField("note", "more", NULL)], {"several-tables"}),
     ],
 )  # fmt: skip
 def test_what_would_stop_the_running_release_is_named(operations: Sequence[Operation], broken: set[str]) -> None:
     assert judged(operations) == broken
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DO $$ BEGIN UPDATE checkpoints_event SET actor_name = ''; END $$",
+        "WITH gone AS (DELETE FROM checkpoints_event RETURNING *) SELECT count(*) FROM gone",
+        "TRUNCATE checkpoints_note",
+        "LOCK TABLE checkpoints_run IN ACCESS EXCLUSIVE MODE",
+        "CREATE TABLE copy AS SELECT * FROM checkpoints_event",
+        "CREATE TABLE copy (id) AS SELECT id FROM checkpoints_event",
+        "VACUUM FULL checkpoints_run",
+        "REVOKE INSERT ON checkpoints_event FROM holdpoint_app",
+        "CREATE TRIGGER no BEFORE INSERT ON checkpoints_run FOR EACH ROW EXECUTE FUNCTION public.refuse()",
+        "CREATE OR REPLACE FUNCTION public.checkpoints_xid_offset() RETURNS bigint LANGUAGE sql RETURN 1",
+        "ALTER TABLE checkpoints_run DISABLE TRIGGER ALL",
+        "ALTER TABLE checkpoints_run SET UNLOGGED",
+    ],
+    ids=lambda sql: " ".join(sql.split()[:3]),
+)
+def test_sql_of_unknown_effect_needs_a_reason(sql: str) -> None:
+    assert judged([RunSQL(sql)]) == {"unknown-effect"}
+    assert judged([RunSQL([sql])], accepted={"unknown-effect": "nobody uses it yet"}) == set()
 
 
 @pytest.mark.parametrize(
