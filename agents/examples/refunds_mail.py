@@ -19,7 +19,7 @@ from typing import Any
 
 from bs4.exceptions import ParserRejectedMarkup
 
-from . import refunds_numbers
+from . import refunds_charsets, refunds_numbers
 from .refunds_money import amounts_in
 from .refunds_text import invisible, one_line, words_of
 
@@ -186,8 +186,11 @@ def _text_of(part: Message, mail: ParsedMail, budget: _Budget, depth: int) -> st
     if isinstance(inner, list) or _is_attachment(part, kind):
         mail.attachments.append(_attachment(part, kind))
         return ""
-    text = _decoded(_payload(part, mail), _charset(part), mail)
+    charset = _charset(part)
+    text = _decoded(_payload(part, mail), charset, mail)
     _note_defects(part, mail)
+    if not refunds_charsets.in_sight(charset):
+        return _hide(text, mail)
     return _from_html(text, mail) if kind == "text/html" else text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -258,22 +261,10 @@ def _attachment(part: Message, kind: str) -> str:
 
 
 def _decoded(data: bytes, charset: str, mail: ParsedMail) -> str:
-    """Bytes as text: by the charset they claim, else UTF-8, else Windows-1252, in which every byte means something."""
-    charset = charset.strip("\"' ").lower()
-    if charset in ("us-ascii", "ascii"):
-        charset = "utf-8"
-    if charset in ("iso-8859-1", "latin-1", "latin1") and re.search(rb"[\x80-\x9f]", data):
-        charset = "windows-1252"  # what such mails mean: the WHATWG's Encoding standard reads it so too
-    for candidate in (charset, "utf-8"):
-        try:
-            text = data.decode(candidate)
-        except LookupError:
-            mail.complain(f"its character set is unknown ({one_line(candidate, 40)})")
-        except (UnicodeError, ValueError):
-            mail.complain("some of its characters are not what it says they are")
-        else:
-            return _SURROGATES.sub("\ufffd", text)
-    return data.decode("windows-1252", "replace")
+    text, wrong = refunds_charsets.decoded(data, charset)
+    for problem in wrong:
+        mail.complain(problem)
+    return _SURROGATES.sub("\ufffd", text)
 
 
 def _note_defects(part: Message, mail: ParsedMail) -> None:

@@ -312,7 +312,7 @@ def test_what_repeats_is_read_in_the_time_that_its_length_takes(html: str) -> No
     assert "Order 20418" in mail.text + mail.hidden
 
 
-@pytest.mark.parametrize("charset", ["utf-8", "iso-8859-1", "windows-1252", "iso-8859-15", "cp850", "utf-16"])
+@pytest.mark.parametrize("charset", ["utf-8", "iso-8859-1", "windows-1252", "iso-8859-15", "macintosh", "utf-16"])
 def test_words_survive_their_charset_in_body_and_headers(charset: str) -> None:
     words = "Grüße aus Köln, ça va"
     subject = Header(words, charset).encode() if charset != "utf-16" else words
@@ -324,6 +324,33 @@ def test_words_survive_their_charset_in_body_and_headers(charset: str) -> None:
 
 def test_windows_punctuation_under_the_name_of_latin_1_is_read_as_what_it_is() -> None:
     assert parse(mail_of(b"it\x92s \x80 5", "text/plain; charset=iso-8859-1")).text == "it’s € 5"
+
+
+@pytest.mark.parametrize(
+    ("charset", "words"),
+    [
+        ("unicode_escape", b"I want EUR 8\\x30.00"),
+        ("utf-7", b"I want EUR 8+ADA-.00"),
+        ("cp037", "I want EUR 80.00".encode("cp037")),
+        ("cp850", b"I want EUR 80.00"),
+        ("hex", b"3830"),
+        ("punycode", b"EUR80.00-"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["plain", "html"])
+def test_a_charset_that_few_programs_know_decides_nothing(charset: str, words: bytes, kind: str) -> None:
+    """Any that Python knows was believed, so that 80.00 was read where a reader saw other characters."""
+    mail = parse(mail_of(words, f"text/{kind}; charset={charset}", Subject=f"=?{charset}?q?EUR_8=5Cx30.00?="))
+    assert mail.text == ""
+    assert mail.hidden
+    assert "80.00" not in mail.subject
+    assert f"its character set is unknown ({charset})" in mail.problems
+
+
+def test_a_charset_whose_reading_takes_the_square_of_its_length_is_not_read() -> None:
+    """Two megabytes of it held up a worker, and whoever started the run, for minutes."""
+    mail = parse(mail_of(b"b-" + b"a" * (MAX_MAIL - 500), "text/plain; charset=punycode"))
+    assert mail.hidden.startswith("b-aaa")
 
 
 def test_an_encoded_name_cannot_bring_an_address_of_its_own() -> None:

@@ -56,7 +56,7 @@ class Shop:
         message["To"], message["Subject"] = "service@shop.example", more.get("subject", "A refund, please")
         if more.get("reply_to"):
             message["Reply-To"] = more["reply_to"]
-        message.set_content(text, subtype=more.get("kind", "plain"))
+        message.set_content(text, subtype=more.get("kind", "plain"), charset=more.get("charset", "utf-8"))
         if more.get("html"):
             message.add_alternative(more["html"], subtype="html")
         raw = f"From: {sender}\n".encode() + message.as_bytes()
@@ -323,6 +323,15 @@ def same_forms(shop: Shop) -> None:
     asked = proposes(shop.mail(text, html=f"<style>p{{margin:0}}</style><p>{text}</p>"), "45.00")
     assert asked.risk == "medium"
     assert [each.pointer for each in asked.quotes] == ["/ticket/text"]
+
+
+@row("words in a charset that browsers do not read")
+def odd_charset(shop: Shop) -> None:
+    run = shop.mail(f"Order {shop.order()} never arrived.", charset="cp037")
+    asks_for_facts(run, "no order number found")
+    asked = open_gate(run).standing().card
+    assert asked.risk == AT_RISK
+    assert "The mail was hard to read: its character set is unknown (cp037)" in asked.reasons
 
 
 @row("words far below, or characters that cannot be seen")
