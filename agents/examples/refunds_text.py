@@ -62,6 +62,8 @@ def words_of(html: str) -> tuple[str, bool]:
             node.replace_with(re.sub(f"[{_SPACE}\v]+", " ", node))
     for element in soup("br"):
         element.replace_with("\n")
+    for element in soup(["td", "th"]):
+        element.append("\t")  # a space would join the digits of two cells to one number
     for element in soup(_LINES):
         element.insert_before("\v")
         element.append("\v\n" if element.name in _PARAGRAPHS else "\v")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from email.header import Header
 from email.message import EmailMessage
 from pathlib import Path
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from agents.examples import refunds
 from agents.examples.refunds_mail import MAX_HEADER, MAX_MAIL, MAX_PARTS, MAX_TEXT, parse
+from agents.examples.refunds_money import amounts_in
 from agents.examples.refunds_text import blank_stretch, invisible, one_line
 
 MAILS = Path(refunds.__file__).with_name("mails")
@@ -276,6 +278,14 @@ def test_what_a_style_only_shapes_is_read(seen: str) -> None:
     mail = parse(mail_of(seen.encode(), "text/html; charset=utf-8"))
     assert "x9" in mail.text
     assert (mail.hidden, mail.problems) == ("", [])
+
+
+def test_the_cells_of_a_row_stand_apart() -> None:
+    """They were read as one word, so that one lamp for 390.00 cost 1390.00."""
+    html = b"<table><tr><td>1</td><td>390.00 EUR</td></tr><tr><th>2</th><td>8.00 EUR</td></tr></table>"
+    mail = parse(mail_of(html, "text/html"))
+    assert mail.text == "1\t390.00 EUR\n2\t8.00 EUR"
+    assert [each.amount for each in amounts_in(mail.text)] == [Decimal("390.00"), Decimal("8.00")]
 
 
 def forms_of(plain: str, html: str) -> bytes:
