@@ -58,6 +58,7 @@ class Sweeper:
     alone: Bells = field(default_factory=Bells)  # the runs elsewhere that were tried to go on without their program
     sent: Bells = field(default_factory=Bells)  # deliveries, by their attempts
     unclosed: Bells = field(default_factory=Bells)  # gates that could not be closed, by their version
+    held_up: int = 0  # gates or runs in this part of the pass that others keep locked
 
     def __post_init__(self) -> None:
         self.redis = redis.Redis.from_url(settings.REDIS_URL, socket_timeout=0.5, socket_connect_timeout=0.5)
@@ -65,26 +66,36 @@ class Sweeper:
     def sweep_once(self) -> dict[str, int]:
         """One pass; how many runs and gates each part touched. Raises the database's errors and UnfitDatabase.
 
-        A part that fails, or meets what others keep locked, is logged and stops none after it.
+        A part that meets what others keep locked stops none after it, and is logged. One that fails stops none either;
+        the pass then fails at its end, so that it does not count.
         """
-        fitness.refuse()  # PostgreSQL may have been away as the process started
-        offset.refuse_ahead()
-        self._look_for_a_flush()
         parts: dict[str, Callable[[], int]] = {
             "woken": wake_timers,
-            "expired": self.expire_gates,
-            "upgraded": self.upgrade,
             "rung": self.ring_due,
-            "missed": presence.miss,
-            "withdrawn": self.withdraw_gates,
-            "alone": self.go_on_alone,
             "sealed": lambda: int(sealer.seal_once() is not None),
             "verifying": self.ring_for_verifications,
             "sending": self.ring_for_deliveries,
+            "expired": self.expire_gates,
+            "upgraded": self.upgrade,
+            "missed": presence.miss,
+            "withdrawn": self.withdraw_gates,
+            "alone": self.go_on_alone,
         }
+        done, faults = dict.fromkeys(parts, 0), []
         with _waiting_for_locks(LOCKED):
-            done = {part: _tried(act, "sweeper.part_failed", part=part) or 0 for part, act in parts.items()}
-        SweeperPass.beat()
+            _held_up(_refuse_unfit, "guard")  # PostgreSQL may have been away as the process started
+            self._look_for_a_flush()
+            for part, act in parts.items():
+                self.held_up = 0
+                try:
+                    done[part] = _held_up(act, part) or 0
+                except (OperationalError, InterfaceError, UnfitDatabase):
+                    raise
+                except Exception as fault:  # noqa: BLE001 - whatever it is, the others are tried
+                    faults.append(fault)
+            if faults:
+                raise ExceptionGroup("parts of the pass failed", faults)
+            SweeperPass.beat()
         return done
 
     def ring_due(self) -> int:
@@ -130,7 +141,7 @@ class Sweeper:
         quiet = self.tried.quiet(now)
         for run in upgrades.waiting(limit=UPGRADES, but=[run for run, _ in quiet]):
             self.tried.rang(run.pk, run.token, now)
-            woken += bool(_tried(partial(upgrades.wake, run), "run.not_upcast", run=run.pk))
+            woken += bool(self._tried(partial(upgrades.wake, run), "run.not_upcast", run=run.pk))
         return woken
 
     def go_on_alone(self) -> int:
@@ -139,7 +150,7 @@ class Sweeper:
         quiet = self.alone.quiet(now)
         for run, token in unattended.waiting(but=[run for run, _ in quiet]):
             self.alone.rang(run, token, now)
-            went += bool(_tried(partial(unattended.go_on, run), "run.not_taken_on", run=run))
+            went += bool(self._tried(partial(unattended.go_on, run), "run.not_taken_on", run=run))
         return went
 
     def expire_gates(self) -> int:
@@ -159,10 +170,26 @@ class Sweeper:
 
     def _closes(self, gate: Gate, act: Callable[[], Any], failed: str) -> bool:
         """Whether the gate is closed. One that cannot be is tried again after a pause that doubles."""
-        done = _tried(act, failed, gate=gate.pk)
+        done = self._tried(act, failed, gate=gate.pk)
         if done is None:
             self.unclosed.rang(gate.pk, gate.version, time.monotonic())
         return bool(done)
+
+    def _tried(self, act: Callable[[], Any], failed: str, **about: int) -> Any:
+        """What `act` returned; None where this gate or run is at fault, which must not stop the others.
+
+        Raises where the database is away, and at the second one in a part that others keep locked: it may be the table.
+        """
+        try:
+            return act()
+        except (OperationalError, InterfaceError) as error:
+            self.held_up += 1
+            if not isinstance(error.__cause__, HELD_UP) or self.held_up > 1:
+                raise
+            log.warning(failed, error=str(error), **about)
+        except Exception:
+            log.exception(failed, **about)
+        return None
 
     def _look_for_a_flush(self) -> None:
         """Redis without the mark was flushed or restarted empty: every bell that was in it is gone."""
@@ -218,14 +245,17 @@ def _waiting_for_locks(longest: str) -> Iterator[None]:
             run_sql("RESET lock_timeout", [])
 
 
-def _tried(act: Callable[[], Any], failed: str, **about: int | str) -> Any:
-    """What `act` returned; None where it failed, which must not stop the others. Raises where the database is away."""
+def _refuse_unfit() -> None:
+    fitness.refuse()
+    offset.refuse_ahead()
+
+
+def _held_up(act: Callable[[], Any], part: str) -> Any:
+    """What `act` returned; None where others keep locked what it needs."""
     try:
         return act()
-    except (OperationalError, InterfaceError) as error:
+    except OperationalError as error:
         if not isinstance(error.__cause__, HELD_UP):
             raise
-        log.warning(failed, error=str(error), **about)
-    except Exception:
-        log.exception(failed, **about)
-    return None
+        log.warning("sweeper.part_held_up", part=part, error=str(error))
+        return None

@@ -161,6 +161,31 @@ def test_a_gate_that_moved_on_since_it_could_not_expire_is_tried_at_once(server:
     assert Gate.objects.get(pk=gate.pk).status == "expired"
 
 
+@pytest.mark.parametrize("table", ["checkpoints_verification", "checkpoints_event"])
+def test_what_others_keep_locked_stops_no_ring(table: str, server: redis.Redis) -> None:
+    lost(run := make_run("hopper"), server)
+    sweeper = Sweeper()
+    with psycopg.connect(os.environ["DATABASE_OWNER_URL"]) as console:
+        console.execute(f"LOCK TABLE {table}")
+        sweeper.sweep_once()
+    assert (run.pk, run.token) in sweeper.bells.rung
+
+
+def test_a_part_that_fails_stops_no_other_and_the_pass_does_not_count(
+    server: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost(run := make_run("hopper"), server)
+    sweeper = Sweeper()
+    monkeypatch.setattr(sweeper, "expire_gates", lambda: 1 // 0)
+    monkeypatch.setattr("agents.sweeper.wake_timers", lambda: 1 // 0)
+    SweeperPass.objects.update(at=Now() - timedelta(hours=1))
+    with pytest.raises(ExceptionGroup, match="parts of the pass failed") as failed:
+        sweeper.sweep_once()
+    assert len(failed.value.exceptions) == 2
+    assert (run.pk, run.token) in sweeper.bells.rung
+    assert not SweeperPass.objects.filter(at__gte=Now() - timedelta(minutes=30)).exists()
+
+
 def test_a_gate_or_a_table_that_others_keep_locked_stops_nothing_else(server: redis.Redis) -> None:
     """The pass waited for the row until its statement was ended, and began with the same gate again for ever."""
     team = make_team()
