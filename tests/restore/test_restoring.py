@@ -190,7 +190,9 @@ def test_a_web_process_that_has_read_further_than_its_server_counts_says_so_and_
         env = clusters.environment(server) | {"HOLDPOINT_HOME": str(short / "home")}
         web, base = start_web(env)
         does(env, "ask")
-        until(lambda: 'kind="gate.opened"' in httpx.get(f"{base}/metrics").text, what="the gate is heard of")
+        until(
+            lambda: 'kind="gate.opened"' in httpx.get(f"{base}/metrics", timeout=60).text, what="the gate is heard of"
+        )
     stack.enter_context(clusters.serving(standby, short / "s"))
     web.process.wait(PATIENCE)
     assert "run `python manage.py restored` before" in web.log
