@@ -34,8 +34,9 @@ KNOWN = re.compile(
     r"(SET (LOCK_TIMEOUT|CONSTRAINTS)|COMMENT ON|CREATE FUNCTION|CREATE (UNIQUE )?INDEX|DROP (INDEX|TABLE)|"
     r"CREATE TABLE \S+ \((?!.*\) AS )|ALTER TABLE \S+ (ADD|ALTER|DROP|RENAME|VALIDATE|RESET|SET \())"
 )
-MADE = re.compile(r'CREATE TABLE "?(\w+)')
-LOCKED = re.compile(r'(?:ALTER TABLE|DROP TABLE|REFERENCES) "?(\w+)')
+TABLE = r'(?:IF (?:NOT )?EXISTS )?(?:ONLY )?(?:"?\w+"?\.)?"?(\w+)'
+MADE = re.compile(f"CREATE TABLE {TABLE}")
+LOCKED = re.compile(f"(?:ALTER TABLE|DROP TABLE|REFERENCES) {TABLE}")
 
 
 def faults(migration: Migration, before: ProjectState, connection: BaseDatabaseWrapper) -> set[str]:

@@ -108,6 +108,15 @@ def test_sql_of_unknown_effect_needs_a_reason(sql: str) -> None:
     assert judged([RunSQL([sql])], accepted={"unknown-effect": "nobody uses it yet"}) == set()
 
 
+@pytest.mark.parametrize("table", ["public.checkpoints_note", "IF EXISTS checkpoints_note", "ONLY checkpoints_note"])
+def test_two_tables_are_told_apart_however_they_are_named(table: str) -> None:
+    """Two in one schema passed as one, by the schema's name."""
+    add = "ADD COLUMN IF NOT EXISTS more integer"
+    both = [RunSQL(f"ALTER TABLE {table} {add}"), RunSQL(f'ALTER TABLE "public"."checkpoints_run" {add}')]
+    assert "several-tables" in judged(both)
+    assert "several-tables" not in judged([both[0], RunSQL(f"ALTER TABLE checkpoints_note {add}")])
+
+
 @pytest.mark.parametrize(
     ("operation", "broken"),
     [
