@@ -52,6 +52,9 @@ def test_it_waits_for_what_hangs_no_longer_than_a_request_may_take() -> None:
     longest = settings.POOL["timeout"] + settings.STATEMENT_TIMEOUT
     assert longest < seconds(server()) < longest + 10
     assert "proxy_read_timeout" not in location("/") + location("/static/")
+    waits = [int(wait) for wait in re.findall(r"proxy_read_timeout (\d+)s;", CONFIGURATION)]
+    [until] = re.findall(r"proxy_next_upstream_timeout (\d+)s;", CONFIGURATION)
+    assert max(waits) + 2 < int(until) < 2 * min(waits), "a second process is asked, and no third"
     servers = re.findall(r"(?m)^    server ([0-9.:]+) (.+);$", CONFIGURATION)
     assert [told for _, told in servers] == ["max_fails=3 fail_timeout=10s"] * 2 + ["max_fails=0 backup"] * 2
     assert servers[0][0] == servers[2][0] != servers[1][0] == servers[3][0]
