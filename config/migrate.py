@@ -4,8 +4,9 @@ DATABASE_OWNER_URL names the owner, DATABASE_URL the application's role. Where o
 two are one role, which then could rewrite its own audit: fit for a trial, not for production.
 
 The application may go on meanwhile. Whoever waits for a table's lock keeps everybody waiting who comes after, so no
-statement waits longer than LOCK_TIMEOUT; what could not get its lock, or was in a deadlock, is rolled back and tried
-again, for longer than any transaction of the application lasts.
+statement waits longer than LOCK_TIMEOUT; what could not get its lock, or was in a deadlock, is tried again, for longer
+than any transaction of the application lasts. What was done before stays: of a migration with `atomic = False` single
+statements, which can be sent again.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 LOCK_TIMEOUT = 2.0  # seconds: what pages and workers wait at most
 RETRIES = 12  # with pauses of 3 to 10 seconds: about two minutes
 LOCKED = (
-    f"Not migrated: others kept a table locked for more than {LOCK_TIMEOUT:g} s at each of {{tries}} tries. "
-    "Nothing is half done. End the long transactions (pg_stat_activity, by xact_start) and run this again."
+    f"Not migrated: at each of {{tries}} tries others kept a table locked for more than {LOCK_TIMEOUT:g} s, or there "
+    "was a deadlock. What was begun can be run again. End the long transactions (pg_stat_activity, by xact_start) and "
+    "run this again."
 )
 BUSY = "Not migrated: another process migrates this database now."
 
@@ -67,8 +69,10 @@ def main() -> int:
 
 
 def say_again(state: RetryState) -> None:
-    """Say that a lock was not to be had."""
-    sys.stderr.write(f"A table is locked by others; that was try {state.lock_timeouts_count}.\n")
+    """Say that a lock was not to be had, or not without a deadlock."""
+    sys.stderr.write(
+        f"A table is locked by others, or there was a deadlock; that was try {state.lock_timeouts_count}.\n"
+    )
 
 
 def refuse(sentence: str) -> int:
