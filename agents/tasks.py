@@ -25,6 +25,7 @@ def warm(**_: Any) -> None:
     which closes the database's connections and their pool.
     """
     warming.warm()
+    announcing.oversee()
     worker_process_init.connect(join)
 
 
@@ -41,6 +42,5 @@ def leave(**_: Any) -> None:
 
 @worker_ready.connect
 def listen(sender: Any, **_: Any) -> None:
-    """Watch whether this worker takes what waits for it, and whether it runs at all."""
-    announcing.oversee()
+    """Watch whether this worker takes what waits for it."""
     deafness.watch(sender)

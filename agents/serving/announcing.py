@@ -22,14 +22,16 @@ from ..errors import AgentError
 from ..models import Worker
 
 EVERY = 5.0  # seconds
+GAP = 3  # times as long between two looks: this process was paused, and maybe its parent with it
 STILL = 30.0  # seconds without a note of the parent's, after which it is taken for one that stands still
 log = structlog.get_logger()
 _stopped = threading.Event()
-_ran = memoryview(mmap.mmap(-1, 8)).cast("d")  # when the parent last ran, by the monotonic clock; 0: it is not up yet
+_ran = memoryview(mmap.mmap(-1, 8)).cast("d")  # when the parent last ran, by the monotonic clock
 
 
 def oversee() -> None:
-    """Note from now on that this process runs, for the processes that it starts. Called once, in their parent."""
+    """Note from now on that this process runs, for those that it starts. Called once, before there are any."""
+    _ran[0] = time.monotonic()
     threading.Thread(target=_note, name="overseeing", daemon=True).start()
 
 
@@ -67,19 +69,20 @@ def _way(plan: Plan) -> bool:
 
 def _note() -> None:
     while True:
-        _ran[0] = time.monotonic()
         time.sleep(EVERY)
+        _ran[0] = time.monotonic()
 
 
 def _announce() -> None:
-    said = False
+    said, looked = False, time.monotonic()
     while True:
-        still = time.monotonic() - _ran[0] if _ran[0] else 0.0
-        if still <= STILL:
+        now = time.monotonic()
+        still, paused, looked = now - _ran[0], now - looked > GAP * EVERY, now
+        if still <= STILL or paused:
             _beat()
         elif not said:
             log.error("worker.parent_stands_still", seconds=round(still))
-        said = still > STILL
+        said = still > STILL and (said or not paused)
         if _stopped.wait(EVERY):
             return
 

@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable
 from datetime import timedelta
 
+import psutil
 import pytest
 from django.db.models import F
 from django.db.models.functions import Now
@@ -62,10 +63,12 @@ def test_a_worker_says_so_while_redis_is_down(celery_worker: Starter) -> None:
     until(lambda: Worker.objects.exists(), what="it is there")
 
 
-def test_a_worker_whose_parent_stands_still_is_not_there_until_it_goes_on(celery_worker: Starter) -> None:
+@pytest.mark.parametrize("ready", [True, False], ids=["", "before Redis is there"])
+def test_a_worker_whose_parent_stands_still_is_not_there_until_it_goes_on(celery_worker: Starter, ready: bool) -> None:
     """Its processes take nothing then, and went on saying that they were there."""
+    env = IMPATIENT if ready else IMPATIENT | {"REDIS_URL": f"redis://127.0.0.1:{services.free_port()}/0"}
     silent = Worker.objects.filter(heard_at__lt=Now() - timedelta(seconds=6))
-    worker = celery_worker("-c", "1", env=IMPATIENT)
+    worker = celery_worker("-c", "1", env=env, ready=ready)
     until(Worker.objects.exists, what="its process is there")
     os.kill(worker.pid, signal.SIGSTOP)
     try:
@@ -74,6 +77,21 @@ def test_a_worker_whose_parent_stands_still_is_not_there_until_it_goes_on(celery
     finally:
         os.kill(worker.pid, signal.SIGCONT)
     until(lambda: not silent.exists(), what="it is heard of again")
+
+
+def test_a_process_that_was_paused_does_not_accuse_its_parent_at_its_first_look(celery_worker: Starter) -> None:
+    """Both had been paused with their machine, and the one that woke first said that the other stood still."""
+    worker = celery_worker("-c", "1", env=IMPATIENT)
+    until(Worker.objects.exists, what="its process is there")
+    (process,) = psutil.Process(worker.pid).children()
+    os.kill(worker.pid, signal.SIGSTOP)
+    process.suspend()
+    try:
+        until(Worker.objects.filter(heard_at__lt=Now() - timedelta(seconds=6)).exists, what="a long pause")
+        process.resume()
+        until(Worker.objects.filter(heard_at__gt=Now() - timedelta(seconds=6)).exists, what="it says that it is there")
+    finally:
+        os.kill(worker.pid, signal.SIGCONT)
 
 
 def test_one_that_was_killed_is_told_as_gone_since_it_was_heard_of() -> None:
