@@ -17,20 +17,36 @@ utf-8 utf-16 utf-16-le utf-16-be cp866 cp874 tis-620 koi8-r koi8-u mac-roman mac
 iso8859-1 iso8859-2 iso8859-3 iso8859-4 iso8859-5 iso8859-6 iso8859-7 iso8859-8
 iso8859-9 iso8859-10 iso8859-11 iso8859-13 iso8859-14 iso8859-15 iso8859-16
 cp1250 cp1251 cp1252 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258
-gb2312 gbk gb18030 big5 big5hkscs euc_jp iso2022_jp shift_jis cp932 euc_kr cp949
+gb18030 big5 big5hkscs euc_jp iso2022_jp shift_jis cp932 euc_kr cp949
 """
 _READ = frozenset(_NAMES.split())  # as Python calls them
+# Labels of the standard that Python does not know, or takes for less than a browser does.
+_LABELS = {
+    **dict.fromkeys(["unicode", "ucs-2", "iso-10646-ucs-2", "csunicode", "unicodefeff"], "utf-16"),
+    "unicodefffe": "utf-16-be",
+    **dict.fromkeys(["gb2312", "gbk", "x-gbk", "csgb2312", "gb_2312", "gb_2312-80"], "gb18030"),
+    **dict.fromkeys(["replacement", "iso-2022-cn", "iso-2022-cn-ext"], "replacement"),  # browsers show none of it
+}
+# In these a byte of a digit may be a part of another character, which a reader sees, however broken the rest is.
+_DIGITS_MAY_BE_PARTS = ("utf-16", "utf-16-le", "utf-16-be", "iso2022_jp", "gb18030")
 
 
-def in_sight(charset: str) -> bool:
-    """Whether a reader is sure to see what this program reads in it."""
-    return _codec(charset) in ("", *_READ)
+def in_sight(data: bytes, charset: str) -> bool:
+    """Whether a reader is sure to see what this program reads in bytes of that charset."""
+    codec = _codec(charset)
+    if codec in _DIGITS_MAY_BE_PARTS:
+        try:
+            data.decode(codec)
+        except ValueError:
+            return False
+    return codec in ("", *_READ)
 
 
 def decoded(data: bytes, charset: str) -> tuple[str, list[str]]:
     """(bytes as text, what is wrong with them).
 
-    They are read by the charset they claim, else as UTF-8, else as Windows-1252, in which every byte means something.
+    They are read by the charset they claim, else as UTF-8, else as Windows-1252, in which every byte means something;
+    but by the one they claim, with U+FFFD for what is broken, where digits of another would be none in it.
     """
     codec, wrong = _codec(charset), []
     if codec not in _READ:
@@ -43,13 +59,16 @@ def decoded(data: bytes, charset: str) -> tuple[str, list[str]]:
             return data.decode(candidate), wrong
         except ValueError:
             wrong.append("some of its characters are not what it says they are")
+            if codec in _DIGITS_MAY_BE_PARTS:
+                return data.decode(codec, "replace"), wrong
     return data.decode("windows-1252", "replace"), wrong
 
 
 def _codec(charset: str) -> str:
     """Python's name of a charset, that of UTF-8 for ASCII; empty where it knows none of that name."""
+    label = charset.strip("\"' ").lower()
     try:
-        name = codecs.lookup(charset.strip("\"' ")).name
+        name = codecs.lookup(_LABELS.get(label, label)).name
     except (LookupError, ValueError):
-        return ""
-    return "utf-8" if name == "ascii" else name
+        return _LABELS.get(label, "")
+    return "utf-8" if name == "ascii" else _LABELS.get(name, name)

@@ -15,6 +15,8 @@ import re
 from bs4 import BeautifulSoup
 from bs4.element import Tag
 
+from .refunds_blanks import spaced
+
 LONGEST = 200  # characters of a value that is read
 MOST_PUSHED = 800  # pixels that words may be pushed, both ways together: twenty lines each
 LETTER, LINE = 24, 48  # pixels: the largest letters, and their highest line
@@ -117,7 +119,7 @@ def _worded(soup: BeautifulSoup) -> set[int]:
     """The ids of the elements that hold words, in themselves or further in."""
     found: set[int] = set()
     for words in soup.find_all(string=True):
-        for element in words.parents if words.strip() else ():
+        for element in words.parents if spaced(words).strip() else ():
             if id(element) in found:
                 break
             found.add(id(element))

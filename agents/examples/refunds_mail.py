@@ -19,7 +19,7 @@ from typing import Any
 
 from bs4.exceptions import ParserRejectedMarkup
 
-from . import refunds_charsets, refunds_numbers
+from . import refunds_blanks, refunds_charsets, refunds_numbers
 from .refunds_money import amounts_in
 from .refunds_text import invisible, one_line, words_of
 
@@ -187,11 +187,12 @@ def _text_of(part: Message, mail: ParsedMail, budget: _Budget, depth: int) -> st
         mail.attachments.append(_attachment(part, kind))
         return ""
     charset = _charset(part)
-    text = _decoded(_payload(part, mail), charset, mail)
+    payload = _payload(part, mail)
+    text = _decoded(payload, charset, mail)
     _note_defects(part, mail)
-    if not refunds_charsets.in_sight(charset):
+    if not refunds_charsets.in_sight(payload, charset):
         return _hide(text, mail)
-    return _from_html(text, mail) if kind == "text/html" else text.replace("\r\n", "\n").replace("\r", "\n")
+    return _from_html(text, mail) if kind == "text/html" else _from_plain(text, mail)
 
 
 def _one_of(children: list[Message], mail: ParsedMail, budget: _Budget, depth: int) -> str:
@@ -270,6 +271,14 @@ def _decoded(data: bytes, charset: str, mail: ParsedMail) -> str:
 def _note_defects(part: Message, mail: ParsedMail) -> None:
     for defect in part.defects:
         mail.complain(_DEFECTS.get(type(defect).__name__, "it breaks the rules for mails"))
+
+
+def _from_plain(text: str, mail: ParsedMail) -> str:
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if not refunds_blanks.far_apart(text):
+        return text
+    mail.complain("its spaces may push words out of sight; check them against the original")
+    return _hide(text, mail)
 
 
 def _from_html(html: str, mail: ParsedMail) -> str:

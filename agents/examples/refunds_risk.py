@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Self
 
+from .refunds_blanks import blank_stretch
 from .refunds_money import amounts_in, exchanged, shown
 from .refunds_rules import FAR_DOWN, Draft, people
 from .refunds_state import Feedback, Order, Proposal, Reason, Refund, Ticket
-from .refunds_text import blank_stretch, invisible, one_line
+from .refunds_text import invisible, one_line
 
 LEVELS = ("low", "medium", "high", "critical")
 # From which amount on a level holds. Kronor are about a tenth of the others' worth.

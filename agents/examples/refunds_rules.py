@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from . import refunds_numbers
+from .refunds_blanks import blank_stretch
 from .refunds_mail import ParsedMail
 from .refunds_money import amounts_in, cents, shown
 from .refunds_state import Feedback, Item, Order, Reason, Ruling, Ticket
-from .refunds_text import blank_stretch
 
 FAR_DOWN = 20  # blank lines; what stands behind more of them was not meant to be read
 GOODWILL = Decimal("0.10")
@@ -91,7 +91,7 @@ def ticket_of(mail: ParsedMail) -> Ticket:
 
 
 def words_in_sight(text: str) -> str:
-    """The text before the first long stretch of blank lines, without quoted lines."""
+    """The text before the first stretch of blank lines where they are many in sum, without quoted lines."""
     lines, start = blank_stretch(text)
     near = text[:start] if lines > FAR_DOWN else text
     return "\n".join(line for line in near.split("\n") if not line.startswith(">"))

@@ -8,9 +8,8 @@ import unicodedata
 from bs4 import BeautifulSoup
 from bs4.element import CData, NavigableString
 
-from . import refunds_hidden
+from . import refunds_blanks, refunds_hidden
 
-_BLANK_STRETCH = re.compile(r"\n(?:[^\S\n]*\n)+")
 _EMOJI_PARTS = ("So", "Sk")
 _LINES = ("address", "blockquote", "div", "h1", "h2", "h3", "h4", "li", "p", "pre", "table", "tr", "ul", "ol")
 _PARAGRAPHS = ("blockquote", "h1", "h2", "h3", "h4", "p", "pre", "table", "ul", "ol")
@@ -18,21 +17,19 @@ _SPACE = " \t\r\n\f"
 _BREAKS = re.compile(r"(?<![ \t])[ \t]*[\v\n](?:[ \t]*[\v\n])*[ \t]*")
 
 
-def blank_stretch(text: str) -> tuple[int, int]:
-    """The longest run of blank lines with something behind it: (lines, where it begins); (0, len) without one."""
-    longest, start = 0, len(text)
-    for found in _BLANK_STRETCH.finditer(text.rstrip()):
-        if (lines := found.group().count("\n") - 1) > longest:
-            longest, start = lines, found.start()
-    return longest, start
-
-
 def invisible(text: str) -> int:
-    """How many characters cannot be seen: controls, format characters, tags, private use, but joiners in emoji."""
+    """How many characters cannot be seen: controls, format characters, tags, private use, blank letters.
+
+    Joiners in emoji are none.
+    """
     hidden, before = 0, ""
     for char in text:
         category = unicodedata.category(char)
-        if category in ("Cf", "Co") or (category == "Cc" and char not in "\n\r\t"):
+        if (
+            category in ("Cf", "Co")
+            or char in refunds_blanks.BLANK_LETTERS
+            or (category == "Cc" and char not in "\n\r\t")
+        ):
             hidden += not (char == "\u200d" and (before == "\ufe0f" or unicodedata.category(before) in _EMOJI_PARTS))
         before = char
     return hidden
@@ -67,7 +64,8 @@ def words_of(html: str) -> tuple[str, bool]:
     for element in soup(_LINES):
         element.insert_before("\v")
         element.append("\v\n" if element.name in _PARAGRAPHS else "\v")
-    return _BREAKS.sub(_break, soup.get_text()).strip("\n "), in_sight
+    words = _BREAKS.sub(_break, soup.get_text()).strip("\n ")
+    return words, in_sight and not refunds_blanks.far_apart(words)
 
 
 def _twice(attributes: dict[str, str], name: str, value: str) -> None:

@@ -14,9 +14,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agents.examples import refunds
+from agents.examples.refunds_blanks import blank_stretch
 from agents.examples.refunds_mail import MAX_HEADER, MAX_MAIL, MAX_PARTS, MAX_TEXT, parse
 from agents.examples.refunds_money import amounts_in
-from agents.examples.refunds_text import blank_stretch, invisible, one_line
+from agents.examples.refunds_rules import words_in_sight
+from agents.examples.refunds_text import invisible, one_line
 
 MAILS = Path(refunds.__file__).with_name("mails")
 
@@ -216,6 +218,14 @@ def test_html_becomes_its_words_which_stand_apart_where_its_style_may_hide_some(
         '<div style="font-size:40px;line-height:2.9">' + "<br>" * 20 + "x9</div>",
         "</br>" * 40 + "x9",
         "<blockquote/>" * 40 + "x9",
+        "<table>" + "<tr><td>&#x2800;</td></tr>" * 20 + "<tr><td>x9</td></tr></table>",
+        "<table>" + "<tr><td>&#x3164;&#xfe0f;</td></tr>" * 20 + "<tr><td>x9</td></tr></table>",
+        "<ul>" + "<li>&#x115f;</li>" * 20 + "<li>x9</li></ul>",
+        "<p>." + "&nbsp;" * 41 + " x9",
+        "<p>." + "&nbsp; " * 30 + "x9",
+        "<p>." + "<b>&#x2003;</b>" * 41 + " x9",
+        "<p>." + "&nbsp;&#8203;" * 21 + " x9",
+        "<p>." + "&nbsp;&nbsp;&nbsp;." * 14 + " x9",
     ],
 )
 def test_what_a_style_hides_is_no_word_of_the_mail(hidden: str) -> None:
@@ -272,6 +282,9 @@ def test_an_amount_that_a_reader_may_see_in_part_is_none() -> None:
         "<ul>" + "<li>x9</li>" * 60 + "</ul>",
         "<p>x9" * 60 + "<br/>",
         "<table><tr><td>" * 9 + "x9",
+        "<p>One.&nbsp; Two.&nbsp; " * 60 + "x9",
+        "<p>one</p><p>&nbsp;</p>" * 30 + "x9",
+        "<p>One" + "&nbsp;" * 30 + "two</p><p>" + "&nbsp;" * 30 + "x9",
     ],
 )
 def test_what_a_style_only_shapes_is_read(seen: str) -> None:
@@ -349,6 +362,43 @@ def test_blank_lines_of_html_are_counted_like_any_other() -> None:
     assert blank_stretch(parse(mail_of(b"a" + b"<br>" * 3_001 + b"pay", "text/html")).text)[0] == 3_000
 
 
+@pytest.mark.parametrize("kind", ["plain", "html"])
+@pytest.mark.parametrize(
+    "lines",
+    [["\u2800"] * 21, ["\u3164", "\uffa0", "\u1160"] * 7, ["\u00a0\ufe0f"] * 21, [*[""] * 7, "."] * 3],
+    ids=["braille", "fillers", "selectors", "dots"],
+)
+def test_words_behind_lines_that_look_blank_do_not_decide(lines: list[str], kind: str) -> None:
+    """A filler was taken for a word, and a dot made two short stretches of a long one."""
+    said = ["Order 20418", *lines, "EUR 80.00"]
+    body = "<br>".join(said) if kind == "html" else "\n".join(said)
+    mail = parse(mail_of(body.encode(), f"text/{kind}; charset=utf-8"))
+    assert blank_stretch(mail.text)[0] == 21
+    assert words_in_sight(mail.text) == "Order 20418"
+
+
+def test_nothing_behind_the_first_of_several_blank_stretches_decides() -> None:
+    """What stood between two long ones was read."""
+    assert words_in_sight("a" + "\n" * 30 + "EUR 80.00" + "\n" * 40 + "b") == "a"
+    assert words_in_sight("a\n\n\n\nb\n" * 30).count("b") == 30
+
+
+@pytest.mark.parametrize(
+    "gap", [" " * 41, "\u00a0" * 41, "\u3000 " * 21, "\u2800" * 41, "\u2028" * 41, "\xad\u2003" * 21]
+)
+def test_a_plain_text_whose_spaces_push_words_away_decides_nothing(gap: str) -> None:
+    mail = parse(mail_of(f"Please refund it.{gap}EUR 80.00".encode()))
+    assert mail.text == ""
+    assert "EUR 80.00" in mail.hidden
+    assert mail.problems[0] == "its spaces may push words out of sight; check them against the original"
+
+
+def test_a_plain_text_with_a_table_of_spaces_is_read() -> None:
+    said = "Lamp" + " " * 20 + "1" + " " * 12 + "EUR 80.00" + " " * 50
+    mail = parse(mail_of(f"{said}\r\n{said}\n".encode()))
+    assert (mail.text, mail.hidden, mail.problems) == (f"{said}\n{said}", "", [])
+
+
 @pytest.mark.parametrize(
     "html",
     [
@@ -398,6 +448,40 @@ def test_a_charset_that_few_programs_know_decides_nothing(charset: str, words: b
     assert mail.hidden
     assert "80.00" not in mail.subject
     assert f"its character set is unknown ({charset})" in mail.problems
+
+
+CJK = "\u9000\u6b3e"
+
+
+@pytest.mark.parametrize(
+    ("charset", "body"),
+    [
+        ("utf-16le", CJK.encode("utf-16-le") + b" EUR 80.00 !x"),
+        ("utf-16", CJK.encode("utf-16-le") + b" EUR 80.00 !x"),
+        ("utf-16be", CJK.encode("utf-16-be") + b" EUR 80.00 !x"),
+        ("iso-2022-jp", b"\x1b$B EUR 80.00 \xff"),
+        ("gb18030", b"\x818\x818 EUR \xff"),
+        ("gbk", b"\x818\x818 EUR \xff"),
+        ("x-gbk", b"\x818\x818 EUR \xff"),
+        ("iso-2022-cn", b"EUR 80.00"),
+    ],
+)
+def test_a_charset_that_fails_where_digits_may_be_parts_of_others_decides_nothing(charset: str, body: bytes) -> None:
+    """Such bytes were read as UTF-8, so that 80.00 decided where a reader saw other characters."""
+    mail = parse(mail_of(body, f"text/plain; charset={charset}"))
+    assert mail.text == ""
+    assert mail.hidden
+    assert charset == "iso-2022-cn" or not list(amounts_in(mail.hidden))
+
+
+@pytest.mark.parametrize(
+    "charset", ["unicode", "UCS-2", "iso-10646-ucs-2", "csunicode", "unicodefeff", "unicodefffe", "gbk", "gb2312"]
+)
+def test_a_charset_is_read_as_browsers_read_its_label(charset: str) -> None:
+    said = {"unicodefffe": "utf-16-be", "gbk": "gb18030", "gb2312": "gb18030"}.get(charset, "utf-16-le")
+    mail = parse(mail_of(f"{CJK}\u0e3f 5".encode(said), f"text/plain; charset={charset}"))
+    assert (mail.text, mail.problems) == (f"{CJK}\u0e3f 5", [])
+    assert not list(amounts_in(parse(mail_of(b"EUR 80.00 ", f"text/plain; charset={charset}")).text)) or "gb" in charset
 
 
 def test_a_charset_whose_reading_takes_the_square_of_its_length_is_not_read() -> None:
@@ -509,6 +593,8 @@ def test_sizes_are_bounded_and_what_was_cut_is_said() -> None:
         ("\ue000", 1),
         ("\U0001f468\u200d\U0001f469", 0),
         ("a\u200db", 1),
+        ("a\u3164\u2800\u115f\uffa0", 4),
+        ("\u00a0\u2764\ufe0f", 0),
     ],
 )
 def test_what_cannot_be_seen_is_counted(text: str, count: int) -> None:
