@@ -83,13 +83,13 @@ class Sweeper:
         }
         done, faults = dict.fromkeys(parts, 0), []
         with _waiting_for_locks(LOCKED):
-            _held_up(_refuse_unfit, "guard")  # PostgreSQL may have been away as the process started
+            _unless_held_up(_refuse_unfit, "guard")  # PostgreSQL may have been away as the process started
             self._look_for_a_flush()
             for part, act in parts.items():
                 self.held_up = 0
                 try:
-                    done[part] = _held_up(act, part) or 0
-                except (OperationalError, InterfaceError, UnfitDatabase):
+                    done[part] = _unless_held_up(act, part) or 0
+                except (OperationalError, InterfaceError):  # the database itself: the pass ends, and is tried again
                     raise
                 except Exception as fault:  # noqa: BLE001 - whatever it is, the others are tried
                     faults.append(fault)
@@ -236,13 +236,16 @@ def run_for_ever(stop: Callable[[], bool], *, every: float = 1.0) -> None:
 
 @contextmanager
 def _waiting_for_locks(longest: str) -> Iterator[None]:
-    """Let a statement give way where somebody keeps a row or a table locked for as long."""
-    run_sql("SELECT set_config('lock_timeout', $1, false)", [longest])
+    """Let a statement give way where somebody keeps a row or a table locked for as long.
+
+    Nothing is prepared: this comes before it is known whether the session is this process's own.
+    """
+    run_sql("SELECT set_config('lock_timeout', $1, false)", [longest], prepare=False)
     try:
         yield
     finally:
         with suppress(OperationalError, InterfaceError):  # a connection that is lost has kept nothing
-            run_sql("RESET lock_timeout", [])
+            run_sql("RESET lock_timeout", [], prepare=False)
 
 
 def _refuse_unfit() -> None:
@@ -250,7 +253,7 @@ def _refuse_unfit() -> None:
     offset.refuse_ahead()
 
 
-def _held_up(act: Callable[[], Any], part: str) -> Any:
+def _unless_held_up(act: Callable[[], Any], part: str) -> Any:
     """What `act` returned; None where others keep locked what it needs."""
     try:
         return act()
