@@ -90,7 +90,7 @@ def parse(raw: bytes) -> ParsedMail:
         return mail
     _read_headers(message, mail)
     mail.text = _bounded(_text_of(message, mail, _Budget(), 0).strip("\n"), mail)
-    if not mail.text.strip():
+    if not mail.text.strip() and not mail.hidden:
         mail.complain("it has no text")
     return mail
 
