@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from approvals.cards import Action, Card, Chart, Quote
     from approvals.preconditions import Precondition
-    from checkpoints.ops import Append, Splice
+    from checkpoints.values.ops import Append, Splice
 
     from .base import Agent, Done, Jump
     from .declaring import effect, gate, observation, step, undo, upcast, validator
@@ -23,7 +23,7 @@ _HOMES = {
     "agents.errors": ("AgentError", "EffectFailed", "EffectUnknown", "Retry", "StepFailed"),
     "approvals.cards": ("Action", "Card", "Chart", "Quote"),
     "approvals.preconditions": ("Precondition",),
-    "checkpoints.ops": ("Append", "Splice"),
+    "checkpoints.values.ops": ("Append", "Splice"),
 }
 
 __all__ = [

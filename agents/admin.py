@@ -14,12 +14,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path
 
+from agents.models.token import State
 from checkpoints import actors
 from checkpoints.admin.base import ALL, ReadOnlyAdmin, of_run, shown, since
 
 from . import tokens
 from .models import Effect, Failure, Token
-from .models.token import State
 
 REVOKES = "agents.change_token"
 

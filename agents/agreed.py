@@ -13,10 +13,10 @@ from typing import Any
 from approvals import veils
 from approvals.actions import RESPOND, Settled
 from approvals.models import Gate, Outcome
-from checkpoints import patch
-from checkpoints.ops import DROP
-from checkpoints.patch import touched as touched
-from checkpoints.values import canonical
+from checkpoints.values import patch
+from checkpoints.values.canonical_json import canonical
+from checkpoints.values.ops import DROP
+from checkpoints.values.patch import touched
 
 from . import feedback, fields
 from .feedback import Words

@@ -11,7 +11,7 @@ from approvals import binding
 from approvals.actions import Action, Settled
 from approvals.models import Outcome
 from approvals.preconditions import Precondition
-from checkpoints.plans import StepSpec
+from checkpoints.runs.plans import StepSpec
 
 from . import by_hand
 from .slices import Slice

@@ -9,14 +9,14 @@ class AgentsConfig(AppConfig):
 
     def ready(self) -> None:
         """Listen for the doorbell, offer the agents' own code as the truth about edits, and have effects verified."""
+        from agents.models.effect import BEGUN, Effect
         from approvals.impact import sources
         from approvals.webhooks import ringing
-        from checkpoints.audit import covered
+        from checkpoints.audit import covered_rows
         from checkpoints.retention import batch, strays
         from checkpoints.signals import run_needs_attention
 
         from . import doorbell, forgetting, impacts, lineages, preflights, validation
-        from .models.effect import BEGUN, Effect
         from .views import beside
 
         run_needs_attention.connect(doorbell.on_attention, dispatch_uid="agents.doorbell")
@@ -26,8 +26,8 @@ class AgentsConfig(AppConfig):
         ringing.register(doorbell.ring_for_delivery)
         effects = Effect.objects.all()
         of_run = effects.order_by("pk").values_list("pk", flat=True)
-        covered.register(
-            covered.Cover(
+        covered_rows.register(
+            covered_rows.Cover(
                 "effect", effects.covered, effects.after, BEGUN, of_run=lambda run: list(of_run.filter(run=run))
             )
         )

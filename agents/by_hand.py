@@ -12,7 +12,7 @@ from uuid import UUID
 
 from checkpoints import store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
-from checkpoints.plans import PlanSpec
+from checkpoints.runs.plans import PlanSpec
 
 from .history import Place
 

@@ -16,9 +16,9 @@ from typing import Any
 from django.db import connection
 
 from approvals.queues import MATCHES
-from checkpoints.counting import MOST, Capped
 from checkpoints.models import Plan, Run
-from checkpoints.searching import looked_for
+from checkpoints.postgresql.capped_count import MOST, Capped
+from checkpoints.postgresql.text_search import looked_for
 
 # The first rows of each team, along the index that fits what is asked for.
 _RUNS = """

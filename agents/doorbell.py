@@ -20,11 +20,11 @@ from kombu import Connection
 from kombu.exceptions import OperationalError
 from kombu.pools import producers
 
-from checkpoints import requests
+from agents.ringing.bells import EXPIRES
+from checkpoints import request_ids
 from checkpoints.models import Plan
 
 from . import registry
-from .ringing.bells import EXPIRES
 
 TIMEOUT = 0.5  # seconds, to connect and to send
 PAUSE_AFTER_FAILURE = 1.0
@@ -63,7 +63,7 @@ def _send(task: Any, number: int, queue: str) -> bool:
     try:
         with producers[_connection()].acquire(block=True, timeout=TIMEOUT) as producer:
             task.apply_async(
-                args=(number,), queue=queue, task_id=requests.message_id(), expires=EXPIRES, retry=False,
+                args=(number,), queue=queue, task_id=request_ids.message_id(), expires=EXPIRES, retry=False,
                 ignore_result=True, producer=producer,
             )  # fmt: skip
     except (OperationalError, OSError) as error:

@@ -13,9 +13,12 @@ from __future__ import annotations
 import structlog
 from django.db import transaction
 
-from checkpoints import claims, crash, digests
+from agents.outside.handing import HandOut
+from checkpoints import crash_points
 from checkpoints.errors import Fenced
-from checkpoints.plans import StepSpec
+from checkpoints.runs.plans import StepSpec
+from checkpoints.store import claims
+from checkpoints.values import digests
 
 from . import (
     allowances,
@@ -36,7 +39,6 @@ from . import (
 )
 from .errors import EffectFailed, EffectUnknown, NotGranted, UpcastFailed
 from .models import Effect
-from .outside.handing import HandOut
 from .planning import KEY
 from .readback import Found
 from .slices import Slice
@@ -87,7 +89,7 @@ def perform(slice: Slice, spec: StepSpec) -> bool:
         return steps.died(slice, spec)
     if slice.hands is not None:
         slice.hands.before(spec)
-    crash.point("before_step", spec.name)
+    crash_points.point("before_step", spec.name)
     if row is not None and unsent:
         return _send(slice, spec, _again(slice, row))
     return _send(slice, spec, intend(slice, spec, permit, _generation(slice, spec)))
@@ -132,7 +134,7 @@ def intend(slice: Slice, spec: StepSpec, permit: permits.Permit, generation: int
             irreversible=spec.irreversible,
         )
         row.intended(by=slice.by)
-    crash.point("after_intent", row.step)
+    crash_points.point("after_intent", row.step)
     return row
 
 
@@ -142,7 +144,7 @@ def adopt(slice: Slice, spec: StepSpec, row: Effect, told: outputs.Output | None
     Where that cannot be put in the words of this version a person is asked, and what they `told` is written. Raises
     NotVerified where the record is not what was written when it was done.
     """
-    crash.point("before_adopt", spec.name)
+    crash_points.point("before_adopt", spec.name)
     row.verified()
     try:
         output = told or versions.output_of(row, slice.run.plan)
@@ -196,7 +198,7 @@ def _resume(slice: Slice, spec: StepSpec, row: Effect) -> bool:
         return False
     if slice.hands is not None:
         slice.hands.before(spec)
-    crash.point("before_step", spec.name)
+    crash_points.point("before_step", spec.name)
     doubt = "" if denied else row.error or "An earlier attempt got no answer."
     return _send(slice, spec, _again(slice, row), doubt=doubt)
 
@@ -215,7 +217,7 @@ def _again(slice: Slice, row: Effect) -> Effect:
     with transaction.atomic():
         row.retried(token=slice.claim.token, by=slice.by)
         slice.hold_token()
-    crash.point("after_intent", row.step)
+    crash_points.point("after_intent", row.step)
     return row
 
 
@@ -231,7 +233,7 @@ def _send(slice: Slice, spec: StepSpec, row: Effect, *, doubt: str = "") -> bool
     extra = {KEY: row.key} if _takes_key(slice, spec) else {}
     try:
         returned = steps.call(slice, spec, **extra)
-        crash.point("after_effect", spec.name, returned.value)
+        crash_points.point("after_effect", spec.name, returned.value)
     except steps.RAISED as error:
         return not_done(slice, spec, row, meaning.of(error, doubt), error)
     return done(slice, spec, row, returned)

@@ -14,8 +14,8 @@ from typing import Any, TypedDict
 from pydantic import BaseModel, ValidationError
 
 from checkpoints.models import Run
-from checkpoints.plans import PlanSpec
-from checkpoints.values import decode, pointer
+from checkpoints.runs.plans import PlanSpec
+from checkpoints.values.canonical_json import decode, pointer
 
 from . import fields
 from .base import Agent

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from typing import Any, TypedDict
 
 from checkpoints.errors import ValueRefused
-from checkpoints.ops import Append
-from checkpoints.values import pointer
+from checkpoints.values.canonical_json import pointer
+from checkpoints.values.ops import Append
 
 from . import fields
 from .base import Agent

@@ -18,8 +18,8 @@ from pydantic_core import PydanticSerializationError, core_schema
 from approvals import veils
 from approvals.veils import Veil
 from checkpoints.errors import ValueRefused
-from checkpoints.ops import Append, Splice
-from checkpoints.values import pointer
+from checkpoints.values.canonical_json import pointer
+from checkpoints.values.ops import Append, Splice
 
 from .errors import FieldError
 

@@ -14,7 +14,7 @@ from django.db import transaction
 
 from checkpoints import actors, store
 from checkpoints.models import Run
-from checkpoints.patch import Op
+from checkpoints.values.patch import Op
 
 from . import doorbell, impacts, leaving, registry, rewinds, wishes
 from .errors import ImpactChanged

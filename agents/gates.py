@@ -12,9 +12,10 @@ from approvals.cards import Action, Card
 from approvals.errors import AskedTooOften
 from approvals.models import Gate
 from approvals.opening import open_gate
-from checkpoints import claims, crash, store
+from checkpoints import crash_points, store
 from checkpoints.errors import Fenced, NoSuchCheckpoint
-from checkpoints.plans import StepSpec
+from checkpoints.runs.plans import StepSpec
+from checkpoints.store import claims
 
 from . import allowances, fields, observing, reopening, standing, steps
 from .errors import OutputRefused, StepFailed
@@ -25,11 +26,11 @@ from .slices import Slice
 
 def ask(slice: Slice, spec: StepSpec) -> bool:
     """Run the gate's method and open its gate; without a card the run goes on. Says whether the slice goes on."""
-    crash.point("before_step", spec.name)
+    crash_points.point("before_step", spec.name)
     try:
         seen = observing.first_looks(slice, spec)
         returned = steps.call(slice, spec, **({} if seen is None else {OBSERVED: seen}))
-        crash.point("after_step", spec.name, returned.value)
+        crash_points.point("after_step", spec.name, returned.value)
         card = returned.value
         if card is None and spec.asks:
             raise OutputRefused(f"The gate {spec.name} says `-> Card` and asked nothing; say `-> Card | None`.")
@@ -85,7 +86,7 @@ def _open(slice: Slice, spec: StepSpec, card: Card) -> None:
             *([f"{slice.plan.title_of(slice.path.head.step)} failed: {failed}"] if failed else []),
         ]
         card = replace(reopening.carried_over(slice, spec, card, before.outcome), reopened=told, reasons=reasons)
-    crash.point("before_gate", spec.name)
+    crash_points.point("before_gate", spec.name)
     open_gate(
         claim=slice.claim,
         run=slice.run,
@@ -96,7 +97,7 @@ def _open(slice: Slice, spec: StepSpec, card: Card) -> None:
         by=slice.by,
         asked_by=slice.for_whom,
     )
-    crash.point("after_gate", spec.name)
+    crash_points.point("after_gate", spec.name)
 
 
 def _asked(spec: StepSpec, card: Card) -> Card:

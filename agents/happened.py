@@ -17,8 +17,8 @@ from approvals.presentation import happenings
 from approvals.presentation.happenings import ROUTINE, Happening
 from checkpoints.audit.filters import Filters
 from checkpoints.models import Checkpoint, Event, Run
-from checkpoints.plans import spec_of
-from checkpoints.values import decode
+from checkpoints.runs.plans import spec_of
+from checkpoints.values.canonical_json import decode
 
 PAGE = 20
 LOOKED = 2_000

@@ -18,8 +18,8 @@ from contextlib import contextmanager
 import structlog
 from django.db import Error, connection
 
-from checkpoints import claims
-from checkpoints.claims import Claim
+from checkpoints.store import claims
+from checkpoints.store.claims import Claim
 
 GRACE = 5.0  # seconds past a step's limit
 HALT_EVERY = 0.5  # seconds between two looks for a person's wish that the run halt

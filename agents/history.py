@@ -14,8 +14,8 @@ from uuid import UUID
 
 from django.db import connection
 
-from checkpoints import records
-from checkpoints.records import Record
+from checkpoints.store import executions
+from checkpoints.store.executions import Record
 
 _PATH = """
 WITH RECURSIVE path AS (
@@ -66,7 +66,7 @@ class Path:
             cursor.execute(_PATH, [head])
             rows = [Place(*row) for row in cursor.fetchall()]
         if rows and rows[0].parent is not None:  # what is before it was removed, and is known from the gaps
-            found = records.path(head)
+            found = executions.path(head)
             return cls([Place(*(getattr(each, name) for name in Place._fields)) for each in found])
         return cls([row._replace(input_digest=row.input_digest and bytes(row.input_digest)) for row in rows])
 
@@ -76,7 +76,7 @@ class Path:
         return cls(
             [
                 Place(r.id, r.parent, r.run_id, r.kind, r.step, r.input_digest, r.occurrence, r.next_step)
-                for r in records.way_to(head, known)
+                for r in executions.way_to(head, known)
             ]
         )
 

@@ -16,11 +16,12 @@ import structlog
 from approvals.impact import Impact, impact
 from approvals.impact.facts import ByHand, Execution, History, Target
 from approvals.impact.words import words_in
-from checkpoints import digests, store
+from checkpoints import store
 from checkpoints.models import Checkpoint, Plan, Run
-from checkpoints.ops import Drop
-from checkpoints.patch import Op
-from checkpoints.plans import PlanSpec, spec_of
+from checkpoints.runs.plans import PlanSpec, spec_of
+from checkpoints.values import digests
+from checkpoints.values.ops import Drop
+from checkpoints.values.patch import Op
 
 from . import by_hand, environment, fields, recovery, registry, wishes
 from .base import RunInfo

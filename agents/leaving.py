@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from checkpoints.actors import Actor
 from checkpoints.models import Hold, Run
-from checkpoints.plans import StepSpec
+from checkpoints.runs.plans import StepSpec
 
 from . import unsettled
 from .history import Path, Place

@@ -17,13 +17,14 @@ from approvals.impact import stood
 from approvals.impact.facts import ABSENT, EffectFact, Execution, Fields, GateFact, GrantFact, Writes
 from approvals.impact.stood import Stood
 from approvals.impact.words import refusals
-from checkpoints import patch as patches
-from checkpoints import records, store
+from checkpoints import store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified, ValueRefused
 from checkpoints.models import Plan, Run
-from checkpoints.plans import input_digest, spec_of
-from checkpoints.records import Record
-from checkpoints.values import canonical
+from checkpoints.runs.plans import input_digest, spec_of
+from checkpoints.store import executions
+from checkpoints.store.executions import Record
+from checkpoints.values import patch as patches
+from checkpoints.values.canonical_json import canonical
 
 from . import unsettled, versions
 from .errors import UpcastFailed
@@ -54,7 +55,7 @@ class Lineage:
     @cached_property
     def saved(self) -> dict[UUID, Record]:
         """Everything that was saved, by run and number."""
-        return {each.id: each for each in records.of_lineage(self.run.lineage or self.run.pk)}
+        return {each.id: each for each in executions.of_lineage(self.run.lineage or self.run.pk)}
 
     def path(self, head: UUID | None) -> Path:
         """The path from the root to a checkpoint."""
@@ -74,12 +75,12 @@ class Lineage:
     def writes(self) -> dict[UUID, Writes]:
         """What every execution wrote, read at once when the first is asked for; empty where one cannot be read."""
         with suppress(NotVerified, NoSuchCheckpoint):
-            return dict(records.writes_of([each.id for each in self.records if not each.removed]))
+            return dict(executions.writes_of([each.id for each in self.records if not each.removed]))
         return {}
 
     def _written(self, id: UUID) -> Writes:
         """What one execution wrote. Raises NotVerified and NoSuchCheckpoint, of this one alone."""
-        return self.writes[id] if id in self.writes else records.writes_of([id])[id]
+        return self.writes[id] if id in self.writes else executions.writes_of([id])[id]
 
     @cached_property
     def rows(self) -> list[Effect]:

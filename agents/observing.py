@@ -26,10 +26,10 @@ from approvals.binding import Approved, Row
 from approvals.cards import Card
 from approvals.errors import CardRefused
 from approvals.presentation.english import quoted
-from checkpoints import ledger
 from checkpoints.errors import Fenced
-from checkpoints.plans import StepSpec
-from checkpoints.values import canonical, decode
+from checkpoints.events import event_log
+from checkpoints.runs.plans import StepSpec
+from checkpoints.values.canonical_json import canonical, decode
 
 from . import fields, steps
 from .calling import call_method
@@ -148,4 +148,4 @@ def _tell(slice: Slice, spec: StepSpec, approved: Approved, ids: list[str]) -> N
     data = {"step": spec.name, "gate": approved.gate, "preconditions": ids}
     with transaction.atomic():
         slice.hold_token()
-        ledger.record("effect.withheld", subject=f"run:{slice.run.pk}", run=slice.run, by=slice.by, data=data)
+        event_log.record("effect.withheld", subject=f"run:{slice.run.pk}", run=slice.run, by=slice.by, data=data)

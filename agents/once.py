@@ -17,10 +17,11 @@ from uuid import UUID
 import structlog
 from django.db import transaction
 
-from checkpoints import claims, digests
 from checkpoints.errors import Fenced, ValueRefused
-from checkpoints.plans import StepSpec
-from checkpoints.values import canonical, decode
+from checkpoints.runs.plans import StepSpec
+from checkpoints.store import claims
+from checkpoints.values import digests
+from checkpoints.values.canonical_json import canonical, decode
 
 from . import refusals
 from .errors import AgentError, RunLost

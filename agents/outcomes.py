@@ -10,11 +10,12 @@ from django.db import transaction
 from approvals.audit import evidence
 from approvals.models import Gate, Outcome
 from approvals.presentation.english import quoted
-from checkpoints import crash, store
+from checkpoints import crash_points, store
 from checkpoints.actors import SYSTEM, Actor
 from checkpoints.errors import NoSuchCheckpoint, ValueRefused
-from checkpoints.plans import StepSpec
+from checkpoints.runs.plans import StepSpec
 from checkpoints.store import Snapshot
+from checkpoints.values.patch import touched
 
 from . import (
     agreed,
@@ -45,7 +46,7 @@ def settle(slice: Slice, gate: Gate) -> bool:
 
     Raises NotVerified for one that nobody decided.
     """
-    crash.point("before_outcome", gate.step)
+    crash_points.point("before_outcome", gate.step)
     spec = slice.plan.step(gate.step)
     outcome: Outcome = gate.outcome
     evidence.check_ended(gate, outcome)
@@ -53,7 +54,7 @@ def settle(slice: Slice, gate: Gate) -> bool:
         going = _recover(slice, spec, gate, outcome)
     else:
         going = _review(slice, spec, gate, outcome)
-    crash.point("after_outcome", gate.step)
+    crash_points.point("after_outcome", gate.step)
     return going
 
 
@@ -79,14 +80,14 @@ def _resume(slice: Slice, spec: StepSpec, outcome: Outcome, writes: dict[str, An
     """
     by, effect = _who(outcome), slice.path.head.step
     before, since = _first_asked(slice, spec)
-    touched = agreed.touched(outcome.state_patch)
+    changed = touched(outcome.state_patch)
     read = {name for step in slice.plan.steps if step.name in since for name in step.reads}
-    target = _target(slice, before) if touched & read else None
+    target = _target(slice, before) if changed & read else None
     if target is None:
         return slice.save("gate", spec, writes, effect, by=by, slice_over=False)
     with transaction.atomic():
         slice.save("gate", spec, writes, effect, by=by, slice_over=False)
-        slice.rewind(target, spec, {name: writes[name] for name in touched}, back_to=spec.name, by=by)
+        slice.rewind(target, spec, {name: writes[name] for name in changed}, back_to=spec.name, by=by)
         leaving.hold(slice.run, slice.path, by=by)
     return True
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from checkpoints.errors import ValueRefused
-from checkpoints.ops import Append, Splice
-from checkpoints.plans import PlanSpec, StepSpec
-from checkpoints.values import pointer
+from checkpoints.runs.plans import PlanSpec, StepSpec
+from checkpoints.values.canonical_json import pointer
+from checkpoints.values.ops import Append, Splice
 
 from . import fields
 from .base import Agent, Done, Jump

@@ -11,7 +11,7 @@ import structlog
 from approvals import verdicts
 from approvals.actions import RESPOND, Action, Settled
 from checkpoints.errors import ValueRefused
-from checkpoints.plans import StepSpec
+from checkpoints.runs.plans import StepSpec
 
 from . import fields, steps
 from .errors import StepFailed

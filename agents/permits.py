@@ -12,7 +12,7 @@ from approvals.audit import evidence
 from approvals.binding import Approved
 from approvals.models import Grant, Outcome
 from approvals.presentation.english import quoted
-from checkpoints.plans import StepSpec
+from checkpoints.runs.plans import StepSpec
 
 from . import gates, observing
 from .allowances import acting, changed_by_hand, last_outcome

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from approvals.presentation.unseen import pieces
-from checkpoints.plans import PlanSpec, StepSpec
+from checkpoints.runs.plans import PlanSpec, StepSpec
 
 from . import feedback, fields
 from .base import Agent

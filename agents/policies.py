@@ -10,7 +10,7 @@ import random
 import structlog
 
 from approvals.models import Gate
-from checkpoints.plans import StepSpec
+from checkpoints.runs.plans import StepSpec
 
 from . import recovery
 from .feedback import appended

@@ -8,19 +8,19 @@ from typing import Any
 from django.utils import timezone
 from pydantic import ValidationError
 
+from agents.outside.presence import MISSED
 from approvals.preflight import sources
 from approvals.preflight.facts import Code, Environment, Library, Program, Takeover, Unknown
 from approvals.presentation.times import lasting
 from checkpoints.errors import ValueRefused
 from checkpoints.models import Plan, Run
-from checkpoints.plans import spec_of
+from checkpoints.runs.plans import spec_of
 from checkpoints.store import Snapshot
 
 from . import deployed, environment, fields, registry, upcasting, upgrades
 from .base import Agent
 from .errors import ConfigRefused
 from .models import Client
-from .outside.presence import MISSED
 from .registry import Registered
 from .upcasting import Way, natural
 

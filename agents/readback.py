@@ -11,7 +11,7 @@ from django.db.models import DateTimeField, ExpressionWrapper, F
 from django.db.models.functions import Now
 
 from checkpoints.errors import Fenced, ValueRefused
-from checkpoints.plans import StepSpec
+from checkpoints.runs.plans import StepSpec
 
 from . import outputs, steps, versions
 from .calling import call_about

@@ -12,9 +12,9 @@ from approvals.models import Gate
 from approvals.opening import open_gate
 from approvals.presentation.english import counted, quoted
 from approvals.schemas import resolved
-from checkpoints import crash
+from checkpoints import crash_points
 from checkpoints.actors import SYSTEM
-from checkpoints.plans import StepSpec, in_words
+from checkpoints.runs.plans import StepSpec, in_words
 
 from . import allowances, versions
 from .allowances import carried, shown_for
@@ -260,7 +260,7 @@ def _ask(
         allows=[spec.name] if permits else [],
         question=question,
     )
-    crash.point("before_gate", spec.name)
+    crash_points.point("before_gate", spec.name)
     open_gate(
         claim=slice.claim,
         run=slice.run,
@@ -272,7 +272,7 @@ def _ask(
         by=slice.by,
         asked_by=slice.for_whom,
     )
-    crash.point("after_gate", spec.name)
+    crash_points.point("after_gate", spec.name)
 
 
 def named(spec: StepSpec) -> str:

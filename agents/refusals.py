@@ -13,9 +13,9 @@ from uuid import UUID
 from django.db.models import Max, Q, QuerySet
 
 from approvals.models import Gate
-from checkpoints import ledger
+from checkpoints.events import event_log
 from checkpoints.models import Checkpoint
-from checkpoints.plans import StepSpec
+from checkpoints.runs.plans import StepSpec
 
 from .feedback import Words
 from .history import EXECUTED
@@ -52,7 +52,7 @@ def keep(slice: Slice, spec: StepSpec, refused: Sequence[Refusal], ring: int) ->
         )
         rows.append(row)
         data = {"step": spec.name, "validator": each.validator, "ring": ring, "attempt": slice.attempt}
-        ledger.record("step.refused", subject=f"run:{slice.run.pk}", run=slice.run, by=slice.by, data=data)
+        event_log.record("step.refused", subject=f"run:{slice.run.pk}", run=slice.run, by=slice.by, data=data)
     return rows
 
 

@@ -14,10 +14,10 @@ from functools import cache, cached_property
 
 from django.conf import settings
 
-from checkpoints import plans as stored_plans
 from checkpoints.errors import PlanChanged
 from checkpoints.models import Plan
-from checkpoints.plans import PlanSpec, digest_of
+from checkpoints.runs import plans as stored_plans
+from checkpoints.runs.plans import PlanSpec, digest_of
 
 from . import environment, upcasting
 from .base import Agent

@@ -14,8 +14,8 @@ from approvals import pointers
 from approvals.actions import APPROVE, EDIT, Action, editable
 from approvals.cards import Card
 from approvals.models import Outcome
-from checkpoints.patch import same
-from checkpoints.plans import StepSpec
+from checkpoints.runs.plans import StepSpec
+from checkpoints.values.patch import same
 
 from .history import EXECUTED
 from .models import Effect

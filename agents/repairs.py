@@ -23,13 +23,14 @@ from approvals import veils
 from approvals.cards import Action
 from approvals.models import Outcome
 from approvals.presentation.english import quoted
-from checkpoints import crash, records, store
+from checkpoints import crash_points, store
 from checkpoints.actors import Actor
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
 from checkpoints.models import Checkpoint
-from checkpoints.ops import apply
-from checkpoints.plans import PlanSpec, StepSpec
-from checkpoints.values import canonical
+from checkpoints.runs.plans import PlanSpec, StepSpec
+from checkpoints.store import executions
+from checkpoints.values.canonical_json import canonical
+from checkpoints.values.ops import apply
 
 from . import feedback, outputs, recovery, refusals
 from .calling import call_method
@@ -74,7 +75,7 @@ def repair(slice: Slice, spec: StepSpec, output: Output, refused: list[Refusal])
     going = not asks
     with transaction.atomic():
         rows = refusals.keep(slice, spec, refused, ring)
-        crash.point("before_repair", spec.name)
+        crash_points.point("before_repair", spec.name)
         if asks:
             _ask(slice, spec, output, refused)
         elif back is None:
@@ -83,7 +84,7 @@ def repair(slice: Slice, spec: StepSpec, output: Output, refused: list[Refusal])
             going = slice.save("repair", spec, writes, spec.name, counts=False)
         else:
             _move(slice, spec, back)
-    crash.point("after_repair", spec.name)
+    crash_points.point("after_repair", spec.name)
     return going
 
 
@@ -158,7 +159,7 @@ def _wrote(place: Place, step: StepSpec, name: str) -> bool:
     if step.kind != "gate" and name not in step.writes:
         return False
     try:
-        return name in records.writes_of([place.id])[place.id]
+        return name in executions.writes_of([place.id])[place.id]
     except (NoSuchCheckpoint, NotVerified):
         return step.kind != "gate"
 

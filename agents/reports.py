@@ -11,8 +11,9 @@ from collections.abc import Callable
 import structlog
 from django.db import transaction
 
-from checkpoints import actors, ledger
+from checkpoints import actors
 from checkpoints.errors import Fenced
+from checkpoints.events import event_log
 
 from . import leaving, recovery, unsettled
 from .models import Effect
@@ -77,4 +78,4 @@ def _reported(row: Effect, settle: Callable[[], None], said: Status, reason: str
 def contradicted(row: Effect, said: str) -> None:
     """Keep for people that somebody says otherwise than what the row was settled as, and stays."""
     data = {"effect": row.pk, "step": row.step, "key": row.key, "said": str(said), "status": row.status}
-    ledger.record("effect.contradicted", subject=row.subject, run=row.run, by=actors.SYSTEM, data=data)
+    event_log.record("effect.contradicted", subject=row.subject, run=row.run, by=actors.SYSTEM, data=data)

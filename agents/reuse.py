@@ -10,11 +10,11 @@ from typing import Any
 
 import structlog
 
-from checkpoints import records
 from checkpoints.errors import NoSuchCheckpoint, NotVerified, ValueRefused
-from checkpoints.ops import Append, Splice
-from checkpoints.plans import StepSpec
-from checkpoints.records import Record
+from checkpoints.runs.plans import StepSpec
+from checkpoints.store import executions
+from checkpoints.store.executions import Record
+from checkpoints.values.ops import Append, Splice
 
 from . import fields
 from .slices import Slice
@@ -30,7 +30,7 @@ def reused(slice: Slice, spec: StepSpec) -> bool | None:
     if twin is None or twin.kind not in ("step", "reused") or not _fits(slice, spec, twin):
         return None
     try:
-        writes = records.writes_of([twin.id])[twin.id]
+        writes = executions.writes_of([twin.id])[twin.id]
         for name, value in writes.items():
             _check(slice, name, value)
     except (NotVerified, NoSuchCheckpoint, ValueRefused) as error:

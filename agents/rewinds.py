@@ -19,16 +19,17 @@ from django.db import transaction
 
 from approvals.impact import Impact
 from approvals.models import Gate
-from checkpoints import actors, claims, crash, ledger, store
-from checkpoints.claims import Claim
+from checkpoints import actors, crash_points, store
+from checkpoints.access.permissions import may
 from checkpoints.errors import NotVerified
+from checkpoints.events import event_log
 from checkpoints.models import Event, Plan, Run
-from checkpoints.ops import Append, Write
-from checkpoints.patch import Op
-from checkpoints.permissions import may
-from checkpoints.plans import input_digest, spec_of
-from checkpoints.store import Header, Snapshot
-from checkpoints.values import decode
+from checkpoints.runs.plans import input_digest, spec_of
+from checkpoints.store import Header, Snapshot, claims
+from checkpoints.store.claims import Claim
+from checkpoints.values.canonical_json import decode
+from checkpoints.values.ops import Append, Write
+from checkpoints.values.patch import Op
 
 from . import deployed, doorbell, environment, impacts, leaving, registry, unsettled
 from .errors import ImpactChanged, NeedsConfirmation, RewindNotAllowed, RewindRefused
@@ -145,7 +146,7 @@ def settle_now(run: Run, *, by: User, key: str = "") -> Run:
         claims.release(claim, status=Run.Status.QUEUED, reason=run.reason, by=actors.of_user(by))
         run.end_later(ended or NOW, reason, by=actors.of_user(by))
         data = {"key": key} if key else {}
-        ledger.record("run.settling", subject=f"run:{run.pk}", run=run, by=actors.of_user(by), data=data)
+        event_log.record("run.settling", subject=f"run:{run.pk}", run=run, by=actors.of_user(by), data=data)
 
     return _taken_once(run, by, settle)
 
@@ -193,11 +194,11 @@ def _move(run: Run, move: Move, by: User, seen: str, impact: Callable[[str], Imp
             raise ImpactChanged(impact(move.words))
         if seen:
             _check_shown(move, seen, impact)
-        crash.point("before_rewind", move.target.next_step)
+        crash_points.point("before_rewind", move.target.next_step)
         leaving.drop_orders(run)
         _order_again(run, move, by)
         _save(run, move, claim, by)
-        crash.point("after_rewind", move.target.next_step)
+        crash_points.point("after_rewind", move.target.next_step)
 
     return _taken_once(run, by, go)
 
@@ -267,9 +268,9 @@ def _save(run: Run, move: Move, claim: Claim, by: User) -> None:
     data = {"to": target.seq, "seq": saved.seq, "step": target.next_step} | ({"key": move.key} if move.key else {})
     said: dict[str, Any] = {"subject": f"run:{run.pk}", "run": run, "data": data, "text": move.words or None}
     if move.kind == "rewind":
-        ledger.record("run.rewound", by=actor, **said)
+        event_log.record("run.rewound", by=actor, **said)
     else:
-        ledger.record("run.edited", by=actor, **said)
+        event_log.record("run.edited", by=actor, **said)
 
 
 def _feedback(plan: Plan, words: str, by: User, at: datetime) -> dict[str, Append]:

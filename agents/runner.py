@@ -16,11 +16,13 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, transaction
 
 from approvals.models import Gate
-from checkpoints import claims, crash, ledger, store
+from checkpoints import crash_points, store
 from checkpoints.actors import SYSTEM
-from checkpoints.claims import Claim
 from checkpoints.errors import Fenced, NotVerified
+from checkpoints.events import event_log
 from checkpoints.models import Plan, Run
+from checkpoints.store import claims
+from checkpoints.store.claims import Claim
 
 from . import doorbell, effects, gates, outcomes, policies, registry, reuse, settling, steps, upgrades
 from .heartbeat import HEART, Beat
@@ -41,7 +43,7 @@ def advance(run_id: int) -> bool:
         return False
     with structlog.contextvars.bound_contextvars(run=run_id, token=claim.token), HEART.watch(claim) as beat:
         try:
-            crash.point("after_claim")
+            crash_points.point("after_claim")
             _work(claim, beat)
         except Fenced as error:
             _fenced(claim, error)
@@ -69,7 +71,7 @@ def _fenced(claim: Claim, error: Fenced) -> None:
     run = Run.objects.filter(pk=claim.run_id).first()
     if run is not None:
         data = {"worker": worker(), "token": claim.token}
-        ledger.record("worker.fenced", subject=f"run:{run.pk}", run=run, by=SYSTEM, data=data)
+        event_log.record("worker.fenced", subject=f"run:{run.pk}", run=run, by=SYSTEM, data=data)
 
 
 def _claimed(run_id: int) -> Claim | None:

@@ -12,17 +12,19 @@ from typing import Any
 import structlog
 from django.db import transaction
 
-from checkpoints import claims, crash, digests
+from agents.outside.handing import HandOut
+from checkpoints import crash_points
 from checkpoints.actors import Actor
 from checkpoints.errors import Fenced
 from checkpoints.models import Run
-from checkpoints.plans import StepSpec
+from checkpoints.runs.plans import StepSpec
+from checkpoints.store import claims
+from checkpoints.values import digests
 
 from . import leaving, meaning, outputs, readback, recovery, reports, steps, unsettled, versions
 from .calling import call_about, declared
 from .errors import EffectFailed
 from .models import Effect
-from .outside.handing import HandOut
 from .readback import Found
 from .slices import Slice
 
@@ -50,7 +52,7 @@ def finish(slice: Slice) -> bool:
 def settle(slice: Slice, rows: list[Effect]) -> bool:
     """Settle these in this order; False where the slice is over, because a person is asked or a pause is due."""
     for row in rows:
-        crash.point("before_settle", row.step)
+        crash_points.point("before_settle", row.step)
         slice.check()
         if not _settled(slice, row):
             return False
@@ -112,7 +114,7 @@ def _undo(slice: Slice, spec: StepSpec, row: Effect) -> bool:
 
 def _intended(slice: Slice, spec: StepSpec, row: Effect, undo: Effect | None) -> Effect | None:
     """The undo's row, intended under this claim's token; None where a fork came to stand on it. Raises Fenced."""
-    crash.point("before_undo", spec.name)
+    crash_points.point("before_undo", spec.name)
     with transaction.atomic():
         leaving.lock(slice.run)
         if leaving.stood_on(row):
@@ -123,7 +125,7 @@ def _intended(slice: Slice, spec: StepSpec, row: Effect, undo: Effect | None) ->
         else:
             slice.hold_token()
             undo = _row(slice, row)
-    crash.point("after_undo_intent", spec.name)
+    crash_points.point("after_undo_intent", spec.name)
     return undo
 
 
@@ -155,7 +157,7 @@ def _send(slice: Slice, spec: StepSpec, row: Effect, undo: Effect) -> bool:
         call_about(slice, spec.undo, spec.name, versions.left_by(row, slice.run.plan), key=undo.key)
     except steps.RAISED as error:
         return not_undone(slice, spec, row, undo, meaning.of(error, doubt), error)
-    crash.point("after_undo", spec.name)
+    crash_points.point("after_undo", spec.name)
     taken_back(slice, row, undo)
     return True
 

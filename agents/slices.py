@@ -15,15 +15,16 @@ from django.conf import settings
 from django.db import connection, transaction
 from pydantic import BaseModel
 
+from agents.outside.handing import Hands
 from approvals import veils
-from checkpoints import actors, crash, records, store
+from checkpoints import actors, crash_points, store
 from checkpoints.actors import Actor
-from checkpoints.claims import Claim
 from checkpoints.errors import Fenced
 from checkpoints.models import Run
-from checkpoints.plans import PlanSpec, StepSpec, input_digest
-from checkpoints.records import Record
-from checkpoints.store import Header, Snapshot
+from checkpoints.runs.plans import PlanSpec, StepSpec, input_digest
+from checkpoints.store import Header, Snapshot, executions
+from checkpoints.store.claims import Claim
+from checkpoints.store.executions import Record
 
 from . import doorbell, environment, fields, unsettled, versions
 from .base import Agent, RunInfo
@@ -31,7 +32,6 @@ from .errors import UpcastFailed
 from .heartbeat import Beat
 from .history import Path, Place
 from .models import Effect
-from .outside.handing import Hands
 from .registry import Registered
 from .text import one_line
 
@@ -122,7 +122,7 @@ class Slice:
     @cached_property
     def executions(self) -> list[Record]:
         """Every execution in the lineage, by run and number, read on first need."""
-        return records.executions(self.snapshot.lineage)
+        return executions.executions(self.snapshot.lineage)
 
     def recorded_of(self, kind: str, step: str) -> list[Record]:
         """This run's executions of a step, on every branch."""
@@ -191,7 +191,7 @@ class Slice:
                 status, reason, by or self.by, lambda: self.save(kind, spec, writes, next_step, **said)
             )
         header = self._header(kind, spec, next_step, took, counts)
-        crash.point("before_save", spec.name)
+        crash_points.point("before_save", spec.name)
         began = time.monotonic()
         self.snapshot = store.save(
             self.snapshot,
@@ -207,8 +207,8 @@ class Slice:
         self._moved(header, self.path.head.id)
         if status == Run.Status.QUEUED:
             transaction.on_commit(lambda: doorbell.ring(self.run.pk, self.registered.queue))
-        crash.point("after_save", spec.name)
-        transaction.on_commit(lambda: crash.point("after_commit", spec.name))
+        crash_points.point("after_save", spec.name)
+        transaction.on_commit(lambda: crash_points.point("after_commit", spec.name))
         return status == Run.Status.RUNNING
 
     def _end_later(self, status: str, reason: str, by: Actor, save: Callable[[], bool]) -> bool:

@@ -13,14 +13,14 @@ import structlog
 from django.db import Error
 
 from approvals import veils, whispers
-from checkpoints.rows import storable
+from checkpoints.postgresql.sql import storable
 
 from . import fields
 from .limits import unalarmed
 from .models import Spoken
 
 if TYPE_CHECKING:
-    from checkpoints.plans import StepSpec
+    from checkpoints.runs.plans import StepSpec
 
     from .slices import Slice
 

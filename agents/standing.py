@@ -12,8 +12,8 @@ from approvals import binding
 from approvals.cards import Card, completed
 from approvals.models import Gate, Outcome, Policy
 from approvals.tools import drawing
-from checkpoints.plans import StepSpec
-from checkpoints.values import canonical
+from checkpoints.runs.plans import StepSpec
+from checkpoints.values.canonical_json import canonical
 
 from . import agreed, reuse
 from .slices import Slice

@@ -16,8 +16,8 @@ from checkpoints import store
 from checkpoints.actors import Actor
 from checkpoints.errors import ValueRefused
 from checkpoints.models import Run
-from checkpoints.plans import PlanSpec
-from checkpoints.values import pointer
+from checkpoints.runs.plans import PlanSpec
+from checkpoints.values.canonical_json import pointer
 
 from . import doorbell, environment, fields, registry
 from .base import Agent

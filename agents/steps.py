@@ -13,11 +13,13 @@ import structlog
 from django.db import transaction
 
 from approvals.errors import CardRefused
-from checkpoints import claims, crash, ledger
+from checkpoints import crash_points
 from checkpoints.actors import Actor
-from checkpoints.claims import Claim
 from checkpoints.errors import Fenced, ValueRefused
-from checkpoints.plans import StepSpec
+from checkpoints.events import event_log
+from checkpoints.runs.plans import StepSpec
+from checkpoints.store import claims
+from checkpoints.store.claims import Claim
 
 from . import outputs, policies, recovery, repairs
 from .base import Agent
@@ -51,10 +53,10 @@ class Returned:
 
 def execute(slice: Slice, spec: StepSpec) -> bool:
     """Run a plain step and save what it wrote, unless its validators refuse it; says whether the slice goes on."""
-    crash.point("before_step", spec.name)
+    crash_points.point("before_step", spec.name)
     try:
         returned = call(slice, spec)
-        crash.point("after_step", spec.name, returned.value)
+        crash_points.point("after_step", spec.name, returned.value)
         output = outputs.checked(slice.agent, slice.plan, spec, returned.value)
         refused = repairs.judged(slice, spec, output)
         if not refused:
@@ -136,7 +138,7 @@ def keep(slice: Slice, spec: StepSpec, error: BaseException) -> None:
         traceback=utf8(trace, TRACEBACK_LIMIT),
     )
     data = {"step": spec.name, "attempt": slice.attempt}
-    ledger.record("step.failed", subject=f"run:{slice.run.pk}", run=slice.run, by=slice.by, data=data)
+    event_log.record("step.failed", subject=f"run:{slice.run.pk}", run=slice.run, by=slice.by, data=data)
 
 
 def said(error: BaseException) -> str:

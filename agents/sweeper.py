@@ -24,20 +24,19 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import Q
 from psycopg import errors
 
+from agents.ringing.bells import Bells
 from approvals.models import Delivery, Gate
-from checkpoints import sealer
 from checkpoints.actors import SYSTEM
+from checkpoints.audit import sealer
 from checkpoints.errors import UnfitDatabase
-from checkpoints.events import offset
 from checkpoints.models import Run, Verification
-from checkpoints.postgresql import fitness
-from checkpoints.rows import run_sql
+from checkpoints.postgresql import fitness, xid_offset
+from checkpoints.postgresql.sql import run_sql
 
 from . import doorbell, upgrades
 from .models import SweeperPass
 from .outside import presence, unattended
 from .ringing import due
-from .ringing.bells import Bells
 from .serving import health_file
 
 AT_ONCE = 200  # runs and gates a pass
@@ -250,7 +249,7 @@ def _waiting_for_locks(longest: str) -> Iterator[None]:
 
 def _refuse_unfit() -> None:
     fitness.refuse()
-    offset.refuse_ahead()
+    xid_offset.refuse_ahead()
 
 
 def _unless_held_up(act: Callable[[], Any], part: str) -> Any:

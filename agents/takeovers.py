@@ -9,8 +9,8 @@ from django.db import transaction
 from approvals.models import Outcome
 from checkpoints.actors import Actor
 from checkpoints.models import Run
-from checkpoints.plans import StepSpec
-from checkpoints.values import canonical
+from checkpoints.runs.plans import StepSpec
+from checkpoints.values.canonical_json import canonical
 
 from . import effects, outputs, recovery, versions
 from .history import EXECUTED

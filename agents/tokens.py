@@ -17,17 +17,17 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from agents.models.token import FOR_AGENTS, Scope, Token, digest_of
 from approvals.errors import NoSuchPolicy
 from approvals.models import Policy
-from checkpoints import ledger
+from checkpoints.access.permissions import teams_where
+from checkpoints.access.token_scope import Bounds
 from checkpoints.actors import Actor
-from checkpoints.bounds import Bounds
-from checkpoints.permissions import teams_where
-from checkpoints.rows import run_sql
+from checkpoints.events import event_log
+from checkpoints.postgresql.sql import run_sql
 
 from .errors import FormUsed, TokenRefused
 from .models import Answer
-from .models.token import FOR_AGENTS, Scope, Token, digest_of
 
 PREFIX = "hp_"
 LONGEST = timedelta(days=366)
@@ -73,7 +73,7 @@ def issue(
             digest=digest_of(sent), hint=sent[:8], expires_at=timezone.now() + lasts,
         )  # fmt: skip
         data = {"scopes": made.scopes, "agent": agent, "policy": policy, "owner": f"user:{owner.pk}"}
-        ledger.record("token.created", subject=made.subject, by=by, team_id=team.pk if team else None, data=data)
+        event_log.record("token.created", subject=made.subject, by=by, team_id=team.pk if team else None, data=data)
     return made, sent
 
 
@@ -83,7 +83,7 @@ def revoke(token: Token, *, by: Actor) -> bool:
         left = Token.objects.filter(pk=token.pk, revoked_at__isnull=True)
         if not left.update(revoked_at=Now(), revoked_by=by.id):
             return False
-        ledger.record("token.revoked", subject=token.subject, by=by, team_id=token.team_id)
+        event_log.record("token.revoked", subject=token.subject, by=by, team_id=token.team_id)
     return True
 
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pydantic import ValidationError
 
 from checkpoints.errors import ValueRefused
-from checkpoints.plans import PlanSpec
-from checkpoints.values import canonical, decode, pointer
+from checkpoints.runs.plans import PlanSpec
+from checkpoints.values.canonical_json import canonical, decode, pointer
 
 from . import fields
 from .base import Agent

@@ -20,13 +20,14 @@ from django.db import transaction
 from pydantic import create_model
 
 from approvals.models import Gate
-from checkpoints import actors, claims, ledger, store
+from checkpoints import actors, store
 from checkpoints.actors import SYSTEM
-from checkpoints.claims import Claim
 from checkpoints.errors import NotVerified, ValueRefused
+from checkpoints.events import event_log
 from checkpoints.models import Plan, Run
-from checkpoints.plans import PlanSpec, spec_of
-from checkpoints.store import Header, Snapshot
+from checkpoints.runs.plans import PlanSpec, spec_of
+from checkpoints.store import Header, Snapshot, claims
+from checkpoints.store.claims import Claim
 
 from . import effects, environment, gates, outcomes, registry, steps, unsettled, upcasting, versions
 from .base import Agent, AgentType
@@ -154,7 +155,7 @@ def _bring(slice: Slice, way: Way, known: Registered) -> None:
             actor=by,
         )
         data = {"since": way.since, "to": known.spec.version, "upcasters": [each.name for each in way.upcasters]}
-        ledger.record("run.upcast", subject=f"run:{slice.run.pk}", run=slice.run, by=by, data=data)
+        event_log.record("run.upcast", subject=f"run:{slice.run.pk}", run=slice.run, by=by, data=data)
 
 
 def _note(way: Way, plan: PlanSpec) -> str:

@@ -14,10 +14,10 @@ from uuid import UUID
 
 from checkpoints import store
 from checkpoints.models import Checkpoint, Plan
-from checkpoints.ops import DROP, Append, Splice, apply
-from checkpoints.patch import same
-from checkpoints.plans import spec_of
+from checkpoints.runs.plans import spec_of
 from checkpoints.store import Snapshot
+from checkpoints.values.ops import DROP, Append, Splice, apply
+from checkpoints.values.patch import same
 
 from . import outputs, registry, upcasting
 from .errors import UpcastFailed

@@ -11,16 +11,14 @@ from pydantic import ValidationError
 from approvals import uploads, veils
 from approvals.preflight import checks
 from approvals.preflight.facts import Code
-from checkpoints import patch as patches
 from checkpoints import store
-from checkpoints.errors import NotVerified, PlanChanged, ValueRefused
+from checkpoints.errors import CheckpointRemoved, NotVerified, PlanChanged, ValueRefused
 from checkpoints.models import Checkpoint, Plan, Run
-from checkpoints.ops import DROP
-from checkpoints.patch import Op
-from checkpoints.plans import spec_of
-from checkpoints.retention import gaps
-from checkpoints.retention.errors import Removed
-from checkpoints.store import Snapshot
+from checkpoints.runs.plans import spec_of
+from checkpoints.store import Snapshot, gaps
+from checkpoints.values import patch as patches
+from checkpoints.values.ops import DROP
+from checkpoints.values.patch import Op
 
 from . import deployed, environment, fields, leaving, preflights, registry, upcasting
 from .environment import Environment
@@ -44,7 +42,7 @@ def target_of(run: Run, seq: int) -> Snapshot:
     found = Checkpoint.objects.filter(run=run, seq=seq).values_list("id", flat=True).first()
     if found is None:
         gap = gaps.over(run.pk, seq)
-        raise RewindRefused(str(Removed(gap, seq)) if gap else f"R-{run.pk} has no checkpoint {seq}.")
+        raise RewindRefused(str(CheckpointRemoved(gap, seq)) if gap else f"R-{run.pk} has no checkpoint {seq}.")
     try:
         return store.load_checkpoint(found)
     except NotVerified as error:

@@ -17,8 +17,8 @@ from django.contrib.sessions.models import Session
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
+from checkpoints.access.permissions import teams_of
 from checkpoints.models import Run
-from checkpoints.permissions import teams_of
 
 from .models import Gate, Policy
 from .sessions import SessionStore, is_key, stored

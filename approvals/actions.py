@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
-from checkpoints.patch import same
-from checkpoints.plans import PlanSpec, StepSpec
-from checkpoints.values import canonical
+from checkpoints.runs.plans import PlanSpec, StepSpec
+from checkpoints.values.canonical_json import canonical
+from checkpoints.values.patch import same
 
 from . import pointers, veils
 from .errors import CardRefused

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from checkpoints import values
 from checkpoints.errors import ValueRefused
+from checkpoints.values import canonical_json
 
 from . import holding
 from .cards import Card, Choice
@@ -46,7 +46,7 @@ def _faults(choice: Choice, value: Any) -> list[Problem]:
     if value is None:
         return [problem("This answer needs a value.", pointer="/value")]
     try:
-        values.canonical(value)
+        canonical_json.canonical(value)
     except ValueRefused as refused:
         return [problem(refused.reason, pointer="/value" + refused.pointer)]
     found = holding.faults_of(choice.get("schema") or {}, value)

@@ -7,11 +7,11 @@ class ApprovalsConfig(AppConfig):
 
     def ready(self) -> None:
         """Have a prune spare what people uploaded, and have what they approved verified."""
-        from checkpoints.audit import covered
+        from checkpoints.audit import covered_rows
         from checkpoints.retention import strays
 
         from . import uploads
         from .audit import evidence
 
         strays.look_in(uploads.named_in)
-        covered.register(evidence.COVER)
+        covered_rows.register(evidence.COVER)

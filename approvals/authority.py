@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from checkpoints.permissions import holders
+from checkpoints.access.permissions import holders
 
 from .models import Gate
 

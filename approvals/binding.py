@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from checkpoints import digests, patch
-from checkpoints.plans import PlanSpec, StepSpec
+from checkpoints.runs.plans import PlanSpec, StepSpec
+from checkpoints.values import digests, patch
 
 from . import pointers
 from .cards import Action, Card

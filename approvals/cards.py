@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NotRequired, TypedDict
 
-from checkpoints.plans import PlanSpec, StepSpec
+from checkpoints.runs.plans import PlanSpec, StepSpec
 
 from . import actions, charts, holding, preconditions, quotes, veils
 from .actions import Action as Action

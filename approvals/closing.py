@@ -10,15 +10,16 @@ from typing import Any
 from django.db import transaction
 from django.db.models.functions import Now
 
-from checkpoints import digests, ledger, patch
+from approvals.consequences.gate import Foretold
 from checkpoints.actors import SYSTEM, Actor
+from checkpoints.events import event_log
 from checkpoints.models import Hold
-from checkpoints.plans import spec_of
-from checkpoints.values import canonical
+from checkpoints.runs.plans import spec_of
+from checkpoints.values import digests, patch
+from checkpoints.values.canonical_json import canonical
 
 from . import answering, authority, binding, preconditions
 from .audit import evidence
-from .consequences.gate import Foretold
 from .models import Decision, Gate, Grant, Outcome, Policy, Proposal
 from .reading import read
 from .webhooks import outbox
@@ -54,7 +55,7 @@ def close(
     end: End,
     *,
     status: Gate.Status = Gate.Status.DECIDED,
-    told: Sequence[ledger.Entry] = (),
+    told: Sequence[event_log.Entry] = (),
     sound: bool = True,
 ) -> Outcome:
     """End a gate that `move` has locked in this transaction. `told`: events that come before the ending's own.
@@ -65,7 +66,7 @@ def close(
         raise AssertionError(f"{gate} was locked and is not open")
     outcome, grants = _outcome(gate, standing, end)
     Hold.objects.free(run=gate.run_id, subject=gate.subject, by=end.by)
-    ledger.append([*told, gate.entry(f"gate.{_EVENT[status]}", by=end.by, data=_facts(outcome, end, grants, sound))])
+    event_log.append([*told, gate.entry(f"gate.{_EVENT[status]}", by=end.by, data=_facts(outcome, end, grants, sound))])
     outbox.tell(gate, f"gate.{_EVENT[status]}", at=gate.closed_at or outcome.created_at, ended=end.kind)
     gate.run.wake(end.by)
     return outcome

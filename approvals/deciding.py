@@ -16,14 +16,15 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Q
 
-from checkpoints import actors, ledger
+from approvals.consequences.decision import of_word
+from checkpoints import actors
 from checkpoints.errors import NotVerified
-from checkpoints.values import canonical
+from checkpoints.events import event_log
+from checkpoints.values.canonical_json import canonical
 
 from . import authority, binding, closing, mixing, rewriting, step_up
 from .audit import evidence
 from .cards import Card
-from .consequences.decision import of_word
 from .errors import (
     AlreadySaid,
     DecisionRefused,
@@ -222,7 +223,7 @@ def _close_when_due(
     if count.lapsed:
         told.append(_lapse(gate, standing, count))
     if count.closes != "agreed":
-        ledger.append(told)
+        event_log.append(told)
         return
     votes = [vote for vote in voices if vote.user_id in count.agreed]
     comments = "\n\n".join(vote.words for vote in votes if vote.words)
@@ -253,7 +254,7 @@ def _tally(gate: Gate, voices: Sequence[Decision]) -> Tally:
     return tally(votes, standing=gate.proposal, quorum=gate.policy.quorum)
 
 
-def _lapse(gate: Gate, standing: Proposal, count: Tally) -> ledger.Entry:
+def _lapse(gate: Gate, standing: Proposal, count: Tally) -> event_log.Entry:
     """Take out the word of people who may no longer decide; they can speak again if they may again."""
     standing.decisions.filter(user__in=count.lapsed, counts=True).update(counts=False)
     users = [f"user:{user}" for user in count.lapsed]
@@ -266,7 +267,7 @@ def _record_refusal(gate: Gate, by: User, said: Said, refusal: DecisionRefused) 
     known = said.verdict if said.verdict in Verdict.values else ""
     data = {"kind": refusal.code, "verdict": known, **refusal.facts()}
     with transaction.atomic(durable=True):
-        ledger.record(
+        event_log.record(
             "decision.refused",
             subject=gate.subject,
             by=actors.of_user(by),

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from checkpoints import patch
 from checkpoints.errors import ValueRefused
 from checkpoints.models import Plan
-from checkpoints.plans import spec_of
+from checkpoints.runs.plans import spec_of
+from checkpoints.values import patch
 
 from . import pointers, validators, veils
 from .actions import pinned_faults

@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 
 from django.template.defaultfilters import filesizeformat
 
-from .preflight.checks import RED, Preflight
+from approvals.preflight.checks import RED, Preflight
 
 
 class Problem(TypedDict):

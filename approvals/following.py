@@ -12,9 +12,10 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from checkpoints import actors, patch
-from checkpoints.patch import same
-from checkpoints.plans import spec_of
+from checkpoints import actors
+from checkpoints.runs.plans import spec_of
+from checkpoints.values import patch
+from checkpoints.values.patch import same
 
 from . import answering, authority, editing, mixing, pointers, rewriting, uploads
 from .actions import is_empty

@@ -12,9 +12,9 @@ from functools import lru_cache
 from django.contrib.auth.models import AnonymousUser, User
 from django.http import HttpRequest
 
-from checkpoints import together
-from checkpoints.counting import MOST, Capped
-from checkpoints.cursor import Cursor, settled
+from checkpoints.events.cursor import Cursor, settled
+from checkpoints.postgresql import batch_query
+from checkpoints.postgresql.capped_count import MOST, Capped
 
 from . import queues
 from .audit import readers
@@ -70,12 +70,12 @@ def read(user: User) -> Frame:
 
 
 @lru_cache(1024)
-def _statement(pk: int, is_active: bool, is_superuser: bool) -> together.Statement:
+def _statement(pk: int, is_active: bool, is_superuser: bool) -> batch_query.Statement:
     """What is asked for one person, by every page."""
     user = User(pk=pk, is_active=is_active, is_superuser=is_superuser)
     newest = settled().reverse()
     teams, policies = queues.seen_by(user), queues.decided_by(user).order_by("pk")
-    return together.columns(
+    return batch_query.columns(
         xid=newest.values("xid")[:1],
         id=newest.values("id")[:1],
         teams=teams.values("pk"),

@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterable
 
 from django.db.models import Q
 
-from checkpoints import cursor
-from checkpoints.cursor import Cursor
-from checkpoints.events import offset
+from approvals.presentation.facts import Fact, audience, fact_of
+from checkpoints.events import cursor
+from checkpoints.events.cursor import Cursor
 from checkpoints.models import Event
+from checkpoints.postgresql import xid_offset
 
 from .access import Access
 from .models import Gate
-from .presentation.facts import Fact, audience, fact_of
 
 REPLAYED = 500
 RESTORED = "database.restored"
@@ -40,7 +40,7 @@ def missed(asked: Collection[Missed]) -> list[list[Fact] | None]:
         return _apart(list(asked), events)
     titles = titles_of(events)
     told = [(Cursor.of(event), event, audience(event), fact_of(event, titles)) for event in events]
-    count = offset.count()
+    count = xid_offset.count()
     restored = max((at for at, event, _, _ in told if event.kind == RESTORED), default=Cursor())
     return [
         None

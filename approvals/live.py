@@ -27,9 +27,10 @@ from django.db import InterfaceError, OperationalError
 from django.urls import path
 from structlog import get_logger
 
-from checkpoints.cursor import Cursor, newest
+from approvals.presentation.facts import Fact, audience, fact_of
+from checkpoints.events.cursor import Cursor, newest
+from checkpoints.events.tailer import Tailer, end
 from checkpoints.models import Event
-from checkpoints.tailer import Tailer, end
 
 from . import presence, whispers
 from .access import Access, Asked, accesses
@@ -37,7 +38,6 @@ from .batched import Batched
 from .layer import PageLayer
 from .listeners import missed, titles_of
 from .pace import Pace
-from .presentation.facts import Fact, audience, fact_of
 
 REVOKED = 4401
 UNCHECKED = 1011  # RFC 6455: the server met what it cannot go on from

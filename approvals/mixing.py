@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from checkpoints import patch
 from checkpoints.models import Plan
-from checkpoints.patch import same
-from checkpoints.plans import PlanSpec, spec_of
+from checkpoints.runs.plans import PlanSpec, spec_of
+from checkpoints.values import patch
+from checkpoints.values.patch import same
 
 from . import editing, pointers, validators, verdicts
 from .actions import RESPOND, Action, editable

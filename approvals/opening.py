@@ -6,14 +6,13 @@ from django.db import transaction
 from django.db.models import DateTimeField, ExpressionWrapper
 from django.db.models.functions import Now
 
-from checkpoints import claims
 from checkpoints.actors import Actor
-from checkpoints.claims import Claim
 from checkpoints.models import Hold, Run
-from checkpoints.plans import PlanSpec, StepSpec, spec_of
-from checkpoints.searching import terms
-from checkpoints.store import Snapshot
-from checkpoints.values import canonical
+from checkpoints.postgresql.text_search import terms
+from checkpoints.runs.plans import PlanSpec, StepSpec, spec_of
+from checkpoints.store import Snapshot, claims
+from checkpoints.store.claims import Claim
+from checkpoints.values.canonical_json import canonical
 
 from . import binding
 from .audit import evidence

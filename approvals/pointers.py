@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from checkpoints import patch, values
 from checkpoints.errors import ValueRefused
+from checkpoints.values import canonical_json, patch
 
 
 def tokens(pointer: str) -> list[str]:
@@ -15,7 +15,7 @@ def tokens(pointer: str) -> list[str]:
 
 def join(pointer: str, *names: str) -> str:
     """The pointer to a place further in."""
-    return pointer + values.pointer(*names)
+    return pointer + canonical_json.pointer(*names)
 
 
 def covers(outer: str, inner: str) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from checkpoints import patch
+from checkpoints.values import patch
 
 from . import pointers
 

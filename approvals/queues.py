@@ -16,9 +16,9 @@ from django.contrib.auth.models import Group
 from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from checkpoints.counting import MOST, Capped
-from checkpoints.permissions import teams_where
-from checkpoints.searching import looked_for
+from checkpoints.access.permissions import teams_where
+from checkpoints.postgresql.capped_count import MOST, Capped
+from checkpoints.postgresql.text_search import looked_for
 
 from .models import Gate, Policy
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence, Set
 
 from django.contrib.auth.models import Group, User
 
+from checkpoints.access.permissions import members_where
 from checkpoints.actors import of_user
-from checkpoints.permissions import members_where
 
 from .models import Gate, Policy
 

@@ -14,8 +14,9 @@ from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Coalesce, Now
 from psycopg.types.numeric import Int8
 
-from checkpoints import bounds, permissions, together
+from checkpoints.access import permissions, token_scope
 from checkpoints.models import Run
+from checkpoints.postgresql import batch_query
 
 from . import queues
 from .audit import evidence
@@ -62,7 +63,7 @@ def read(gate_id: int, *, user_id: int | None = None, key: str = "") -> Reading:
     )  # fmt: skip
 
 
-_GATE = together.Place(1)
+_GATE = batch_query.Place(1)
 _REVIEWERS = """
 SELECT json_build_object('id', one.id, 'name', one.name) FROM approvals_gate gate
 JOIN approvals_policy_groups may ON may.policy_id = gate.policy_id JOIN auth_group one ON one.id = may.group_id
@@ -131,7 +132,7 @@ def shown(gate_id: int, *, to: User) -> Shown | None:
     if standing is None:
         return None
     gate = standing.gate
-    if not bounds.of(to).take_in(team=gate.team_id, agent=gate.run.plan.agent):
+    if not token_scope.of(to).take_in(team=gate.team_id, agent=gate.run.plan.agent):
         return None
     beside = _beside(to.pk, to.is_active, to.is_superuser).run(Int8(gate_id))
     sees_run = gate.team_id in beside["teams"]
@@ -162,10 +163,10 @@ def shown(gate_id: int, *, to: User) -> Shown | None:
 
 
 @lru_cache(1024)
-def _beside(pk: int, is_active: bool, is_superuser: bool) -> together.Statement:
+def _beside(pk: int, is_active: bool, is_superuser: bool) -> batch_query.Statement:
     """What one person's page of a gate asks beside the gate."""
     user = User(pk=pk, is_active=is_active, is_superuser=is_superuser)
-    return together.columns(
+    return batch_query.columns(
         teams=queues.seen_by(user).order_by().values("pk"),
         policies=queues.decided_by(user).order_by().values("pk"),
         replaced=(_REPLACED, [_GATE]),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from checkpoints import actors, values
+from checkpoints import actors
 from checkpoints.models import Event
+from checkpoints.values import canonical_json
 
 from .errors import Invalid, problem
 from .models import Gate
@@ -31,7 +32,7 @@ def remark(gate: Gate, *, by: User, text: str, key: str) -> bool:
     with transaction.atomic(durable=True):
         held = Gate.objects.select_for_update(of=["self"]).select_related("run", "policy", "team").get(pk=gate.pk)
         said = Event.objects.filter(run_id=held.run_id, kind=KIND, subject=held.subject, actor=actors.of_user(by).id)
-        keys = [values.decode(bytes(each)).get("key") for each in said.values_list("data", flat=True)]
+        keys = [canonical_json.decode(bytes(each)).get("key") for each in said.values_list("data", flat=True)]
         if key in keys:
             return False
         if len(keys) >= MOST_EACH:

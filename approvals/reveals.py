@@ -10,10 +10,13 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from checkpoints import actors, ledger, patch, permissions, store
+from checkpoints import actors, store
+from checkpoints.access import permissions
 from checkpoints.errors import ValueRefused
+from checkpoints.events import event_log
 from checkpoints.models import Checkpoint, Plan, Run
-from checkpoints.plans import spec_of
+from checkpoints.runs.plans import spec_of
+from checkpoints.values import patch
 
 from . import pointers, veils
 from .models import Gate, Proposal
@@ -55,7 +58,7 @@ def of_state(run: Run, *, by: User) -> None:
         raise NotAllowed(" ".join((NotAllowed.__doc__ or "").split()))
     data = {"pointer": "", "seq": run.seq}
     with transaction.atomic():
-        ledger.record("secret.revealed", subject=f"run:{run.pk}", run=run, by=actors.of_user(by), data=data)
+        event_log.record("secret.revealed", subject=f"run:{run.pk}", run=run, by=actors.of_user(by), data=data)
 
 
 def of_checkpoint(run: Run, checkpoint: Checkpoint, pointer: str, *, by: User) -> Any:
@@ -73,7 +76,7 @@ def _revealed(
     if pointer not in _places(state, plan, pointer):
         raise NotRevealed(" ".join((NotRevealed.__doc__ or "").split()))
     with transaction.atomic():
-        ledger.record("secret.revealed", subject=subject, run=run, by=actors.of_user(by), data=data)
+        event_log.record("secret.revealed", subject=subject, run=run, by=actors.of_user(by), data=data)
     return pointers.get(state, pointer)
 
 

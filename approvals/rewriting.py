@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from checkpoints import patch
+from approvals.impact.walk import DECISION
 from checkpoints.errors import ValueRefused
 from checkpoints.models import Plan
-from checkpoints.plans import StepSpec, spec_of
+from checkpoints.runs.plans import StepSpec, spec_of
+from checkpoints.values import patch
 
 from . import editing, pointers, validators, veils
 from .cards import Card
 from .editing import Edit
 from .errors import EditRefused, Invalid, Problem, problem
-from .impact.walk import DECISION
 from .tools import fitting
 
 PART = "state"  # of a problem: its pointer is a place within the whole state

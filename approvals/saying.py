@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from checkpoints import digests
 from checkpoints.errors import ValueRefused
+from checkpoints.values import digests
 
 from . import pointers, preconditions
 from .cards import Card

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from checkpoints import artifacts
-from checkpoints.artifacts import MARK, Reference
 from checkpoints.models import Run
 from checkpoints.retention import strays
-from checkpoints.values import canonical
+from checkpoints.values import artifacts
+from checkpoints.values.artifacts import MARK, Reference
+from checkpoints.values.canonical_json import canonical
 
 from .errors import Invalid, problem
 from .models import Gate, Proposal, Upload

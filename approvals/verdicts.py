@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from checkpoints import values
 from checkpoints.errors import ValueRefused
-from checkpoints.ops import Append
-from checkpoints.patch import same
-from checkpoints.plans import PlanSpec
+from checkpoints.runs.plans import PlanSpec
+from checkpoints.values import canonical_json
+from checkpoints.values.ops import Append
+from checkpoints.values.patch import same
 
 from . import holding, pointers
 from .actions import APPROVE, EDIT, REJECT, RESPOND, VERDICTS, Action, Settled
@@ -165,7 +165,7 @@ def wordless(action: Action, each: Each, *, all_rejected: bool) -> list[Problem]
 
 def _response_faults(action: Action, response: Any) -> list[Problem]:
     try:
-        values.canonical(response)
+        canonical_json.canonical(response)
     except ValueRefused as refused:
         return [problem(refused.reason, action=action.id, pointer=refused.pointer, part="response")]
     if not action.response:

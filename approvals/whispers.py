@@ -14,7 +14,7 @@ import structlog
 from channels.layers import get_channel_layer
 from django.conf import settings
 
-from checkpoints import rings
+from checkpoints.events import wakeup
 
 PAUSE = 1.0  # seconds before a lost connection is tried again
 DIGITS = 19  # of the largest number
@@ -25,13 +25,13 @@ log = structlog.get_logger()
 
 
 def channel(kind: str) -> str:
-    """The channel's name; see checkpoints.rings."""
-    return f"{rings.channel()}.{kind}"
+    """The channel's name; see checkpoints.events.wakeup."""
+    return f"{wakeup.channel()}.{kind}"
 
 
 def whisper(kind: str, number: int) -> None:
     """Tell the pages of every web process. Never raises."""
-    rings.publish(channel(kind), str(number))
+    wakeup.publish(channel(kind), str(number))
 
 
 async def tell() -> None:

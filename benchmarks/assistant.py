@@ -122,10 +122,10 @@ class Clock:
 
     def begin(self) -> None:
         """Start over."""
-        from checkpoints import crash
+        from checkpoints import crash_points
 
         if not self._stopped:
-            crash.listen(self._pass)
+            crash_points.listen(self._pass)
         self.marks.clear()
         self.stood, self._stopped = 0.0, time.perf_counter()
 
@@ -151,8 +151,8 @@ def _texts() -> list[float]:
     from agents.models import Spoken
     from agents.start import start_run
     from approvals import whispers
-    from checkpoints import claims
     from checkpoints.actors import SYSTEM
+    from checkpoints.store import claims
 
     run = start_run("assistant", {"task": "Speak."}, by=SYSTEM, team=Group.objects.get(name="Bench"))
     claim = claims.claim(run.pk, plan_ids=[run.plan_id], worker="bench", lease=600)

@@ -14,7 +14,7 @@ from uuid import UUID
 
 import psycopg
 
-from checkpoints.events import offset
+from checkpoints.postgresql import xid_offset
 
 TEAMS = 20
 DAYS = 180
@@ -53,7 +53,7 @@ def events(owner_url: str, upto: int) -> None:
         if there >= upto:
             return
         connection.execute(_EVENTS, [upto - there])
-        offset.raise_offset(connection, lost_ids=0)
+        xid_offset.raise_offset(connection, lost_ids=0)
         connection.commit()
     with psycopg.connect(owner_url, autocommit=True) as connection:
         connection.execute("VACUUM ANALYZE")

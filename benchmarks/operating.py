@@ -82,7 +82,7 @@ def _filled(scratch: Scratch, web: Service, stored: int) -> Service:
 
     One that was there before would read them all first, which is no part of what is measured.
     """
-    from checkpoints import sealer
+    from checkpoints.audit import sealer
 
     web.stop()
     scratch.services.remove(web)

@@ -78,8 +78,9 @@ def resident() -> float:
 
 def seed(runs: int, url: str) -> tuple[int, str]:
     """Write one run through the store and copy it; the first copy's id, and the agent's name."""
+    from checkpoints.layout.rows import Row
     from checkpoints.models import Run
-    from checkpoints.rows import Row, run_sql
+    from checkpoints.postgresql.sql import run_sql
 
     run = template()
     columns = ", ".join(Row._fields)
@@ -102,8 +103,8 @@ def seed(runs: int, url: str) -> tuple[int, str]:
 def template() -> Any:
     """A run of a thousand steps: a growing list of messages beside a document and a counter."""
     from checkpoints import store
-    from checkpoints.ops import Append
     from checkpoints.store import Header
+    from checkpoints.values.ops import Append
     from tests.checkpoints.making import begin
 
     run, claim, head = begin(messages=[], doc="d" * 5000, n=0)
@@ -133,8 +134,8 @@ def copies(run: Any, count: int) -> None:
 
 def copy_run(connection: Connection[Any], number: int, rows: list[Any], chunks: list[Any]) -> None:
     """The template's rows as those of run `number`, their chain made anew, with one of them named."""
-    from checkpoints import payloads
-    from checkpoints.rows import Row, new_id
+    from checkpoints.layout import payloads
+    from checkpoints.layout.rows import Row, new_id
 
     made, parent = [], None
     for row in rows:
@@ -192,7 +193,7 @@ def write(seconds: float) -> None:
 
     django.setup()
     from checkpoints import store
-    from checkpoints.ops import Append
+    from checkpoints.values.ops import Append
     from tests.checkpoints.making import STEP, begin
 
     _, claim, head = begin(messages=[], n=0)
@@ -214,8 +215,8 @@ def write(seconds: float) -> None:
 def check(first: int) -> None:
     """Some of the runs still verify and load."""
     from checkpoints import store
+    from checkpoints.audit.verify import verify_run
     from checkpoints.models import Run
-    from checkpoints.verify import verify_run
 
     for run in Run.objects.filter(pk__gte=first).order_by("pk")[:3]:
         assert verify_run(run) == []

@@ -124,8 +124,9 @@ def _bare(steps: int, team: Any) -> list[float]:
     """Milliseconds of each save of the same writes, without the runner."""
     from agents import registry
     from agents.start import start_run
-    from checkpoints import claims, store
+    from checkpoints import store
     from checkpoints.actors import SYSTEM, of_agent
+    from checkpoints.store import claims
 
     run = start_run("stepping", {"steps": steps}, by=SYSTEM, team=team)
     claim = claims.claim(run.pk, plan_ids=list(registry.plans()), worker="bench", lease=600)

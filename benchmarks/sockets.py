@@ -126,7 +126,7 @@ def _bare(scratch: Scratch, sockets: int) -> list[float]:
 
 @contextmanager
 def _load(base: str, path: str, subject: str, cookies: Sequence[str]) -> Iterator[Connection]:
-    from checkpoints import cursor
+    from checkpoints.events import cursor
 
     at = str(cursor.newest()) if subject else ""
     context = multiprocessing.get_context("spawn")
@@ -143,11 +143,11 @@ def _load(base: str, path: str, subject: str, cookies: Sequence[str]) -> Iterato
 
 def _say(run: Run, gate_id: int, number: int) -> int:
     """Commit an event of the gate with this number; when that was, in ns."""
-    from checkpoints import ledger
     from checkpoints.actors import SYSTEM
+    from checkpoints.events import event_log
 
     data = {"reviewers": [run.team_id]}
-    ledger.record("gate.remarked", subject=f"gate:{gate_id}", by=SYSTEM, run=run, version=number, data=data)
+    event_log.record("gate.remarked", subject=f"gate:{gate_id}", by=SYSTEM, run=run, version=number, data=data)
     return time.monotonic_ns()
 
 

@@ -86,10 +86,11 @@ def _floor(scratch: Scratch) -> Result:
 
 def _ours(work: Workload) -> Result:
     """The work through Holdpoint's store."""
-    from checkpoints import claims, store
+    from checkpoints import store
     from checkpoints.actors import of_agent
     from checkpoints.models import Run
-    from checkpoints.ops import Append
+    from checkpoints.store import claims
+    from checkpoints.values.ops import Append
 
     run, header, robo, before = _run(work), store.Header("step", "work", "work"), of_agent("robo"), _size()
     claim = claims.claim(run.pk, plan_ids=[run.plan_id], worker="bench", lease=600)
@@ -121,9 +122,10 @@ def _ours(work: Workload) -> Result:
 def _run(work: Workload) -> Any:
     from django.contrib.auth.models import Group
 
-    from checkpoints import plans, store
+    from checkpoints import store
     from checkpoints.actors import SYSTEM
-    from checkpoints.plans import PlanSpec, StepSpec
+    from checkpoints.runs import plans
+    from checkpoints.runs.plans import PlanSpec, StepSpec
 
     plan = plans.keep(PlanSpec("bench", "1", steps=(StepSpec("work"),)))
     team, _ = Group.objects.get_or_create(name="Bench")

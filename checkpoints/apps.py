@@ -7,6 +7,6 @@ class CheckpointsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from .privileges import after_migrate
+        from checkpoints.postgresql.privileges import after_migrate
 
         post_migrate.connect(after_migrate, sender=self)

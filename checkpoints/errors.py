@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class CheckpointError(Exception):
     """The checkpoint store refused the operation."""
@@ -80,3 +82,16 @@ class ImplausibleEvent(CheckpointError):
             f"An event has the transaction {xid}, which no server can have given it. Look at it as the owner of "
             "checkpoints_event, remove it, and run this again."
         )
+
+
+class CheckpointRemoved(CheckpointError):
+    """The checkpoint was removed by retention; what stood there cannot be restored."""
+
+    def __init__(self, gap: Any, seq: int) -> None:
+        """Say under which policy checkpoint `seq` went: `gap` is the checkpoints.models.Gap in its place."""
+        super().__init__(
+            f"Checkpoint {seq} of R-{gap.run_id} was removed on {gap.at:%d %B %Y} under the retention policy "
+            f"{gap.policy} (version {gap.policy_version}); its state cannot be restored."
+        )
+        self.gap = gap
+        self.seq = seq

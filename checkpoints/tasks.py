@@ -8,10 +8,11 @@ from celery import shared_task
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
+from checkpoints.retention.alone import alone
+
 from .actors import SYSTEM
 from .models import Prune
 from .retention import prunes
-from .retention.alone import alone
 
 SLICE = 10.0  # seconds that one message works; others are due too
 

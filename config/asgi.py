@@ -24,8 +24,8 @@ from agents import registry  # noqa: E402
 from agents.api import problems, sizes  # noqa: E402
 from agents.api.waiting import Waiting  # noqa: E402
 from approvals import live  # noqa: E402
+from checkpoints.events.tailer import count_by_name  # noqa: E402
 from checkpoints.postgresql import fitness  # noqa: E402
-from checkpoints.tailer import count_by_name  # noqa: E402
 from config.bodies import Bounded, Told, Under  # noqa: E402
 from config.pages import Pages  # noqa: E402
 from config.static import Receive, Scope, Send, StaticFiles  # noqa: E402

@@ -16,7 +16,7 @@ from celery.signals import after_task_publish, beat_init, celeryd_after_setup, s
 from kombu.transport import TRANSPORT_ALIASES
 
 from agents.serving import health_file
-from checkpoints import requests
+from checkpoints import request_ids
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -63,7 +63,7 @@ def serve_housekeeping(instance: Any, **_: Any) -> None:
 def bind_request(task_id: str, **_: Any) -> None:
     """Have the lines of a task say which request rang for it."""
     structlog.contextvars.unbind_contextvars("request_id")
-    if request_id := requests.of_message(task_id):
+    if request_id := request_ids.of_message(task_id):
         structlog.contextvars.bind_contextvars(request_id=request_id)
 
 

@@ -1,6 +1,6 @@
 """The database's two roles: the owner migrates, the application may do only what it must.
 
-The application's role owns nothing; what it may do to each table `checkpoints.privileges` grants after every
+The application's role owns nothing; what it may do to each table `checkpoints.postgresql.privileges` grants after every
 migration. So not even a hole in the application lets anyone rewrite the audit.
 """
 

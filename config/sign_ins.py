@@ -21,7 +21,8 @@ from django.http import HttpRequest
 from django.utils.crypto import salted_hmac
 
 from agents.api.throttling import address_of
-from checkpoints import actors, ledger
+from checkpoints import actors
+from checkpoints.events import event_log
 
 MINUTE = 60.0
 SINGLE = 200  # failed sign-ins of a minute that are told by account and address; beyond it all together
@@ -60,7 +61,7 @@ class PasswordTold:
         """Write the event, in the transaction of the change."""
         request = context.request
         by = getattr(request, "user", None)
-        ledger.record(
+        event_log.record(
             "user.password_changed",
             subject=f"user:{user.pk}",
             by=actors.of_user(by) if isinstance(by, User) else actors.SYSTEM,
@@ -92,12 +93,12 @@ def confirmation_failed(request: HttpRequest) -> None:
     count = minute.count("confirmation", actor.id, address)
     if _is_told(count):
         data = {"address": address, "count": count}
-        ledger.record("user.confirmation_failed", subject=actor.id, by=actor, data=data)
+        event_log.record("user.confirmation_failed", subject=actor.id, by=actor, data=data)
 
 
 def _tell_sign_ins(count: int, *, subject: str, **data: str) -> None:
     if _is_told(count):
-        ledger.record("user.sign_in_failed", subject=subject, by=actors.SYSTEM, data={**data, "count": count})
+        event_log.record("user.sign_in_failed", subject=subject, by=actors.SYSTEM, data={**data, "count": count})
 
 
 def _is_told(count: int) -> bool:

@@ -10,8 +10,8 @@ from pydantic import Field
 
 from agents.models import Scope
 from agents.views.agents import Known, known_to
-from checkpoints.plans import PlanSpec, StepSpec, spec_of
-from checkpoints.values import canonical
+from checkpoints.runs.plans import PlanSpec, StepSpec, spec_of
+from checkpoints.values.canonical_json import canonical
 
 from .addresses import AgentName
 from .auth import needs

@@ -12,9 +12,10 @@ from pydantic import Field
 from agents.models import Scope
 from agents.views.access import run_or_404
 from agents.views.inspector import checkpoint_or_404, veil_of
-from checkpoints import patch, store
+from checkpoints import store
 from checkpoints.models import Checkpoint
-from checkpoints.values import canonical
+from checkpoints.values import patch
+from checkpoints.values.canonical_json import canonical
 
 from . import exact
 from .addresses import RunId, Seq

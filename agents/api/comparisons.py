@@ -12,8 +12,9 @@ from agents.models import Scope
 from agents.views import comparisons
 from agents.views.access import run_or_404
 from agents.views.inspector import veil_of
-from checkpoints import patch, store
+from checkpoints import store
 from checkpoints.models import Checkpoint
+from checkpoints.values import patch
 
 from . import exact
 from .addresses import RunId

@@ -17,10 +17,11 @@ from approvals.access import Access, access_as, access_of
 from approvals.listeners import hears, titles_of
 from approvals.models import Gate
 from approvals.presentation.facts import Fact, audience, fact_of
-from checkpoints import bounds, cursor
-from checkpoints.cursor import Cursor
-from checkpoints.events import offset
+from checkpoints.access import token_scope
+from checkpoints.events import cursor
+from checkpoints.events.cursor import Cursor
 from checkpoints.models import Event, Run
+from checkpoints.postgresql import xid_offset
 
 from .auth import needs, token_of
 from .exact import answer
@@ -167,14 +168,14 @@ def heard_after(since: Cursor, access: Access, limit: int, *, subject: str = "")
     """
     # Read first: what is settled by now is all read below, so that a quiet feed goes on from here.
     newest = cursor.newest()
-    if since > newest and since.xid >= offset.count():
+    if since > newest and since.xid >= xid_offset.count():
         raise Gone(SET_BACK)
     candidates = cursor.beyond(cursor.settled(), since).filter(
         Q(team_id__in=access.teams) | Q(kind__startswith="gate.")
     )
     if subject:
         candidates = cursor.beyond(cursor.settled(), since).filter(_about(subject))
-    within = bounds.of(access.user)
+    within = token_scope.of(access.user)
     if within.team is not None:
         candidates = candidates.filter(team_id=within.team)
     if within.agent:

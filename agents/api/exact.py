@@ -9,7 +9,7 @@ from typing import Any
 from django.http import HttpResponse
 from pydantic import BaseModel
 
-from checkpoints.values import canonical
+from checkpoints.values.canonical_json import canonical
 
 
 def answer(plain: BaseModel, **saved: bytes) -> HttpResponse:

@@ -19,9 +19,10 @@ from approvals.presentation import whole
 from approvals.presentation.outcomes import Judged, deciders, judged
 from approvals.presentation.provenance import Provenance
 from approvals.views.access import gate_or_404
-from checkpoints import digests, store
+from checkpoints import store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
-from checkpoints.values import canonical
+from checkpoints.values import digests
+from checkpoints.values.canonical_json import canonical
 
 from .addresses import GateId, gate_page
 from .auth import needs

@@ -22,7 +22,7 @@ from ninja import HeaderEx, P
 from agents.errors import KeyRefused, KeyReused
 from agents.models import Answer
 from agents.views.access import reader_of
-from checkpoints.rows import run_sql
+from checkpoints.postgresql.sql import run_sql
 
 from .auth import token_of
 

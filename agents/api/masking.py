@@ -8,8 +8,8 @@ from approvals import rewriting, veils
 from approvals.cards import Card
 from approvals.models import Gate, Outcome, Proposal
 from approvals.veils import Veil
-from checkpoints.plans import spec_of
-from checkpoints.values import canonical, decode
+from checkpoints.runs.plans import spec_of
+from checkpoints.values.canonical_json import canonical, decode
 
 
 def card_of(gate: Gate, proposal: Proposal) -> tuple[bytes, list[str]]:

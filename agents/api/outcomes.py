@@ -14,8 +14,8 @@ from agents.outside import presence
 from approvals import veils
 from approvals.models import Gate, Outcome
 from approvals.views.access import gate_or_404
-from checkpoints import patch
-from checkpoints.values import canonical
+from checkpoints.values import patch
+from checkpoints.values.canonical_json import canonical
 
 from . import exact
 from .addresses import GateId, gate_page

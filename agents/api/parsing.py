@@ -7,7 +7,7 @@ from typing import Any
 from django.http import HttpRequest
 from ninja.parser import Parser
 
-from checkpoints.values import parse
+from checkpoints.values.canonical_json import parse
 
 from .sizes import JSON, NotJson
 

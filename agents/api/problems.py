@@ -29,9 +29,9 @@ from approvals import pointers
 from approvals.consequences.errors import ConsequencesChanged, RepeatNotConfirmed
 from approvals.errors import DecisionRefused, Rejected, SecondLookNeeded, StaleGate
 from approvals.errors import Problem as Refused
-from checkpoints import requests
+from checkpoints import request_ids
 from checkpoints.errors import ValueRefused
-from checkpoints.values import parse
+from checkpoints.values.canonical_json import parse
 
 MEDIA_TYPE = "application/problem+json"
 MOST, COUNTED = 100, 10_000  # faults of one body that are told, and that are written down to be
@@ -142,7 +142,7 @@ def problem(
     """The answer to a request that came to nothing."""
     title = HTTPStatus(status).phrase
     told = Problem(
-        title=title, status=status, detail=detail, instance=request.path, request_id=requests.current(),
+        title=title, status=status, detail=detail, instance=request.path, request_id=request_ids.current(),
         errors=list(errors), impact=impact, changes=changes, code=code, gate=gate, lease_until=lease_until,
     )  # fmt: skip
     return HttpResponse(told.model_dump_json(), status=status, content_type=MEDIA_TYPE)

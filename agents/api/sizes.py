@@ -11,7 +11,7 @@ from http import HTTPStatus
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
-from checkpoints import requests
+from checkpoints import request_ids
 
 from .problems import MEDIA_TYPE, Problem, problem
 
@@ -28,7 +28,7 @@ def too_large(path: str) -> bytes:
     told = f"A body has at most {most:,} bytes here. Send a smaller one, or have HOLDPOINT_API_BODY_LIMIT raised."
     status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
     document = Problem(
-        title=status.phrase, status=status, detail=told, instance=path, request_id=requests.current()
+        title=status.phrase, status=status, detail=told, instance=path, request_id=request_ids.current()
     )  # fmt: skip
     return document.model_dump_json().encode()
 

@@ -18,9 +18,9 @@ from agents.start import start_run
 from agents.text import one_line
 from agents.views.access import reader_of
 from approvals.cards import Card
-from checkpoints import bounds
+from checkpoints.access import token_scope
+from checkpoints.access.permissions import teams_where
 from checkpoints.models import Run
-from checkpoints.permissions import teams_where
 
 from .auth import needs, token_of
 from .cards import WIRE, AskedAction, Quoted, Words
@@ -170,7 +170,7 @@ def post_gate(request: HttpRequest, order: PostGate, key: Key) -> HttpResponse:
 
 def agent_of(request: HttpRequest, name: str) -> str:
     """The agent that is meant: that of the token, or the one that is named. Raises WorkInvalid, WorkNotAllowed."""
-    bound = bounds.of(reader_of(request)).agent
+    bound = token_scope.of(reader_of(request)).agent
     if bound and name not in ("", bound):
         raise WorkNotAllowed(f"This token is for the agent {bound}, not for {name}.")
     if not (bound or name):

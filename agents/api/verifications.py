@@ -8,7 +8,7 @@ from pydantic import Field
 
 from agents.models import Scope
 from agents.views.access import run_or_404
-from checkpoints.verify import verify_run
+from checkpoints.audit.verify import verify_run
 
 from .addresses import RunId
 from .auth import needs

@@ -13,8 +13,8 @@ from agents.models import Scope
 from agents.outside import plans as outside
 from agents.outside import under
 from agents.views.access import reader_of
-from checkpoints.permissions import teams_where
-from checkpoints.plans import PlanSpec, StepSpec
+from checkpoints.access.permissions import teams_where
+from checkpoints.runs.plans import PlanSpec, StepSpec
 
 from .addresses import AgentName
 from .auth import needs, token_of

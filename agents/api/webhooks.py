@@ -17,8 +17,8 @@ from approvals.models import Webhook
 from approvals.models.webhook import PERMISSION, TooManyWebhooks, WebhookRefused
 from approvals.webhooks import targets
 from checkpoints import actors
+from checkpoints.access.permissions import teams_where
 from checkpoints.actors import Actor
-from checkpoints.permissions import teams_where
 
 from .auth import needs
 from .exact import answer

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from checkpoints.models import Run
-from checkpoints.plans import PlanSpec, digest_of
+from checkpoints.runs.plans import PlanSpec, digest_of
 
 NAMED = 5  # runs by number
 CANCELLED = 100  # runs that one command names

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from checkpoints.plans import PlanSpec
+from checkpoints.runs.plans import PlanSpec
 
 from .record import Execution
 from .walk import Aim, Turn

@@ -19,7 +19,7 @@ from agents import doorbell
 from agents.errors import AgentError
 from agents.registry import Registered
 from approvals.errors import DecisionRefused
-from checkpoints import crash
+from checkpoints import crash_points
 from checkpoints.errors import PlanChanged, ValueRefused
 
 from . import stand_in
@@ -82,4 +82,4 @@ def _become_a_worker(known: Registered, witness: Witness | None) -> None:
     stand_in.know_only(known)
     doorbell.silence()
     if witness is not None:
-        crash.listen(witness)
+        crash_points.listen(witness)

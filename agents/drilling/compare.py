@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from approvals.pointers import covers
-from checkpoints import patch
-from checkpoints.plans import PlanSpec
+from checkpoints.runs.plans import PlanSpec
+from checkpoints.values import patch
 
 from .record import Execution, Performed, Record
 

@@ -10,7 +10,8 @@ from uuid import UUID
 from agents.models import Effect
 from agents.registry import Registered
 from approvals.models import Gate
-from checkpoints import store, verify
+from checkpoints import store
+from checkpoints.audit import verify
 from checkpoints.models import Checkpoint, Run
 
 EXECUTIONS = ("step", "gate", "reused")

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 
-from checkpoints.plans import PlanSpec
+from checkpoints.runs.plans import PlanSpec
 
 from .aims import MOMENTS
 from .compare import Difference

@@ -8,8 +8,8 @@ from django.contrib.auth.models import User
 
 from agents import cancelling, rewinds
 from agents.models import Effect
+from checkpoints.access.permissions import may
 from checkpoints.models import Run
-from checkpoints.permissions import may
 
 from .answers import Answers
 from .walk import walk

@@ -8,7 +8,7 @@ from typing import Any
 
 from agents import outputs
 from agents.registry import Registered
-from checkpoints.values import canonical
+from checkpoints.values.canonical_json import canonical
 
 Seen = dict[str, list[Any]]
 
@@ -20,7 +20,7 @@ class Witness:
         self.known, self.path = known, path
 
     def __call__(self, point: str, step: str, value: Any) -> None:
-        """Listen at the crash points; see checkpoints.crash."""
+        """Listen at the crash points; see checkpoints.crash_points."""
         if point != "after_effect":
             return
         try:

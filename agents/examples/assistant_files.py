@@ -19,7 +19,7 @@ from typing import Any
 
 from django.conf import settings
 
-from checkpoints import artifacts
+from checkpoints.values import artifacts
 
 from .assistant_state import There, Written
 

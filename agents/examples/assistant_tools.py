@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from agents import EffectFailed
 from agents.fields import errors_of
 from checkpoints.errors import ValueRefused
-from checkpoints.values import parse
+from checkpoints.values.canonical_json import parse
 
 from . import assistant_files, assistant_web
 from .assistant_state import (

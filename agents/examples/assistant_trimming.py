@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from checkpoints.ops import Splice
+from checkpoints.values.ops import Splice
 
 from .assistant_state import Message
 

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
-from checkpoints.patch import changes
+from checkpoints.values.patch import changes
 
 from .assistant_state import AnyCall, Decision, Feedback, Getting, Listing, Message, Running, There, Usage, Writing
 from .refunds_text import invisible, one_line

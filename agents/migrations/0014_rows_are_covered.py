@@ -5,8 +5,9 @@ from django.db.models import Max
 
 
 def begin(apps, schema_editor):
-    from checkpoints.audit.covered import BEGUN, ROWS, proven
-    from checkpoints.values import canonical
+    from checkpoints.audit.covered_rows import BEGUN
+    from checkpoints.events.event_proof import ROWS, proven
+    from checkpoints.values.canonical_json import canonical
 
     newest = {
         name: apps.get_model(app, name).objects.aggregate(newest=Max("pk"))["newest"] or 0

@@ -10,7 +10,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from checkpoints.models import Run
-from checkpoints.rows import run_sql
+from checkpoints.postgresql.sql import run_sql
 
 from .token import Token
 

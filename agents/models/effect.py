@@ -12,12 +12,13 @@ from django.db.models import F, Func, Value
 from django.db.models.functions import Now
 
 from agents.text import one_line
-from checkpoints import ledger
 from checkpoints.actors import Actor
-from checkpoints.audit.covered import ROWS, check_row, digest
+from checkpoints.audit.covered_rows import check_row, digest
 from checkpoints.errors import Fenced
+from checkpoints.events import event_log
+from checkpoints.events.event_proof import ROWS
 from checkpoints.models import Hold
-from checkpoints.values import canonical, decode
+from checkpoints.values.canonical_json import canonical, decode
 
 # What an event covers of a row: all but what says nothing of the world. A landing is a checkpoint, which has its chain.
 COLUMNS = (
@@ -107,7 +108,7 @@ class Effect(models.Model):
         """A row for what another run did, whose result this one takes over: done, and nothing was sent."""
         row = cls.objects.create(taken_from=origin, status=cls.Status.DONE, settled_at=origin.settled_at, **columns)
         data = {"effect": row.pk, "step": row.step, "key": row.key, "from": origin.pk, ROWS: row.covered}
-        ledger.record("effect.taken", subject=row.subject, run=row.run, by=by, data=data)
+        event_log.record("effect.taken", subject=row.subject, run=row.run, by=by, data=data)
         return row
 
     def retried(self, *, token: int, by: Actor) -> None:
@@ -209,7 +210,7 @@ class Effect(models.Model):
         """Tell that it is about to be sent. In the transaction that made the row."""
         data = {"effect": self.pk, "step": self.step, "key": self.key, "attempts": self.attempts, ROWS: self.covered}
         data |= {"undoes": self.undoes_id} if self.undoes_id else {}
-        ledger.record("effect.intended", subject=self.subject, run=self.run, by=by, version=self.version, data=data)
+        event_log.record("effect.intended", subject=self.subject, run=self.run, by=by, version=self.version, data=data)
 
     def _settle(self, came_from: Iterable[str], to: str, by: Actor) -> None:
         self._move(came_from, to, by, settled_at=Now())
@@ -226,4 +227,4 @@ class Effect(models.Model):
             data = {"effect": self.pk, "step": self.step, "key": self.key, "attempts": self.attempts}
             data |= {"undoes": self.undoes_id} if self.undoes_id else {}
             data[ROWS] = self.covered
-            ledger.record(f"effect.{to}", subject=self.subject, run=self.run, by=by, version=self.version, data=data)
+            event_log.record(f"effect.{to}", subject=self.subject, run=self.run, by=by, version=self.version, data=data)

@@ -11,10 +11,10 @@ from django.contrib.auth.models import Group
 from django.db import models
 from django.db.models.functions import Now
 
-from checkpoints import ledger
 from checkpoints.actors import Actor
+from checkpoints.events import event_log
 from checkpoints.models import Plan
-from checkpoints.rows import run_sql
+from checkpoints.postgresql.sql import run_sql
 
 _SAY = """
 INSERT INTO agents_registration (plan_id, team_id, at) SELECT $1, unnest($2::int[]), statement_timestamp()
@@ -30,7 +30,7 @@ class RegistrationQuerySet(models.QuerySet["Registration"]):
         data = {"agent": plan.agent, "version": plan.version, "digest": bytes(plan.digest).hex()}
         for team, new in run_sql(_SAY, [plan.pk, sorted(teams)]):
             if new:
-                ledger.record("plan.registered", subject=f"plan:{plan.pk}", team_id=team, by=by, data=data)
+                event_log.record("plan.registered", subject=f"plan:{plan.pk}", team_id=team, by=by, data=data)
 
     def plan_of(self, agent: str, version: str, *, team: Group) -> Plan | None:
         """The plan that the team has for a version, of the newest where none is named; None where it has none.

@@ -9,7 +9,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from checkpoints.models import Run
-from checkpoints.rows import run_sql
+from checkpoints.postgresql.sql import run_sql
 
 STAYS = timedelta(hours=1)  # what a killed worker left behind
 

@@ -9,7 +9,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 
-from checkpoints.rows import run_sql
+from checkpoints.postgresql.sql import run_sql
 
 SILENT = timedelta(seconds=20)  # without a word, after which a process is taken for gone: four of its beats
 STAYS = timedelta(days=90)  # for which it is known when a plan was last served

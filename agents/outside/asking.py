@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from agents import runner
+from agents.errors import FieldError, TooManyGates, WorkInvalid
+from agents.models import Token
+from agents.slices import Slice
 from approvals import holding, pointers, uploads
 from approvals.cards import Card, completed
 from approvals.errors import AskedTooOften, CardRefused
 from checkpoints.errors import ValueRefused
 
-from .. import runner
-from ..errors import FieldError, TooManyGates, WorkInvalid
-from ..models import Token
-from ..slices import Slice
 from . import registered, under
 from .handing import Given, Hands
 from .turns import Turn, check_next, go_further, rest

@@ -16,15 +16,16 @@ from weakref import WeakValueDictionary
 
 from django.db import transaction
 
+from agents.errors import OutOfTurn, RunEnded, StaleToken, WorkRefused
+from agents.heartbeat import Beat
+from agents.slices import ENDED, Slice
 from approvals.models import Gate
-from checkpoints import claims, store
-from checkpoints.claims import Claim
+from checkpoints import store
 from checkpoints.models import Run
-from checkpoints.rows import run_sql
+from checkpoints.postgresql.sql import run_sql
+from checkpoints.store import claims
+from checkpoints.store.claims import Claim
 
-from ..errors import OutOfTurn, RunEnded, StaleToken, WorkRefused
-from ..heartbeat import Beat
-from ..slices import ENDED, Slice
 from . import plans
 from .handing import Hands
 from .reach import Reached, whole

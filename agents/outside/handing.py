@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from checkpoints.plans import StepSpec
+from checkpoints.runs.plans import StepSpec
 
 if TYPE_CHECKING:
-    from ..models import Effect
+    from agents.models import Effect
 
 
 @dataclass(frozen=True)

@@ -16,18 +16,18 @@ from cachetools import LRUCache, cached
 from django.db import transaction
 from django.db.models import Exists, OuterRef
 
+from agents import planning, registry
+from agents.base import Agent, AgentType
+from agents.errors import AgentError, FieldError, PlanRefused
+from agents.models import Registration
+from agents.registry import Registered
 from approvals import holding, pointers
-from checkpoints import plans as stored
 from checkpoints.actors import Actor
 from checkpoints.models import Plan, Run
-from checkpoints.plans import PlanSpec, StepSpec, spec_of
-from checkpoints.values import canonical, decode
+from checkpoints.runs import plans as stored
+from checkpoints.runs.plans import PlanSpec, StepSpec, spec_of
+from checkpoints.values.canonical_json import canonical, decode
 
-from .. import planning, registry
-from ..base import Agent, AgentType
-from ..errors import AgentError, FieldError, PlanRefused
-from ..models import Registration
-from ..registry import Registered
 from . import states
 
 FIELD = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}")

@@ -15,20 +15,21 @@ from typing import Any
 from django.contrib.auth.models import Group, User
 from django.db import transaction
 
+from agents import fields
+from agents.errors import FieldError, InputRefused, WorkInvalid
+from agents.models import Client, Token
+from agents.start import checked
+from agents.text import one_line
 from approvals import pointers, uploads
 from approvals.cards import Action, Card
-from checkpoints import claims, store
+from checkpoints import store
 from checkpoints.actors import Actor
 from checkpoints.errors import ValueRefused
 from checkpoints.models import Run
-from checkpoints.plans import PlanSpec, StepSpec
-from checkpoints.values import canonical
+from checkpoints.runs.plans import PlanSpec, StepSpec
+from checkpoints.store import claims
+from checkpoints.values.canonical_json import canonical
 
-from .. import fields
-from ..errors import FieldError, InputRefused, WorkInvalid
-from ..models import Client, Token
-from ..start import checked
-from ..text import one_line
 from . import asking, plans, registered
 from .desk import DESK, slice_of
 from .turns import Turn

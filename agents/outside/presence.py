@@ -13,14 +13,13 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
+from agents.models import Client, Token
 from approvals.models import Gate
 from approvals.models.gate import GateQuerySet
 from approvals.presentation.times import lasting
-from checkpoints import ledger
 from checkpoints.actors import SYSTEM
+from checkpoints.events import event_log
 from checkpoints.models import Run
-
-from ..models import Client, Token
 
 MISSED = timedelta(seconds=90)  # longer than any request waits
 AT_ONCE = 200
@@ -33,7 +32,7 @@ def heard(run: Run) -> None:
         if not Client.objects.heard(run.pk):
             return  # heard of a moment ago, or there was none yet
         if Client.objects.filter(run=run, missed_at__isnull=False).update(missed_at=None):
-            ledger.record("run.heard", subject=f"run:{run.pk}", run=run, by=SYSTEM)
+            event_log.record("run.heard", subject=f"run:{run.pk}", run=run, by=SYSTEM)
 
 
 def listens(run: Run, token: Token | None) -> None:
@@ -50,7 +49,9 @@ def miss() -> int:
         Client.objects.filter(pk__in=[each.pk for each in found]).update(missed_at=Now())
         Client.objects.missed().exclude(run__status__in=Run.LIVE).delete()  # whoever goes on with one comes anew
         live = [each.run for each in found if each.run.status in Run.LIVE]
-        ledger.append([ledger.Entry(kind="run.missed", subject=f"run:{run.pk}", run=run, by=SYSTEM) for run in live])
+        event_log.append(
+            [event_log.Entry(kind="run.missed", subject=f"run:{run.pk}", run=run, by=SYSTEM) for run in live]
+        )
     return len(live)
 
 

@@ -12,12 +12,12 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.http import Http404
 
-from checkpoints import bounds
+from agents.errors import NotExternal, WorkNotAllowed
+from checkpoints.access import token_scope
+from checkpoints.access.permissions import HELD
 from checkpoints.models import Run
-from checkpoints.permissions import HELD
-from checkpoints.rows import run_sql
+from checkpoints.postgresql.sql import run_sql
 
-from ..errors import NotExternal, WorkNotAllowed
 from . import presence
 
 _HELD = f"""EXISTS (
@@ -64,7 +64,7 @@ def to_work(run_id: int, *, by: User) -> Reached:
     reached = Reached._make([*found[0], by.pk]) if found else None
     if reached is None or not (reached.seen or by.is_superuser):
         raise Http404("No such run")
-    if not bounds.of(by).take_in(team=reached.team, agent=reached.agent):
+    if not token_scope.of(by).take_in(team=reached.team, agent=reached.agent):
         raise Http404("No such run")
     if not reached.may:
         raise WorkNotAllowed

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from django.contrib.auth.models import Group
 
+from agents.errors import FieldError, ToolMismatched, ToolNotRegistered
 from approvals.cards import Card
 from approvals.errors import NotRegistered, ToolRefused
 from approvals.models import Policy
 from approvals.tools import drawing
-from checkpoints.plans import PlanSpec
-
-from ..errors import FieldError, ToolMismatched, ToolNotRegistered
+from checkpoints.runs.plans import PlanSpec
 
 
 def drawn(card: Card, *, team: Group, policy: str, plan: PlanSpec | None = None) -> Card:

@@ -10,18 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from approvals import uploads
-from checkpoints import artifacts, claims, store
-from checkpoints.errors import ValueRefused
-from checkpoints.models import Run
-from checkpoints.ops import Append, Splice
-from checkpoints.patch import same
-from checkpoints.plans import StepSpec
-from checkpoints.values import pointer
-
-from .. import effects, fields, meaning, outputs, reports, settling, steps
-from ..base import Done, Jump
-from ..errors import (
+from agents import effects, fields, meaning, outputs, reports, settling, steps
+from agents.base import Done, Jump
+from agents.errors import (
     EffectFailed,
     EffectUnknown,
     FieldError,
@@ -31,10 +22,21 @@ from ..errors import (
     StepFailed,
     WorkInvalid,
 )
-from ..models import Effect
-from ..registry import Registered
-from ..slices import Slice
-from ..steps import Returned
+from agents.models import Effect
+from agents.registry import Registered
+from agents.slices import Slice
+from agents.steps import Returned
+from approvals import uploads
+from checkpoints import store
+from checkpoints.errors import ValueRefused
+from checkpoints.models import Run
+from checkpoints.runs.plans import StepSpec
+from checkpoints.store import claims
+from checkpoints.values import artifacts
+from checkpoints.values.canonical_json import pointer
+from checkpoints.values.ops import Append, Splice
+from checkpoints.values.patch import same
+
 from . import plans
 from .handing import HandOut, Hands
 from .turns import Turn, check_next, check_settled, first_undone, go_further, go_on, handed, rest

@@ -13,17 +13,17 @@ from typing import Any
 
 from django.db import transaction
 
+from agents import runner, unsettled, versions
+from agents.errors import NotClaimable, OutOfTurn, WorkRefused
+from agents.models import Client, Effect, Token
+from agents.slices import ENDED, Slice
+from agents.text import one_line
 from approvals.models import Gate
-from checkpoints import claims
 from checkpoints.actors import Actor
 from checkpoints.models import Run
-from checkpoints.plans import StepSpec
+from checkpoints.runs.plans import StepSpec
+from checkpoints.store import claims
 
-from .. import runner, unsettled, versions
-from ..errors import NotClaimable, OutOfTurn, WorkRefused
-from ..models import Client, Effect, Token
-from ..slices import ENDED, Slice
-from ..text import one_line
 from .desk import DESK, ended, gate_of, slice_of
 from .handing import HandOut
 from .reach import Reached, whole

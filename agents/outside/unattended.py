@@ -15,14 +15,14 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 
+from agents import runner
+from agents.models import Client, Effect
 from approvals.models import Gate, Grant, Outcome
-from checkpoints import claims
 from checkpoints.actors import SYSTEM
 from checkpoints.errors import Fenced
 from checkpoints.models import Run
+from checkpoints.store import claims
 
-from .. import runner
-from ..models import Client, Effect
 from . import posting
 from .desk import DESK, slice_of
 from .handing import HandOut

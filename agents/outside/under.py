@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 from django.contrib.auth.models import Group
 
+from agents.errors import FieldError, WorkInvalid, WorkNotAllowed
+from agents.models import Token
 from approvals.errors import NoSuchPolicy
 from approvals.models import Policy
 from approvals.models.policy import DEFAULT
-from checkpoints.plans import StepSpec
-
-from ..errors import FieldError, WorkInvalid, WorkNotAllowed
-from ..models import Token
+from checkpoints.runs.plans import StepSpec
 
 
 def policy_of(token: Token | None, said: str, team: Group) -> str:

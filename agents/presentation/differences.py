@@ -12,7 +12,7 @@ Row = Mapping[str, Any]
 
 
 def told(rows: Iterable[Row]) -> Iterator[Row]:
-    """The rows of checkpoints.patch.changes, with small objects that were added or removed taken apart."""
+    """The rows of checkpoints.values.patch.changes, with small objects that were added or removed taken apart."""
     for row in rows:
         kind, value = row["kind"], row.get("after", row.get("before"))
         if kind == "changed" and row["before"] in EMPTY and isinstance(row["after"], dict):

@@ -10,9 +10,9 @@ from agents.errors import FieldError
 from approvals import forms, veils
 from approvals.forms import MISSING, Closed, Field, Form, Group, Node, all_nodes
 from approvals.forms.summaries import summary
-from checkpoints import patch as patches
-from checkpoints.patch import Op
-from checkpoints.plans import PlanSpec
+from checkpoints.runs.plans import PlanSpec
+from checkpoints.values import patch as patches
+from checkpoints.values.patch import Op
 
 PREFIX = "state"  # of the names of its inputs
 FEW = 12  # inputs of a field that is drawn unfolded

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from approvals.presentation.english import quoted
-from checkpoints.plans import in_words
+from checkpoints.runs.plans import in_words
 
 from .asked import Called
 from .facts import Done, Planned

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from approvals.preflight.facts import Program
-from checkpoints.plans import in_words
+from checkpoints.runs.plans import in_words
 
 
 @dataclass(frozen=True, slots=True)

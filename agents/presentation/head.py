@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from approvals.preflight.facts import Program
 from approvals.presentation.english import counted, quoted
 from approvals.presentation.times import lasting
-from checkpoints.plans import in_words
+from checkpoints.runs.plans import in_words
 
 from .asked import Called
 from .facts import Asked, Done, Standing

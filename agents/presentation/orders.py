@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from approvals.impact import Impact, Row
 from approvals.presentation import consequences
 from approvals.presentation.english import listed, plural, quoted
-from checkpoints.plans import in_words
+from checkpoints.runs.plans import in_words
 
 EXECUTED = ("step", "gate", "reused")  # kinds of the checkpoints that a step left
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from approvals.presentation.english import quoted
-from checkpoints.plans import in_words
+from checkpoints.runs.plans import in_words
 
 from . import marks
 from .asked import Called, ending_of, gate_remarks, how_long, open_remark

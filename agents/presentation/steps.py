@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from checkpoints.plans import in_words
-from checkpoints.records import Record
+from checkpoints.runs.plans import in_words
+from checkpoints.store.executions import Record
 
 from . import marks
 from .marks import Mark

@@ -15,10 +15,10 @@ import structlog
 from django.db import transaction
 from django.db.models import OuterRef, Subquery
 
+from agents import registry
 from checkpoints.models import Plan, Run
 from checkpoints.models.run import RunQuerySet
 
-from .. import registry
 from . import queues
 
 NOT_QUIET = """NOT EXISTS (

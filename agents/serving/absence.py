@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from agents.models.worker import SILENT
 from checkpoints.models import Run
-from checkpoints.rows import run_sql
-
-from ..models.worker import SILENT
+from checkpoints.postgresql.sql import run_sql
 
 LATE = timedelta(seconds=10)  # that a run may be due before it is told that nobody takes it up
 # For a plan `p.id`: whether a process that takes its runs is there, and when one was last heard of.

@@ -14,12 +14,11 @@ import time
 import structlog
 from django.db import Error, connection
 
+from agents import registry, runner
+from agents.errors import AgentError
+from agents.models import Worker
 from checkpoints.errors import CheckpointError
 from checkpoints.models import Plan
-
-from .. import registry, runner
-from ..errors import AgentError
-from ..models import Worker
 
 EVERY = 5.0  # seconds
 GAP = 3  # times as long between two looks: this process was paused, and maybe its parent with it

@@ -19,7 +19,7 @@ import structlog
 from celery.worker import state
 from django.conf import settings
 
-from ..ringing import queues
+from agents.ringing import queues
 
 LOOK = 5.0  # seconds
 GAP = 3  # times as long between two looks: nobody watched meanwhile

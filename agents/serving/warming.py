@@ -11,10 +11,9 @@ import time
 import structlog
 from django.db import Error, connections
 
+from agents import registry
 from checkpoints.errors import UnfitDatabase
 from checkpoints.postgresql import fitness
-
-from .. import registry
 
 EVERY = 1.0  # seconds between two tries to read
 log = structlog.get_logger()

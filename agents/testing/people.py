@@ -7,7 +7,7 @@ import secrets
 from django.contrib.auth.models import Group, Permission, User
 
 from approvals.models import Policy
-from checkpoints.plans import PlanSpec
+from checkpoints.runs.plans import PlanSpec
 
 MAY = ("checkpoints.view_run", "checkpoints.start_run", "checkpoints.rewind_run", "approvals.decide_gate")
 

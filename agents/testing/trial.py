@@ -18,7 +18,7 @@ from approvals.cards import Card
 from approvals.models import Gate
 from checkpoints import actors, store
 from checkpoints.models import Checkpoint, Run
-from checkpoints.plans import PlanSpec
+from checkpoints.runs.plans import PlanSpec
 
 from .people import make_team, person
 

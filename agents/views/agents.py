@@ -27,12 +27,14 @@ from agents.upcasting import natural
 from approvals import forms, frames
 from approvals.presentation.actions import blank
 from approvals.presentation.faults import of_form
-from checkpoints import actors, bounds, values
+from checkpoints import actors
+from checkpoints.access import token_scope
+from checkpoints.access.permissions import teams_where
 from checkpoints.errors import PlanChanged, ValueRefused
 from checkpoints.models import Plan, Run
-from checkpoints.permissions import teams_where
-from checkpoints.plans import of_teams, spec_of
-from checkpoints.rows import storable
+from checkpoints.postgresql.sql import storable
+from checkpoints.runs.plans import of_teams, spec_of
+from checkpoints.values import canonical_json
 
 from .access import private, reader_of
 
@@ -71,14 +73,14 @@ class Known:
 
 def known_to(request: HttpRequest, name: str = "") -> list[Known]:
     """The agents whose runs the reader sees, and those that they may start, by name."""
-    reader, within = reader_of(request), bounds.of(reader_of(request)).team
+    reader, within = reader_of(request), token_scope.of(reader_of(request)).team
     seen = of_teams([team for team in frames.reach_of(request).teams if within in (None, team)])
     stored: dict[str, list[Plan]] = {}
     for plan in (seen.filter(agent=name) if name else seen).order_by("-pk"):
         stored.setdefault(plan.agent, []).append(plan)
     here = _here() if stored or teams_where(reader, START).exists() else {}
     startable = here.keys() if teams_where(reader, START).exists() else ()
-    only = {each for each in (name, bounds.of(reader).agent) if each}
+    only = {each for each in (name, token_scope.of(reader).agent) if each}
     names = sorted(each for each in {*stored, *startable} if only <= {each})
     return [Known(each, stored.get(each, []), here.get(each)) for each in names]
 
@@ -161,7 +163,7 @@ def input_of(known: Known, form: Mapping[str, str]) -> Any:
     """What was typed: as JSON where there is any, else in the fields. Raises InputRefused."""
     if text := form.get("json", "").strip():
         try:
-            return values.parse(text)
+            return canonical_json.parse(text)
         except ValueRefused as refused:
             raise InputRefused([FieldError(pointer=refused.pointer, message=refused.reason)]) from refused
     read = form_of(known, form)

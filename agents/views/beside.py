@@ -23,8 +23,8 @@ from approvals.impact.result import Repeat
 from approvals.models import Gate
 from approvals.models.outcome import Grant
 from checkpoints.models import Run
-from checkpoints.plans import PlanSpec, StepSpec, spec_of
-from checkpoints.values import canonical, decode
+from checkpoints.runs.plans import PlanSpec, StepSpec, spec_of
+from checkpoints.values.canonical_json import canonical, decode
 
 from .performed import LANDED_AT, LANDED_IN
 from .reading import WAY, course_of

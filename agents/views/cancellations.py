@@ -8,7 +8,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
 from agents.cancelling import cancel
-from checkpoints.permissions import may
+from checkpoints.access.permissions import may
 
 from . import reading
 from .access import private, reader_of, run_or_404

@@ -17,12 +17,14 @@ from agents.presentation.fates import Fate, fates
 from agents.presentation.steps import Step
 from agents.presentation.words import duration
 from approvals.models import Gate, Outcome
-from checkpoints import histories, patch, store
+from checkpoints import store
 from checkpoints.errors import NotVerified, OtherLineage
-from checkpoints.histories import Comparison
 from checkpoints.models import Checkpoint, Run
-from checkpoints.plans import spec_of
-from checkpoints.records import Record
+from checkpoints.runs.plans import spec_of
+from checkpoints.store import run_history
+from checkpoints.store.executions import Record
+from checkpoints.store.run_history import Comparison
+from checkpoints.values import patch
 
 from .access import private, run_or_404
 from .inspector import ROWS, hidden_rows, veil_of
@@ -109,7 +111,7 @@ def compared(a: Checkpoint, b: Checkpoint) -> dict[str, Any]:
 def parting(a: Checkpoint, b: Checkpoint) -> Comparison:
     """Where the two parted, and what led to each. 404 where they are of different lineages."""
     try:
-        return histories.compare(a.id, b.id)
+        return run_history.compare(a.id, b.id)
     except OtherLineage as other:
         raise Http404("No such checkpoint") from other
 

@@ -16,9 +16,10 @@ from agents import impacts, rewinds
 from agents.errors import FieldError, RewindRefused
 from agents.presentation import editors
 from approvals.presentation.faults import Fault, of_form
-from checkpoints import patch, store
+from checkpoints import store
 from checkpoints.errors import NotVerified
 from checkpoints.models import Checkpoint, Run
+from checkpoints.values import patch
 
 from . import orders
 from .access import private

@@ -19,7 +19,7 @@ from approvals.forms.texts import as_json
 from checkpoints import store
 from checkpoints.errors import NotVerified, ValueRefused
 from checkpoints.models import Plan, Run
-from checkpoints.values import parse
+from checkpoints.values.canonical_json import parse
 
 from . import orders
 from .access import private

@@ -18,13 +18,14 @@ from agents.presentation import differences
 from agents.presentation.words import size
 from approvals import reveals, veils
 from approvals.veils import Veil
-from checkpoints import actors, notes, patch, store
-from checkpoints.digests import brief
-from checkpoints.errors import NoSuchCheckpoint, NotVerified
+from checkpoints import actors, store
+from checkpoints.errors import CheckpointRemoved, NoSuchCheckpoint, NotVerified
 from checkpoints.models import Checkpoint, Event, Run
-from checkpoints.plans import spec_of
-from checkpoints.retention import gaps
-from checkpoints.retention.errors import Removed
+from checkpoints.runs import notes
+from checkpoints.runs.plans import spec_of
+from checkpoints.store import gaps
+from checkpoints.values import patch
+from checkpoints.values.digests import brief
 
 from . import orders
 from .access import Gone
@@ -58,7 +59,7 @@ def with_parent_or_404(run: Run, seq: int) -> tuple[Checkpoint, Checkpoint | Non
     checkpoint = next((each for each in found if (each.run_id, each.seq) == (run.pk, seq)), None)
     if checkpoint is None:
         gap = gaps.over(run.pk, seq)
-        raise Gone(str(Removed(gap, seq))) if gap else Http404("No such checkpoint")
+        raise Gone(str(CheckpointRemoved(gap, seq))) if gap else Http404("No such checkpoint")
     return checkpoint, next((each for each in found if each is not checkpoint), None)
 
 

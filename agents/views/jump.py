@@ -16,7 +16,7 @@ from approvals.presentation import topbar
 from approvals.queues import ALL, MINE, Wanted
 from approvals.views.access import private, reader_of
 from checkpoints.models import Run
-from checkpoints.searching import beginnings, numbered
+from checkpoints.postgresql.text_search import beginnings, numbered
 
 FOUND = 6  # of each
 

@@ -25,7 +25,7 @@ from agents.presentation.facts import Asked, Standing
 from approvals import frames
 from approvals.models import Gate
 from checkpoints.models import Hold, Run
-from checkpoints.plans import of_teams, spec_of
+from checkpoints.runs.plans import of_teams, spec_of
 
 from .access import is_fragment, private
 from .posted import number

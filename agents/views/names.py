@@ -9,11 +9,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from checkpoints import actors
-from checkpoints.errors import ValueRefused
+from checkpoints.access.permissions import may
+from checkpoints.errors import CheckpointRemoved, ValueRefused
 from checkpoints.models import Run
-from checkpoints.permissions import may
-from checkpoints.retention import holds
-from checkpoints.retention.errors import Removed
+from checkpoints.runs import holds
 
 from . import reading
 from .access import Gone, private, reader_of, run_or_404
@@ -29,7 +28,7 @@ def create(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
     run, by = _run_to_name(request, run_id, seq)
     try:
         holds.name(run, seq, request.POST.get("name", ""), by=by)
-    except Removed as gone:
+    except CheckpointRemoved as gone:
         raise Gone(str(gone)) from gone
     except ValueRefused as refused:
         reader = reader_of(request)

@@ -10,10 +10,10 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from checkpoints import actors, notes
-from checkpoints.errors import NoSuchCheckpoint, ValueRefused
+from checkpoints import actors
+from checkpoints.errors import CheckpointRemoved, NoSuchCheckpoint, ValueRefused
 from checkpoints.models import Run
-from checkpoints.retention.errors import Removed
+from checkpoints.runs import notes
 
 from . import reading
 from .access import Gone, is_fragment, private, reader_of, run_or_404
@@ -30,7 +30,7 @@ def create(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
     text, key = request.POST.get("text", ""), request.POST.get("key", "")
     try:
         notes.note(run, seq, text, key=key, by=actors.of_user(reader))
-    except Removed as gone:
+    except CheckpointRemoved as gone:
         raise Gone(str(gone)) from gone
     except NoSuchCheckpoint as missing:
         raise Http404("No such checkpoint") from missing
@@ -50,7 +50,7 @@ def remove(request: HttpRequest, run_id: int, seq: int, note: int) -> HttpRespon
         notes.take_back(run, seq, note, by=actors.of_user(reader))
     except notes.NotTheirs as refused:
         raise PermissionDenied(str(refused)) from refused
-    except Removed as gone:
+    except CheckpointRemoved as gone:
         raise Gone(str(gone)) from gone
     return _answer(request, run, seq)
 

@@ -19,9 +19,9 @@ from agents.presentation.orders import Way
 from approvals.impact import Impact
 from approvals.models import Decision, Gate
 from approvals.presentation import consequences
+from checkpoints.access.permissions import may
 from checkpoints.models import Checkpoint, Run
-from checkpoints.permissions import may
-from checkpoints.plans import PlanSpec, spec_of
+from checkpoints.runs.plans import PlanSpec, spec_of
 
 from .access import reader_of, run_or_404
 from .posted import Order

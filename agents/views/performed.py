@@ -17,7 +17,7 @@ from agents.models import Effect
 from agents.presentation.course import Course
 from agents.presentation.facts import Done
 from checkpoints.models import Checkpoint, Run
-from checkpoints.plans import PlanSpec
+from checkpoints.runs.plans import PlanSpec
 
 
 def execution_of(row: Checkpoint | Performed) -> str:

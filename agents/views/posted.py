@@ -9,7 +9,7 @@ from django.http import HttpRequest
 
 from agents.presentation.editors import PREFIX
 from approvals.forms import names
-from checkpoints.rows import storable
+from checkpoints.postgresql.sql import storable
 
 KINDS = ("rewind", "edit", "fork")
 LONGEST = 2_000  # characters of a reason

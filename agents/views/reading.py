@@ -19,10 +19,10 @@ from django.utils import timezone
 
 from agents.presentation.course import Course, Turn
 from agents.serving.absence import SERVED, Service
-from checkpoints import records
+from checkpoints.access.permissions import teams_where
 from checkpoints.models import Run
-from checkpoints.permissions import teams_where
-from checkpoints.records import Record
+from checkpoints.store import executions
+from checkpoints.store.executions import Record
 
 from .access import reader_of
 
@@ -152,7 +152,7 @@ def course_of(run: Run, whole: Mapping[str, Any]) -> Course:
     """The way to the run's head, which is its newest checkpoint."""
     turns = [Turn(*each) for each in whole["turns"] if each[0] > 1]
     if run.head and any(not turn.run for turn in turns):
-        turns = turns_in(run, records.path(run.head))  # what they followed was removed, and is known from the gaps
+        turns = turns_in(run, executions.path(run.head))  # what they followed was removed, and is known from the gaps
     return Course(run.pk, run.seq, tuple(turns), tuple((seq, step) for seq, step in whole["aside"]))
 
 

@@ -11,8 +11,8 @@ from django.views.decorators.http import require_safe
 
 from agents.models import Spoken
 from agents.runner import last_good
+from checkpoints.audit.verify import verify_run
 from checkpoints.models import Run
-from checkpoints.verify import verify_run
 
 from . import events, own_words
 from .access import is_fragment, private, reader_of, run_or_404

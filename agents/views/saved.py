@@ -11,7 +11,7 @@ from django.db import connection
 
 from agents.presentation.facts import Saved
 from checkpoints.models import Checkpoint, Event, Plan, Run
-from checkpoints.values import decode
+from checkpoints.values.canonical_json import decode
 
 from .performed import execution_of
 from .reading import Read

@@ -16,9 +16,9 @@ from agents.preflights import program_of
 from agents.presentation.facts import Asked, Failed, Forked, Planned, Standing, Story
 from approvals.models import Gate
 from approvals.presentation.happenings import ROUTINE
-from checkpoints import notes
 from checkpoints.models import Checkpoint, Event, Note, Run
-from checkpoints.plans import PlanSpec, StepSpec, spec_of
+from checkpoints.runs import notes
+from checkpoints.runs.plans import PlanSpec, StepSpec, spec_of
 
 from .asking import gates_of
 from .performed import Performed, done_of, off_course, performed_of

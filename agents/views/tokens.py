@@ -32,9 +32,9 @@ from approvals import step_up
 from approvals.models import Policy
 from approvals.presentation.step_up import asked as password
 from checkpoints import actors
-from checkpoints.permissions import teams_where
-from checkpoints.plans import of_teams
-from checkpoints.rows import storable
+from checkpoints.access.permissions import teams_where
+from checkpoints.postgresql.sql import storable
+from checkpoints.runs.plans import of_teams
 
 from .access import private, reader_of
 

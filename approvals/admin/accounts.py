@@ -18,7 +18,8 @@ from django.shortcuts import redirect
 from django.utils import timezone
 
 from approvals import step_up
-from checkpoints import actors, ledger
+from checkpoints import actors
+from checkpoints.events import event_log
 
 from .permissions import EVERYWHERE, IN_TEAMS, Boxes, give, held, ticked, words
 from .told import Told
@@ -136,7 +137,7 @@ class AccountAdmin(Told, Accounts):
             "joined": sorted(now - was), "left": sorted(was - now),
             "granted": sorted(can - could), "revoked": sorted(could - can),
         }  # fmt: skip
-        ledger.record("user.changed", subject=f"user:{obj.pk}", by=actors.of_user(request.user), data=data)
+        event_log.record("user.changed", subject=f"user:{obj.pk}", by=actors.of_user(request.user), data=data)
 
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
         """Django's own page, after the password: it makes an account whose password one knows."""

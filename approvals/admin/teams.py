@@ -19,7 +19,8 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from checkpoints import actors, ledger
+from checkpoints import actors
+from checkpoints.events import event_log
 
 from .permissions import IN_TEAMS, Boxes, give, held, named, ticked, words
 from .told import Told
@@ -123,6 +124,6 @@ class TeamAdmin(Told, GroupAdmin):
             "joined": sorted(now - was), "left": sorted(was - now),
             "granted": sorted(can - could), "revoked": sorted(could - can),
         }  # fmt: skip
-        ledger.record(
+        event_log.record(
             "team.changed", subject=f"team:{obj.pk}", by=actors.of_user(request.user), team_id=obj.pk, data=data
         )  # fmt: skip

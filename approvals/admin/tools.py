@@ -12,9 +12,10 @@ from django.http import HttpRequest
 
 from approvals.models import Tool
 from approvals.tools import schemas, versions
-from checkpoints import actors, values
+from checkpoints import actors
 from checkpoints.admin.versions import Newest, Versioned, refuse_old
 from checkpoints.errors import ValueRefused
+from checkpoints.values import canonical_json
 
 if TYPE_CHECKING:
     OfTool = admin.ModelAdmin[Tool]
@@ -73,7 +74,7 @@ class ToolForm(ToolModelForm):
     def clean_schema(self) -> dict[str, Any]:
         """The schema that it says, closed where it does not say that it is open."""
         try:
-            schema = values.parse(self.cleaned_data["schema"])
+            schema = canonical_json.parse(self.cleaned_data["schema"])
         except ValueRefused as refused:
             place = f" at {refused.pointer}" if refused.pointer else ""
             raise forms.ValidationError(f"Write JSON: {refused.reason}{place}.") from refused

@@ -21,9 +21,9 @@ from approvals.models import Webhook
 from approvals.models.webhook import PERMISSION
 from approvals.webhooks import outbox, targets
 from checkpoints import actors
+from checkpoints.access.permissions import teams_where
 from checkpoints.actors import Actor
 from checkpoints.admin.base import Mixed, listed
-from checkpoints.permissions import teams_where
 
 if TYPE_CHECKING:
     OfWebhook = admin.ModelAdmin[Webhook]

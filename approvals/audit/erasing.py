@@ -5,9 +5,10 @@ from __future__ import annotations
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from checkpoints import actors, ledger
+from checkpoints import actors
+from checkpoints.access.permissions import may
+from checkpoints.events import event_log
 from checkpoints.models import Event, EventText, Hold, Run
-from checkpoints.permissions import may
 
 from .readers import ERASE
 
@@ -46,7 +47,7 @@ def erase(event: Event, *, reason: str, by: User) -> None:
         erased, _ = EventText.objects.filter(pk=event.pk).delete()
         if not erased:
             raise NothingToErase(NothingToErase.__doc__)
-        ledger.record(
+        event_log.record(
             "text.erased",
             subject=f"event:{event.pk}",
             by=actors.of_user(by),

@@ -13,12 +13,13 @@ from django.db.models import CharField, OuterRef, Subquery, Value
 from django.db.models.functions import Cast, Concat
 
 from approvals.models import Decision, Gate, Grant, Outcome, Policy, Proposal
-from checkpoints.audit import covered
-from checkpoints.audit.covered import ROWS
+from checkpoints.audit import covered_rows
 from checkpoints.errors import NotVerified
+from checkpoints.events import event_proof
+from checkpoints.events.event_proof import ROWS
 from checkpoints.models import Event
-from checkpoints.rows import run_sql
-from checkpoints.values import decode
+from checkpoints.postgresql.sql import run_sql
+from checkpoints.values.canonical_json import decode
 
 GATE = (
     "run_id", "team_id", "policy_id", "checkpoint", "step", "kind", "status", "version", "proposal", "title", "risk",
@@ -51,7 +52,7 @@ WHERE subject = $1 AND kind = ANY($2) AND NOT (kind = 'checkpoint.saved') ORDER 
 def rows(gate: Gate, standing: Proposal) -> dict[str, str]:
     """The digests of a gate, its policy and the proposal that stands, by the names of their rows."""
     return {
-        gate.subject: covered.digest(gate, GATE),
+        gate.subject: covered_rows.digest(gate, GATE),
         f"policy:{gate.policy_id}": _policy(gate.policy),
         f"proposal:{standing.pk}": _proposal(standing),
     }
@@ -64,7 +65,7 @@ def opened(gate: Gate, standing: Proposal) -> dict[str, Any]:
 
 def decided(gate: Gate, standing: Proposal, decision: Decision) -> dict[str, Any]:
     """What the event of a decision says of its rows."""
-    said = {f"decision:{decision.pk}": covered.digest(decision, DECISION)}
+    said = {f"decision:{decision.pk}": covered_rows.digest(decision, DECISION)}
     return {"seen": bytes(decision.seen).hex(), ROWS: rows(gate, standing) | said}
 
 
@@ -125,7 +126,7 @@ def check_ended(gate: Gate, outcome: Outcome) -> bool:
         grants = [each.split("\n", 1) for each in given]
         proposal = {f"proposal:{outcome.proposal_id}": _proposal(outcome.proposal)}
         now = {f"outcome:{outcome.pk}": _outcome(outcome, decisions, grants)}
-        _compare({gate.subject: covered.digest(gate, GATE)} | proposal | now, said)
+        _compare({gate.subject: covered_rows.digest(gate, GATE)} | proposal | now, said)
     return bool(said)
 
 
@@ -136,27 +137,27 @@ def check_voices(gate: Gate, voices: Sequence[Decision]) -> None:
     """
     if not voices:
         return
-    events = covered.told([gate.subject])
+    events = covered_rows.told([gate.subject])
     if not all(event.holds for event in events):
-        raise NotVerified(_name(gate.subject), covered.UNPROVEN)
-    said = covered.claims(events)
+        raise NotVerified(_name(gate.subject), covered_rows.UNPROVEN)
+    said = covered_rows.claims(events)
     for voice in voices:
         name = f"decision:{voice.pk}"
-        if name not in said and gate.pk > covered.begun().get("gate", 0):
-            raise NotVerified(_name(name), covered.NO_EVENT)
-        if name in said and said[name][0] != covered.digest(voice, DECISION):
+        if name not in said and gate.pk > covered_rows.begun().get("gate", 0):
+            raise NotVerified(_name(name), covered_rows.NO_EVENT)
+        if name in said and said[name][0] != covered_rows.digest(voice, DECISION):
             raise NotVerified(_name(name), ALTERED)
 
 
 def _said(gate: Gate, event: Sequence[Any] | None) -> dict[str, str]:
     """The rows' digests in an event, proven; {} of a gate from before rows were covered. Raises NotVerified."""
     if event is None:
-        raise NotVerified(_name(gate.subject), covered.NO_EVENT)
+        raise NotVerified(_name(gate.subject), covered_rows.NO_EVENT)
     kind, version, data = event[0], event[1], decode(bytes(event[2]))
-    if ROWS not in data and gate.pk > covered.begun().get("gate", 0):
-        raise NotVerified(_name(gate.subject), covered.NO_EVENT)
-    if ROWS in data and not covered.holds(kind, gate.subject, version, data):
-        raise NotVerified(_name(gate.subject), covered.UNPROVEN)
+    if ROWS not in data and gate.pk > covered_rows.begun().get("gate", 0):
+        raise NotVerified(_name(gate.subject), covered_rows.NO_EVENT)
+    if ROWS in data and not event_proof.is_proven(kind, gate.subject, version, data):
+        raise NotVerified(_name(gate.subject), covered_rows.UNPROVEN)
     said: dict[str, str] = data.get(ROWS, {})
     return said
 
@@ -172,29 +173,29 @@ def _name(row: str) -> str:
 
 
 def _policy(policy: Policy) -> str:
-    return covered.digest(policy, POLICY, reviewers=sorted(policy.reviewer_ids))
+    return covered_rows.digest(policy, POLICY, reviewers=sorted(policy.reviewer_ids))
 
 
 def _proposal(proposal: Proposal) -> str:
-    return covered.digest(proposal, PROPOSAL)
+    return covered_rows.digest(proposal, PROPOSAL)
 
 
 def _outcome(outcome: Outcome, decisions: Iterable[int], grants: Iterable[Sequence[str]]) -> str:
     given = sorted(list(each) for each in grants)
-    return covered.digest(outcome, OUTCOME, decisions=sorted(decisions), grants=given)
+    return covered_rows.digest(outcome, OUTCOME, decisions=sorted(decisions), grants=given)
 
 
 def present(numbers: Sequence[int]) -> dict[int, dict[str, str]]:
     """The digests of all rows of these gates, by gate."""
     gates = Gate.objects.filter(pk__in=numbers).select_related("policy").prefetch_related("policy__groups")
-    found = {gate.pk: {gate.subject: covered.digest(gate, GATE)} for gate in gates}
+    found = {gate.pk: {gate.subject: covered_rows.digest(gate, GATE)} for gate in gates}
     for gate in gates:
         gate.policy.reviewer_ids = [each.pk for each in gate.policy.groups.all()] or [gate.policy.team_id]
         found[gate.pk][f"policy:{gate.policy_id}"] = _policy(gate.policy)
     for proposal in Proposal.objects.filter(gate__in=numbers):
         found[proposal.gate_id][f"proposal:{proposal.pk}"] = _proposal(proposal)
     for decision in Decision.objects.filter(gate__in=numbers):
-        found[decision.gate_id][f"decision:{decision.pk}"] = covered.digest(decision, DECISION)
+        found[decision.gate_id][f"decision:{decision.pk}"] = covered_rows.digest(decision, DECISION)
     for outcome in Outcome.objects.filter(gate__in=numbers).prefetch_related("grants", "decisions"):
         given = [(grant.action, grant.effect) for grant in outcome.grants.all()]
         said = _outcome(outcome, [each.pk for each in outcome.decisions.all()], given)
@@ -210,4 +211,4 @@ def _of_run(run: int) -> list[int]:
     return list(Gate.objects.filter(run=run).values_list("pk", flat=True))
 
 
-COVER = covered.Cover("gate", present, after=_after, begins=["gate.opened"], of_run=_of_run)
+COVER = covered_rows.Cover("gate", present, after=_after, begins=["gate.opened"], of_run=_of_run)

@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from django.db import transaction
 from django.db.models import QuerySet
 
-from checkpoints import cursor, ledger
 from checkpoints.actors import Actor
-from checkpoints.audit import covered, export
+from checkpoints.audit import export
 from checkpoints.audit.export import Asked
 from checkpoints.audit.filters import Filters
+from checkpoints.events import cursor, event_log, event_proof
+from checkpoints.events.event import EventQuerySet
 from checkpoints.models import Event
-from checkpoints.models.event import EventQuerySet
 
 from . import table
 
@@ -49,10 +49,10 @@ def prepare(filters: Filters, *, format: str, texts: bool, by: Actor, of: EventQ
     with transaction.atomic():
         count = count_of(parts)
         data = {"format": format, "filters": asked.filters, "count": count, "texts": texts, "upto": str(upto)}
-        ledger.record("audit.exported", subject=f"export:{now:%Y%m%dT%H%M%S%f}Z", by=by, data=data)
+        event_log.record("audit.exported", subject=f"export:{now:%Y%m%dT%H%M%S%f}Z", by=by, data=data)
     if format == "csv":
         return Export(table.lines(export.told(asked)), count, name)
-    return Export(export.lines(asked, key=covered.key()), count, name)
+    return Export(export.lines(asked, key=event_proof.key()), count, name)
 
 
 def count_of(parts: list[QuerySet[Event]]) -> int:

@@ -10,9 +10,9 @@ from django.db.models import DateTimeField, ExpressionWrapper, F, QuerySet, Valu
 from django.db.models.fields.tuple_lookups import TupleGreaterThan, TupleLessThan
 
 from checkpoints.audit.filters import Filters
-from checkpoints.counting import MOST, Capped
 from checkpoints.models import Event, EventText
-from checkpoints.rows import microseconds, run_sql
+from checkpoints.postgresql.capped_count import MOST, Capped
+from checkpoints.postgresql.sql import microseconds, run_sql
 
 from .readers import Reader
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from django.contrib.auth.models import Group, User
 from django.db.models import QuerySet
 
+from checkpoints.access.permissions import teams_where
+from checkpoints.events.event import EventQuerySet
 from checkpoints.models import Event
-from checkpoints.models.event import EventQuerySet
-from checkpoints.permissions import teams_where
 
 AUDIT = "checkpoints.view_audit"
 RUNS = "checkpoints.view_run"

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from checkpoints.audit import database
 from checkpoints.audit.database import Tail
-from checkpoints.counting import Capped
 from checkpoints.models import Seal, Verification
+from checkpoints.postgresql.capped_count import Capped
 
 SHOWN = 5  # findings on the page
 

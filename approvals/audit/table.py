@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterable, Iterator
 
 from approvals.presentation import happenings
-from checkpoints.audit.lines import Told
-from checkpoints.audit.seals import moment
+from checkpoints.seals.export_lines import Told
+from checkpoints.seals.seal import moment
 
 COLUMNS = (
     "time (UTC)",

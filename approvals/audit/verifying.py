@@ -13,11 +13,12 @@ import structlog
 from django.db import InterfaceError, OperationalError
 
 from checkpoints.actors import Actor
-from checkpoints.audit import covered, database
-from checkpoints.audit.problem import Problem
+from checkpoints.audit import database
 from checkpoints.audit.walk import Walk
+from checkpoints.events import event_proof
 from checkpoints.models import Verification
-from checkpoints.values import decode
+from checkpoints.seals.problem import Problem
+from checkpoints.values.canonical_json import decode
 
 SLICE = 5.0  # seconds
 log = structlog.get_logger(__name__)
@@ -48,7 +49,7 @@ def go_on(verification: int, *, within: float = SLICE) -> bool:
 
 def _slice(found: Verification, within: float) -> bool:
     place = decode(bytes(found.place))
-    walk = Walk.from_json(place, key=covered.key()) if place else database.begin()
+    walk = Walk.from_json(place, key=event_proof.key()) if place else database.begin()
     until = time.monotonic() + within
     problems: list[Problem] = []
     while not walk.done:

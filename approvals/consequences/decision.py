@@ -16,7 +16,7 @@ from approvals.impact import Impact
 from approvals.impact.result import Repeat
 from approvals.models import Decision, Gate, Proposal
 from approvals.saying import Said, back_to
-from checkpoints import digests
+from checkpoints.values import digests
 
 from .errors import ConsequencesChanged, RepeatNotConfirmed
 from .gate import Foretold

@@ -17,11 +17,12 @@ from approvals.impact.facts import ABSENT, Execution, GateFact, GrantFact, Histo
 from approvals.impact.repeats import repeats
 from approvals.impact.sources import history_of
 from approvals.models import Gate
-from checkpoints import patch, store
+from checkpoints import store
 from checkpoints.errors import NoSuchCheckpoint
-from checkpoints.ops import DROP
-from checkpoints.patch import Op
 from checkpoints.store import Snapshot
+from checkpoints.values import patch
+from checkpoints.values.ops import DROP
+from checkpoints.values.patch import Op
 
 
 class Foretold:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from approvals.veils import Veil
 from checkpoints.errors import ValueRefused
-from checkpoints.patch import same
+from checkpoints.values.patch import same
 
 from . import moments, names, texts
 from .hints import hints, short

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from approvals.schemas import Schema
-from checkpoints.alignment import rising
+from checkpoints.values.list_alignment import rising
 
 from . import names, windows
 from .hints import hints

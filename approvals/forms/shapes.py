@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from approvals.schemas import Schema, is_nullable, label_of, resolved
-from checkpoints.artifacts import MARK
+from checkpoints.values.artifacts import MARK
 
 from . import texts
 

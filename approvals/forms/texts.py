@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from checkpoints import artifacts, values
 from checkpoints.errors import ValueRefused
+from checkpoints.values import artifacts, canonical_json
 
 from . import moments
 from .nodes import MISSING
@@ -83,7 +83,7 @@ def read(kind: str, text: str) -> Any:
 
 def _json(text: str) -> Any:
     try:
-        return values.parse(text)
+        return canonical_json.parse(text)
     except ValueRefused as refused:
         place = f" at {refused.pointer}" if refused.pointer else ""
         raise ValueError(f"Write JSON: it {refused.reason}{place}.") from None
@@ -91,7 +91,7 @@ def _json(text: str) -> Any:
 
 def _file(text: str) -> Any:
     try:
-        value = values.parse(text)
+        value = canonical_json.parse(text)
     except ValueRefused:
         value = None
     if not is_file(value):

@@ -7,7 +7,7 @@ this very input does the same again; of any other nothing is known, unless its p
 from __future__ import annotations
 
 from checkpoints.errors import CheckpointError, ValueRefused
-from checkpoints.plans import StepSpec
+from checkpoints.runs.plans import StepSpec
 
 from .facts import AGREED, MIXED, REJECTED, GateFact
 from .records import adoptable, agreed, matching, may_match

@@ -12,10 +12,10 @@ from functools import partial
 from typing import Any
 
 from approvals.answering import GRANTING
-from checkpoints import digests
 from checkpoints.errors import CheckpointError, ValueRefused
-from checkpoints.ops import DROP, apply
-from checkpoints.plans import StepSpec, input_digest
+from checkpoints.runs.plans import StepSpec, input_digest
+from checkpoints.values import digests
+from checkpoints.values.ops import DROP, apply
 
 from .facts import (
     ABSENT,

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from checkpoints.ops import Write
-from checkpoints.plans import PlanSpec
-from checkpoints.records import Record
+from checkpoints.runs.plans import PlanSpec
+from checkpoints.store.executions import Record
+from checkpoints.values.ops import Write
 
 MIXED = "mixed"
 AGREED = ("approved", "edited", MIXED, "answered")  # outcomes that let a run go on

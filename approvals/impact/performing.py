@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from approvals import binding
 from checkpoints.errors import CheckpointError, ValueRefused
-from checkpoints.plans import StepSpec
+from checkpoints.runs.plans import StepSpec
 
 from .facts import EffectFact, GateFact, GrantFact, Refusal
 from .records import adoptable, doubted, may_match

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from checkpoints.plans import StepSpec
+from checkpoints.runs.plans import StepSpec
 
 from . import asking, performing, steps
 from .facts import History, Target

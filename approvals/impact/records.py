@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 
-from checkpoints.plans import StepSpec
+from checkpoints.runs.plans import StepSpec
 
 from .facts import AGREED, OPEN, EffectFact, Execution, GateFact, History, Target
 from .values import Reading

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from approvals.actions import Action
-from checkpoints.plans import PlanSpec
-from checkpoints.values import canonical
+from checkpoints.runs.plans import PlanSpec
+from checkpoints.values.canonical_json import canonical
 
 from .facts import EffectFact, History, Target
 from .records import IN_DOUBT, LANDED

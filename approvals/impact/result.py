@@ -9,8 +9,8 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-from checkpoints import digests
-from checkpoints.plans import in_words
+from checkpoints.runs.plans import in_words
+from checkpoints.values import digests
 
 
 class Verdict(StrEnum):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from approvals.models import Gate
 from checkpoints.models import Run
-from checkpoints.plans import spec_of
+from checkpoints.runs.plans import spec_of
 
 from .facts import History
 from .result import Repeat

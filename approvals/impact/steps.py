@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from checkpoints.errors import CheckpointError, ValueRefused
-from checkpoints.plans import StepSpec
+from checkpoints.runs.plans import StepSpec
 
 from .facts import Execution
 from .records import matching

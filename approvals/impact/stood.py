@@ -14,8 +14,8 @@ from django.db.models.functions import JSONObject
 from approvals.cards import Card
 from approvals.models import Gate
 from approvals.models.outcome import Grant, Outcome
-from checkpoints import values
 from checkpoints.models import Run
+from checkpoints.values import canonical_json
 
 
 class Given(NamedTuple):
@@ -53,29 +53,29 @@ class Stood:
     @cached_property
     def card(self) -> Card:
         """The card as the agent's step returned it."""
-        return Card.from_json(values.decode(self.body))
+        return Card.from_json(canonical_json.decode(self.body))
 
     @cached_property
     def settled(self) -> Card | None:
         """The card as it was decided on, where that was action by action."""
-        return Card.from_json(values.decode(self.told)) if self.told else None
+        return Card.from_json(canonical_json.decode(self.told)) if self.told else None
 
     @cached_property
     def choice(self) -> str:
         """What was answered, where it asked a question."""
-        answered = values.decode(self.answer) or {}
+        answered = canonical_json.decode(self.answer) or {}
         return str(answered.get("choice", ""))
 
     @cached_property
     def arguments(self) -> dict[str, Any]:
         """Action id -> what was decided that it is to do."""
-        found: dict[str, Any] = values.decode(self.final)
+        found: dict[str, Any] = canonical_json.decode(self.final)
         return found
 
     @cached_property
     def bound(self) -> dict[str, dict[str, str]]:
         """Effect -> {field: hex digest} that the approval covers."""
-        found: dict[str, dict[str, str]] = values.decode(self.binds)
+        found: dict[str, dict[str, str]] = canonical_json.decode(self.binds)
         return found
 
 

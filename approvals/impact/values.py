@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from checkpoints import digests
-from checkpoints.ops import DROP, Append, Splice, Write, apply
-from checkpoints.plans import StepSpec, input_digest
+from checkpoints.runs.plans import StepSpec, input_digest
+from checkpoints.values import digests
+from checkpoints.values.ops import DROP, Append, Splice, Write, apply
 
 from .facts import ABSENT, Fields
 

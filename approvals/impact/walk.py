@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from checkpoints.plans import StepSpec
+from checkpoints.runs.plans import StepSpec
 
 from .facts import EffectFact, Execution, Target
 from .flow import Flow

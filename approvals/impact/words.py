@@ -7,7 +7,7 @@ from typing import Any
 
 from approvals.actions import Action
 from approvals.verdicts import written
-from checkpoints.plans import PlanSpec, StepSpec
+from checkpoints.runs.plans import PlanSpec, StepSpec
 
 from .facts import MIXED, Refusal
 from .values import Steps

@@ -5,8 +5,8 @@ import django.contrib.postgres.search
 from django.conf import settings
 from django.db import migrations, models
 
-from checkpoints.searching import terms
-from checkpoints.values import decode
+from checkpoints.postgresql.text_search import terms
+from checkpoints.values.canonical_json import decode
 
 ROWS = 1_000
 

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 
-from checkpoints import values
+from checkpoints.values import canonical_json
 
 
 class Decision(models.Model):
@@ -66,21 +66,21 @@ class Decision(models.Model):
     @property
     def added(self) -> list[str]:
         """The ids of the preconditions that this word adds."""
-        ids: list[str] = values.decode(bytes(self.preconditions))
+        ids: list[str] = canonical_json.decode(bytes(self.preconditions))
         return ids
 
     @property
     def confirmed(self) -> set[int]:
         """The numbers of the effects that this word lets be done once more."""
-        return set(values.decode(bytes(self.repeats)))
+        return set(canonical_json.decode(bytes(self.repeats)))
 
     @property
     def by_action(self) -> dict[str, str]:
         """Action id -> approve, edit, reject or respond."""
-        said: dict[str, str] = values.decode(bytes(self.verdicts))
+        said: dict[str, str] = canonical_json.decode(bytes(self.verdicts))
         return said
 
     @property
     def answered(self) -> Any:
         """A recovery gate's answer, {"choice", "value"}, or None."""
-        return values.decode(bytes(self.answer))
+        return canonical_json.decode(bytes(self.answer))

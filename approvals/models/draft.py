@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import models, transaction
 from django.db.models.functions import Now
 
-from checkpoints import values
+from checkpoints.values import canonical_json
 
 if TYPE_CHECKING:
     from .gate import Gate
@@ -48,7 +48,9 @@ class DraftQuerySet(models.QuerySet["Draft"]):
                 raise NotKept("A newer draft exists in another tab. Reload to see it.")
             made, _ = self.update_or_create(
                 gate=gate, user=by,
-                defaults={"proposal": proposal, "body": values.canonical({**fields, "key": key}), "kept_at": Now()},
+                defaults={
+                    "proposal": proposal, "kept_at": Now(), "body": canonical_json.canonical({**fields, "key": key}),
+                },
             )  # fmt: skip
         made.refresh_from_db(fields=["kept_at"])
         return made.kept_at
@@ -82,7 +84,7 @@ class Draft(models.Model):
     @property
     def fields(self) -> dict[str, str]:
         """What was entered, by field name."""
-        found: dict[str, str] = values.decode(bytes(self.body))
+        found: dict[str, str] = canonical_json.decode(bytes(self.body))
         return found
 
     @property

@@ -22,11 +22,14 @@ from django.db.models.functions import Now
 from approvals.binding import Row, body_rows
 from approvals.cards import Card
 from approvals.errors import AlreadyDecided, DecisionRefused, GateExpired, GateWithdrawn, StaleGate
-from checkpoints import actors, bounds, ledger, store, values
+from checkpoints import actors, store
+from checkpoints.access import token_scope
+from checkpoints.access.permissions import teams_where
 from checkpoints.actors import Actor
-from checkpoints.permissions import teams_where
-from checkpoints.plans import spec_of
-from checkpoints.rows import run_sql
+from checkpoints.events import event_log
+from checkpoints.postgresql.sql import run_sql
+from checkpoints.runs.plans import spec_of
+from checkpoints.values import canonical_json
 
 from .policy import Policy
 
@@ -79,7 +82,7 @@ class GateQuerySet(models.QuerySet["Gate"]):
         """
         teams = teams_where(user, "checkpoints.view_run").values("pk")
         reviewed = Gate.objects.filter(self._reviewed_by(user), replacements=OuterRef("pk"))
-        within, seen = bounds.of(user), self.filter(Q(team__in=teams) | self._reviewed_by(user) | Exists(reviewed))
+        within, seen = token_scope.of(user), self.filter(Q(team__in=teams) | self._reviewed_by(user) | Exists(reviewed))
         seen = seen if within.team is None else seen.filter(team=within.team)
         return seen.filter(run__plan__agent=within.agent) if within.agent else seen
 
@@ -165,7 +168,7 @@ class Gate(models.Model):
     @property
     def asked(self) -> Card:
         """The card as the agent's step returned it, before any edit."""
-        return Card.from_json(values.decode(bytes(self.card)))
+        return Card.from_json(canonical_json.decode(bytes(self.card)))
 
     @cached_property
     def saved(self) -> Snapshot:
@@ -300,10 +303,10 @@ class Gate(models.Model):
 
     def entry(
         self, kind: str, *, by: Actor, data: Mapping[str, Any] | None = None, text: str | None = None
-    ) -> ledger.Entry:
+    ) -> event_log.Entry:
         """This gate's event as things stand: never its title, which names people, and which stays in this row."""
         facts = {"status": self.status, "step": self.step, "risk": self.risk, "reviewers": self.policy.reviewer_ids}
-        return ledger.Entry(
+        return event_log.Entry(
             kind=kind,
             subject=self.subject,
             by=by,
@@ -316,4 +319,4 @@ class Gate(models.Model):
 
     def say(self, kind: str, *, by: Actor, data: Mapping[str, Any] | None = None, text: str | None = None) -> None:
         """Append this gate's event. In the caller's transaction."""
-        ledger.append([self.entry(kind, by=by, data=data, text=text)])
+        event_log.append([self.entry(kind, by=by, data=data, text=text)])

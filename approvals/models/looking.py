@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.db import models
 from django.db.models.functions import Now
 
-from checkpoints.rows import run_sql
+from checkpoints.postgresql.sql import run_sql
 
 LASTS = timedelta(seconds=40)  # a page says every 15 s that it is still looked at
 

@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 from approvals import verdicts
 from approvals.actions import REJECT, Settled
 from approvals.binding import Approved
-from checkpoints import values
+from checkpoints.values import canonical_json
 
 
 class Outcome(models.Model):
@@ -54,12 +54,12 @@ class Outcome(models.Model):
     @property
     def answered(self) -> Any:
         """A recovery gate's answer, {"choice", "value"}, or None."""
-        return values.decode(bytes(self.answer))
+        return canonical_json.decode(bytes(self.answer))
 
     @property
     def state_patch(self) -> list[dict[str, Any]]:
         """The edit, as a JSON Patch on the gate's state; [] where nothing was edited."""
-        patch: list[dict[str, Any]] = values.decode(bytes(self.patch))
+        patch: list[dict[str, Any]] = canonical_json.decode(bytes(self.patch))
         return patch
 
     @property
@@ -81,7 +81,7 @@ class Outcome(models.Model):
     @property
     def counted(self) -> list[str]:
         """The ids of the preconditions that count: the required ones and those that were added."""
-        ids: list[str] = values.decode(bytes(self.preconditions))
+        ids: list[str] = canonical_json.decode(bytes(self.preconditions))
         return ids
 
     def approved(self) -> Approved:
@@ -92,8 +92,8 @@ class Outcome(models.Model):
         return Approved.of(
             self.proposal.content,
             gate=self.gate_id,
-            bound=values.decode(bytes(self.bound)),
-            arguments=values.decode(bytes(self.arguments)),
+            bound=canonical_json.decode(bytes(self.bound)),
+            arguments=canonical_json.decode(bytes(self.arguments)),
             preconditions=self.counted,
         )
 

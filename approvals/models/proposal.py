@@ -9,7 +9,8 @@ from django.db import models
 from django.db.models.functions import Now
 
 from approvals.cards import Card
-from checkpoints import actors, values
+from checkpoints import actors
+from checkpoints.values import canonical_json
 
 
 class Proposal(models.Model):
@@ -32,7 +33,7 @@ class Proposal(models.Model):
     @property
     def content(self) -> dict[str, Any]:
         """The body, as a JSON object."""
-        body: dict[str, Any] = values.decode(bytes(self.body))
+        body: dict[str, Any] = canonical_json.decode(bytes(self.body))
         return body
 
     @property
@@ -43,7 +44,7 @@ class Proposal(models.Model):
     @property
     def state_patch(self) -> list[dict[str, Any]]:
         """The JSON Patch that makes the gate's saved state what this version asks for."""
-        patch: list[dict[str, Any]] = values.decode(bytes(self.patch))
+        patch: list[dict[str, Any]] = canonical_json.decode(bytes(self.patch))
         return patch
 
     @property

@@ -14,8 +14,8 @@ from django.db.models import Q, Sum
 from django.db.models.functions import Greatest, Now
 
 from approvals.errors import QuotaReached
-from checkpoints import artifacts
 from checkpoints.models import Run
+from checkpoints.values import artifacts
 
 if TYPE_CHECKING:
     from .gate import Gate

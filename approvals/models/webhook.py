@@ -11,9 +11,10 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from approvals.webhooks import signing, targets
-from checkpoints import actors, ledger
+from checkpoints import actors
+from checkpoints.access.permissions import teams_where
 from checkpoints.actors import Actor
-from checkpoints.permissions import teams_where
+from checkpoints.events import event_log
 
 OVERLAP = timedelta(days=1)  # for which what is sent is signed with the secret before the last rotation too
 MOST = 20  # of one team: each gate is a message to every one of them, with its tries
@@ -173,7 +174,7 @@ class Webhook(models.Model):
 
     def say(self, kind: str, *, by: Actor, data: dict[str, object] | None = None) -> None:
         """Append its event. In the caller's transaction."""
-        ledger.record(kind, subject=self.subject, by=by, team_id=self.team_id, data=data)
+        event_log.record(kind, subject=self.subject, by=by, team_id=self.team_id, data=data)
 
     def _move(self, only: Q, **columns: object) -> bool:
         """Change the row where it is not removed; what is in hand is as the row is afterwards."""

@@ -23,9 +23,9 @@ from django.db.models.functions import Now
 from approvals.cards import Card
 from approvals.errors import AskedTooOften, AskedTooSoon
 from approvals.models import Decision, Outcome, Policy
-from checkpoints import digests
 from checkpoints.models import Run
-from checkpoints.rows import run_sql
+from checkpoints.postgresql.sql import run_sql
+from checkpoints.values import digests
 
 HOUR = timedelta(hours=1)
 REJECTED, MIXED = Outcome.Kind.REJECTED, Outcome.Kind.MIXED

@@ -9,8 +9,8 @@ from django.contrib.auth.models import Group
 from django.db import transaction
 
 from approvals.models import Policy
-from checkpoints import ledger
 from checkpoints.actors import Actor
+from checkpoints.events import event_log
 
 
 def write(policy: Policy, groups: Iterable[Group], *, by: Actor) -> None:
@@ -24,7 +24,7 @@ def write(policy: Policy, groups: Iterable[Group], *, by: Actor) -> None:
         policy.save(force_insert=True)
         policy.groups.set(groups)
         stored = Policy.objects.get(pk=policy.pk)
-        ledger.record(
+        event_log.record(
             "policy.changed", subject=f"policy:{stored.pk}", by=by, team_id=stored.team_id, version=stored.version,
             data=facts(stored),
         )  # fmt: skip

@@ -10,11 +10,12 @@ from collections.abc import Callable, Collection
 from uuid import UUID
 
 from approvals.models import Gate
-from checkpoints import artifacts, store
+from checkpoints import store
 from checkpoints.errors import CheckpointError
 from checkpoints.models import Checkpoint, Plan, Run
-from checkpoints.plans import spec_of
+from checkpoints.runs.plans import spec_of
 from checkpoints.store import Snapshot
+from checkpoints.values import artifacts
 
 from .checks import Preflight, judge
 from .facts import NOBODY, Code, Saved, Unknown

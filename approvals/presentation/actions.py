@@ -12,8 +12,8 @@ from approvals import forms, pointers, schemas, veils
 from approvals.cards import Action, Card, Choice
 from approvals.errors import Problem
 from approvals.forms import MISSING, Field, Form, Node
-from checkpoints import patch
-from checkpoints.plans import in_words
+from checkpoints.runs.plans import in_words
+from checkpoints.values import patch
 
 from . import amounts, calls
 from .ballots import Ballot

@@ -14,12 +14,12 @@ from django.urls import reverse
 from approvals.audit.listing import Page
 from approvals.audit.readers import ERASE, Reader
 from approvals.models import Gate
+from checkpoints.access.permissions import teams_where
 from checkpoints.audit.reading import row_of
-from checkpoints.audit.seals import readable
-from checkpoints.cursor import Cursor
+from checkpoints.events.cursor import Cursor
 from checkpoints.models import Event, Run
-from checkpoints.permissions import teams_where
-from checkpoints.plans import spec_of
+from checkpoints.runs.plans import spec_of
+from checkpoints.seals.seal import readable
 
 from . import happenings
 from .happenings import Happening

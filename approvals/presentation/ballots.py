@@ -10,8 +10,8 @@ from typing import Any
 from approvals.actions import APPROVE, EDIT, REJECT, RESPOND, VERDICTS, Action, Settled
 from approvals.cards import Card
 from approvals.errors import Problem, problem
-from checkpoints import values
 from checkpoints.errors import ValueRefused
+from checkpoints.values import canonical_json
 
 # By verdict: what its choice is called, its icon and its key.
 CHOICES = {
@@ -132,7 +132,7 @@ def said_of(action: Action, chosen: Chosen, arguments: Any, *, changed: bool) ->
 
 def response_of(action: Action, text: str) -> Any:
     """A typed response as its value. Raises ValueRefused."""
-    return text if takes_text(action) else values.parse(text)
+    return text if takes_text(action) else canonical_json.parse(text)
 
 
 def takes_text(action: Action) -> bool:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from approvals import pointers, rewriting
-from checkpoints import patch
+from checkpoints.values import patch
 
 from . import actions, preconditions
 

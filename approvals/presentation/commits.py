@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from approvals.actions import APPROVE, EDIT, REJECT, RESPOND, Action
 from approvals.cards import Card
 from approvals.consequences.verbs import third
-from checkpoints.plans import PlanSpec
+from checkpoints.runs.plans import PlanSpec
 
 from . import actions, amounts, calls, untrusted
 from .english import listed

@@ -10,8 +10,9 @@ from django.contrib.auth.models import User
 
 from approvals import remarks
 from approvals.models import Gate
-from checkpoints import actors, values
+from checkpoints import actors
 from checkpoints.models import Event
+from checkpoints.values import canonical_json
 
 SHOWN = 50  # of each, the latest
 VERBS = {
@@ -58,7 +59,11 @@ def conversation(gate: Gate, *, user: User, earlier: bool) -> Conversation:
 
 def _said(event: Event, user: User) -> Said:
     words = getattr(event, "words", None)
-    verb = VERBS.get(str(values.decode(bytes(event.data)).get("kind", "")), "") if event.kind != remarks.KIND else ""
+    verb = (
+        VERBS.get(str(canonical_json.decode(bytes(event.data)).get("kind", "")), "")
+        if event.kind != remarks.KIND
+        else ""
+    )
     return Said(
         who=event.actor_name or event.actor,
         you=event.actor == actors.of_user(user).id,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypedDict
 
-from checkpoints import values
-from checkpoints.cursor import Cursor
+from checkpoints.events.cursor import Cursor
 from checkpoints.models import Event
+from checkpoints.values import canonical_json
 
 # What only a page that shows the subject hears of: there are so many, or it changes no list.
 QUIET = frozenset({"checkpoint.saved", "checkpoint.noted", "checkpoint.note_removed", "gate.remarked"})
@@ -56,5 +56,5 @@ def reviewers_of(event: Event) -> list[int]:
 
 
 def data_of(event: Event) -> dict[str, object]:
-    found = values.decode(bytes(event.data))
+    found = canonical_json.decode(bytes(event.data))
     return found if isinstance(found, dict) else {}

@@ -10,8 +10,8 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from checkpoints import artifacts
-from checkpoints.artifacts import MARK
+from checkpoints.values import artifacts
+from checkpoints.values.artifacts import MARK
 
 from . import untrusted
 

@@ -20,9 +20,11 @@ from approvals.preflight import sources as preflights
 from approvals.preflight.checks import Preflight
 from approvals.reading import Shown
 from approvals.step_up import Confirmed
-from checkpoints import patch, permissions, store
-from checkpoints.plans import PlanSpec, spec_of
-from checkpoints.snapshots import Snapshot
+from checkpoints import store
+from checkpoints.access import permissions
+from checkpoints.layout.snapshot import Snapshot
+from checkpoints.runs.plans import PlanSpec, spec_of
+from checkpoints.values import patch
 
 from . import (
     actions,

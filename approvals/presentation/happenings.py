@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from checkpoints.audit.leaves import Row
-from checkpoints.audit.seals import readable
-from checkpoints.plans import in_words
+from checkpoints.runs.plans import in_words
+from checkpoints.seals.leaves import Row
+from checkpoints.seals.seal import readable
 
 from .english import quoted
 

@@ -13,7 +13,7 @@ from approvals.cards import Card
 from approvals.consequences import sentences
 from approvals.impact.result import Repeat
 from approvals.models import Gate
-from checkpoints.counting import Capped
+from checkpoints.postgresql.capped_count import Capped
 
 from . import outcomes
 from .provenance import HERE, Provenance

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from approvals.models import Gate, Outcome
-from checkpoints.plans import PlanSpec
+from checkpoints.runs.plans import PlanSpec
 
 from .english import listed, quoted
 

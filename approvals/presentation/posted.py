@@ -12,9 +12,9 @@ from approvals.cards import Card, Question
 from approvals.errors import Problem, problem
 from approvals.veils import OPEN, Veil
 from approvals.verdicts import Each, wordless
-from checkpoints import values
 from checkpoints.errors import ValueRefused
-from checkpoints.patch import same
+from checkpoints.values import canonical_json
+from checkpoints.values.patch import same
 
 from . import actions, ballots, preconditions, whole
 from .actions import Typed
@@ -260,7 +260,7 @@ def overridden(form: Mapping[str, str], card: Card, common: dict[str, Any]) -> P
         if action is None or not actions.editable(action):
             continue
         try:
-            value = values.parse(text)
+            value = canonical_json.parse(text)
         except ValueRefused as refused:
             place = f" at {refused.pointer}" if refused.pointer else ""
             problems.append(problem(f"Write JSON: {refused.reason}{place}.", action=action_id))

@@ -8,8 +8,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from approvals import reveals
-from checkpoints import records
 from checkpoints.models import Checkpoint
+from checkpoints.store import executions
 
 from . import actions, gantt, hidden, quotes
 
@@ -69,7 +69,7 @@ class Saved:
         """The steps on the path that led here, oldest first. A run's first checkpoint is its input."""
         path = self.page.future.history.places if self.page.open else ()
         if not path or path[-1].id != self.page.gate.checkpoint:
-            path = records.path(self.page.gate.checkpoint)
+            path = executions.path(self.page.gate.checkpoint)
         title = self.page.plan.title_of
         own = [place for place in path if place.run_id == self.page.gate.run_id]
         return [

@@ -12,8 +12,8 @@ from approvals.cards import Card
 from approvals.forms import names
 from approvals.forms.texts import as_json
 from approvals.veils import Veil, placeholder
-from checkpoints import values
 from checkpoints.errors import ValueRefused
+from checkpoints.values import canonical_json
 
 from . import actions, whole
 from .posted import SHOWN
@@ -50,7 +50,7 @@ def _mask(fields: dict[str, str], name: str, veil: Veil) -> None:
     if text is None or not veil:
         return
     try:
-        value = values.parse(text)
+        value = canonical_json.parse(text)
     except ValueRefused:
         del fields[name]
         return

@@ -17,9 +17,9 @@ from approvals.forms.texts import as_json
 from approvals.models import Gate, Proposal
 from approvals.rewriting import BOTH, PART, fault
 from approvals.veils import Veil
-from checkpoints import patch, values
 from checkpoints.errors import ValueRefused
-from checkpoints.plans import spec_of
+from checkpoints.runs.plans import spec_of
+from checkpoints.values import canonical_json, patch
 
 from .actions import Typed
 
@@ -91,7 +91,7 @@ def read(form: Mapping[str, str], state: Mapping[str, Any] | None, veil: Veil) -
     if NAME not in form or (state is not None and text == written(state, veil)):
         return Sent()
     try:
-        value = values.parse(text)
+        value = canonical_json.parse(text)
     except ValueRefused as refused:
         return Sent(text=text, problems=[fault(f"Write JSON: {refused.reason}.", refused.pointer)])
     if not isinstance(value, dict):

@@ -34,7 +34,7 @@ from approvals.presentation import (
 )
 from approvals.presentation.provenance import Provenance
 from checkpoints.models import Plan, Run
-from checkpoints.plans import PlanSpec, spec_of
+from checkpoints.runs.plans import PlanSpec, spec_of
 
 register = template.Library()
 # What goes back over nothing it has read: a text of backticks alone would take the square of its length.

@@ -18,7 +18,7 @@ from approvals.cards import RISKS, Card
 from approvals.errors import NotRegistered, ToolFault, ToolMismatch
 from approvals.models import Policy, Tool
 from approvals.schemas import Schema, schema_at, unveiled
-from checkpoints.plans import PlanSpec
+from checkpoints.runs.plans import PlanSpec
 
 
 def drawn(card: Card, *, team: Group, policy: Policy, plan: PlanSpec | None = None, recovery: bool = False) -> Card:

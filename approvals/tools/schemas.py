@@ -8,7 +8,7 @@ from typing import Any
 from approvals import holding, pointers
 from approvals.schemas import Schema, schema_at
 from checkpoints.errors import ValueRefused
-from checkpoints.values import canonical
+from checkpoints.values.canonical_json import canonical
 
 LARGEST = 64 * 1024  # bytes
 ARGUMENTS = 200  # of one tool, those in objects and lists of them counted

@@ -8,8 +8,9 @@ from django.contrib.auth.models import Group
 from django.db import transaction
 
 from approvals.models import Tool
-from checkpoints import digests, ledger
 from checkpoints.actors import Actor
+from checkpoints.events import event_log
+from checkpoints.values import digests
 
 
 def write(tool: Tool, *, by: Actor) -> None:
@@ -22,7 +23,7 @@ def write(tool: Tool, *, by: Actor) -> None:
         tool.version = Tool.objects.next_version(tool.name, team=tool.team)
         tool.save(force_insert=True)
         stored = Tool.objects.get(pk=tool.pk)
-        ledger.record(
+        event_log.record(
             "tool.changed", subject=f"tool:{stored.pk}", by=by, team_id=stored.team_id, version=stored.version,
             data=facts(stored),
         )  # fmt: skip

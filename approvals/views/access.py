@@ -20,9 +20,8 @@ from approvals.models import Gate
 from approvals.presentation.gate import GatePage
 from approvals.reading import Shown
 from checkpoints import store
-from checkpoints.errors import NoSuchCheckpoint, NotVerified
-from checkpoints.retention import gaps
-from checkpoints.retention.errors import Removed
+from checkpoints.errors import CheckpointRemoved, NoSuchCheckpoint, NotVerified
+from checkpoints.store import gaps
 
 P = ParamSpec("P")
 View = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
@@ -85,7 +84,7 @@ def verified(view: View[P]) -> View[P]:
 def _why_gone(gate: Gate) -> str:
     """By which policy, and when, the state that a closed gate showed was removed."""
     found = gaps.of(gate.checkpoint, [gate.run_id])
-    return str(Removed(found[0], found[1].seq)) if found else "Its checkpoint is not there any more."
+    return str(CheckpointRemoved(found[0], found[1].seq)) if found else "Its checkpoint is not there any more."
 
 
 def reader_of(request: HttpRequest) -> User:

@@ -16,8 +16,8 @@ from django.views.decorators.http import require_safe
 from approvals import uploads
 from approvals.models.upload import plain_name
 from approvals.presentation.actions import veil_of
-from checkpoints import artifacts, patch
 from checkpoints.errors import NoSuchArtifact
+from checkpoints.values import artifacts, patch
 
 from .access import page_or_404, private, verified
 

@@ -13,7 +13,7 @@ from approvals.models.draft import MOST_CHARACTERS, NotKept
 from approvals.presentation import whole
 from approvals.presentation.filled import blank
 from approvals.presentation.unkept import kept
-from checkpoints.rows import storable
+from checkpoints.postgresql.sql import storable
 
 from .access import gate_or_404, private, reader_of, verified
 from .decisions import proposal_of

@@ -22,7 +22,7 @@ from approvals.presentation import ballots, posted
 from approvals.presentation.actions import Typed
 from approvals.presentation.filled import blamed, fill
 from approvals.presentation.gate import GatePage
-from checkpoints.plans import spec_of
+from checkpoints.runs.plans import spec_of
 
 from .access import page_or_404, private, verified
 from .files import form_with_files

@@ -19,7 +19,7 @@ from approvals.impact import sources
 from approvals.models import Decision, Gate, Looking
 from approvals.presentation import inbox
 from approvals.queues import ALL, DECIDED, MINE, MINE_DECIDED, Reach, Wanted
-from checkpoints.counting import Capped
+from checkpoints.postgresql.capped_count import Capped
 
 from .access import private, reader_of
 

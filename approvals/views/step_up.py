@@ -17,7 +17,7 @@ from approvals.models import Draft, Gate, Proposal
 from approvals.models.draft import MOST_CHARACTERS, NotKept
 from approvals.presentation import whole
 from approvals.presentation.unkept import kept
-from checkpoints.rows import storable
+from checkpoints.postgresql.sql import storable
 
 from .access import reader_of
 

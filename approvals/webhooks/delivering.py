@@ -10,7 +10,7 @@ import structlog
 from django.conf import settings
 
 from approvals.models import Delivery
-from checkpoints import crash
+from checkpoints import crash_points
 
 from . import ringing, schedule, sending, signing
 from .sending import Sent
@@ -24,11 +24,11 @@ def deliver(number: int) -> Sent | None:
     if taken is None:
         return None
     delivery, attempt = taken
-    crash.point("webhook_taken")
+    crash_points.point("webhook_taken")
     pauses = settings.HOLDPOINT_WEBHOOKS_RETRIES
     began = time.monotonic()
     sent = Sent("lost") if schedule.spent(delivery.tries, pauses) else _send(delivery)
-    crash.point("webhook_sent")
+    crash_points.point("webhook_sent")
     spread = random.uniform(-1, 1)  # noqa: S311 - no secret
     pause = schedule.pause(delivery.tries, pauses, spread=spread, asked=sent.retry_after)
     delivery.end(attempt, sent, duration=timedelta(seconds=time.monotonic() - began), pause=pause)

@@ -15,9 +15,9 @@ from django.db import transaction
 
 from approvals.models import Delivery, Gate, Webhook
 from checkpoints.actors import Actor
+from checkpoints.layout.rows import new_id
 from checkpoints.models import Checkpoint
-from checkpoints.rows import new_id
-from checkpoints.values import canonical
+from checkpoints.values.canonical_json import canonical
 
 from . import ringing
 

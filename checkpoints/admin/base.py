@@ -21,7 +21,7 @@ from django.utils.functional import cached_property
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from checkpoints.counting import capped
+from checkpoints.postgresql.capped_count import capped
 
 if TYPE_CHECKING:
     AnyAdmin = admin.ModelAdmin[Any]

@@ -12,11 +12,11 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from checkpoints import digests
 from checkpoints.audit import reading
 from checkpoints.audit.filters import query_of
+from checkpoints.events.event import EventTerms
 from checkpoints.models import Checkpoint, Event, Plan, Run, Seal, Verification
-from checkpoints.models.event import EventTerms
+from checkpoints.values import digests
 
 from .base import ReadOnlyAdmin, listed, number_of, of_run, shown, since
 

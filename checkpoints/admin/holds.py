@@ -17,7 +17,7 @@ from django.utils.safestring import SafeString
 from checkpoints import actors
 from checkpoints.errors import CheckpointError, NoSuchCheckpoint
 from checkpoints.models import Checkpoint, Hold, Run, TechnicalHold
-from checkpoints.retention import holds
+from checkpoints.runs import holds
 
 from .base import ALL, OfAllTeams, ReadOnlyAdmin
 

@@ -10,13 +10,14 @@ from pathlib import Path
 
 from django.conf import settings
 
-from checkpoints.cursor import Cursor, beyond, settled
+from checkpoints.events.cursor import Cursor, beyond, settled
+from checkpoints.events.event_proof import key
 from checkpoints.models import Seal
-from checkpoints.rows import run_sql
+from checkpoints.postgresql.sql import run_sql
+from checkpoints.seals import anchors
+from checkpoints.seals.problem import Problem
 
-from . import anchors, reading
-from .covered import key
-from .problem import Problem
+from . import reading
 from .walk import Walk
 
 COUNTED = 1_000

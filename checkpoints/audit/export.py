@@ -17,12 +17,13 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from checkpoints.cursor import Cursor, beyond, until
+from checkpoints.events.cursor import Cursor, beyond, until
 from checkpoints.models import Event, EventText, Seal
+from checkpoints.seals import leaves, merkle
+from checkpoints.seals.export_lines import FORMAT, Told, to_json
+from checkpoints.seals.leaves import Mark, Row
 
-from . import leaves, merkle, reading
-from .leaves import Mark, Row
-from .lines import FORMAT, Told, to_json
+from . import reading
 from .reading import Kept
 
 PAGE = 2_000

@@ -13,9 +13,9 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
+from checkpoints.events.event import EventTerms
 from checkpoints.models import Event, EventText, Run
-from checkpoints.models.event import EventTerms
-from checkpoints.searching import beginnings
+from checkpoints.postgresql.text_search import beginnings
 
 MOST_TEXTS = 10_000  # texts that one search finds, the newest
 _NUMBER = re.compile(r"(?:R-|run:)?(\d{1,18})", re.IGNORECASE)

@@ -9,12 +9,12 @@ from django.db.models import Max
 
 from checkpoints.errors import ValueRefused
 from checkpoints.models import Gap
-from checkpoints.rows import run_sql
-from checkpoints.values import decode
+from checkpoints.postgresql.sql import run_sql
+from checkpoints.seals.problem import Problem
+from checkpoints.seals.seal import SealFact
+from checkpoints.values.canonical_json import decode
 
-from .problem import Problem
 from .removals import Removals
-from .seals import SealFact
 
 _THERE = """
 SELECT w.run, w.seq FROM unnest($1::bigint[], $2::int[], $3::bytea[]) AS w (run, seq, digest)

@@ -12,17 +12,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from checkpoints import values
 from checkpoints.errors import ValueRefused
+from checkpoints.seals import merkle
+from checkpoints.seals.chain import UNKNOWN, Chain
+from checkpoints.seals.compare import compare
+from checkpoints.seals.export_lines import FORMAT, Told, from_json
+from checkpoints.seals.leaves import Mark, leaf
+from checkpoints.seals.problem import Problem
+from checkpoints.seals.seal import SealFact
+from checkpoints.values import canonical_json
 
-from . import merkle
-from .chain import UNKNOWN, Chain
-from .compare import compare
 from .export import END
-from .leaves import Mark, leaf
-from .lines import FORMAT, Told, from_json
-from .problem import Problem
-from .seals import SealFact
 
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, ValueRefused)
 
@@ -74,7 +74,7 @@ class Check:
 
     def _begin(self, line: bytes) -> None:
         try:
-            header = values.parse(line)
+            header = canonical_json.parse(line)
             if header["holdpoint"] != "audit export" or not isinstance(header["filters"], dict):
                 raise NoExport
         except UNREADABLE as error:
@@ -90,7 +90,7 @@ class Check:
             yield Problem(f"line {number}", "stands after the end")
             return
         try:
-            said = values.parse(line)
+            said = canonical_json.parse(line)
             if "end" in said:
                 self.ended = True
                 yield from self._close_seal()

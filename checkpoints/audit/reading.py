@@ -6,12 +6,11 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from checkpoints.cursor import Cursor
+from checkpoints.events.cursor import Cursor
 from checkpoints.models import Event, Seal
-from checkpoints.rows import microseconds, run_sql
-
-from .leaves import Row
-from .seals import SealFact
+from checkpoints.postgresql.sql import microseconds, run_sql
+from checkpoints.seals.leaves import Row
+from checkpoints.seals.seal import SealFact
 
 PAGE = 5_000
 SEALS = 200

@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 from django.conf import settings
 
 from checkpoints.models import Event, Gap, RetentionPolicy
-from checkpoints.retention import gaps
-from checkpoints.values import decode
-
-from .chain import OTHERWISE, UNKNOWN, WITHOUT
-from .problem import Problem
+from checkpoints.seals.chain import OTHERWISE, UNKNOWN, WITHOUT
+from checkpoints.seals.problem import Problem
+from checkpoints.store import gaps
+from checkpoints.values.canonical_json import decode
 
 RUNS = 64  # whose removals are kept at hand
 NO_EVENT = "no event recorded it"

@@ -11,15 +11,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from checkpoints import crash
-from checkpoints.rows import run_sql
+from checkpoints import crash_points
+from checkpoints.postgresql.sql import run_sql
+from checkpoints.seals import leaves, merkle
+from checkpoints.seals.chain import Chain
+from checkpoints.seals.compare import Sources, compare
+from checkpoints.seals.leaves import Row
+from checkpoints.seals.problem import Problem
 
-from . import heads, leaves, merkle, reading
-from .chain import Chain
-from .compare import Sources, compare
-from .covered import Cover, covers
-from .leaves import Row
-from .problem import Problem
+from . import heads, reading
+from .covered_rows import Cover, covers
 from .reading import Kept
 from .removals import Removals
 
@@ -73,7 +74,7 @@ class Walk:
         problems += heads.check((kept.fact for kept in found), self.removals)
         self.seals += len(found)
         self.at = found[-1].fact.id
-        crash.point(crash.OF_AUDITS)
+        crash_points.point(crash_points.OF_AUDITS)
         return problems
 
     def _rows(self) -> list[Problem]:

@@ -1,8 +1,8 @@
 """How long readers of events are held back, and by whom.
 
-Readers stop below the oldest transaction that has written and is still open (see `checkpoints.cursor`). That may be
-anybody's in the whole server, in whatever database: a forgotten `BEGIN; UPDATE` in somebody's console, a transaction
-that was prepared and left. Holdpoint's own are ended by HOLDPOINT_TRANSACTION_TIMEOUT; others by whoever runs them.
+Readers stop below the oldest transaction that has written and is still open (see `cursor`). That may be anybody's in
+the whole server, in whatever database: a forgotten `BEGIN; UPDATE` in somebody's console, a transaction that was
+prepared and left. Holdpoint's own are ended by HOLDPOINT_TRANSACTION_TIMEOUT; others by whoever runs them.
 
 PostgreSQL tells a role who holds, and since when only of its own sessions (or with `pg_read_all_stats`). For others
 the wait of the oldest event that may not be read yet is taken, which is what readers feel.
@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from checkpoints.cursor import Horizon
-from checkpoints.rows import run_sql
+from checkpoints.postgresql.sql import run_sql
+
+from .cursor import Horizon
 
 _HOLDER = f"""
 WITH oldest AS (

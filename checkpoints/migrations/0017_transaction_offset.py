@@ -1,4 +1,4 @@
-import checkpoints.models.event
+import checkpoints.events.event
 from django.db import migrations, models
 
 
@@ -16,6 +16,6 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='event',
             name='xid',
-            field=models.BigIntegerField(db_default=checkpoints.models.event.CurrentTransaction()),
+            field=models.BigIntegerField(db_default=checkpoints.events.event.CurrentTransaction()),
         ),
     ]

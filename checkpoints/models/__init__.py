@@ -1,5 +1,6 @@
+from checkpoints.events.event import Event, EventText
+
 from .checkpoint import Checkpoint, Chunk, Note
-from .event import Event, EventText
 from .gap import Gap
 from .hold import Hold, TechnicalHold
 from .plan import Plan

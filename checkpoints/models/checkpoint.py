@@ -24,7 +24,7 @@ class CheckpointQuerySet(models.QuerySet["Checkpoint"]):
         return self.annotate(named=Coalesce(Subquery(holds.values("reason")[:1]), Value("")))
 
     def with_noted(self) -> CheckpointQuerySet:
-        """Each with the count of the notes of people that stand on it as `noted`; see checkpoints.notes."""
+        """Each with the count of the notes of people that stand on it as `noted`; see checkpoints.runs.notes."""
         subject = Concat(Value("checkpoint:"), Cast(OuterRef("pk"), models.CharField()))
         events = apps.get_model("checkpoints", "Event")._default_manager.told().filter(subject=subject)
         one = Case(When(kind="checkpoint.noted", then=1), default=-1)

@@ -19,7 +19,7 @@ class Gap(models.Model):
     parent_digest = models.BinaryField(null=True)  # of the parent of the first that was removed
     removed = models.BinaryField()  # SHA-256 over the removed checkpoints' digests, in order
     last_digest = models.BinaryField()  # of the last that was removed
-    headers = models.BinaryField()  # of what was removed, see checkpoints.retention.headers
+    headers = models.BinaryField()  # of what was removed, see checkpoints.store.gap_headers
     policy = models.CharField(max_length=120)  # "default" or an agent's name, as people read it
     policy_version = models.IntegerField()
     by = models.CharField(max_length=120)

@@ -20,7 +20,7 @@ class Plan(models.Model):
     agent = models.CharField(max_length=100)
     version = models.CharField(max_length=40)
     digest = models.BinaryField()  # SHA-256 over `body`, without titles where the code is here
-    body = models.BinaryField()  # canonical JSON, see checkpoints.plans
+    body = models.BinaryField()  # canonical JSON, see checkpoints.runs.plans
     external = models.BooleanField(default=False, db_default=False)  # its code is elsewhere: no worker here takes it
     created_at = models.DateTimeField(auto_now_add=True)
 

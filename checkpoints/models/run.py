@@ -18,9 +18,11 @@ from django.db import models, transaction
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from checkpoints import bounds, permissions, rings, signals
+from checkpoints import signals
+from checkpoints.access import permissions, token_scope
 from checkpoints.actors import Actor
-from checkpoints.rows import run_sql, storable
+from checkpoints.events import event_log, wakeup
+from checkpoints.postgresql.sql import run_sql, storable
 
 # The change and its event are one statement: a decision waits for it.
 _WAKE = """
@@ -64,7 +66,7 @@ class RunQuerySet(models.QuerySet["Run"]):
     def visible_to(self, user: Any) -> RunQuerySet:
         """Runs of the teams in which this person may view runs; by a token for one agent, that agent's."""
         mine = self.filter(team__in=permissions.teams_where(user, "checkpoints.view_run"))
-        agent = bounds.of(user).agent
+        agent = token_scope.of(user).agent
         return mine.filter(plan__agent=agent) if agent else mine
 
     def live(self) -> RunQuerySet:
@@ -212,11 +214,9 @@ class Run(models.Model):
 
     def _say(self, kind: str, by: Actor) -> None:
         """The event of a change of status, and this instance as the database has it."""
-        from checkpoints import ledger
-
         self.refresh_from_db()
-        ledger.record(kind, subject=f"run:{self.pk}", by=by, run=self, version=self.version)
+        event_log.record(kind, subject=f"run:{self.pk}", by=by, run=self, version=self.version)
 
     def _doorbell(self) -> None:
         signals.run_needs_attention.send(sender=Run, run_id=self.pk, plan=self.plan)
-        rings.ring()
+        wakeup.ring()

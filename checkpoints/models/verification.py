@@ -10,8 +10,9 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from checkpoints.actors import Actor
-from checkpoints.audit.problem import Problem
-from checkpoints.values import canonical, decode
+from checkpoints.events import event_log
+from checkpoints.seals.problem import Problem
+from checkpoints.values.canonical_json import canonical, decode
 
 SHOWN = 100  # findings that are kept; all are counted
 LEASE = timedelta(seconds=60)
@@ -85,15 +86,13 @@ class Verification(models.Model):
 
     def end(self, place: dict[str, Any], found: list[Problem]) -> bool:
         """Say what came of it, in the audit too; False where another worker has taken it over."""
-        from checkpoints import ledger
-
         kept = self._kept(place, found)
         status = Verification.Status.FAILED if kept["faults"] else Verification.Status.PASSED
         with transaction.atomic():
             if not self._mine().update(**kept, of=kept["seals"], status=status, finished_at=Now(), busy_until=None):
                 return False
             data = {name: kept[name] for name in ("seals", "events", "faults")} | {"upto": place.get("upto", 0)}
-            ledger.record(
+            event_log.record(
                 "audit.verified", subject=f"verification:{self.pk}", by=Actor(self.by, self.by_name), data=data
             )  # fmt: skip
         return True

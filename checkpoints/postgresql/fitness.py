@@ -17,7 +17,8 @@ import psycopg
 from django.db import connection
 
 from checkpoints.errors import RestoredDatabase, UnfitDatabase
-from checkpoints.events import offset
+
+from . import xid_offset
 
 ENDED_WITHIN = 3.0  # seconds in which a pooler has to reset a session that its client has left
 POOLED = (
@@ -58,7 +59,7 @@ def _found(*, migrating: bool = False) -> str:
         if first.info.server_version < oldest * 10_000:
             found = first.info.parameter_status("server_version")
             return f"Holdpoint needs PostgreSQL {oldest} or later; DATABASE_URL leads to {found}."
-        if not migrating and offset.stored_ahead(first):
+        if not migrating and xid_offset.stored_ahead(first):
             return str(RestoredDatabase())
     return POOLED if _shares_sessions() else ""
 

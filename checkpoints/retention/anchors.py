@@ -12,12 +12,14 @@ from typing import NamedTuple
 
 from psycopg.types.numeric import Int2, Int4, Int8
 
-from checkpoints import payloads, saving
-from checkpoints.assembly import Assembly, unpack
-from checkpoints.contents import Contents, fetcher
-from checkpoints.payloads import Blob
-from checkpoints.rows import COLUMNS, Row, run_sql
-from checkpoints.snapshots import Changes
+from checkpoints.layout import payloads
+from checkpoints.layout.assembly import Assembly, unpack
+from checkpoints.layout.chunks import Contents, fetcher
+from checkpoints.layout.payloads import Blob
+from checkpoints.layout.rows import COLUMNS, Row
+from checkpoints.layout.snapshot import Changes
+from checkpoints.postgresql.sql import run_sql
+from checkpoints.store import save_statements
 
 from .rules import Place
 
@@ -80,7 +82,7 @@ def write(run_id: int, lineage: int, made: Sequence[Anchor]) -> None:
     if not made:
         return
     if blobs := [blob for anchor in made for blob in anchor.blobs]:
-        saving.insert_chunks(lineage, blobs)
+        save_statements.insert_chunks(lineage, blobs)
     seqs, codecs = [Int4(anchor.seq) for anchor in made], [Int2(anchor.codec) for anchor in made]
     content = [[anchor.payload for anchor in made], [anchor.checksum for anchor in made]]
     run_sql(_REWRITE, [Int8(run_id), seqs, codecs, *content])

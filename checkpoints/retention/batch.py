@@ -21,15 +21,19 @@ from django.db import connection
 from psycopg.types.numeric import Int4, Int8
 from psycopg.types.string import ByteaBinaryLoader
 
-from checkpoints import crash, digests, ledger
+from checkpoints import crash_points
 from checkpoints.errors import NotVerified
+from checkpoints.events import event_log
+from checkpoints.layout.rows import COLUMNS
 from checkpoints.models import Gap, Run
-from checkpoints.rows import COLUMNS, run_sql
+from checkpoints.postgresql.sql import run_sql
+from checkpoints.store import gaps
+from checkpoints.store.gap_headers import ID, Header
+from checkpoints.store.gaps import Why
+from checkpoints.values import digests
 
-from . import anchors, gaps, reading, rules
+from . import anchors, reading, rules
 from .anchors import Anchor
-from .gaps import Why
-from .headers import ID, Header
 from .rules import History
 
 HEADER = COLUMNS.split(", ")[:17]
@@ -121,7 +125,7 @@ def remove(portion: Portion, *, why: Why) -> int:
     columns = [Int8(run_id), *([Int4(each) for each in side] for side in zip(*portion.stretches, strict=True))]
     if run_sql(_REMOVE, columns)[0][0] != len(portion.headers):
         raise Moved
-    crash.point("prune_removed", str(run_id))
+    crash_points.point("prune_removed", str(run_id))
     made = _leave(portion, why._replace(at=at), Run(pk=run_id, team_id=team), before)
     for companion in _companions:
         companion(run_id, lambda: [UUID(bytes=row[ID] or b"") for row in portion.headers])
@@ -169,7 +173,7 @@ def _leave(portion: Portion, why: Why, run: Run, before: Gap | None) -> list[Gap
         "first": portion.seqs[0], "last": portion.seqs[-1], "count": len(portion.seqs), "policy": why.policy,
         "version": why.version, "gap": made[-1].number, "digest": made[-1].digest.hex(),
     }  # fmt: skip
-    ledger.record("retention.pruned", subject=f"run:{run.pk}", by=why.by, run=run, data=data)
+    event_log.record("retention.pruned", subject=f"run:{run.pk}", by=why.by, run=run, data=data)
     return made
 
 

@@ -12,11 +12,12 @@ from collections.abc import Iterable
 from django.db import transaction
 from psycopg.types.numeric import Int4, Int8
 
-from checkpoints import crash
-from checkpoints.assembly import references, unpack
-from checkpoints.contents import fetcher
-from checkpoints.parts import Entry, measure
-from checkpoints.rows import COLUMNS, Row, run_sql
+from checkpoints import crash_points
+from checkpoints.layout.assembly import references, unpack
+from checkpoints.layout.chunks import fetcher
+from checkpoints.layout.parts import Entry, measure
+from checkpoints.layout.rows import COLUMNS, Row
+from checkpoints.postgresql.sql import run_sql
 
 PORTION = 500
 AT_ONCE = 200  # rows
@@ -71,7 +72,7 @@ def free(lineage: int) -> int:
             marks.read(_locked(lineage))
             going = [digest for digest in useless[start : start + PORTION] if digest not in marks.named]
             freed += sum(size + OVERHEAD for (size,) in run_sql(_DELETE, [Int8(lineage), going]))
-            crash.point("prune_chunks", str(lineage))
+            crash_points.point("prune_chunks", str(lineage))
     return freed
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from checkpoints.errors import CheckpointError
-from checkpoints.models import Gap
 
 
 class PruneRefused(CheckpointError):
@@ -28,15 +27,3 @@ class NotUnderWay(PruneRefused):
 
 class Stopped(CheckpointError):
     """The prune was stopped; what it had removed stays removed."""
-
-
-class Removed(CheckpointError):
-    """The checkpoint was removed by retention; what stood there cannot be restored."""
-
-    def __init__(self, gap: Gap, seq: int) -> None:
-        super().__init__(
-            f"Checkpoint {seq} of R-{gap.run_id} was removed on {gap.at:%d %B %Y} under the retention policy "
-            f"{gap.policy} (version {gap.policy_version}); its state cannot be restored."
-        )
-        self.gap = gap
-        self.seq = seq

@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.db.models import Q
 
-from checkpoints import ledger
 from checkpoints.actors import Actor
+from checkpoints.events import event_log
 from checkpoints.models import RetentionPolicy
-from checkpoints.rows import run_sql
+from checkpoints.postgresql.sql import run_sql
 
 from .rules import Rules
 
@@ -73,7 +73,7 @@ def write(policy: RetentionPolicy, *, by: Actor) -> RetentionPolicy:
         policy.version = RetentionPolicy.objects.next_version(policy.agent)
         policy.save(force_insert=True)
         stored = RetentionPolicy.objects.get(pk=policy.pk)
-        ledger.record(
+        event_log.record(
             "retention.changed", subject=f"retention:{stored.called}", by=by, version=stored.version, data=stored.facts
         )
     return policy

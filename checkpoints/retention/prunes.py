@@ -19,16 +19,17 @@ from django.db.models import F, Max
 from django.db.models.functions import Now
 from psycopg.types.numeric import Int8
 
-from checkpoints import crash, ledger
+from checkpoints import crash_points
 from checkpoints.actors import Actor
 from checkpoints.errors import NotVerified
+from checkpoints.events import event_log
 from checkpoints.models import Prune, PruneLine, RetentionPolicy, Run
-from checkpoints.rows import run_sql
-from checkpoints.values import canonical
+from checkpoints.postgresql.sql import run_sql
+from checkpoints.store.gaps import Why
+from checkpoints.values.canonical_json import canonical
 
 from . import batch, chunks, policies, reading, rules, stayed, strays
 from .errors import AlreadyPruning, NotUnderWay, PoliciesChanged, PruneChanged, Stopped
-from .gaps import Why
 from .rules import History
 
 PORTION = 2000  # checkpoints that one transaction removes at most, about
@@ -134,7 +135,7 @@ def order(prune: Prune, *, seen: bytes, by: Actor) -> None:
                 raise PruneChanged
             prune.refresh_from_db()
             data = {"checkpoints": prune.checkpoints, "digest": seen.hex(), "policies": prune.policies}
-            ledger.record("retention.ordered", subject=f"prune:{prune.pk}", by=by, data=data)
+            event_log.record("retention.ordered", subject=f"prune:{prune.pk}", by=by, data=data)
     except IntegrityError as error:
         raise AlreadyPruning from error
 
@@ -163,7 +164,7 @@ def stop(prune: Prune, *, by: Actor) -> None:
             raise NotUnderWay
         prune.refresh_from_db()
         data = {"checkpoints": prune.removed, "left": prune.checkpoints - prune.removed, "freed": prune.freed}
-        ledger.record("retention.stopped", subject=f"prune:{prune.pk}", by=by, data=data)
+        event_log.record("retention.stopped", subject=f"prune:{prune.pk}", by=by, data=data)
 
 
 def apply(prune: Prune, *, seconds: float = 3600.0) -> bool:
@@ -251,7 +252,7 @@ def _without(history: History, seqs: list[int]) -> History:
 
 def _close(prune: Prune, line: PruneLine) -> None:
     """Note what stayed and why, and free the chunks that nothing of the lineage names after the last of its lines."""
-    crash.point("prune_line_done", str(line.run_id))
+    crash_points.point("prune_line_done", str(line.run_id))
     kept = stayed.of(line, counts=_counts(line))
     lineage = line.run.lineage or line.run_id
     [(others,)] = run_sql(_OTHERS, [Int8(prune.pk), Int8(line.pk), Int8(lineage)])
@@ -270,7 +271,7 @@ def _finish(prune: Prune) -> bool:
             faults = list(prune.lines.exclude(fault="").order_by("run_id").values_list("run_id", flat=True)[:100])
             data = {"checkpoints": prune.removed, "freed": prune.freed, "not_verified": faults}
             by = Actor(prune.by, prune.by_name)
-            ledger.record("retention.finished", subject=f"prune:{prune.pk}", by=by, data=data)
+            event_log.record("retention.finished", subject=f"prune:{prune.pk}", by=by, data=data)
     prune.refresh_from_db()
     return prune.status != Prune.Status.APPLYING
 

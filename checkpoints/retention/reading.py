@@ -7,8 +7,8 @@ from functools import lru_cache
 from psycopg.types.numeric import Int8
 
 from checkpoints.models import Plan, Run
-from checkpoints.plans import spec_of
-from checkpoints.rows import run_sql
+from checkpoints.postgresql.sql import run_sql
+from checkpoints.runs.plans import spec_of
 
 from .rules import Held, History, Place
 

@@ -18,8 +18,9 @@ from django.core.files.storage import FileSystemStorage, storages
 from django.db.models import QuerySet
 from psycopg.types.numeric import Int4, Int8
 
-from checkpoints import crash, payloads
-from checkpoints.rows import run_sql
+from checkpoints import crash_points
+from checkpoints.layout import payloads
+from checkpoints.postgresql.sql import run_sql
 
 GRACE = timedelta(days=2)  # longer than any step takes from keeping a file to saving its reference
 ASIDE = "gone"
@@ -131,7 +132,7 @@ def _removed(root: Path, path: Path, since: datetime) -> int:
         if path != place:
             place.parent.mkdir(mode=0o700, exist_ok=True)
             path.rename(place)
-        crash.point("artifact_aside", path.name)
+        crash_points.point("artifact_aside", path.name)
         if _time(place) >= since:
             _put_back(root, place)
             return 0

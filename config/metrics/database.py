@@ -21,11 +21,11 @@ from prometheus_client.registry import Collector
 from agents import registry
 from agents.models import SweeperPass, Worker
 from approvals.models import Delivery, Gate, Webhook
-from checkpoints import sealer
+from checkpoints.audit import sealer
 from checkpoints.events.horizon import horizon_age
+from checkpoints.events.tailer import OTHERS
 from checkpoints.models import Run
-from checkpoints.rows import run_sql
-from checkpoints.tailer import OTHERS
+from checkpoints.postgresql.sql import run_sql
 from config.readiness.bounded import BoundedChecks
 
 STATEMENT = 1.0  # seconds for one at most

@@ -11,7 +11,7 @@ import structlog
 from django.http import HttpRequest, HttpResponseBase
 
 from approvals.middleware import Respond
-from checkpoints import requests
+from checkpoints import request_ids
 from config import proxies
 
 HEADER = "X-Request-ID"
@@ -22,11 +22,11 @@ def middleware(get_response: Respond) -> Respond:
 
     def respond(request: HttpRequest) -> HttpResponseBase:
         told = request.headers.get(HEADER, "") if proxies.believed(request) else ""
-        request_id = told if requests.SHAPE.fullmatch(told) else uuid4().hex
+        request_id = told if request_ids.SHAPE.fullmatch(told) else uuid4().hex
         # Bound for longer than this call: Django logs what was refused after the last middleware. A request's context
         # ends with it.
         structlog.contextvars.bind_contextvars(request_id=request_id)
-        with requests.answering(request_id):
+        with request_ids.answering(request_id):
             response = get_response(request)
         response.headers[HEADER] = request_id
         return response

@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from checkpoints import actors
 from checkpoints.models import Hold
-from checkpoints.retention import holds
+from checkpoints.runs import holds
 from tests.factories import make_gate, make_user
 from tests.pages.clients import signed_in
 from tests.run_pages.test_run_page import text_of

@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth.models import Group
 from django.db import OperationalError, connection, transaction
 
-from checkpoints import crash
+from checkpoints import crash_points
 from tests.factories import unique
 
 Wish = Callable[[str], None]
@@ -18,53 +18,53 @@ Wish = Callable[[str], None]
 @pytest.fixture
 def wish(monkeypatch: pytest.MonkeyPatch) -> Iterator[Wish]:
     """Return wish(text): what HOLDPOINT_CRASH says from now on; the hits are counted anew."""
-    crash._hits.clear()
+    crash_points._hits.clear()
     yield lambda text: monkeypatch.setenv("HOLDPOINT_CRASH", text)
     connection.close()
 
 
 def test_a_point_is_passed_without_a_wish(wish: Wish) -> None:
-    crash.point("after_save", "pay")
+    crash_points.point("after_save", "pay")
     wish("")
-    crash.point("after_save", "pay")
-    assert not crash._hits, "nothing is counted that nobody wished for"
+    crash_points.point("after_save", "pay")
+    assert not crash_points._hits, "nothing is counted that nobody wished for"
 
 
 def test_a_wish_names_a_point_and_a_hit(wish: Wish) -> None:
     wish("after_save:fail:2")
-    crash.point("before_save", "pay")
-    crash.point("after_save", "pay")
+    crash_points.point("before_save", "pay")
+    crash_points.point("after_save", "pay")
     with pytest.raises(RuntimeError, match="a crash that was asked for"):
-        crash.point("after_save", "reply")
-    crash.point("after_save", "pay")
+        crash_points.point("after_save", "reply")
+    crash_points.point("after_save", "pay")
 
 
 def test_hits_of_other_steps_do_not_count_where_a_step_is_named(wish: Wish) -> None:
     wish("after_save@pay:raise:2")
     for step in ("pay", "reply", "propose"):
-        crash.point("after_save", step)
-    with pytest.raises(crash.Crashed):
-        crash.point("after_save", "pay")
+        crash_points.point("after_save", step)
+    with pytest.raises(crash_points.Crashed):
+        crash_points.point("after_save", "pay")
 
 
 def test_hits_counted_in_a_file_are_counted_over_processes_and_crash_once(wish: Wish, tmp_path: Path) -> None:
     wish(f"after_save:fail:2:{tmp_path / 'hits'}")
-    crash.point("after_save")
-    crash._hits.clear()  # as in another process
+    crash_points.point("after_save")
+    crash_points._hits.clear()  # as in another process
     with pytest.raises(RuntimeError):
-        crash.point("after_save")
-    crash.point("after_save")
+        crash_points.point("after_save")
+    crash_points.point("after_save")
     assert (tmp_path / "hits").stat().st_size == 3
 
 
 def test_listeners_hear_of_every_point_before_it_crashes(wish: Wish, monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[tuple[str, str, object]] = []
-    monkeypatch.setattr(crash, "_listeners", [])
-    crash.listen(lambda *said: heard.append(said))
+    monkeypatch.setattr(crash_points, "_listeners", [])
+    crash_points.listen(lambda *said: heard.append(said))
     wish("after_effect:fail")
-    crash.point("before_step", "pay")
+    crash_points.point("before_step", "pay")
     with pytest.raises(RuntimeError):
-        crash.point("after_effect", "pay", {"paid": True})
+        crash_points.point("after_effect", "pay", {"paid": True})
     assert heard == [("before_step", "pay", None), ("after_effect", "pay", {"paid": True})]
 
 
@@ -73,7 +73,7 @@ def test_a_cut_after_a_statement_leaves_it_done_and_the_connection_lost(wish: Wi
     wish("after_save:cut")
     Group.objects.create(name=name)
     with pytest.raises(OperationalError, match="closed the connection"):
-        crash.point("after_save")
+        crash_points.point("after_save")
     with pytest.raises(OperationalError):
         Group.objects.count()
     connection.close()
@@ -88,7 +88,7 @@ def test_a_cut_in_a_transaction_loses_the_answer_to_its_commit(wish: Wish) -> No
         with transaction.atomic():
             Group.objects.create(name=first)
             transaction.on_commit(lambda: told.append("committed"))
-            crash.point("after_save")
+            crash_points.point("after_save")
             Group.objects.create(name=second)
 
     with pytest.raises(OperationalError, match="closed the connection"):
@@ -104,7 +104,7 @@ def test_a_transaction_that_is_rolled_back_is_not_cut_and_neither_is_the_next(wi
 
     def change() -> None:
         with transaction.atomic():
-            crash.point("after_save")
+            crash_points.point("after_save")
             raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):

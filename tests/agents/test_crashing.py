@@ -16,7 +16,7 @@ from subprocess import PIPE
 import pytest
 from django.db.models.functions import Now
 
-from checkpoints import verify
+from checkpoints.audit import verify
 from checkpoints.models import Run
 from tests.harness.session import ROOT
 

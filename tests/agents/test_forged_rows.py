@@ -29,11 +29,11 @@ from approvals.errors import NotVerifiable
 from approvals.models import Decision, Gate, Grant, Outcome, Policy, Proposal
 from approvals.reading import read
 from checkpoints.actors import SYSTEM
-from checkpoints.audit import covered, database
-from checkpoints.audit.problem import Problem
+from checkpoints.audit import covered_rows, database
+from checkpoints.audit.verify import verify_run
 from checkpoints.models import Event, Run
-from checkpoints.values import canonical, decode
-from checkpoints.verify import verify_run
+from checkpoints.seals.problem import Problem
+from checkpoints.values.canonical_json import canonical, decode
 from tests.agents.driving import advance, advance_to_rest, answer, decide, make_run, open_gate
 from tests.factories import REJECTION, ann, bob, change_gate, make_gate, make_policy, make_team, make_user
 from tests.factories import decide as say
@@ -80,7 +80,7 @@ def run(ledger: Path) -> Run:
 
 
 def faults(run: Run) -> list[str]:
-    return [str(problem) for problem in covered.check_run(run.pk)]
+    return [str(problem) for problem in covered_rows.check_run(run.pk)]
 
 
 def rows_of(run: Run) -> dict[type[Model], Model]:
@@ -148,7 +148,7 @@ def test_one_changed_column_is_found(run: Run, model: type[Model], column: str) 
     subject = {Grant: "outcome", Effect: "effect"}.get(model, model.__name__.lower())
     assert faults(run) == []
     with altered(row, **changed):
-        found = [str(problem) for cover in covered.covers() for problem in cover.check(numbers[cover.name])]
+        found = [str(problem) for cover in covered_rows.covers() for problem in cover.check(numbers[cover.name])]
         assert any(each.startswith(subject) for each in found), found
     assert faults(run) == []
 
@@ -173,7 +173,7 @@ def test_rows_that_are_removed_or_slipped_in_are_found(run: Run) -> None:
         gate=gate, proposal=gate.standing(), user=bob(run.team), verdict="approve", seen=b"", key="x",
         request=b"",
     )  # fmt: skip
-    assert faults(run) == [f"decision {voice.pk} (gate {voice.gate_id}): {covered.NO_EVENT}"]
+    assert faults(run) == [f"decision {voice.pk} (gate {voice.gate_id}): {covered_rows.NO_EVENT}"]
     with owner() as made:
         made.execute("DELETE FROM approvals_decision WHERE id = %s", [voice.pk])
     assert faults(run) == []
@@ -184,10 +184,10 @@ def test_a_vote_that_is_removed_is_found() -> None:
     gate = make_gate(policy=make_policy(team, quorum=2))
     vote = say(gate, ann(team))
     with removed(vote):
-        assert [str(each) for each in covered.check_run(gate.run_id)] == [
+        assert [str(each) for each in covered_rows.check_run(gate.run_id)] == [
             f"decision {vote.pk} (gate {gate.pk}): is gone; event {Event.objects.latest('pk').pk} recorded it"
         ]
-    assert covered.check_run(gate.run_id) == []
+    assert covered_rows.check_run(gate.run_id) == []
 
 
 def forge(run: Run, *, tell: bool) -> None:
@@ -313,14 +313,14 @@ def test_an_event_that_was_written_without_the_key_covers_nothing(settings: Any)
     gate = make_gate()
     key = settings.HOLDPOINT_SEAL_KEY
     settings.HOLDPOINT_SEAL_KEY = "another key"
-    assert [problem.reason for problem in covered.check_run(gate.run_id)] == [
-        f"(gate.opened of gate:{gate.pk}) {covered.UNPROVEN}"
+    assert [problem.reason for problem in covered_rows.check_run(gate.run_id)] == [
+        f"(gate.opened of gate:{gate.pk}) {covered_rows.UNPROVEN}"
     ]
     settings.HOLDPOINT_SEAL_KEY = key
-    assert covered.check_run(gate.run_id) == []
+    assert covered_rows.check_run(gate.run_id) == []
 
     settings.HOLDPOINT_SEAL_KEY, settings.HOLDPOINT_OLD_SEAL_KEYS = "another key", [key]
-    assert covered.check_run(gate.run_id) == []
+    assert covered_rows.check_run(gate.run_id) == []
     assert evidence.sound(read(gate.pk).standing)
 
 
@@ -340,7 +340,7 @@ def test_a_vote_that_nobody_gave_counts_towards_no_quorum() -> None:
     with pytest.raises(NotVerifiable):
         say(gate, ann(team))
     assert Gate.objects.get(pk=gate.pk).status == "open"
-    assert faults(gate.run) == [f"decision {vote.pk} (gate {gate.pk}): {covered.NO_EVENT}"]
+    assert faults(gate.run) == [f"decision {vote.pk} (gate {gate.pk}): {covered_rows.NO_EVENT}"]
     with owner() as made:
         made.execute("DELETE FROM approvals_decision WHERE id = %s", [vote.pk])
     say(gate, ann(team))
@@ -391,7 +391,7 @@ def test_nor_under_a_higher_version() -> None:
     opened = Event.objects.get(subject=gate.subject, kind="gate.opened")
     opened.version = 99
     with repeated(opened) as copy:
-        assert f"event {copy.pk}: (gate.opened of {gate.subject}) {covered.UNPROVEN}" in faults(gate.run)
+        assert f"event {copy.pk}: (gate.opened of {gate.subject}) {covered_rows.UNPROVEN}" in faults(gate.run)
 
 
 def test_an_effect_that_was_set_back_to_before_it_was_done_is_found(run: Run) -> None:
@@ -407,7 +407,7 @@ def test_a_row_of_a_number_that_is_far_away_keeps_no_verification_busy() -> None
     far = 9_000_000_000_000_000_000
     told = {"kind": "gate.opened", "subject": f"gate:{far}", "data": canonical({"rows": {}})}
     event = Event.objects.create(**told, actor="system", actor_name="x")
-    cover = next(each for each in covered.covers() if each.name == "gate")
+    cover = next(each for each in covered_rows.covers() if each.name == "gate")
     try:
         steps, at = 0, 0
         while numbers := cover.next(at):
@@ -422,9 +422,9 @@ def test_a_row_of_a_number_that_is_far_away_keeps_no_verification_busy() -> None
 def test_a_deadline_that_passed_is_told_and_verifies() -> None:
     gate = make_gate(policy=make_policy(deadline=dt.timedelta(hours=1)))
     pass_deadline(gate)
-    assert covered.check_run(gate.run_id) == []
+    assert covered_rows.check_run(gate.run_id) == []
     assert gate.expire()
-    assert covered.check_run(gate.run_id) == []
+    assert covered_rows.check_run(gate.run_id) == []
 
 
 def test_a_verification_of_everything_looks_at_these_rows_too(run: Run) -> None:
@@ -447,10 +447,10 @@ def test_rows_from_before_any_were_covered_are_asked_again_and_are_no_fault(
             older.setattr(evidence, name, lambda *_: {})
         run = advance(make_run("payer", ledger=str(ledger)))
         first = open_gate(run)
-        older.setattr(covered, "begun", lambda: {"gate": first.pk})
+        older.setattr(covered_rows, "begun", lambda: {"gate": first.pk})
         decide(run)
-    monkeypatch.setattr(covered, "begun", lambda: {"gate": first.pk})
-    assert covered.check_run(run.pk) == []
+    monkeypatch.setattr(covered_rows, "begun", lambda: {"gate": first.pk})
+    assert covered_rows.check_run(run.pk) == []
     advance_to_rest(run)
     assert (run.status, Effect.objects.filter(run=run).count()) == ("waiting", 0)
     again = open_gate(run)
@@ -476,7 +476,7 @@ def test_an_effect_that_nobody_allowed_is_not_sent_by_calling_it_failed(ledger: 
         assert advance(run).status == "failed"
     assert "no event vouches for it" in run.reason
     assert not ledger.exists()
-    assert faults(run) == [f"effect {slipped[0].pk}: {covered.NO_EVENT}"]
+    assert faults(run) == [f"effect {slipped[0].pk}: {covered_rows.NO_EVENT}"]
     with owner() as made:
         made.execute("DELETE FROM agents_effect WHERE id = %s", [slipped[0].pk])
 

@@ -9,7 +9,7 @@ import pytest
 from agents import rewinds
 from agents.errors import ImpactChanged
 from agents.heartbeat import HEART
-from checkpoints import crash
+from checkpoints import crash_points
 from checkpoints.models import Run
 from tests.factories import ann
 
@@ -19,7 +19,7 @@ from .driving import advance, advance_to_rest, make_run, state
 def test_a_halt_whose_move_is_refused_costs_the_next_step_no_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     """The start that was halted counted, so that a step which is tried once was never tried, and a person was asked."""
     monkeypatch.setattr(rewinds, "HALT_SECONDS", 0.0)
-    monkeypatch.setattr(crash, "_listeners", [])
+    monkeypatch.setattr(crash_points, "_listeners", [])
     run = make_run("frugal")
     by = ann(run.team)
 
@@ -31,7 +31,7 @@ def test_a_halt_whose_move_is_refused_costs_the_next_step_no_attempt(monkeypatch
             for beat in HEART.beats:
                 beat.ask(0.0)  # now, rather than when the heart looks next
 
-    crash.listen(page)
+    crash_points.listen(page)
     advance(run)
     assert (run.status, run.reason, run.next_step) == ("queued", "halted, to be moved", "second")
     assert advance_to_rest(run).status == "completed"

@@ -13,8 +13,9 @@ from agents import rewinds
 from approvals.access import Asked, accesses
 from approvals.errors import NotAllowed
 from approvals.models import Gate
-from checkpoints import actors, values
+from checkpoints import actors
 from checkpoints.models import Event, Run
+from checkpoints.values import canonical_json
 from tests.conftest import session_of
 from tests.factories import ann, decide, eve, make_policy, make_team, mira
 from tests.factories.people import REVIEWER
@@ -56,7 +57,7 @@ def test_a_withdrawn_gate_leads_to_the_one_that_asks_in_its_place() -> None:
     assert (told["replaced_by"], told["replaces"]) == (second.pk, [])
     assert signed_in(by).get(f"/api/gates/{second.pk}").json()["replaces"] == [first.pk]
     replaced = Event.objects.get(subject=first.subject, kind="gate.replaced")
-    assert values.decode(bytes(replaced.data))["gate"] == second.pk
+    assert canonical_json.decode(bytes(replaced.data))["gate"] == second.pk
 
 
 def test_a_gate_withdrawn_twice_leads_to_the_newest() -> None:

@@ -201,8 +201,8 @@ def test_an_effect_whose_input_changed_after_the_approval_is_not_performed_and_t
 
 def tamper(run: Run) -> None:
     """Put another amount into the state between the approval and the effect, as an edit by a page would."""
-    from checkpoints import claims, store
-    from checkpoints.store import Header
+    from checkpoints import store
+    from checkpoints.store import Header, claims
 
     taken = claims.claim(run.pk, plan_ids=[run.plan_id], worker="editor", lease=5)
     assert taken is not None

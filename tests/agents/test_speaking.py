@@ -12,8 +12,8 @@ from agents import registry
 from agents.base import RunInfo
 from agents.models import Spoken
 from agents.models.spoken import SpokenQuerySet
-from checkpoints import claims
 from checkpoints.models import Run
+from checkpoints.store import claims
 from config.housekeeping import clear_drafts
 from tests.approvals.statements import sent
 

@@ -19,7 +19,7 @@ from agents.sweeper import Sweeper, wake_timers
 from approvals import closing
 from approvals.models import Gate
 from checkpoints.models import Run
-from checkpoints.rows import run_sql
+from checkpoints.postgresql.sql import run_sql
 from tests.factories import make_policy, make_team
 from tests.harness.altering import altered
 

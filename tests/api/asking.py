@@ -13,10 +13,11 @@ from django.contrib.auth.models import User
 from agents.api.interface import api
 from approvals.models import Delivery, Gate
 from approvals.webhooks import outbox
-from checkpoints import claims, store
+from checkpoints import store
 from checkpoints.actors import SYSTEM
+from checkpoints.layout.snapshot import Header
 from checkpoints.models import Run
-from checkpoints.snapshots import Header
+from checkpoints.store import claims
 from tests.factories import make_gate, make_run, make_team, make_user
 from tests.pages.clients import signed_in
 from tests.webhooks.making import make_webhook

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from checkpoints.values import canonical
+from checkpoints.values.canonical_json import canonical
 from tests.factories import MEMBER, READER, ann, bob, make_plan, make_run, make_spec, make_team, make_user, unique
+from tests.pages.clients import signed_in
 
-from ..pages.clients import signed_in
 from .asking import ask
 from .test_doors import refusal
 

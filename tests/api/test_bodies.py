@@ -10,11 +10,11 @@ from django.conf import settings
 from django.test import Client
 
 from agents import registry
-from checkpoints.values import MOST_VALUES
+from checkpoints.values.canonical_json import MOST_VALUES
 from tests.factories import ann, make_gate, make_team
+from tests.outside.programs import WIRE, Program
+from tests.pages.clients import signed_in
 
-from ..outside.programs import WIRE, Program
-from ..pages.clients import signed_in
 from .asking import address, document, gate, operations
 from .test_doors import ORDERS, refusal
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from checkpoints import patch, store
+from checkpoints import store
 from checkpoints.models import Checkpoint
-from checkpoints.values import canonical
+from checkpoints.values import patch
+from checkpoints.values.canonical_json import canonical
 from tests.factories import ann, make_run, make_team
+from tests.pages.clients import signed_in
 
-from ..pages.clients import signed_in
 from .asking import EXACT, ask, make_exact_run, save, walk
 from .test_doors import refusal
 

@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 
 from tests.factories import ann, decide, make_gate, make_team
+from tests.pages.clients import signed_in
 
-from ..pages.clients import signed_in
 from .asking import address, document, gate, looked_at, reader_of
 from .test_doors import refusal
 

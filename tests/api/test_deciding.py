@@ -12,10 +12,10 @@ from django.contrib.auth.models import User
 from approvals.models import Gate
 from tests.agents.driving import advance_to_rest, open_gate
 from tests.factories import ann, bob, make_action, make_card, make_gate, make_policy, make_team
+from tests.pages.clients import signed_in
 from tests.verdicts.conftest import known_agents, ledger
 from tests.verdicts.saying import APPROVE, edit, lines, make_three, reject, respond
 
-from ..pages.clients import signed_in
 from .asking import ask, document
 from .test_doors import refusal
 

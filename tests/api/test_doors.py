@@ -13,8 +13,8 @@ from django.urls import URLResolver, get_resolver
 from agents.api.problems import ANSWERED
 from checkpoints.models import Run
 from tests.factories import MEMBER, REVIEWER, ann, eve, make_gate, make_team, make_user
+from tests.pages.clients import signed_in
 
-from ..pages.clients import signed_in
 from .asking import address, ask, document, example, gate, operations, paths, takes_a_body
 
 WEBHOOKS = [path for path in paths() if "/webhooks" in path]  # not there but for who manages them: tests/webhooks

@@ -15,8 +15,9 @@ from agents.api import events
 from approvals import listeners
 from approvals.access import access_of
 from approvals.listeners import missed
-from checkpoints import actors, cursor
-from checkpoints.cursor import Cursor
+from checkpoints import actors
+from checkpoints.events import cursor
+from checkpoints.events.cursor import Cursor
 from checkpoints.models import Event
 from tests.conftest import session_of
 from tests.factories import MEMBER, REVIEWER, ann, eve, make_gate, make_policy, make_run, make_team, mira

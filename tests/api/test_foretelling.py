@@ -12,10 +12,10 @@ from approvals.models import Decision, Gate
 from checkpoints.models import Event
 from tests.agents.driving import open_gate
 from tests.factories import ann, bob, make_gate, make_policy, make_question, make_team, make_user
+from tests.pages.clients import signed_in
 from tests.verdicts.conftest import known_agents, ledger
 from tests.verdicts.saying import APPROVE, edit, make_three, reject, respond
 
-from ..pages.clients import signed_in
 from .asking import ask, document
 from .test_deciding import post
 from .test_doors import refusal

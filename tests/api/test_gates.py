@@ -6,7 +6,7 @@ import hashlib
 
 from approvals.presentation.gate import GatePage
 from checkpoints.models import Checkpoint
-from checkpoints.values import canonical
+from checkpoints.values.canonical_json import canonical
 from tests.factories import (
     MEMBER,
     READER,
@@ -26,8 +26,8 @@ from tests.factories import (
     mira,
 )
 from tests.harness.altering import altered
+from tests.pages.clients import signed_in
 
-from ..pages.clients import signed_in
 from .asking import EXACT, ask, walk
 from .test_doors import refusal
 

@@ -21,8 +21,8 @@ from tests.factories import MEMBER, ann, bob, decide, make_gate, make_team, make
 from tests.factories.tokens import bearing, make_token
 from tests.harness.services import Service
 from tests.harness.waiting import PATIENCE
+from tests.pages.clients import signed_in
 
-from ..pages.clients import signed_in
 from .asking import address, document, gate
 from .test_doors import refusal
 from .test_waiting import Answered

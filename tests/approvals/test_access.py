@@ -15,8 +15,8 @@ from django.utils import timezone
 from approvals.access import Access, Asked, access_of, accesses
 from approvals.models import Gate
 from approvals.sessions import SessionStore, stored
+from checkpoints.access.permissions import teams_of, teams_where
 from checkpoints.models import Run
-from checkpoints.permissions import teams_of, teams_where
 from tests.conftest import session_of
 from tests.factories import ann, bob, eve, make_gate, make_policy, make_run, make_team, make_user
 from tests.factories.people import MEMBER, REVIEWER

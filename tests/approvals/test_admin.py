@@ -20,8 +20,8 @@ from agents.models import Effect, Failure, Token
 from approvals.admin import ReadOnlyAdmin
 from approvals.models import Delivery, Gate, Policy, Tool, Webhook
 from checkpoints.actors import SYSTEM
+from checkpoints.audit.sealer import seal_once
 from checkpoints.models import Event, Hold, Prune, RetentionPolicy, Run, TechnicalHold, Verification
-from checkpoints.sealer import seal_once
 from tests.approvals.racing import race
 from tests.factories import (
     MEMBER,

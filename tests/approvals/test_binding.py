@@ -12,8 +12,8 @@ from approvals.actions import Registered, Settled
 from approvals.binding import Approved, Target
 from approvals.cards import Action, Card, Chart, Quote
 from approvals.preconditions import Precondition
-from checkpoints import digests
-from checkpoints.plans import PlanSpec, StepSpec
+from checkpoints.runs.plans import PlanSpec, StepSpec
+from checkpoints.values import digests
 
 TARGET = Target(run=7, agent="refunds", version="1", plan="aa", step="review", checkpoint="bb")
 ACTION = Action(

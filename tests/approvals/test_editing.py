@@ -10,8 +10,9 @@ import pytest
 from approvals import binding
 from approvals.errors import CardRefused, EditRefused, Invalid
 from approvals.models import Gate, Outcome
-from checkpoints import digests, patch, store
-from checkpoints.plans import StepSpec
+from checkpoints import store
+from checkpoints.runs.plans import StepSpec
+from checkpoints.values import digests, patch
 from tests.factories import (
     ann,
     decide,

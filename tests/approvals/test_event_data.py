@@ -9,8 +9,9 @@ import pytest
 from approvals import closing
 from approvals.errors import DecisionRefused
 from approvals.models import Gate
-from checkpoints import actors, values
+from checkpoints import actors
 from checkpoints.models import Event, EventText
+from checkpoints.values import canonical_json
 from tests.factories import ann, bob, decide, edit_amount, eve, make_card, make_gate, make_policy, make_team
 
 PERSONAL = ("Marit", "Ellery", "1,284", "Okafor", "Lindqvist", "Marlow", "patience", "lenses", "refund her")
@@ -19,7 +20,7 @@ PERSONAL = ("Marit", "Ellery", "1,284", "Okafor", "Lindqvist", "Marlow", "patien
 def data_of(gate: Gate) -> dict[str, str]:
     """Kind -> the data of each of the run's events."""
     events = Event.objects.filter(run_id=gate.run_id)
-    return {event.kind: str(values.decode(bytes(event.data))) for event in events}
+    return {event.kind: str(canonical_json.decode(bytes(event.data))) for event in events}
 
 
 def personal_in(gate: Gate) -> list[tuple[str, str]]:

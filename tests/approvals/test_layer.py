@@ -10,7 +10,7 @@ from django.conf import settings
 
 from approvals.layer import PageLayer
 from approvals.live import LiveConsumer
-from checkpoints import cursor
+from checkpoints.events import cursor
 from tests.factories import ann, make_gate, make_team
 from tests.harness import horizon
 from tests.pages.test_live import Impatient, socket

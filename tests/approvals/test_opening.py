@@ -11,11 +11,12 @@ from approvals.cards import Card, completed
 from approvals.errors import CardRefused
 from approvals.models import Gate, Policy
 from approvals.opening import heading, open_gate
-from checkpoints import actors, claims, store
-from checkpoints.claims import Claim
+from checkpoints import actors, store
 from checkpoints.errors import Fenced
 from checkpoints.models import Event, Hold, Run
-from checkpoints.plans import spec_of
+from checkpoints.runs.plans import spec_of
+from checkpoints.store import claims
+from checkpoints.store.claims import Claim
 from tests.factories import (
     ann,
     decide,

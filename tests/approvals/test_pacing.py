@@ -12,7 +12,7 @@ from django.db.models import F
 from approvals.errors import AskedTooOften
 from approvals.models import Gate, Policy
 from checkpoints.models import Event, Run
-from checkpoints.values import decode
+from checkpoints.values.canonical_json import decode
 from tests.factories import MEMBER, REJECTION, ann, decide, make_gate, make_policy, make_run, make_team, make_user
 from tests.outside.programs import WIRE, Program
 from tests.pages.clients import signed_in

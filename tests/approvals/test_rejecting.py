@@ -9,8 +9,8 @@ import pytest
 
 from approvals.errors import Invalid
 from approvals.models import Decision, Gate
-from checkpoints import values
 from checkpoints.models import Event
+from checkpoints.values import canonical_json
 from tests.factories import ann, make_action, make_card, make_gate, make_policy, make_team
 
 
@@ -43,7 +43,7 @@ def test_a_rejection_without_a_reason_is_refused_and_kept_as_an_attempt(comment:
     gate = make_gate(policy=make_policy(make_team()))
     assert refusal(gate, verdict="reject", comment=comment, **then) == ["/comment"]
     [tried] = Event.objects.filter(kind="decision.refused", subject=gate.subject)
-    assert values.decode(bytes(tried.data))["pointers"] == ["/comment"]
+    assert canonical_json.decode(bytes(tried.data))["pointers"] == ["/comment"]
 
 
 def test_a_team_whose_policy_asks_for_no_reason_rejects_without_one() -> None:

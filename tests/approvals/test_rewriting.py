@@ -9,9 +9,10 @@ import pytest
 
 from approvals.errors import EditRefused, Invalid, NotAllowed, StaleGate
 from approvals.models import Decision, Gate, Outcome
-from checkpoints import patch, store
+from checkpoints import store
 from checkpoints.models import Event
-from checkpoints.values import canonical
+from checkpoints.values import patch
+from checkpoints.values.canonical_json import canonical
 from tests.factories import (
     ann,
     bob,

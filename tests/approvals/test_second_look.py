@@ -15,7 +15,7 @@ from approvals.models import Decision, Gate
 from approvals.policy import second_look
 from approvals.policy.second_look import Streak, streak
 from checkpoints.models import Event
-from checkpoints.values import decode
+from checkpoints.values.canonical_json import decode
 from tests.factories import MEMBER, ann, decide, make_gate, make_team, make_user
 from tests.factories.tokens import bearing, make_token
 from tests.harness.altering import altered

@@ -9,7 +9,7 @@ import pytest
 
 from agents.examples.assistant_state import Asked, Message
 from agents.examples.assistant_trimming import cut, tokens
-from checkpoints import ops
+from checkpoints.values import ops
 from tests.agents.driving import state, trail
 
 from .endpoint import Endpoint, Messages, Reply

@@ -12,12 +12,12 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 from django.db import transaction
 
-from checkpoints import ledger, sealer
 from checkpoints.actors import Actor
-from checkpoints.audit import database
+from checkpoints.audit import database, sealer
 from checkpoints.audit.reading import kept
-from checkpoints.audit.seals import SealFact
+from checkpoints.events import event_log
 from checkpoints.models import Event, EventText, Seal
+from checkpoints.seals.seal import SealFact
 from tests.harness import horizon
 
 TABLES = ("checkpoints_event", "checkpoints_seal", "checkpoints_eventtext")
@@ -27,7 +27,7 @@ def say(text: str | None = None, *, team: int | None = None, subject: str = "", 
     """Record one event."""
     subject = subject or f"test:{secrets.token_hex(8)}"
     by = Actor("user:7", "Ann")
-    ledger.record("test.said", subject=subject, by=by, version=3, team_id=team, data={"n": 1, **data}, text=text)
+    event_log.record("test.said", subject=subject, by=by, version=3, team_id=team, data={"n": 1, **data}, text=text)
     return Event.objects.filter(subject=subject).latest("pk")
 
 
@@ -36,7 +36,9 @@ def erase(event: Event) -> None:
     with transaction.atomic():
         EventText.objects.filter(pk=event.pk).delete()
         by = Actor("user:7", "Ann")
-        ledger.record("text.erased", subject=f"event:{event.pk}", by=by, data={"event": event.pk, "kind": event.kind})
+        event_log.record(
+            "text.erased", subject=f"event:{event.pk}", by=by, data={"event": event.pk, "kind": event.kind}
+        )
 
 
 def seal_all() -> Seal:

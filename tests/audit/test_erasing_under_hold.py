@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from approvals.audit import erasing
-from checkpoints import ledger
 from checkpoints.actors import SYSTEM, Actor
+from checkpoints.events import event_log
 from checkpoints.models import Event, EventText, Run
-from checkpoints.retention import holds
+from checkpoints.runs import holds
 from tests.approvals import racing
 from tests.factories import make_run, make_team, make_user
 from tests.pages.clients import signed_in
@@ -19,7 +19,7 @@ ERASER = ("checkpoints.view_audit", "checkpoints.erase_text")
 def told_of(run: Run) -> Event:
     """An event of a run, with a text."""
     by = Actor("user:7", "Ann")
-    ledger.record("test.said", subject=f"run:{run.pk}", by=by, run=run, data={}, text="a secret")
+    event_log.record("test.said", subject=f"run:{run.pk}", by=by, run=run, data={}, text="a secret")
     return Event.objects.filter(run_id=run.pk, kind="test.said").latest("pk")
 
 

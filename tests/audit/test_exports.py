@@ -16,12 +16,12 @@ import pytest
 from django.db import transaction
 
 from approvals.audit import exporting
-from checkpoints import ledger
 from checkpoints.actors import OPERATOR, Actor
 from checkpoints.audit import database, filters, proof
 from checkpoints.audit.export import END
 from checkpoints.audit.filters import Filters
-from checkpoints.ledger import Entry
+from checkpoints.events import event_log
+from checkpoints.events.event_log import Entry
 from checkpoints.models import Event, EventText
 from tests.harness.services import run
 from tests.harness.session import ROOT
@@ -112,11 +112,11 @@ def test_an_event_altered_with_its_mark_still_does_not_lead_to_the_root() -> Non
     whole, one = exported(), exported(subject=event.subject)
 
     def change(said: Lines) -> None:
-        from checkpoints.audit import leaves, lines
+        from checkpoints.seals import export_lines, leaves
 
         line = line_of(said, event)
         line["actor"] = "user:8"
-        row = lines.from_json(line).row
+        row = export_lines.from_json(line).row
         line["mark"] = (leaves.leaf(row) + leaves.tags(row)).hex()
 
     found, _ = checked(changed(whole, change))
@@ -247,7 +247,7 @@ def elsewhere(*arguments: str, home: Path, **variables: str) -> Any:
 def test_ten_thousand_events_are_exported_and_verified_elsewhere_by_the_command_alone(tmp_path: Path) -> None:
     team = 700_000 + os.getpid()
     by = Actor("user:7", "Ann")
-    ledger.append(
+    event_log.append(
         [Entry(kind="test.said", subject=f"test:{n}", by=by, team_id=team, data={"n": n}) for n in range(10_000)]
     )
     seal_all()
@@ -327,7 +327,7 @@ def test_no_line_holds_what_a_terminal_obeys_or_a_reader_takes_for_the_end_of_a_
     """JSON leaves U+0080 to U+009F and U+2028 as they are: `\\x9b2J` in a name cleared the screen that showed it."""
     odd = "".join(map(chr, [*range(0x7F, 0xA0), 0x2028, 0x2029, 0x202E, 0x2066])) + "é"
     with transaction.atomic():
-        ledger.record(
+        event_log.record(
             "test.said", subject=(subject := f"test:{secrets.token_hex(8)}"), by=Actor("user:7", odd), data={"n": odd},
             text=odd,
         )  # fmt: skip

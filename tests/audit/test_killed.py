@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 from django.db.models.functions import Now
 
 from approvals.audit import verifying
-from checkpoints import crash
+from checkpoints import crash_points
 from checkpoints.actors import Actor
 from checkpoints.audit.walk import Walk
 from checkpoints.models import Event, Verification
@@ -42,7 +42,7 @@ def alone() -> Iterator[None]:
 
 def killed(script: str, *, hit: int) -> subprocess.CompletedProcess[bytes]:
     """What a process says that is killed after so many steps of a verification."""
-    wish = {"HOLDPOINT_CRASH": f"{crash.OF_AUDITS}:kill:{hit}", "DJANGO_SETTINGS_MODULE": "config.settings"}
+    wish = {"HOLDPOINT_CRASH": f"{crash_points.OF_AUDITS}:kill:{hit}", "DJANGO_SETTINGS_MODULE": "config.settings"}
     command = [sys.executable, "-c", STEPS + script]
     done = subprocess.run(command, cwd=ROOT, env=os.environ | wish, capture_output=True, check=False)
     assert done.returncode == -9, done.stderr.decode()[-2000:]

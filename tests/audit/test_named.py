@@ -8,10 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from checkpoints.audit import covered, database, heads, leaves, merkle
+from checkpoints.audit import database, heads
 from checkpoints.audit.reading import kept, row_of
 from checkpoints.audit.walk import Walk
+from checkpoints.events import event_proof
 from checkpoints.models import Seal
+from checkpoints.seals import leaves, merkle
 from tests.factories import make_run
 
 from .evidence import erase, forged, found, remade, say, seal_all, three
@@ -125,7 +127,7 @@ def test_a_seal_made_anew_by_somebody_who_has_the_key_is_named_by_what_was_expor
     seal = seal_all()
     row = row_of(last)._replace(actor="user:8")
     marks = leaves.pack([row])
-    change = remade(seal, key=covered.key(), root=merkle.root([leaves.leaf(row)]), marks=_sha(marks))
+    change = remade(seal, key=event_proof.key(), root=merkle.root([leaves.leaf(row)]), marks=_sha(marks))
     with forged(
         EVENT.format(change="actor = 'user:8'", id=last.pk),
         change,
@@ -158,8 +160,8 @@ def test_a_seal_from_before_marks_were_kept_still_verifies_and_says_where_an_alt
     event = say()
     seal = seal_all()
     fact = kept(seal).fact
-    old = remade(seal, key=covered.key(), marks=None)
-    digest = replace(fact, marks=None).expected(covered.key())
+    old = remade(seal, key=event_proof.key(), marks=None)
+    digest = replace(fact, marks=None).expected(event_proof.key())
     path = database.export_path()
     whole = path.read_text()
     lines = whole.splitlines()
@@ -218,7 +220,7 @@ def test_a_walk_that_is_put_down_and_taken_up_finds_the_same() -> None:
         walk, said = database.begin(), []
         while not walk.done:
             said += [str(problem) for problem in walk.step(events=2)]
-            walk = type(walk).from_json(json.loads(json.dumps(walk.to_json())), key=covered.key())
+            walk = type(walk).from_json(json.loads(json.dumps(walk.to_json())), key=event_proof.key())
         said += [str(problem) for problem in (*walk.chain.digests(), *database.exported_seals())]
     assert sorted(said) == sorted(whole)
     assert len(whole) > 1

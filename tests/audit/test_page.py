@@ -12,8 +12,8 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.models import Permission, User
 
-from checkpoints import ledger
 from checkpoints.actors import Actor
+from checkpoints.events import event_log
 from checkpoints.models import Event, EventText
 from checkpoints.models.verification import Verification
 from tests.factories import ann, bob, decide, eve, make_card, make_gate, make_team, make_user, unique
@@ -132,7 +132,7 @@ def test_words_are_found_in_names_kinds_data_and_in_what_people_wrote() -> None:
     by_text = say(f"The {word.upper()} is late; grüße", team=team.pk)
     by_data = say(team=team.pk, step=word)
     by_name = unique("quagga")
-    ledger.record("test.said", subject="test:1", by=Actor("user:1", by_name), team_id=team.pk)
+    event_log.record("test.said", subject="test:1", by=Actor("user:1", by_name), team_id=team.pk)
     assert set(shown(user, f"?words={word}")) == {by_text.pk, by_data.pk}
     assert shown(user, f"?words={word[:-2]} late") == [by_text.pk]
     assert shown(user, f"?words={word} GRÜSSE") == []

@@ -7,7 +7,7 @@ import hashlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkpoints.audit import merkle
+from checkpoints.seals import merkle
 
 LEAVES = st.lists(
     st.binary(min_size=1, max_size=8).map(lambda data: hashlib.sha256(data).digest()), min_size=1, max_size=70

@@ -8,9 +8,9 @@ import io
 import pytest
 
 from approvals.audit import exporting, table
-from checkpoints import ledger
 from checkpoints.actors import Actor
 from checkpoints.audit.filters import Filters
+from checkpoints.events import event_log
 from tests.factories import unique
 
 
@@ -49,9 +49,9 @@ def test_a_value_is_shown_and_never_run(value: str, shown: str) -> None:
 
 def test_the_file_is_read_back_row_by_row_whatever_is_in_it() -> None:
     name = unique('=cmd|"/c calc"!A1\r\n2026,forged')
-    ledger.record("test.said", subject=unique("test:csv"), by=Actor("user:7", name), data={"a": "=1", "b": "x\ny"})
+    event_log.record("test.said", subject=unique("test:csv"), by=Actor("user:7", name), data={"a": "=1", "b": "x\ny"})
     subject = unique("test:two")
-    ledger.record("test.said", subject=subject, by=Actor("user:7", name), data={"a": "=1", "b": "x\ny"})
+    event_log.record("test.said", subject=subject, by=Actor("user:7", name), data={"a": "=1", "b": "x\ny"})
     export = exporting.prepare(Filters(subject=subject), format="csv", texts=False, by=Actor("user:1", "Ann"))
     data = b"".join(export.lines)
     assert data.startswith(b'\xef\xbb\xbf"time (UTC)"')

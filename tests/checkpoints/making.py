@@ -7,12 +7,13 @@ from typing import Any
 
 from django.contrib.auth.models import Group
 
-from checkpoints import claims, plans, store
+from checkpoints import store
 from checkpoints.actors import SYSTEM
-from checkpoints.claims import Claim
 from checkpoints.models import Plan, Run
-from checkpoints.plans import PlanSpec, StepSpec
-from checkpoints.store import Header, Snapshot
+from checkpoints.runs import plans
+from checkpoints.runs.plans import PlanSpec, StepSpec
+from checkpoints.store import Header, Snapshot, claims
+from checkpoints.store.claims import Claim
 
 STEP = Header("step", "one", "one")
 REWIND = Header("rewind", "one", "one")

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from checkpoints.ops import DROP, Append, Splice
+from checkpoints.values.ops import DROP, Append, Splice
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 scalars = st.one_of(

@@ -20,8 +20,9 @@ from django.test import override_settings
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkpoints import artifacts, store
+from checkpoints import store
 from checkpoints.errors import NoSuchArtifact, NotVerified, ValueRefused
+from checkpoints.values import artifacts
 
 from .making import STEP, begin
 from .test_claims import at_once

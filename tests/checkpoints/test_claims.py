@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from checkpoints import claims, store
+from checkpoints import store
 from checkpoints.actors import SYSTEM, Actor
 from checkpoints.errors import Fenced
 from checkpoints.models import Checkpoint, Event, Plan, Run
 from checkpoints.signals import run_needs_attention
+from checkpoints.store import claims
 
 from .making import REWIND, STEP, begin, make_plan, make_run, take
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from django.contrib.auth.models import Group
 
-from checkpoints.counting import Capped, capped, capped_each
 from checkpoints.models import Run
+from checkpoints.postgresql.capped_count import Capped, capped, capped_each
 from tests.approvals.statements import sent
 from tests.factories import make_run, make_team
 

@@ -9,16 +9,17 @@ import sys
 import time
 
 from checkpoints import store
+from checkpoints.audit.verify import verify_run
 from checkpoints.models import Checkpoint, Event, Run
-from checkpoints.verify import verify_run
 
 from .making import STEP, begin, take
 
 SAVER = """
 import django; django.setup()
-from checkpoints import claims, store
+from checkpoints import store
+from checkpoints.store import claims
 from checkpoints.models import Run
-from checkpoints.ops import Append
+from checkpoints.values.ops import Append
 run = Run.objects.get(pk={run})
 claim = claims.claim(run.pk, plan_ids=[run.plan_id], worker="doomed", lease=60)
 head = store.load(run)

@@ -13,7 +13,7 @@ from approvals import closing
 from approvals.errors import DecisionRefused
 from approvals.presentation.happenings import WORDS
 from checkpoints.models import Event, Run
-from checkpoints.values import decode
+from checkpoints.values.canonical_json import decode
 from tests.factories import ann, bob, decide, edit_amount, eve, make_gate, make_policy, make_team
 
 ROOT = Path(__file__).parents[2]

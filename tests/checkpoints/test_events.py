@@ -15,14 +15,15 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import ProgrammingError, connection, transaction
 
-from checkpoints import cursor, ledger, sealer, store
+from checkpoints import store
 from checkpoints.actors import Actor
-from checkpoints.audit import database
-from checkpoints.audit.problem import Problem
-from checkpoints.cursor import Cursor
+from checkpoints.audit import database, sealer
+from checkpoints.events import cursor, event_log
+from checkpoints.events.cursor import Cursor
 from checkpoints.models import Event, EventText, Seal
-from checkpoints.privileges import APPEND_ONLY, CHANGING, KEPT
-from checkpoints.values import decode
+from checkpoints.postgresql.privileges import APPEND_ONLY, CHANGING, KEPT
+from checkpoints.seals.problem import Problem
+from checkpoints.values.canonical_json import decode
 from tests.audit.evidence import erase
 from tests.harness import horizon
 
@@ -32,7 +33,7 @@ from .making import STEP, begin, make_run
 def say(text: str | None = None) -> str:
     """Record one event; its subject."""
     subject = f"test:{secrets.token_hex(8)}"
-    ledger.record("test.said", subject=subject, by=Actor("user:7", "Ann"), version=3, data={"n": 1}, text=text)
+    event_log.record("test.said", subject=subject, by=Actor("user:7", "Ann"), version=3, data={"n": 1}, text=text)
     return subject
 
 

@@ -13,14 +13,14 @@ from uuid import uuid4
 
 import pytest
 
-from checkpoints import records, store
+from checkpoints import store
 from checkpoints.actors import SYSTEM
+from checkpoints.audit.verify import verify_run
 from checkpoints.errors import Fenced, NoSuchCheckpoint, ValueRefused
 from checkpoints.models import Checkpoint, Chunk, Event, Hold, Plan, Run
-from checkpoints.ops import DROP, Append, Splice
-from checkpoints.store import Header, Snapshot
-from checkpoints.values import decode
-from checkpoints.verify import verify_run
+from checkpoints.store import Header, Snapshot, executions
+from checkpoints.values.canonical_json import decode
+from checkpoints.values.ops import DROP, Append, Splice
 from tests.approvals.racing import meet_lock
 
 from .making import STEP, begin, make_plan, make_run, make_team, take
@@ -169,11 +169,11 @@ class Crash(BaseException):
     """What no handler takes for an expected error."""
 
 
-@pytest.mark.parametrize("step", ["insert_first", "ledger.record", "Hold.objects.make"])
+@pytest.mark.parametrize("step", ["insert_first", "event_log.record", "Hold.objects.make"])
 def test_a_fork_that_breaks_off_in_the_middle_leaves_nothing(step: str) -> None:
     start = origin(doc="d" * 50_000)
     chunks = Chunk.objects.filter(lineage=start.lineage).count()
-    with patch(f"checkpoints.lineages.{step}", side_effect=Crash), pytest.raises(Crash):
+    with patch(f"checkpoints.store.start_and_fork.{step}", side_effect=Crash), pytest.raises(Crash):
         store.fork(start.id, by=SYSTEM, writes={"doc": "e" * 60_000}, key=secrets.token_hex(8))
     assert_no_fork(start)
     assert Chunk.objects.filter(lineage=start.lineage).count() == chunks
@@ -184,9 +184,10 @@ FORKER = """
 import django; django.setup()
 import os, signal, sys
 from uuid import UUID
-from checkpoints import ledger, store
+from checkpoints import store
+from checkpoints.events import event_log
 from checkpoints.actors import SYSTEM
-ledger.record = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+event_log.record = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
 store.fork(UUID(sys.argv[1]), by=SYSTEM, writes={"n": 9}, key=sys.argv[2])
 """
 
@@ -255,7 +256,7 @@ def test_the_head_is_moved_with_writes_of_every_form(kind: str) -> None:
     written = {"gone": DROP, "log": Append(["c"]), "doc": {"deep": [1, 2]}, "never": DROP, "new": ["x"]}
     moved = store.move_head(head, written, claim=claim, header=Header(kind, "one", "two"))
     assert store.load(run).state == moved.state == {"log": ["a", "c"], "doc": {"deep": [1, 2]}, "new": ["x"]}
-    assert [record.kind for record in records.path(moved.id)] == ["input", kind]
+    assert [record.kind for record in executions.path(moved.id)] == ["input", kind]
     assert store.load_checkpoint(later.id).state["log"] == ["a", "b"]
     assert verify_run(run) == []
 
@@ -270,7 +271,7 @@ def test_a_fork_goes_back_to_where_its_origin_came_from_as_itself() -> None:
     forked.refresh_from_db()
     assert (moved.run_id, moved.seq, forked.head, forked.next_step) == (forked.pk, 2, moved.id, "two")
     assert store.load(forked).state == {"n": 7, "log": ["a"]}
-    assert [(each.run_id, each.seq) for each in records.path(moved.id)] == [(run.pk, 1), (forked.pk, 2)]
+    assert [(each.run_id, each.seq) for each in executions.path(moved.id)] == [(run.pk, 1), (forked.pk, 2)]
     later = store.save(moved, {"log": Append(["c"])}, claim=mine, header=STEP)
     assert store.load(forked).state == later.state == {"n": 7, "log": ["a", "c"]}
     assert verify_run(forked) == verify_run(run) == []

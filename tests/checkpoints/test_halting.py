@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from checkpoints import claims, store
+from checkpoints import store
 from checkpoints.actors import SYSTEM, Actor
-from checkpoints.claims import Claim
+from checkpoints.audit.verify import verify_run
 from checkpoints.errors import Fenced
 from checkpoints.models import Checkpoint, Event, Run
-from checkpoints.ops import Append
-from checkpoints.store import Header
-from checkpoints.verify import verify_run
+from checkpoints.store import Header, claims
+from checkpoints.store.claims import Claim
+from checkpoints.values.ops import Append
 
 from .making import STEP, begin, make_run, take
 from .test_claims import at_once, kinds

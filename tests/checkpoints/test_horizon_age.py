@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from django.test import Client
 
-from checkpoints import cursor
+from checkpoints.events import cursor
 from checkpoints.events.horizon import HorizonAge, horizon_age
 from config import health
 from tests.factories.runs import make_run

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checkpoints import patch
-from checkpoints.values import canonical
+from checkpoints.values import patch
+from checkpoints.values.canonical_json import canonical
 
 A, B, C = {"sku": "a", "n": 1}, {"sku": "b", "n": 2}, {"sku": "c", "n": 3}
 

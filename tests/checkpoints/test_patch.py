@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from checkpoints import patch
 from checkpoints.errors import ValueRefused
-from checkpoints.values import canonical
+from checkpoints.values import patch
+from checkpoints.values.canonical_json import canonical
 
 from .strategies import values
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import AnonymousUser, Group, Permission, User
 
-from checkpoints import permissions
+from checkpoints.access import permissions
 from checkpoints.models import Run
 
 from .making import make_run

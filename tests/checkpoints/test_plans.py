@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from checkpoints import plans
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Hold
-from checkpoints.plans import PlanSpec, StepSpec
-from checkpoints.values import decode
+from checkpoints.runs import plans
+from checkpoints.runs.plans import PlanSpec, StepSpec
+from checkpoints.values.canonical_json import decode
 
 from .making import make_run
 

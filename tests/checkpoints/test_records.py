@@ -14,16 +14,18 @@ from django.db import transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from checkpoints import records, rows, snapshots, store, writings
+from checkpoints import store
 from checkpoints.actors import SYSTEM
+from checkpoints.audit.verify import verify_run
 from checkpoints.errors import NoSuchCheckpoint, NotRecorded, NotVerified
+from checkpoints.layout import rows, snapshot
+from checkpoints.layout.payloads import join, pack, row_checksum, split, unpack
 from checkpoints.models import Checkpoint, Run
-from checkpoints.ops import DROP, Append, Splice
-from checkpoints.payloads import join, pack, row_checksum, split, unpack
-from checkpoints.record import COLUMNS
-from checkpoints.store import Header, Snapshot
-from checkpoints.values import canonical
-from checkpoints.verify import verify_run
+from checkpoints.postgresql import sql
+from checkpoints.store import Header, Snapshot, executions, recorded_writes
+from checkpoints.store.header import COLUMNS
+from checkpoints.values.canonical_json import canonical
+from checkpoints.values.ops import DROP, Append, Splice
 
 from .making import REWIND, begin, take
 from .strategies import after, states, writes
@@ -49,7 +51,7 @@ def forms(written: dict[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def anchors_every(count: int) -> Iterator[None]:
-    with patch.object(snapshots, "ANCHOR_EVERY", count):
+    with patch.object(snapshot, "ANCHOR_EVERY", count):
         yield
 
 
@@ -80,7 +82,7 @@ def test_replaying_what_was_written_on_its_base_gives_what_was_saved(
                 head = store.move_head(store.load_checkpoint(steps[0][0]), {}, claim=claim, header=REWIND)
                 state = after(steps[0][1], steps[0][2])
             written = data.draw(writes(state))
-    found = records.writes_of(id for id, _, _ in steps)
+    found = executions.writes_of(id for id, _, _ in steps)
     assert list(found) == [id for id, _, _ in steps]
     for id, base, given_writes in steps:
         assert forms(found[id]) == forms(given_writes)
@@ -110,7 +112,7 @@ def test_replaying_what_was_written_on_its_base_gives_what_was_saved(
 def test_every_form_of_a_write_is_told_from_the_others(write: Any, every: int) -> None:
     with anchors_every(every):
         _, made = executed({"l": write}, {"other": 1}, l=["a", "b"])
-    assert forms(records.writes_of([made[1].id])[made[1].id]) == forms({"l": write})
+    assert forms(executions.writes_of([made[1].id])[made[1].id]) == forms({"l": write})
 
 
 @pytest.mark.parametrize("every", [1, 64])
@@ -118,7 +120,7 @@ def test_every_form_of_a_write_is_told_from_the_others(write: Any, every: int) -
 def test_the_form_is_kept_on_a_field_that_nobody_wrote_yet(write: Any, every: int) -> None:
     with anchors_every(every):
         _, made = executed({"l": write})
-    assert forms(records.writes_of([made[1].id])[made[1].id]) == forms({"l": write})
+    assert forms(executions.writes_of([made[1].id])[made[1].id]) == forms({"l": write})
 
 
 @pytest.mark.parametrize("every", [1, 64])
@@ -126,10 +128,10 @@ def test_on_another_base_an_append_stays_an_append_and_a_plain_list_is_written_w
     with anchors_every(every):
         written = {"log": Append(["said"]), "found": ["a", "b"], "gone": DROP, "n": 2}
         _, made = executed(written, log=["hello"], found=["a"], n=1)
-        found = records.writes_of([made[1].id])[made[1].id]
+        found = executions.writes_of([made[1].id])[made[1].id]
         _, again = executed(found, log=["another", "talk"], found=["z", "y"], gone=True)
     assert again[1].state == {"log": ["another", "talk", "said"], "found": ["a", "b"], "n": 2}
-    assert forms(records.writes_of([again[1].id])[again[1].id]) == forms(written)
+    assert forms(executions.writes_of([again[1].id])[again[1].id]) == forms(written)
 
 
 def test_digests_do_not_know_in_which_form_a_value_was_written() -> None:
@@ -146,7 +148,7 @@ def test_an_integer_of_many_digits_stays_one_where_the_anchor_seals_what_was_app
     write = Append([2**70, *["word " * 100] * 10])
     with anchors_every(every):
         _, made = executed({"l": write}, l=["a"])
-    assert forms(records.writes_of([made[1].id])[made[1].id]) == forms({"l": write})
+    assert forms(executions.writes_of([made[1].id])[made[1].id]) == forms({"l": write})
 
 
 def test_long_lists_and_large_values_are_read_back_from_their_chunks() -> None:
@@ -160,15 +162,15 @@ def test_long_lists_and_large_values_are_read_back_from_their_chunks() -> None:
     for every in (1, 64):
         with anchors_every(every):
             _, made = executed(*written)
-        found = records.writes_of(head.id for head in made[1:])
+        found = executions.writes_of(head.id for head in made[1:])
         assert [forms(each) for each in found.values()] == [forms(each) for each in written]
 
 
 @contextmanager
 def statements() -> Iterator[Mock]:
     """Counts what goes to the database past Django's cursor."""
-    counted = Mock(wraps=rows.run_sql)
-    with patch.object(rows, "run_sql", counted), patch.object(writings, "run_sql", counted):
+    counted = Mock(wraps=sql.run_sql)
+    with patch.object(rows, "run_sql", counted), patch.object(recorded_writes, "run_sql", counted):
         yield counted
 
 
@@ -180,7 +182,7 @@ def test_many_records_cost_a_few_queries() -> None:
         head = store.save(head, written, claim=claim, header=EXECUTED)
         ids.append(head.id)
     with statements() as run_sql:
-        found = records.writes_of(ids)
+        found = executions.writes_of(ids)
     assert run_sql.call_count <= 4
     assert [len(found[id]["l"]) if n % 2 else found[id]["l"].items for n, id in enumerate(ids)] == [
         n + 1 if n % 2 else [n] for n in range(150)
@@ -193,10 +195,10 @@ def test_what_made_no_checkpoint_by_executing_has_no_writes() -> None:
     moved = store.move_head(head, {"n": 1}, claim=claim, header=REWIND)
     for id in (head.id, moved.id):
         with pytest.raises(NotRecorded):
-            records.writes_of([id])
+            executions.writes_of([id])
     with pytest.raises(NoSuchCheckpoint):
-        records.writes_of([uuid4()])
-    assert records.writes_of([]) == {}
+        executions.writes_of([uuid4()])
+    assert executions.writes_of([]) == {}
 
 
 @contextmanager
@@ -215,13 +217,13 @@ def test_a_record_that_was_tampered_with_is_not_replayed(column: str) -> None:
         value = Checkpoint.objects.values_list(column, flat=True).get(pk=made[1].id)
         changed = bytes([value[0] ^ 1]) + value[1:] if isinstance(value, bytes) else {"one": "two", 0: 1}[value]
         with damaged(made[1].id, **{column: changed}), pytest.raises(NotVerified):
-            records.writes_of([made[1].id])
+            executions.writes_of([made[1].id])
 
 
 def test_a_plain_list_is_not_replayed_when_the_rows_it_builds_on_are_damaged() -> None:
     _, made = executed({"l": ["a", "b"]}, {"l": ["a", "b", "c"]}, l=["a"])
     with damaged(made[1].id, checksum=bytes(16)), pytest.raises(NotVerified):
-        records.writes_of([made[2].id])
+        executions.writes_of([made[2].id])
 
 
 def test_a_plain_list_is_checked_by_the_digest_of_its_state_as_a_load_does() -> None:
@@ -231,7 +233,7 @@ def test_a_plain_list_is_checked_by_the_digest_of_its_state_as_a_load_does() -> 
     codec, payload = pack(join([["append", "l", "=", 1]], [b'"x"']), wide=False)
     checksum = row_checksum(bytes(row.digest), row.anchor_seq, codec, payload)
     with damaged(row.pk, codec=codec, payload=payload, checksum=checksum), pytest.raises(NotVerified, match="state"):
-        records.writes_of([made[2].id])
+        executions.writes_of([made[2].id])
 
 
 def test_rows_without_marks_are_still_loaded_and_read() -> None:
@@ -244,7 +246,7 @@ def test_rows_without_marks_are_still_loaded_and_read() -> None:
     checksum = row_checksum(bytes(row.digest), row.anchor_seq, codec, payload)
     Checkpoint.objects.filter(pk=row.pk).update(codec=codec, payload=payload, checksum=checksum)
     assert store.load(run).state == {"l": ["a", "b"]}
-    assert forms(records.writes_of([row.pk])[row.pk]) == forms({"l": Append(["b"])})
+    assert forms(executions.writes_of([row.pk])[row.pk]) == forms({"l": Append(["b"])})
     assert verify_run(run) == []
 
 
@@ -259,7 +261,7 @@ def test_an_anchor_from_before_its_own_writes_were_kept_is_not_replayed() -> Non
     Checkpoint.objects.filter(pk=row.pk).update(codec=codec, payload=payload, checksum=checksum)
     assert store.load(run).state == {"n": 1}
     with pytest.raises(NotRecorded):
-        records.writes_of([row.pk])
+        executions.writes_of([row.pk])
 
 
 def test_the_executions_of_a_lineage_are_those_of_all_its_runs_and_branches() -> None:
@@ -271,7 +273,7 @@ def test_the_executions_of_a_lineage_are_those_of_all_its_runs_and_branches() ->
     theirs = take(forked)
     in_fork = store.save(store.load(forked), {"n": 4}, claim=theirs, header=EXECUTED)
     executed({"n": 9})
-    found = records.executions(run.lineage or 0)
+    found = executions.executions(run.lineage or 0)
     assert [record.id for record in found] == [made[1].id, made[2].id, reused.id, in_fork.id]
     assert [(record.run_id, record.seq) for record in found] == [
         (run.pk, 2), (run.pk, 3), (run.pk, 5), (forked.pk, 2),
@@ -297,30 +299,30 @@ def test_a_path_crosses_into_the_run_that_was_forked_and_leaves_branches_out() -
     moved = store.move_head(made[1], {}, claim=claim, header=REWIND)
     forked = store.fork(moved.id, by=SYSTEM)
     assert forked.head is not None
-    found = records.path(forked.head)
+    found = executions.path(forked.head)
     assert [record.id for record in found] == [made[0].id, made[1].id, moved.id, forked.head]
     assert [record.kind for record in found] == ["input", "step", "rewind", "fork"]
-    assert [record.id for record in records.path(made[2].id)] == [each.id for each in made]
+    assert [record.id for record in executions.path(made[2].id)] == [each.id for each in made]
     with pytest.raises(NoSuchCheckpoint):
-        records.path(uuid4())
+        executions.path(uuid4())
 
 
 def test_the_twin_is_the_newest_record_of_the_same_execution_anywhere_in_the_lineage() -> None:
     run, made = executed({"n": 1}, {"n": 2}, n=0)
     lineage, other = run.lineage or 0, secrets.token_bytes(32)
-    assert records.twin(lineage, "one", b"i" * 32, b"c" * 32, 0) == made[2].id
+    assert executions.twin(lineage, "one", b"i" * 32, b"c" * 32, 0) == made[2].id
     forked = store.fork(made[1].id, by=SYSTEM)
     claim = take(forked)
     reused = store.save(store.load(forked), {"n": 1}, claim=claim, header=Header("reused", *rest(EXECUTED)))
     store.save(reused, {"n": 1}, claim=claim, header=Header("gate", *rest(EXECUTED)))
-    assert records.twin(lineage, "one", b"i" * 32, b"c" * 32, 0) == reused.id
-    assert records.twin(lineage, "two", b"i" * 32, b"c" * 32, 0) is None
-    assert records.twin(lineage, "one", other, b"c" * 32, 0) is None
-    assert records.twin(lineage, "one", b"i" * 32, other, 0) is None
-    assert records.twin(lineage, "one", b"i" * 32, b"c" * 32, 1) is None
+    assert executions.twin(lineage, "one", b"i" * 32, b"c" * 32, 0) == reused.id
+    assert executions.twin(lineage, "two", b"i" * 32, b"c" * 32, 0) is None
+    assert executions.twin(lineage, "one", other, b"c" * 32, 0) is None
+    assert executions.twin(lineage, "one", b"i" * 32, other, 0) is None
+    assert executions.twin(lineage, "one", b"i" * 32, b"c" * 32, 1) is None
     stranger, _ = executed({"n": 1})
-    assert records.twin(lineage, "one", b"i" * 32, b"c" * 32, 0) == reused.id
-    assert records.twin(stranger.lineage or 0, "one", b"i" * 32, b"c" * 32, 0) != reused.id
+    assert executions.twin(lineage, "one", b"i" * 32, b"c" * 32, 0) == reused.id
+    assert executions.twin(stranger.lineage or 0, "one", b"i" * 32, b"c" * 32, 0) != reused.id
 
 
 def rest(header: Header) -> list[Any]:

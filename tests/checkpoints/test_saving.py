@@ -11,14 +11,15 @@ from django.test import override_settings
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from checkpoints import claims, digests, store
+from checkpoints import store
 from checkpoints.actors import SYSTEM
+from checkpoints.audit.verify import verify_run
 from checkpoints.errors import Fenced, StateTooLarge, ValueRefused
 from checkpoints.models import Checkpoint, Chunk, Event, Hold, Note
-from checkpoints.ops import DROP, Append, Splice
-from checkpoints.store import Header, Snapshot
-from checkpoints.values import canonical
-from checkpoints.verify import verify_run
+from checkpoints.store import Header, Snapshot, claims
+from checkpoints.values import digests
+from checkpoints.values.canonical_json import canonical
+from checkpoints.values.ops import DROP, Append, Splice
 
 from .making import REWIND, STEP, begin, make_plan, make_team, take
 from .strategies import after, states, writes

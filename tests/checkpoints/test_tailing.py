@@ -18,16 +18,16 @@ from channels.db import database_sync_to_async
 from django.db import connection
 from django.test import override_settings
 
-from checkpoints import ledger, rings, tailer
 from checkpoints.actors import SYSTEM
+from checkpoints.events import event_log, tailer, wakeup
+from checkpoints.events.tailer import Deliver, Tailer
 from checkpoints.models import Event
-from checkpoints.tailer import Deliver, Tailer
 from tests.harness.waiting import PATIENCE
 
 
 def say() -> str:
     subject = f"test:{secrets.token_hex(8)}"
-    ledger.record("test.said", subject=subject, by=SYSTEM)
+    event_log.record("test.said", subject=subject, by=SYSTEM)
     return subject
 
 
@@ -67,7 +67,7 @@ async def listening(ear: Ear, deliver: Deliver | None = None) -> AsyncIterator[T
 async def subscribed(url: str) -> None:
     """Wait until somebody listens to the rings."""
     client = redis.Redis.from_url(url)
-    while not client.pubsub_numsub(rings.channel())[0][1]:
+    while not client.pubsub_numsub(wakeup.channel())[0][1]:
         await asyncio.sleep(0.005)
 
 
@@ -100,7 +100,7 @@ async def test_rings_within_a_moment_of_a_look_are_one_look(redis_url: str, monk
         await subscribed(redis_url)
         for _ in range(20):
             last = await sync_to_async(say)()
-            rings.ring()
+            wakeup.ring()
         await ear.hears(last)
     assert ear.count == 20
     assert all(later - earlier > 0.4 for earlier, later in pairwise(looks)), looks
@@ -122,8 +122,8 @@ async def test_an_event_behind_an_open_transaction_arrives_soon_after_it(redis_u
 @pytest.fixture
 def deaf() -> Callable[[], None]:
     def forget() -> None:
-        rings._client.cache_clear()
-        rings._quiet_until = 0.0
+        wakeup._client.cache_clear()
+        wakeup._quiet_until = 0.0
 
     return forget
 
@@ -227,20 +227,20 @@ def test_two_installations_on_one_redis_do_not_hear_each_other() -> None:
     names = set()
     for url, prefix in (("redis://h:1/0", "holdpoint"), ("redis://h:1/3", "holdpoint"), ("redis://h:1/0", "other")):
         with override_settings(REDIS_URL=url, HOLDPOINT_RING_PREFIX=prefix):
-            rings._client.cache_clear()
-            names.add(rings.channel())
-    rings._client.cache_clear()
+            wakeup._client.cache_clear()
+            names.add(wakeup.channel())
+    wakeup._client.cache_clear()
     assert len(names) == 3
 
 
 def test_steps_ring_at_most_every_tenth_of_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     rung: list[float] = []
     now = [100.0]
-    monkeypatch.setattr(rings, "ring", lambda: rung.append(now[0]))
+    monkeypatch.setattr(wakeup, "ring", lambda: rung.append(now[0]))
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     for tick in range(50):
         now[0] = 100.0 + tick / 100
-        rings.ring_step(-1)
+        wakeup.ring_step(-1)
     assert len(rung) in (5, 6)
-    rings.ring_step(-2)
+    wakeup.ring_step(-2)
     assert len(rung) in (6, 7), "each run has a pace of its own"

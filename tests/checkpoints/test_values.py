@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkpoints.errors import ValueRefused
-from checkpoints.values import MOST_VALUES, canonical, decode, parse
+from checkpoints.values.canonical_json import MOST_VALUES, canonical, decode, parse
 
 from .strategies import values
 

@@ -14,12 +14,12 @@ from django.core.management import CommandError, call_command
 from django.db import IntegrityError, connection, transaction
 
 from checkpoints import store
+from checkpoints.audit.verify import verify_all, verify_run
 from checkpoints.errors import NotVerified
+from checkpoints.layout.rows import Row
 from checkpoints.models import Checkpoint, Chunk, Run
-from checkpoints.ops import Append, Splice
-from checkpoints.rows import Row
 from checkpoints.store import Header
-from checkpoints.verify import verify_all, verify_run
+from checkpoints.values.ops import Append, Splice
 
 from .making import REWIND, begin
 

@@ -22,9 +22,9 @@ from holdpoint import (
 )
 from holdpoint import Run as HeldRun
 
-from checkpoints import claims
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Run
+from checkpoints.store import claims
 from tests.client.world import WIRE, World, ended
 from tests.harness import horizon
 from tests.harness.waiting import PATIENCE, until

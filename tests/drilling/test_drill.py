@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from checkpoints import verify
+from checkpoints.audit import verify
 from checkpoints.models import Run
 from tests.factories import ann, make_policy, make_team
 from tests.harness.services import run

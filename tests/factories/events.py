@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from checkpoints.models import Event
-from checkpoints.values import decode
+from checkpoints.values.canonical_json import decode
 
 
 def data_of(event: Event) -> dict[str, Any]:

@@ -16,10 +16,11 @@ from approvals.cards import Action, Card, Question
 from approvals.models import Decision, Gate, Outcome, Policy
 from approvals.opening import open_gate
 from approvals.queues import MINE, Reach
-from checkpoints import actors, claims, store
-from checkpoints.audit.covered import ROWS
+from checkpoints import actors, store
+from checkpoints.events.event_proof import ROWS
 from checkpoints.models import Run
-from checkpoints.plans import spec_of
+from checkpoints.runs.plans import spec_of
+from checkpoints.store import claims
 
 from .people import make_team
 from .runs import make_run

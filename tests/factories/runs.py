@@ -11,9 +11,10 @@ from pydantic import BaseModel, ValidationError
 
 from approvals import validators
 from approvals.validators import Fault
-from checkpoints import actors, plans, store
+from checkpoints import actors, store
 from checkpoints.models import Plan, Run
-from checkpoints.plans import PlanSpec, StepSpec
+from checkpoints.runs import plans
+from checkpoints.runs.plans import PlanSpec, StepSpec
 
 from .people import make_team, unique
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from checkpoints import cursor
+from checkpoints.events import cursor
 
 from .waiting import until
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from approvals.impact import Impact, Target, impact
 from approvals.impact.choices import Saved, approving, asking_anew, going_back, last_start, reached, stopping
-from checkpoints.plans import PlanSpec, StepSpec
+from checkpoints.runs.plans import PlanSpec, StepSpec
 
 from .model import Engine, Gate, Method, Point
 

@@ -6,8 +6,8 @@ import hashlib
 from random import Random
 from typing import Any
 
-from checkpoints.ops import Append, Splice
-from checkpoints.plans import PlanSpec, StepSpec
+from checkpoints.runs.plans import PlanSpec, StepSpec
+from checkpoints.values.ops import Append, Splice
 
 from .model import Engine, Gate, Method
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from agents import Card, registry
 from agents.writes import always_asks
-from checkpoints.plans import PlanSpec, StepSpec
+from checkpoints.runs.plans import PlanSpec, StepSpec
 from tests.agents.driving import advance, make_run, open_gate
 
 

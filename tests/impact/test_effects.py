@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from approvals.impact import Impact, impact
-from checkpoints.plans import PlanSpec
+from checkpoints.runs.plans import PlanSpec
 
 from .making import (
     agree,

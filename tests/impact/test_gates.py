@@ -9,8 +9,8 @@ import pytest
 from approvals.impact import EffectFact, GateFact, GrantFact, History, Impact, Target, impact
 from approvals.impact.choices import Saved, answering, expiring, going_back, last_start
 from approvals.impact.words import keeps_time
-from checkpoints import digests
-from checkpoints.plans import PlanSpec, input_digest
+from checkpoints.runs.plans import PlanSpec, input_digest
+from checkpoints.values import digests
 
 from .making import (
     agree,

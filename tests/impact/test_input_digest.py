@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from checkpoints import digests
-from checkpoints.plans import StepSpec, input_digest
+from checkpoints.runs.plans import StepSpec, input_digest
+from checkpoints.values import digests
 
 FIELDS = {"order": digests.of_field({"n": 1}), "feedback": digests.of_field(["no"]), "other": digests.of_field(2)}
 

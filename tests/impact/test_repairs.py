@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from checkpoints.plans import PlanSpec
+from checkpoints.runs.plans import PlanSpec
 
 from .making import edit, effect, engine, plan, said, step
 from .model import Engine

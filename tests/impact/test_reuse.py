@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from approvals.impact import Impact, Row, Target, impact
-from checkpoints.ops import Append, Splice
+from checkpoints.values.ops import Append, Splice
 
 from .making import edit, engine, fork, gives, plan, rewind, said, step
 from .model import Engine

@@ -19,7 +19,7 @@ from approvals.cards import Card
 from approvals.models import Gate
 from checkpoints import actors, store
 from checkpoints.models import Checkpoint, Run
-from checkpoints.patch import Op
+from checkpoints.values.patch import Op
 from tests.agents.driving import advance, advance_to_rest, open_gate
 from tests.factories.random_agents import WORLD, Knobs, forget, load, random_input, random_value
 

@@ -17,7 +17,7 @@ from approvals.impact import Impact
 from approvals.models import Gate
 from checkpoints import store
 from checkpoints.models import Run
-from checkpoints.patch import Op
+from checkpoints.values.patch import Op
 from tests.agents.driving import open_gate
 from tests.factories import repeatable
 

@@ -12,7 +12,7 @@ import pytest
 
 from agents.errors import RewindRefused
 from approvals.impact import Impact
-from checkpoints import verify
+from checkpoints.audit import verify
 from tests.agents.driving import open_gate
 from tests.factories import ann, bob, make_team
 from tests.factories.random_agents import Knobs

@@ -11,8 +11,8 @@ from django.test import Client
 from django.urls import reverse
 
 from approvals.models import Policy, Tool
-from checkpoints import digests
 from checkpoints.models import Event
+from checkpoints.values import digests
 from tests.administration.forms import saved_unchanged, standing
 from tests.factories import MEMBER, make_policy, make_team, make_user
 from tests.pages.clients import signed_in

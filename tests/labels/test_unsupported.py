@@ -14,7 +14,7 @@ from approvals.models import Gate
 from approvals.presentation import calls, commits, unsupported
 from approvals.presentation.inbox import Row
 from approvals.presentation.provenance import Provenance
-from checkpoints.plans import PlanSpec, StepSpec
+from checkpoints.runs.plans import PlanSpec, StepSpec
 
 
 def card(title: str, arguments: Any, *, pinned: tuple[str, ...] = (), **more: Any) -> Card:

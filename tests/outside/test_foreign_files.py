@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from approvals.models import Gate, Upload
-from checkpoints import artifacts, store
+from checkpoints import store
 from checkpoints.models import Run
+from checkpoints.values import artifacts
 from tests.api.test_doors import refusal
 from tests.factories import ann
 

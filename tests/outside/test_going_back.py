@@ -158,7 +158,8 @@ def test_a_step_that_failed_is_due_again_and_then_asked_about() -> None:
 
 
 def test_a_program_is_asked_to_halt_and_lets_go_at_its_next_word() -> None:
-    from checkpoints import actors, claims
+    from checkpoints import actors
+    from checkpoints.store import claims
 
     program = Program()
     program.start()

@@ -10,9 +10,9 @@ from weakref import ref
 from agents import Agent, fields
 from agents.outside import plans, states
 from agents.registry import Registered
-from checkpoints import plans as stored_plans
 from checkpoints.models import Plan
-from checkpoints.plans import PlanSpec
+from checkpoints.runs import plans as stored_plans
+from checkpoints.runs.plans import PlanSpec
 
 from .programs import STEPS, Program
 

@@ -18,7 +18,7 @@ import pytest
 
 from agents.models import Answer, Client, Effect
 from approvals.models import Decision, Gate, Grant, Outcome, Proposal
-from checkpoints import verify
+from checkpoints.audit import verify
 from checkpoints.models import Checkpoint, Event, Hold, Plan, Run
 from tests.api.asking import operations
 from tests.factories import MEMBER, ann, make_team

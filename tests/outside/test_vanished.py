@@ -20,7 +20,7 @@ from agents.models import Effect
 from agents.sweeper import Sweeper
 from approvals.errors import NotAllowed
 from approvals.models import Gate
-from checkpoints import verify
+from checkpoints.audit import verify
 from checkpoints.models import Event, Run
 from tests.factories import MEMBER, ann, bob, make_team, mira
 from tests.factories.tokens import bearing, make_token

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from checkpoints.models import Event, Plan, Run
-from checkpoints.plans import spec_of
-from checkpoints.values import decode
+from checkpoints.runs.plans import spec_of
+from checkpoints.values.canonical_json import decode
 from tests.api.test_doors import refusal
 from tests.factories import MEMBER, make_team, make_user
 from tests.factories.events import data_of

@@ -15,7 +15,7 @@ from playwright.sync_api import Page, expect
 from approvals.cards import Card
 from approvals.models import Gate
 from approvals.presentation import amounts, commits
-from checkpoints.plans import PlanSpec, StepSpec
+from checkpoints.runs.plans import PlanSpec, StepSpec
 from tests.agents.driving import open_gate
 from tests.factories import ann, make_action, make_card, make_gate, make_policy, make_team
 from tests.factories.runs import Proposal

@@ -9,9 +9,11 @@ from channels.db import database_sync_to_async
 
 from approvals import remarks, whispers
 from approvals.models import Decision, Gate, Looking
-from checkpoints import claims, cursor, store
+from checkpoints import store
 from checkpoints.actors import SYSTEM
+from checkpoints.events import cursor
 from checkpoints.models import Event, EventText, Run
+from checkpoints.store import claims
 from tests.audit.evidence import erase
 from tests.factories import ann, bob, decide, eve, make_gate, make_policy, make_team, make_user
 from tests.harness.waiting import PATIENCE

@@ -9,9 +9,9 @@ from unittest import mock
 import pytest
 
 from approvals.presentation import topbar
-from checkpoints import ledger
 from checkpoints.actors import SYSTEM
-from checkpoints.cursor import Cursor
+from checkpoints.events import event_log
+from checkpoints.events.cursor import Cursor
 from checkpoints.models import Event
 from tests.factories import ann, make_gate, make_team
 
@@ -25,7 +25,7 @@ def test_what_happens_after_a_page_was_read_and_before_it_is_written_is_heard_of
     frame = topbar.frame
 
     def late(request: Any) -> dict[str, Any]:
-        ledger.record("run.completed", subject=f"run:{gate.run_id}", run=gate.run, by=SYSTEM)
+        event_log.record("run.completed", subject=f"run:{gate.run_id}", run=gate.run, by=SYSTEM)
         return frame(request)
 
     with mock.patch.object(topbar, "frame", late):
@@ -38,5 +38,5 @@ def test_what_happens_after_a_page_was_read_and_before_it_is_written_is_heard_of
 def test_a_fragment_starts_no_feed() -> None:
     gate = make_gate(team=make_team())
     client = signed_in(ann(gate.run.team))
-    with mock.patch("checkpoints.cursor.newest", side_effect=AssertionError("was asked")):
+    with mock.patch("checkpoints.events.cursor.newest", side_effect=AssertionError("was asked")):
         assert client.get(f"/runs/{gate.run_id}/", headers={"HX-Request": "true"}).status_code == 200

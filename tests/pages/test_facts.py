@@ -6,7 +6,7 @@ from typing import Any
 
 from approvals.presentation.facts import audience, fact_of
 from checkpoints.models import Event
-from checkpoints.values import canonical
+from checkpoints.values.canonical_json import canonical
 
 
 def make_event(kind: str, subject: str, *, data: dict[str, Any] | None = None, **fields: Any) -> Event:

@@ -24,11 +24,11 @@ from playwright.sync_api import Page, expect
 
 from approvals.errors import QuotaReached
 from approvals.models import Draft, Gate, Upload
-from checkpoints import artifacts, patch
 from checkpoints.actors import SYSTEM
-from checkpoints.artifacts import MARK, Reference
 from checkpoints.models import Plan
 from checkpoints.retention import strays
+from checkpoints.values import artifacts, patch
+from checkpoints.values.artifacts import MARK, Reference
 from tests.approvals.racing import race
 from tests.checkpoints.test_claims import at_once
 from tests.factories import (

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from checkpoints.searching import beginnings
+from checkpoints.postgresql.text_search import beginnings
 from tests.factories import ann, eve, make_card, make_gate, make_team
 from tests.pages.clients import signed_in
 

@@ -18,7 +18,7 @@ from approvals.access import Access, Asked
 from approvals.layer import PageLayer
 from approvals.live import LiveConsumer
 from approvals.sessions import SessionStore
-from checkpoints import cursor
+from checkpoints.events import cursor
 from checkpoints.models import Event
 from tests.approvals.statements import sent
 from tests.conftest import session_of

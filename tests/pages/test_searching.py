@@ -7,7 +7,7 @@ import re
 import pytest
 from django.contrib.auth.models import User
 
-from checkpoints.searching import beginnings, numbered, terms
+from checkpoints.postgresql.text_search import beginnings, numbered, terms
 from tests.factories import ann, decide, eve, make_card, make_gate, make_run, make_team
 from tests.pages.clients import signed_in
 

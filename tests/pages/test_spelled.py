@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from approvals.presentation import spelled
-from checkpoints.artifacts import MARK
+from checkpoints.values.artifacts import MARK
 from tests.factories import ann, make_action, make_card, make_gate, make_run, make_state, make_team
 from tests.pages.clients import signed_in
 from tests.pages.test_files import plan

@@ -16,9 +16,10 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from approvals.models import Gate
-from checkpoints import artifacts, notes
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Event
+from checkpoints.runs import notes
+from checkpoints.values import artifacts
 from tests.factories import ann, eve, make_gate, make_run, make_state, make_team, make_user
 from tests.factories.tokens import make_token
 from tests.pages.clients import form_of, signed_in

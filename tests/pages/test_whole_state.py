@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 
 from approvals.forms import EDITABLE
 from approvals.models import Gate
-from checkpoints import patch
+from checkpoints.values import patch
 from tests.factories import ann, bob, decide, edit_amount, make_gate, make_policy, make_run, make_state, make_team
 
 from .clients import form_of, post, signed_in

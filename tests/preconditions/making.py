@@ -9,7 +9,7 @@ from approvals.cards import Card
 from approvals.models import Gate, Policy
 from approvals.preconditions import Precondition
 from checkpoints.models import Event, Run
-from checkpoints.values import decode
+from checkpoints.values.canonical_json import decode
 from tests.factories import make_card, make_gate, make_team
 from tests.factories.runs import STEPS, make_plan, make_spec
 from tests.factories.runs import make_run as make_any_run

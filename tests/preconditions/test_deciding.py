@@ -11,7 +11,7 @@ import pytest
 from approvals import closing
 from approvals.errors import Invalid
 from approvals.models import Decision, Gate, Outcome
-from checkpoints.values import canonical
+from checkpoints.values.canonical_json import canonical
 from tests.factories import ann, bob, decide, edit_amount, make_policy, make_team, mira
 from tests.harness.altering import altered
 

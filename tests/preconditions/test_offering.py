@@ -15,7 +15,7 @@ from approvals.cards import Card
 from approvals.errors import CardRefused
 from approvals.models import Gate
 from approvals.preconditions import Precondition
-from checkpoints import digests
+from checkpoints.values import digests
 from tests.factories import make_card, make_gate, make_question
 
 from .making import make_observing_gate, make_precondition

@@ -17,7 +17,7 @@ from agents import recovery
 from agents.models import Effect
 from approvals.models import Gate, Grant
 from checkpoints.models import Event, Run
-from checkpoints.values import canonical, decode
+from checkpoints.values.canonical_json import canonical, decode
 from tests.agents.driving import advance, advance_to_rest, answer, decide, effects, failures, open_gate, state, trail
 from tests.factories import bob, make_policy, make_team
 from tests.harness.altering import altered

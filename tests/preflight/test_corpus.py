@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from agents import fields, registry, upcasting
-from checkpoints.plans import PlanSpec
+from checkpoints.runs.plans import PlanSpec
 
 CORPUS = Path(__file__).parent / "corpus"
 SAVED = sorted(CORPUS.glob("*/*/*.json"))

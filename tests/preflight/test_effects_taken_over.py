@@ -6,8 +6,8 @@ import pytest
 
 from agents import cancelling, forks, impacts
 from agents.sweeper import Sweeper
+from checkpoints.audit.verify import verify_run
 from checkpoints.models import Run
-from checkpoints.verify import verify_run
 from tests.agents.driving import advance, advance_to_rest, answer, decide, effects, make_run, open_gate, state, trail
 from tests.factories import ann, make_user
 from tests.rewinds.moving import after, fates, rewind

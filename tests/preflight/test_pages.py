@@ -12,9 +12,9 @@ from django.test import Client
 
 from approvals.models import Gate
 from approvals.preflight import sources
-from checkpoints import artifacts
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Run
+from checkpoints.values import artifacts
 from tests import factories
 from tests.agents.driving import advance_to_rest, make_run, open_gate
 from tests.factories import ann, bob, make_gate, make_state, make_team

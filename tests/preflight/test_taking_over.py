@@ -12,9 +12,9 @@ from agents.sweeper import Sweeper
 from approvals.errors import CannotResume
 from approvals.models import Gate
 from approvals.preflight import sources
+from checkpoints.audit.verify import verify_run
 from checkpoints.models import Checkpoint, Event, Run
-from checkpoints.values import decode
-from checkpoints.verify import verify_run
+from checkpoints.values.canonical_json import decode
 from tests.agents.driving import advance, advance_to_rest, decide, make_run, open_gate, state, trail
 from tests.factories import ann
 

@@ -13,7 +13,7 @@ from agents.errors import AgentError, UpcastFailed
 from agents.planning import plan_of
 from agents.registry import Registered
 from agents.upcasting import Way, apply, check, upcasters_of, way
-from checkpoints.plans import PlanSpec
+from checkpoints.runs.plans import PlanSpec
 
 Body = dict[str, Any]
 Known = dict[tuple[str, str], Registered]

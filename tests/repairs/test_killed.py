@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agents.models import Effect
-from checkpoints import verify
+from checkpoints.audit import verify
 from checkpoints.models import Run
 from tests.agents.driving import answer, failures, make_run, open_gate, state, trail
 

@@ -8,9 +8,9 @@ import pytest
 
 from agents import forks
 from agents.models import Failure
-from checkpoints import verify
+from checkpoints.audit import verify
 from checkpoints.models import Checkpoint, Event, Run
-from checkpoints.values import decode
+from checkpoints.values.canonical_json import decode
 from tests.agents.driving import (
     advance,
     advance_to_rest,

@@ -16,7 +16,8 @@ django.setup()
 from django.contrib.auth.models import User  # noqa: E402 - Django must be set up first
 
 from approvals.models import Gate  # noqa: E402
-from checkpoints import cursor, sealer  # noqa: E402
+from checkpoints.audit import sealer  # noqa: E402
+from checkpoints.events import cursor  # noqa: E402
 from tests.factories import ann, decide, make_card, make_gate, make_team  # noqa: E402
 from tests.pages.clients import signed_in  # noqa: E402
 

@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from playwright.sync_api import Browser, expect
 
-from checkpoints.cursor import Cursor
+from checkpoints.events.cursor import Cursor
 from tests.harness import clusters
 from tests.harness.services import Service, manage, run
 from tests.harness.session import DATABASE, Session

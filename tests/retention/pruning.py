@@ -11,11 +11,11 @@ from django.db import connection
 
 from checkpoints import store
 from checkpoints.actors import SYSTEM
-from checkpoints.claims import Claim
 from checkpoints.models import Checkpoint, Prune, RetentionPolicy, Run
-from checkpoints.ops import Append
 from checkpoints.retention import policies, prunes
 from checkpoints.store import Header, Snapshot
+from checkpoints.store.claims import Claim
+from checkpoints.values.ops import Append
 from tests.checkpoints.making import begin, take
 
 DONE = Header("step", "one", "", 1, 1, b"i" * 32, b"c" * 32)

@@ -8,8 +8,8 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
+from checkpoints.audit.verify import verify_run
 from checkpoints.models import Event, Hold, Prune, RetentionPolicy, Run
-from checkpoints.verify import verify_run
 from tests.factories import unique
 from tests.pages.clients import signed_in
 from tests.run_pages.test_run_page import text_of

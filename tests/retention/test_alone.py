@@ -7,8 +7,9 @@ import threading
 import pytest
 from django.db import connection
 
-from checkpoints import rows, store, tasks
+from checkpoints import store, tasks
 from checkpoints.errors import NotVerified
+from checkpoints.layout import rows
 from checkpoints.models import Checkpoint, Run
 from checkpoints.retention import prunes
 from checkpoints.retention.alone import alone

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agents import rewinds
-from checkpoints import crash
+from checkpoints import crash_points
 from checkpoints.models import Gap, Run
 from tests.factories import ann, bob, make_team, random_agents
 from tests.impact_property.living import born
@@ -48,7 +48,7 @@ def test_the_ledger_and_the_world_agree_though_the_past_is_gone(
     monkeypatch.setattr(rewinds, "HALT_SECONDS", 0.0)
     with born(tmp_path, seed, people, KINDS[seed % len(KINDS)]) as life:
         crowd = Forgetful(life, world, rng)
-        crash.listen(crowd.stand_still)
+        crash_points.listen(crowd.stand_still)
         for _ in range(rng.randint(15, 40)):
             crowd.act(rng.choice(crowd.runs))
         crowd.come_to_rest()

@@ -14,13 +14,14 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import override_settings
 
-from checkpoints import ledger
 from checkpoints.actors import SYSTEM
 from checkpoints.audit import database
+from checkpoints.audit.verify import verify_run
+from checkpoints.events import event_log
 from checkpoints.models import Checkpoint, Gap, Hold, RetentionPolicy, Run
-from checkpoints.retention import batch, gaps, headers
-from checkpoints.retention.gaps import Why
-from checkpoints.verify import verify_run
+from checkpoints.retention import batch
+from checkpoints.store import gap_headers, gaps
+from checkpoints.store.gaps import Why
 from tests.audit.evidence import seal_all
 from tests.factories import unique
 
@@ -40,7 +41,7 @@ def run() -> Run:
     pruned()
     seal_all()
     head = more(head, claim, 3)
-    ledger.record("test.said", subject=f"run:{run.pk}", by=SYSTEM, run=run, data={})
+    event_log.record("test.said", subject=f"run:{run.pk}", by=SYSTEM, run=run, data={})
     seal_all()
     more(head, claim, 17)
     pruned()
@@ -196,7 +197,7 @@ def test_gaps_from_before_the_key_was_set_or_changed_are_named_as_that(run: Run,
 def test_an_event_that_names_no_gap_is_a_fault_and_ends_no_verification(data: dict[str, object]) -> None:
     other, _, _ = begin(n=0)
     assert verify_run(other) == []
-    ledger.record("retention.pruned", subject=f"run:{other.pk}", by=SYSTEM, run=other, data=data)
+    event_log.record("retention.pruned", subject=f"run:{other.pk}", by=SYSTEM, run=other, data=data)
     [problem] = verify_run(other)
     assert problem.subject.startswith("event ")
     assert problem.reason == "tells of a removal without the gap that it left"
@@ -215,9 +216,9 @@ def ordered_as(run: Run, *, done: bool = False) -> Why:
     policy = RetentionPolicy.objects.current().get(agent=run.plan.agent)
     subject = f"prune:{unique('x')}"
     data = {"policies": {policy.agent: policy.pk}}
-    ledger.record("retention.ordered", subject=subject, by=SYSTEM, data=data)
+    event_log.record("retention.ordered", subject=subject, by=SYSTEM, data=data)
     if done:
-        ledger.record("retention.finished", subject=subject, by=SYSTEM, data={})
+        event_log.record("retention.finished", subject=subject, by=SYSTEM, data={})
     return Why(policy.called, policy.version, SYSTEM, datetime.now(UTC))
 
 
@@ -238,7 +239,7 @@ def forge(
     digests = [digest for _, digest in rows]
     if step is not None:
         made[-1][7] = step
-        packed = headers.unpack(headers.pack(made), run_id=run.pk, first=first)
+        packed = gap_headers.unpack(gap_headers.pack(made), run_id=run.pk, first=first)
         digests = [each.digest for each in packed]
     if delete:
         owner.execute(f"DELETE FROM checkpoints_checkpoint WHERE run_id = {run.pk} AND seq BETWEEN {first} AND {last}")
@@ -248,4 +249,4 @@ def forge(
     gap.save()
     if event:
         data = {"gap": gap.number, "digest": gap.digest.hex()}
-        ledger.record("retention.pruned", subject=f"run:{run.pk}", by=SYSTEM, run=run, data=data)
+        event_log.record("retention.pruned", subject=f"run:{run.pk}", by=SYSTEM, run=run, data=data)

@@ -7,7 +7,7 @@ from django.test import Client
 
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Event, EventText, Hold, Run
-from checkpoints.retention import holds
+from checkpoints.runs import holds
 from tests.factories import READER, ann, eve, make_team, make_user
 from tests.pages.clients import signed_in
 from tests.run_pages.test_run_page import page_of, text_of

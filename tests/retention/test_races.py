@@ -14,15 +14,16 @@ from unittest import mock
 import pytest
 from django.db import connection, transaction
 
-from checkpoints import crash, store
+from checkpoints import crash_points, store
 from checkpoints.actors import SYSTEM
-from checkpoints.errors import NoSuchCheckpoint, NotVerified
+from checkpoints.audit.verify import verify_run
+from checkpoints.errors import CheckpointRemoved, NoSuchCheckpoint, NotVerified
 from checkpoints.models import Checkpoint, Chunk, Gap, Hold, Prune, Run
-from checkpoints.retention import batch, chunks, holds, prunes, reading, rules
-from checkpoints.retention.errors import AlreadyPruning, Removed
-from checkpoints.retention.gaps import Why
+from checkpoints.retention import batch, chunks, prunes, reading, rules
+from checkpoints.retention.errors import AlreadyPruning
+from checkpoints.runs import holds
 from checkpoints.store import Header
-from checkpoints.verify import verify_run
+from checkpoints.store.gaps import Why
 from tests.checkpoints.making import REWIND
 from tests.harness.waiting import until
 
@@ -48,7 +49,7 @@ def while_removing(monkeypatch: pytest.MonkeyPatch, do: Callable[[], Any]) -> li
             threads[0].join(0.3)
             assert not came, "it waits for the prune"
 
-    monkeypatch.setattr(crash, "point", point)
+    monkeypatch.setattr(crash_points, "point", point)
     pruned()
     threads[0].join()
     return came
@@ -70,7 +71,7 @@ def test_a_legal_hold_comes_first_or_is_told_that_it_came_too_late(
     run = ended(60)
     keep(run, keep_last=10)
     [came] = while_removing(monkeypatch, lambda: holds.hold(run, seq, "x", by=SYSTEM))
-    assert isinstance(came, Removed if seq else Hold)
+    assert isinstance(came, CheckpointRemoved if seq else Hold)
     assert seqs(run)[0] == 52
 
 
@@ -145,7 +146,7 @@ def test_a_second_order_waits_until_the_first_is_done() -> None:
     assert two.removed == 0
 
 
-@pytest.mark.parametrize("point", crash.OF_PRUNES)
+@pytest.mark.parametrize("point", crash_points.OF_PRUNES)
 @pytest.mark.parametrize("hit", [1, 2])
 def test_a_prune_that_is_killed_is_gone_on_with(point: str, hit: int) -> None:
     runs = [ended(150) for _ in range(3)]
@@ -191,7 +192,7 @@ def test_a_writer_that_comes_to_a_chunk_being_freed_writes_it_anew() -> None:
             threads.append(thread)
 
     threads: list[threading.Thread] = []
-    with mock.patch.object(crash, "point", point):
+    with mock.patch.object(crash_points, "point", point):
         assert prunes.apply(prune)
     threads[0].join()
     assert store.load(run).state["doc"] == big["doc"]
@@ -301,7 +302,9 @@ def test_a_policy_that_is_changed_or_switched_off_ends_the_prune_that_follows_it
     run = ended(200)
     keep(run, keep_last=10)
     prune = ordered()
-    monkeypatch.setattr(crash, "point", lambda name, *_: keep(run, **change) if name == "prune_removed" else None)
+    monkeypatch.setattr(
+        crash_points, "point", lambda name, *_: keep(run, **change) if name == "prune_removed" else None
+    )
     assert prunes.apply(prune)
     left = len(seqs(run))
     assert 100 < left < 200, "the portion that was under way alone"

@@ -12,12 +12,14 @@ from django.core.management import call_command
 from django.db.models.functions import Now
 
 from agents.history import Path
-from checkpoints import records, store
+from checkpoints import store
 from checkpoints.actors import SYSTEM
+from checkpoints.audit.verify import verify_all, verify_run
 from checkpoints.models import Chunk, Event, Gap, Prune, Run
-from checkpoints.retention import gaps, holds, prunes, reading
-from checkpoints.values import decode
-from checkpoints.verify import verify_all, verify_run
+from checkpoints.retention import prunes, reading
+from checkpoints.runs import holds
+from checkpoints.store import executions, gaps
+from checkpoints.values.canonical_json import decode
 from tests.harness import horizon
 
 from .pruning import at, ended, grown, keep, looked, more, pruned, seqs
@@ -41,23 +43,23 @@ def test_the_newest_stay_with_their_states_and_the_rest_is_a_gap() -> None:
 def test_the_executions_of_the_survivors_are_read_as_they_were() -> None:
     run = ended(150)
     keep(run, keep_last=30)
-    before = records.writes_of([at(run, seq) for seq in range(122, 151)])
+    before = executions.writes_of([at(run, seq) for seq in range(122, 151)])
     pruned()
-    assert records.writes_of(list(before)) == before
+    assert executions.writes_of(list(before)) == before
 
 
 def test_the_path_and_the_history_are_whole_although_the_rows_are_gone() -> None:
     run = ended(150)
     head = run.head
     assert head
-    path, ran = records.path(head), records.executions(run.pk)
+    path, ran = executions.path(head), executions.executions(run.pk)
     places = Path.to(head)
     keep(run, keep_last=10)
     pruned()
-    gone = [each for each in records.path(head) if each.removed]
+    gone = [each for each in executions.path(head) if each.removed]
     assert [each.seq for each in gone] == list(range(1, 142))
-    assert [strip(each) for each in records.path(head)] == [strip(each) for each in path]
-    assert [strip(each) for each in records.executions(run.pk)] == [strip(each) for each in ran]
+    assert [strip(each) for each in executions.path(head)] == [strip(each) for each in path]
+    assert [strip(each) for each in executions.executions(run.pk)] == [strip(each) for each in ran]
     assert Path.to(head).places == places.places
 
 
@@ -66,7 +68,7 @@ def test_a_path_unpacks_the_gaps_that_it_goes_through_and_no_others() -> None:
     run, claim, head = grown(60)
     for seq in (20, 40):
         holds.name(run, seq, f"At {seq}", by=SYSTEM)
-    before = {seq: [strip(each) for each in records.path(at(run, seq))] for seq in (20, 40, 60)}
+    before = {seq: [strip(each) for each in executions.path(at(run, seq))] for seq in (20, 40, 60)}
     keep(run, keep_last=5)
     pruned()
     more(head, claim, 20)
@@ -76,11 +78,11 @@ def test_a_path_unpacks_the_gaps_that_it_goes_through_and_no_others() -> None:
     ]  # fmt: skip
     for seq, unpacked in ((20, [2]), (40, [21, 2])):
         with mock.patch.object(gaps, "removed", side_effect=gaps.removed) as reading:
-            assert [strip(each) for each in records.path(at(run, seq))] == before[seq]
+            assert [strip(each) for each in executions.path(at(run, seq))] == before[seq]
         assert [call.args[0].first_seq for call in reading.call_args_list] == unpacked
     head_now = Run.objects.get(pk=run.pk).head
     assert head_now
-    assert [strip(each) for each in records.path(head_now)][:60] == before[60]
+    assert [strip(each) for each in executions.path(head_now)][:60] == before[60]
 
 
 def test_a_look_reads_the_runs_that_a_policy_touches_and_says_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,8 +102,8 @@ def test_a_look_reads_the_runs_that_a_policy_touches_and_says_how_many(monkeypat
     assert [line.run_id for line in prune.lines.filter(run__in=[due, short, young, fresh, free])] == [due.pk]
 
 
-def strip(record: records.Record) -> tuple[object, ...]:
-    return tuple(getattr(record, name) for name in records.Record.__slots__ if name != "removed")
+def strip(record: executions.Record) -> tuple[object, ...]:
+    return tuple(getattr(record, name) for name in executions.Record.__slots__ if name != "removed")
 
 
 def test_a_run_goes_on_after_its_early_checkpoints_are_gone_and_is_pruned_again() -> None:
@@ -190,7 +192,7 @@ def test_the_command_says_what_would_go_and_removes_it() -> None:
 
 
 def test_everything_verifies_with_the_seals_after_heads_that_were_sealed_are_gone() -> None:
-    from checkpoints.sealer import seal_once
+    from checkpoints.audit.sealer import seal_once
 
     run = ended(60)
     horizon.reached()

@@ -11,7 +11,8 @@ from django.test import Client
 
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Prune, PruneLine, RetentionPolicy
-from checkpoints.retention import holds, prunes, telling
+from checkpoints.retention import prunes, telling
+from checkpoints.runs import holds
 from tests.factories import make_user
 from tests.pages.clients import signed_in
 from tests.run_pages.test_run_page import text_of

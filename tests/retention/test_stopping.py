@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from django.db.models.functions import Now
 
-from checkpoints import crash, tasks
+from checkpoints import crash_points, tasks
 from checkpoints.actors import SYSTEM, Actor
+from checkpoints.audit.verify import verify_run
 from checkpoints.models import Checkpoint, Event, Prune
 from checkpoints.retention import prunes
 from checkpoints.retention.errors import NotUnderWay
-from checkpoints.values import decode
-from checkpoints.verify import verify_run
+from checkpoints.values.canonical_json import decode
 from tests.conftest import Starter
 from tests.harness.waiting import until
 
@@ -35,7 +35,7 @@ def test_what_was_removed_before_a_stop_stays_removed_and_the_rest_stays(monkeyp
             seen.append(1)
             prunes.stop(prune, by=ANN)
 
-    monkeypatch.setattr(crash, "point", after_one)
+    monkeypatch.setattr(crash_points, "point", after_one)
     assert prunes.apply(prune)
     assert prune.status == Prune.Status.STOPPED
     assert {len(seqs(first)), len(seqs(second))} == {10, 41}
@@ -57,7 +57,7 @@ def test_a_portion_that_meets_a_stop_does_not_land(monkeypatch: pytest.MonkeyPat
         if name == "prune_removed":
             elsewhere(lambda: prunes.stop(prune, by=ANN)).join()
 
-    monkeypatch.setattr(crash, "point", stop_elsewhere)
+    monkeypatch.setattr(crash_points, "point", stop_elsewhere)
     assert prunes.apply(prune)
     assert (prune.status, prune.removed, len(seqs(run))) == (Prune.Status.STOPPED, 0, 41)
     assert verify_run(run) == []

@@ -13,9 +13,11 @@ import pytest
 from django.core.files.storage import storages
 
 from agents.models import Memo
-from checkpoints import artifacts, crash, payloads, store
+from checkpoints import crash_points, store
+from checkpoints.layout import payloads
 from checkpoints.retention import strays
-from checkpoints.values import canonical
+from checkpoints.values import artifacts
+from checkpoints.values.canonical_json import canonical
 from tests.approvals.statements import sent
 from tests.factories import unique
 
@@ -129,11 +131,11 @@ def test_a_pruner_that_dies_after_putting_files_aside_loses_none_that_is_named(m
 
     def die(name: str, step: str = "", value: Any = None) -> None:
         if name == "artifact_aside":
-            raise crash.Crashed
+            raise crash_points.Crashed
 
-    monkeypatch.setattr(crash, "point", die)
+    monkeypatch.setattr(crash_points, "point", die)
     for _ in range(8):  # other tests' files come first
-        with pytest.raises(crash.Crashed):
+        with pytest.raises(crash_points.Crashed):
             strays.remove(grace=HOUR)
         if not place(named).exists():
             break

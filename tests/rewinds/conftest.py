@@ -23,10 +23,10 @@ def _only_these_agents(settings: Any) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _no_point_passed_yet(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hits of a crash point count from here, and who listens to them hears of this test alone."""
-    from checkpoints import crash
+    from checkpoints import crash_points
 
-    monkeypatch.setattr(crash, "_hits", Counter())
-    monkeypatch.setattr(crash, "_listeners", [])
+    monkeypatch.setattr(crash_points, "_hits", Counter())
+    monkeypatch.setattr(crash_points, "_listeners", [])
 
 
 @pytest.fixture

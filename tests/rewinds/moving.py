@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from agents import rewinds
 from agents.models import Effect
 from approvals.models import Gate
-from checkpoints import crash
+from checkpoints import crash_points
 from checkpoints.models import Checkpoint, Run
 from tests.agents.driving import advance_to_rest
 from tests.factories import ann
@@ -76,6 +76,6 @@ def lease_over(run: Run) -> None:
 
 def die(run: Run, point: str) -> None:
     """Take the run on until its worker dies at this crash point; the next may take it at once."""
-    with mock.patch.dict(os.environ, {"HOLDPOINT_CRASH": f"{point}:raise"}), pytest.raises(crash.Crashed):
+    with mock.patch.dict(os.environ, {"HOLDPOINT_CRASH": f"{point}:raise"}), pytest.raises(crash_points.Crashed):
         advance_to_rest(run)
     lease_over(run)

@@ -22,7 +22,8 @@ from agents.history import Path as Trail
 from agents.models import Effect
 from approvals.errors import DecisionRefused
 from approvals.models import Gate
-from checkpoints import crash, verify
+from checkpoints import crash_points
+from checkpoints.audit import verify
 from checkpoints.models import Run
 from tests.agents.driving import open_gate, state
 from tests.factories import ann, bob, make_team, random_agents
@@ -38,7 +39,9 @@ KINDS = (
     Knobs(steps=(4, 9), effects=0.5, loops=0.25, guarded=0.3, irreversible=0.1, range=(2, 3)),
     Knobs(steps=(3, 6), effects=0.6, loops=0.3, guarded=0.5, gates=0.3, irreversible=0.2, keyed=0.6, range=(2,)),
 )
-POINTS = [point for point in crash.POINTS if not point.endswith(("_repair", "_rewind"))]  # that a worker passes here
+POINTS = [
+    point for point in crash_points.POINTS if not point.endswith(("_repair", "_rewind"))
+]  # that a worker passes here
 PATIENCE = 160  # turns in which a run comes to its end once nothing fails any more
 
 
@@ -129,11 +132,11 @@ class Crowd:
     def work(self, run: Run) -> None:
         """A worker takes the run on, and may die of it."""
         Run.objects.filter(pk=run.pk, status=Run.Status.QUEUED).update(wake_at=None)
-        crash._hits.clear()
+        crash_points._hits.clear()
         dies = not self.still and self.rng.random() < self.crashing
         wish = f"{self.rng.choice(POINTS)}:{self.rng.choice(['raise', 'fail'])}:{self.rng.randint(1, 2)}" * dies
         self.life.run = run
-        with mock.patch.dict(os.environ, {"HOLDPOINT_CRASH": wish}), suppress(crash.Crashed):
+        with mock.patch.dict(os.environ, {"HOLDPOINT_CRASH": wish}), suppress(crash_points.Crashed):
             runner.advance(run.pk)
         self.told.append(f"{run} worked {wish}")
         if not self.still:
@@ -201,7 +204,7 @@ def test_the_ledger_and_the_world_agree(seed: int, tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(rewinds, "HALT_SECONDS", 0.0)
     with born(tmp_path, seed, people, KINDS[seed % len(KINDS)]) as life:
         crowd = Crowd(life, world, rng)
-        crash.listen(crowd.stand_still)
+        crash_points.listen(crowd.stand_still)
         for _ in range(rng.randint(8, 40)):
             crowd.act(rng.choice(crowd.runs))
         crowd.come_to_rest()

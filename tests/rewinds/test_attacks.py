@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 
 from agents import cancelling, forks, impacts, registry, rewinds
 from agents.models import Effect
-from checkpoints import crash
+from checkpoints import crash_points
 from checkpoints.models import Run
 from tests.agents.driving import advance_to_rest, answer, decide, make_run, open_gate, state
 from tests.factories import ann
@@ -96,7 +96,7 @@ def test_an_effect_whose_undo_nobody_saw_end_is_not_adopted(ledger: str, monkeyp
     run = advance_to_rest(make_run("trip", ledger=ledger))
     edit(run, 1, mode="skip")
     monkeypatch.setenv("HOLDPOINT_CRASH", "after_undo:raise")
-    with pytest.raises(crash.Crashed):
+    with pytest.raises(crash_points.Crashed):
         advance_to_rest(run)
     monkeypatch.delenv("HOLDPOINT_CRASH")
     assert lines(ledger, words=1) == ["buy", "sell"]
@@ -180,7 +180,7 @@ def test_what_was_under_way_when_a_new_version_came_is_asked_about_before_it_is_
     run = advance_to_rest(make_run("porter", order="A-1"))
     decide(run)
     monkeypatch.setenv("HOLDPOINT_CRASH", "after_effect:raise")
-    with pytest.raises(crash.Crashed):
+    with pytest.raises(crash_points.Crashed):
         advance_to_rest(run)
     monkeypatch.delenv("HOLDPOINT_CRASH")
     Run.objects.filter(pk=run.pk).update(lease_until=Now() - dt.timedelta(seconds=1))

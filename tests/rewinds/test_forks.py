@@ -12,9 +12,9 @@ import pytest
 from agents import forks
 from agents.errors import RewindNotAllowed, RewindRefused
 from agents.models import Effect
-from checkpoints import crash
+from checkpoints import crash_points
 from checkpoints.models import Event, Hold, Run
-from checkpoints.values import decode
+from checkpoints.values.canonical_json import decode
 from tests.agents.driving import advance_to_rest, answer, decide, make_run, open_gate, state
 from tests.factories import ann, change_effects, eve, make_user
 
@@ -191,7 +191,7 @@ def test_a_fork_may_take_over_what_the_run_that_it_came_from_is_about_to_undo(le
             answer(fork, "take")
             advance_to_rest(fork)
 
-    crash.listen(take)
+    crash_points.listen(take)
     assert advance_to_rest(run).status == "completed"
     assert lines(ledger) == ["pay A"]
     assert (fates(run), fates(fork), fork.status) == ([("pay", "kept")], [("pay", "done")], "completed")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from agents import forks
 from approvals.consequences.gate import Foretold
 from approvals.impact import Verdict
+from checkpoints.audit.verify import verify_run
 from checkpoints.models import Checkpoint, Run
-from checkpoints.verify import verify_run
 from tests.agents.driving import advance_to_rest, answer, decide, make_run, open_gate, state, trail
 from tests.factories import ann, make_user
 from tests.pages.clients import signed_in

@@ -8,9 +8,9 @@ from typing import Any
 
 from agents import reports
 from agents.models import Effect
-from checkpoints import crash
+from checkpoints import crash_points
 from checkpoints.models import Event, Run
-from checkpoints.values import decode
+from checkpoints.values.canonical_json import decode
 from tests.agents.driving import advance, advance_to_rest, answer, make_run, open_gate
 from tests.factories import change_effects
 
@@ -38,7 +38,7 @@ def test_an_undo_that_was_done_after_a_person_kept_the_effect_is_told(ledger: st
             answer(run, "keep")
             advance_to_rest(run)
 
-    crash.listen(keep)
+    crash_points.listen(keep)
     assert advance(run).status == "completed"
     assert lines(ledger, words=1) == ["buy", "sell"]
     assert (fates(run)[0], contradictions(run)) == (("buy", "kept"), [("undone", "kept")])

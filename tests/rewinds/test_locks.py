@@ -15,8 +15,9 @@ import pytest
 from django.db import connection, transaction
 
 from agents import rewinds, runner
-from checkpoints import actors, claims, crash
+from checkpoints import actors, crash_points
 from checkpoints.models import Run
+from checkpoints.store import claims
 from tests.agents.driving import advance_to_rest, decide, make_run
 from tests.approvals.racing import blocked
 from tests.factories import ann
@@ -63,7 +64,7 @@ def test_a_page_and_a_worker_do_not_wait_for_each_other(
             there.set()
             assert go.wait(20)
 
-    crash.listen(stand_still)
+    crash_points.listen(stand_still)
     with ThreadPoolExecutor(2) as pool:
         worker = pool.submit(alone, lambda: runner.advance(run.pk))
         assert there.wait(20)

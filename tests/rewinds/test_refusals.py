@@ -12,10 +12,10 @@ from agents import forks, impacts, rewinds
 from agents.errors import ImpactChanged, RewindNotAllowed, RewindRefused
 from agents.models import Effect
 from approvals.errors import Invalid
-from checkpoints import claims
 from checkpoints.actors import SYSTEM
 from checkpoints.errors import Fenced
 from checkpoints.models import Checkpoint, Event, Run
+from checkpoints.store import claims
 from tests.agents.driving import advance_to_rest, decide, make_run, open_gate
 from tests.approvals.racing import meet_lock
 from tests.factories import ann, change_effects, eve

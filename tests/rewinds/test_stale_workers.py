@@ -10,7 +10,7 @@ import pytest
 
 from agents.models import Effect
 from checkpoints.models import Checkpoint, Event
-from checkpoints.values import decode
+from checkpoints.values.canonical_json import decode
 from tests.agents.driving import advance, advance_to_rest, answer, make_run, open_gate
 
 from .moving import edit, fates, lease_over, lines

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agents import registry
-from checkpoints.plans import PlanSpec
+from checkpoints.runs.plans import PlanSpec
 from config.examples import AGENTS
 
 from .released import PLANS

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 from django.db import connections
 
-from checkpoints import privileges
 from checkpoints.models import Run
+from checkpoints.postgresql import privileges
 from tests.harness.services import Service, run
 from tests.harness.session import APPLICATION, DATABASE, Session
 from tests.harness.waiting import until

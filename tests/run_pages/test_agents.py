@@ -19,8 +19,9 @@ from agents.figures import Figures
 from agents.models import Worker
 from agents.presentation import meters, plan, versions
 from approvals.templatetags import holdpoint
-from checkpoints import artifacts, store
+from checkpoints import store
 from checkpoints.models import Plan, Run
+from checkpoints.values import artifacts
 from tests.approvals.statements import sent
 from tests.factories import ann, bob, decide, eve, make_plan, make_run, make_spec, make_team, make_user
 from tests.factories.runs import STEPS

@@ -8,7 +8,7 @@ import pytest
 
 from agents.presentation import differences
 from agents.presentation.values import at_pointer, members
-from checkpoints import patch
+from checkpoints.values import patch
 
 
 @pytest.mark.parametrize(

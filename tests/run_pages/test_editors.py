@@ -13,8 +13,8 @@ from approvals.forms.texts import as_json
 from approvals.impact import Impact, Verdict
 from approvals.impact.result import Row
 from approvals.presentation.faults import of_form
-from checkpoints import patch
-from checkpoints.plans import PlanSpec, StepSpec
+from checkpoints.runs.plans import PlanSpec, StepSpec
+from checkpoints.values import patch
 from tests.forms.posting import as_posted
 
 PLAN = PlanSpec(

@@ -10,8 +10,10 @@ from playwright.sync_api import Page, expect
 from agents import happened
 from agents.happened import Asked
 from approvals.presentation.happenings import ROUTINE
-from checkpoints import actors, ledger, notes
+from checkpoints import actors
+from checkpoints.events import event_log
 from checkpoints.models import Event, Run
+from checkpoints.runs import notes
 from tests.approvals.statements import sent
 from tests.factories import ann, bob, decide, make_team
 from tests.pages.clients import signed_in
@@ -38,7 +40,7 @@ def lived() -> Run:
 
 def many(run: Run, count: int, kind: str = "test.said") -> None:
     for number in range(count):
-        ledger.record(kind, subject=f"run:{run.pk}", by=actors.SYSTEM, run=run, data={"step": f"s{number}"})
+        event_log.record(kind, subject=f"run:{run.pk}", by=actors.SYSTEM, run=run, data={"step": f"s{number}"})
 
 
 def kinds(run: Run, **asked: object) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from checkpoints.ops import Append
+from checkpoints.values.ops import Append
 from tests.factories import bob, make_team
 from tests.pages.clients import signed_in
 from tests.run_pages.test_run_page import page_of, text_of

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from checkpoints.ops import Append
+from checkpoints.values.ops import Append
 from tests.factories import bob, make_card, make_team
 from tests.pages.looking import check
 from tests.run_pages.test_live import NewPage, open_run

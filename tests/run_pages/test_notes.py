@@ -7,10 +7,10 @@ from typing import Any
 from django.contrib.auth.models import Group, User
 from playwright.sync_api import expect
 
-from checkpoints import actors, notes
-from checkpoints.errors import NoSuchCheckpoint
+from checkpoints import actors
+from checkpoints.errors import CheckpointRemoved, NoSuchCheckpoint
 from checkpoints.models import Checkpoint, Event, EventText, Run
-from checkpoints.retention.errors import Removed
+from checkpoints.runs import notes
 from tests.approvals.racing import race
 from tests.audit.evidence import erase
 from tests.factories import READER, ann, bob, eve, make_team, make_user
@@ -129,7 +129,7 @@ def test_what_is_gone_takes_no_note() -> None:
     pruned()
     assert say(ann(team), run, "Too late", seq=7).status_code == 410
     found = race([lambda: notes.note(run, 7, "Too late", key="k", by=actors.SYSTEM)])
-    assert isinstance(found[0], Removed)
+    assert isinstance(found[0], CheckpointRemoved)
     found = race([lambda: notes.note(run, 99, "Too early", key="k", by=actors.SYSTEM)])
     assert isinstance(found[0], NoSuchCheckpoint)
     assert told(run) == []

@@ -11,7 +11,7 @@ from channels.db import database_sync_to_async
 from approvals import live, whispers
 from approvals.live import LiveConsumer
 from approvals.sessions import SessionStore
-from checkpoints import cursor
+from checkpoints.events import cursor
 from checkpoints.models import Event, Run
 from tests.conftest import session_of
 from tests.factories import bob, eve, make_team

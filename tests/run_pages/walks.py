@@ -9,12 +9,14 @@ from django.contrib.auth.models import Group, User
 
 from agents.models import Effect, Failure
 from approvals.models import Gate
-from checkpoints import actors, claims, ledger, store
-from checkpoints.audit.covered import ROWS
+from checkpoints import actors, store
+from checkpoints.events import event_log
+from checkpoints.events.event_proof import ROWS
+from checkpoints.layout.snapshot import Header, Snapshot
 from checkpoints.models import Checkpoint, Run
-from checkpoints.ops import Write
-from checkpoints.snapshots import Header, Snapshot
-from checkpoints.values import canonical
+from checkpoints.store import claims
+from checkpoints.values.canonical_json import canonical
+from checkpoints.values.ops import Write
 from tests.factories import make_card, make_gate, make_plan, make_run, make_spec, make_state, unique
 
 ORDER = {"number": "A-20418", "customer": "Marit Ellery", "total": "1403.90", "paid_on": "2026-02-11"}
@@ -80,7 +82,7 @@ class Walk:
             run=self.run, base=self.at.id, step=step, status=status, key=key, **(given | columns)
         )
         data = {"step": step, ROWS: row.covered}
-        ledger.record(f"effect.{status}", subject=row.subject, by=actors.SYSTEM, run=self.run, data=data)
+        event_log.record(f"effect.{status}", subject=row.subject, by=actors.SYSTEM, run=self.run, data=data)
         return row
 
     def release(self, status: str, reason: str = "") -> Run:

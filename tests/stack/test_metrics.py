@@ -21,11 +21,13 @@ from structlog.testing import capture_logs
 
 from agents import registry
 from agents.models import SweeperPass
-from checkpoints import claims, plans, sealer
 from checkpoints.actors import SYSTEM
+from checkpoints.audit import sealer
 from checkpoints.models import Run
 from checkpoints.models import run as models_run
 from checkpoints.models.run import COUNTED
+from checkpoints.runs import plans
+from checkpoints.store import claims
 from config import canary
 from tests.factories import ann, decide, make_gate, make_policy, make_run, make_team
 from tests.factories.runs import make_plan, make_spec

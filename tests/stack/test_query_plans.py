@@ -22,7 +22,7 @@ import pytest
 from psycopg import sql
 
 from approvals import frames
-from checkpoints import saving
+from checkpoints.store import save_statements
 from tests.harness import clusters
 from tests.harness.session import DATABASE, Session
 
@@ -58,7 +58,7 @@ SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname) 
 WHERE contype IN ('c', 'f') AND connamespace = 'public'::regnamespace
 """
 HOLE = re.compile(r"\{[0-9a-z]+\}")
-BEGINNINGS = ("checkpoints.saving._STEP", "checkpoints.saving._STOP")
+BEGINNINGS = ("checkpoints.store.save_statements._STEP", "checkpoints.store.save_statements._STOP")
 WHOLE = re.compile(r"\s*(WITH|SELECT|INSERT|UPDATE|DELETE)\b")
 
 
@@ -82,7 +82,7 @@ def prepared() -> dict[str, str]:
     for beginning in BEGINNINGS:
         del found[beginning]
     for stops, chunks, notes in product((False, True), repeat=3):
-        found[f"saving: {stops=} {chunks=} {notes=}"] = saving._statement(stops, chunks, notes)
+        found[f"saving: {stops=} {chunks=} {notes=}"] = save_statements._statement(stops, chunks, notes)
     found["frames"] = frames._statement(1, True, False).sql
     return found
 
@@ -150,4 +150,6 @@ def test_a_scan_would_be_found(large: psycopg.Connection[Any]) -> None:
 
 
 def test_the_statements_are_found() -> None:
-    assert {"checkpoints.cursor._AFTER", "checkpoints.claims._CLAIM", "agents.tokens._FIND"} <= set(prepared())
+    assert {"checkpoints.events.cursor._AFTER", "checkpoints.store.claims._CLAIM", "agents.tokens._FIND"} <= set(
+        prepared()
+    )

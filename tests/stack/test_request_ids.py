@@ -13,9 +13,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from agents.models import Scope
-from checkpoints import requests
+from checkpoints import request_ids
 from checkpoints.models import Event, Run
-from checkpoints.values import decode
+from checkpoints.values.canonical_json import decode
 from tests.factories import make_team, make_user
 from tests.factories.tokens import make_token
 from tests.harness.services import Service
@@ -73,11 +73,11 @@ def test_junk_is_replaced(junk: str) -> None:
 
 
 def test_a_message_is_another_one_each_time_and_names_its_request() -> None:
-    with requests.answering("a.b-c_9"):
-        one, other = requests.message_id(), requests.message_id()
+    with request_ids.answering("a.b-c_9"):
+        one, other = request_ids.message_id(), request_ids.message_id()
     assert one is not None
     assert other is not None
     assert one != other
-    assert requests.of_message(one) == requests.of_message(other) == "a.b-c_9"
-    assert requests.message_id() is None
-    assert [requests.of_message(each) for each in ("", "3f1c", "\x1b[2J.0123456789ab", "a" * 99)] == [""] * 4
+    assert request_ids.of_message(one) == request_ids.of_message(other) == "a.b-c_9"
+    assert request_ids.message_id() is None
+    assert [request_ids.of_message(each) for each in ("", "3f1c", "\x1b[2J.0123456789ab", "a" * 99)] == [""] * 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.db import ProgrammingError, connection
 
-from checkpoints.privileges import APPEND_ONLY
+from checkpoints.postgresql.privileges import APPEND_ONLY
 
 
 def test_the_tests_run_as_the_applications_role_which_owns_nothing() -> None:

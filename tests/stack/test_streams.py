@@ -12,8 +12,9 @@ import brotli  # type: ignore[import-untyped]
 import pytest
 from django.contrib.auth.models import Group, User
 
-from checkpoints import artifacts, ledger
 from checkpoints.actors import Actor
+from checkpoints.events import event_log
+from checkpoints.values import artifacts
 from tests.conftest import session_of
 from tests.factories import ann, make_card, make_gate, make_run, make_state, make_team, make_user
 from tests.harness.horizon import reached
@@ -58,7 +59,7 @@ def noted(team: Group) -> None:
     """Many events of one team, at once."""
     by = Actor("user:7", "Ann")
     for number in range(MANY):
-        ledger.record("test.said", subject=f"test:{number}", by=by, team_id=team.pk, data={"n": number})
+        event_log.record("test.said", subject=f"test:{number}", by=by, team_id=team.pk, data={"n": number})
     reached()
 
 

@@ -1,7 +1,7 @@
 """A warm process that forks another for each line of JSON: a worker's turn, or a person's rewind or edit.
 
-The child may be made to crash (`wish`, see checkpoints.crash); the answer says how it ended and what points it passed.
-This process itself has no connection open, so that its children inherit none.
+The child may be made to crash (`wish`, see checkpoints.crash_points); the answer says how it ended and what points it
+passed. This process itself has no connection open, so that its children inherit none.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ def forked(asked: dict[str, Any], passed: Path) -> int:
     """Do it in a process of its own; its exit status, minus a signal's number."""
     pid = os.fork()
     if pid == 0:
-        from checkpoints import crash
+        from checkpoints import crash_points
 
         os.environ["HOLDPOINT_CRASH"] = asked.get("wish", "")
         code = 1
         try:
             with passed.open("a") as file:
-                crash.listen(lambda point, *_: print(point, file=file, flush=True))
+                crash_points.listen(lambda point, *_: print(point, file=file, flush=True))
                 do(asked)
             code = 0
-        except (crash.Crashed, Exception):  # noqa: BLE001 - what a process does that nobody catches for
+        except (crash_points.Crashed, Exception):  # noqa: BLE001 - what a process does that nobody catches for
             if asked.get("loud"):
                 traceback.print_exc()
         finally:

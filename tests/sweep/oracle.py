@@ -8,7 +8,8 @@ from agents import unsettled
 from agents.history import Path
 from agents.models import Effect
 from approvals.models import Gate, Outcome
-from checkpoints import store, verify
+from checkpoints import store
+from checkpoints.audit import verify
 from checkpoints.models import Event, Run
 
 from .outside import Outside, message_id

@@ -21,8 +21,8 @@ from django.test import override_settings
 
 from agents import doorbell, registry
 from approvals.policy import pacing
-from checkpoints import crash, sealer, verify
-from checkpoints.audit import database
+from checkpoints import crash_points
+from checkpoints.audit import database, sealer, verify
 from tests.factories import ann, make_team
 from tests.harness.session import ROOT
 from tests.refunds.conftest import World, start_sandbox  # noqa: F401 - a fixture
@@ -91,7 +91,7 @@ def reached(
 
 @pytest.mark.parametrize("hit", HITS)
 @pytest.mark.parametrize("action", ACTIONS)
-@pytest.mark.parametrize("point", crash.POINTS)
+@pytest.mark.parametrize("point", crash_points.POINTS)
 def test_whatever_crashes_one_refund_stands_for_each_approval(
     point: str,
     action: str,

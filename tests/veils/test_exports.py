@@ -14,11 +14,11 @@ import pytest
 
 from approvals.audit import exporting
 from approvals.models import Gate
-from checkpoints import ledger
 from checkpoints.actors import OPERATOR
 from checkpoints.audit.filters import Filters
+from checkpoints.events import event_log
 from checkpoints.models import Event, Run
-from checkpoints.values import canonical
+from checkpoints.values.canonical_json import canonical
 from tests.agents.driving import advance_to_rest, decide, open_gate
 from tests.audit.evidence import seal_all
 from tests.pages.clients import signed_in
@@ -96,6 +96,6 @@ def test_an_export_of_a_run_with_secrets_holds_none_of_them(run: Run, format: st
 def test_a_secret_that_stood_in_an_event_would_be_found(run: Run, format: str) -> None:
     """The search is good for something: what a broken writer would record is there, and seen."""
     data = {"wrong": [base64.b64encode(KEY.encode()).decode()]}
-    ledger.record("test.said", subject=f"run:{run.pk}", by=OPERATOR, run=run, data=data)
+    event_log.record("test.said", subject=f"run:{run.pk}", by=OPERATOR, run=run, data=data)
     seal_all()
     assert found_in(exported(format, run=f"R-{run.pk}"), (KEY,)) != []

@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from approvals.models import Gate
-from checkpoints import ledger as events
+from checkpoints.events import event_log as events
 from checkpoints.models import Event
 from tests.agents.driving import open_gate
 from tests.factories import eve

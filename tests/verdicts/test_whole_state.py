@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from approvals.models import Gate
 from checkpoints import store
 from checkpoints.models import Checkpoint, Run
-from checkpoints.values import canonical
+from checkpoints.values.canonical_json import canonical
 from tests.agents.driving import advance_to_rest, open_gate, state
 from tests.factories import ann, make_policy, make_team
 from tests.pages.clients import signed_in

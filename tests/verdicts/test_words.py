@@ -14,9 +14,9 @@ from approvals.cards import completed
 from approvals.closing import pass_deadline
 from approvals.errors import AlreadyDecided, CardRefused, Rejected, StaleGate
 from approvals.models import Decision, Gate, Outcome
-from checkpoints import crash
+from checkpoints import crash_points
 from checkpoints.models import Event
-from checkpoints.plans import spec_of
+from checkpoints.runs.plans import spec_of
 from tests.agents.driving import advance_to_rest, decide, open_gate, state
 from tests.approvals.racing import race
 from tests.factories import ann, bob, make_policy, make_team, mira
@@ -212,10 +212,10 @@ def test_a_worker_that_fails_while_it_passes_an_action_by_passes_it_by_once(
 ) -> None:
     run = make_calls(ledger)
     say(run, each={"x1": APPROVE, "x2": reject("No."), "x3": APPROVE})
-    crash._hits.clear()
+    crash_points._hits.clear()
     monkeypatch.setenv("HOLDPOINT_CRASH", "before_save@call_tool:fail:2")
     assert advance_to_rest(run).status == "completed"
-    assert crash._hits["before_save@call_tool"] >= 3
+    assert crash_points._hits["before_save@call_tool"] >= 3
     assert lines(ledger) == ["call x1 1", "call x3 3"]
 
 

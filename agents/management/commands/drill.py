@@ -19,7 +19,7 @@ from agents.errors import AgentError, InputRefused
 from agents.registry import Registered
 from agents.start import checked
 from checkpoints.errors import ValueRefused
-from checkpoints.values import parse
+from checkpoints.values.canonical_json import parse
 
 from .run_agent import Command as RunAgent
 from .run_agent import team_named

@@ -18,7 +18,7 @@ from approvals.models import Gate
 from checkpoints import actors
 from checkpoints.errors import PlanChanged, ValueRefused
 from checkpoints.models import Checkpoint, Run
-from checkpoints.values import parse
+from checkpoints.values.canonical_json import parse
 
 POLL, LOOK = 0.1, 2.0  # seconds between two looks at the run, and at whether a worker serves it
 

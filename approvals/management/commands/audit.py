@@ -13,11 +13,13 @@ from django.db import DatabaseError
 from approvals.audit import exporting
 from approvals.presentation.english import counted, plural
 from checkpoints.actors import OPERATOR
-from checkpoints.audit import anchors, covered, database, proof
+from checkpoints.audit import database, proof
 from checkpoints.audit.filters import Filters, NoFilter
-from checkpoints.audit.problem import Problem
 from checkpoints.audit.walk import Walk
+from checkpoints.events import event_proof
 from checkpoints.models import Seal
+from checkpoints.seals import anchors
+from checkpoints.seals.problem import Problem
 
 SHOWN = 50  # findings that are printed; all are counted
 CANNOT = 2
@@ -71,7 +73,7 @@ class Command(BaseCommand):
             notes.append(f"{tail.count}{more} {plural(tail.count, 'event is', 'events are')} not sealed yet{late}")
         if walk and walk.erased:
             notes.append(f"{walk.erased} texts were erased, each by an order that is in the audit")
-        if not covered.key():
+        if not event_proof.key():
             notes.append(database.NO_KEY)
         events, seals = (walk.events, walk.seals) if walk else (0, 0)
         checked = f"{counted(events, 'event')} in {counted(seals, 'seal')}"
@@ -79,7 +81,7 @@ class Command(BaseCommand):
         self._verdict(problems, count, said, notes, {"events": events, "seals": seals}, as_json=as_json)
 
     def _verify_file(self, path: Path, copy: str | None, *, as_json: bool) -> None:
-        check = proof.Check(covered.key(), anchors=_anchors(copy))
+        check = proof.Check(event_proof.key(), anchors=_anchors(copy))
         with path.open("rb") as file:
             try:
                 problems, count = self._shown(check.lines(file), as_json=as_json)

@@ -8,11 +8,11 @@ from typing import Any
 import psycopg
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from checkpoints import ledger
 from checkpoints.actors import OPERATOR
 from checkpoints.errors import CheckpointError
-from checkpoints.events import offset
+from checkpoints.events import event_log
 from checkpoints.models import Event, Seal
+from checkpoints.postgresql import xid_offset
 
 LOST = 10_000
 
@@ -33,8 +33,8 @@ class Command(BaseCommand):
         newest, seal = Event.objects.order_by("xid", "id").last(), Seal.objects.order_by("pk").last()
         try:
             with psycopg.connect(os.environ.get("DATABASE_OWNER_URL") or os.environ["DATABASE_URL"]) as owner:
-                offset.refuse_another(owner)
-                offset.raise_offset(owner, lost_ids=lost_ids)
+                xid_offset.refuse_another(owner)
+                xid_offset.raise_offset(owner, lost_ids=lost_ids)
         except CheckpointError as refused:
             raise CommandError(str(refused)) from None
         except psycopg.errors.InsufficientPrivilege:
@@ -42,7 +42,7 @@ class Command(BaseCommand):
         except psycopg.errors.LockNotAvailable:
             raise CommandError("Something writes to this database: stop Holdpoint's processes first.") from None
         data = {"event": newest.pk if newest else None, "seal": seal.pk if seal else None, "lost_ids": lost_ids}
-        ledger.record("database.restored", subject="database", by=OPERATOR, data=data)
+        event_log.record("database.restored", subject="database", by=OPERATOR, data=data)
         self.stdout.write(
             f"Restored up to event {data['event']} and seal {data['seal']}. New rows begin {lost_ids} ids later."
             " Verify, then start the processes."

@@ -4,9 +4,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from checkpoints.audit import covered, database
+from checkpoints.audit import database
+from checkpoints.audit.verify import verify_all, verify_run
+from checkpoints.events import event_proof
 from checkpoints.models import Run
-from checkpoints.verify import verify_all, verify_run
 
 SHOWN = 50  # one fault is often followed by one for each later checkpoint
 
@@ -18,7 +19,7 @@ class Command(BaseCommand):
         parser.add_argument("run", nargs="?", help="a run's number, such as 7 or R-7; all runs and seals if left out")
 
     def handle(self, *, run: str | None = None, **options: Any) -> None:
-        if not covered.key():
+        if not event_proof.key():
             self.stdout.write(f"Note: {database.NO_KEY}.")
         problems = verify_all() if run is None else verify_run(self._run(run))
         for problem in problems[:SHOWN]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from checkpoints import digests
-from checkpoints.plans import StepSpec
+from checkpoints.runs.plans import StepSpec
+from checkpoints.values import digests
 
 from .rows import EXECUTED, LANDED, Gate, Grant, Point, Run
 from .running import Runner

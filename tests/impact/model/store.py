@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from checkpoints import digests
-from checkpoints.ops import DROP, apply
-from checkpoints.plans import PlanSpec, StepSpec, input_digest
+from checkpoints.runs.plans import PlanSpec, StepSpec, input_digest
+from checkpoints.values import digests
+from checkpoints.values.ops import DROP, apply
 
 from .rows import EXECUTED, LANDED, Gate, Method, Output, Point, Row, Run
 

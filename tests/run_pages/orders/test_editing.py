@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 
-from checkpoints import artifacts
 from checkpoints.models import Checkpoint, Run
+from checkpoints.values import artifacts
 from tests.agents.driving import advance_to_rest, state
 from tests.factories import READER, make_user
 from tests.factories.people import permissions

@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from agents import rewinds
-from checkpoints import notes
 from checkpoints.models import Checkpoint, Event, Run
+from checkpoints.runs import notes
 from tests.approvals.racing import race
 from tests.factories import ann, bob
 from tests.pages.looking import is_live

@@ -9,8 +9,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 from playwright.sync_api import Page, expect
 
-from checkpoints import notes
 from checkpoints.models import Checkpoint, Run
+from checkpoints.runs import notes
 from tests.agents.driving import state
 from tests.factories import make_team, make_user
 from tests.pages.looking import check, is_live, watched

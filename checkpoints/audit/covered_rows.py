@@ -1,0 +1,200 @@
+"""Rows that events cover: an event keeps the digests of the rows that its transaction wrote, and seals cover events."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db.models import Model
+
+from checkpoints.errors import NotVerified
+from checkpoints.events.event_proof import ROWS, is_proven
+from checkpoints.postgresql.sql import microseconds, run_sql
+from checkpoints.seals.problem import Problem
+from checkpoints.values.canonical_json import canonical, decode
+
+BATCH = 500  # subjects
+BEGUN = "audit.covering"  # from then on the rows of everything new are covered
+NO_EVENT = "no event vouches for it"
+UNPROVEN = "is told of without the proof of the key that is set here: somebody wrote that who does not have it"
+_TOLD = """
+SELECT id, kind, subject, version, data FROM checkpoints_event
+WHERE subject = ANY($1) AND NOT (kind = 'checkpoint.saved') ORDER BY subject, version, id"""
+_NEWEST = """
+SELECT kind, subject, version, data FROM checkpoints_event
+WHERE kind = ANY($1) AND subject LIKE $2 AND NOT (kind = 'checkpoint.saved') ORDER BY at DESC, id DESC LIMIT $3"""
+_BEGUN = """
+SELECT kind, subject, version, data FROM checkpoints_event
+WHERE kind = $1 AND NOT (kind = 'checkpoint.saved') ORDER BY at, id LIMIT 1"""
+
+
+def digest(row: Model, columns: Sequence[str], **more: Any) -> str:
+    """The digest of these columns of a row, and of what belongs to it, in hex."""
+    said = {name: _plain(getattr(row, name)) for name in columns}
+    return hashlib.sha256(canonical({**said, **more})).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes | memoryview):
+        return hashlib.sha256(value).hexdigest()
+    if isinstance(value, datetime):
+        return microseconds(value)
+    if isinstance(value, timedelta):
+        return value // timedelta(microseconds=1)
+    return str(value) if isinstance(value, UUID | str) else value
+
+
+class Told(NamedTuple):
+    """An event that covers rows."""
+
+    id: int
+    kind: str
+    subject: str
+    version: int
+    data: dict[str, Any]
+
+    @property
+    def holds(self) -> bool:
+        """Whether a process with the key wrote it."""
+        return is_proven(self.kind, self.subject, self.version, self.data)
+
+
+@dataclass(frozen=True)
+class Cover:
+    """A table whose rows are subjects of events that cover them.
+
+    `present` gives by number the digests of the rows that there are, by their names; `after` the numbers of the first
+    so many rows after one; `begins` are the kinds of the events that tell of a new one.
+    """
+
+    name: str  # as in the subject, "gate"
+    present: Callable[[Sequence[int]], dict[int, dict[str, str]]]
+    after: Callable[[int, int], Sequence[int]]
+    begins: Sequence[str]
+    of_run: Callable[[int], Iterable[int]]
+
+    def check(self, numbers: Sequence[int]) -> list[Problem]:
+        """What is wrong with the subjects of these numbers: rows altered, removed or slipped in.
+
+        Events and rows are read one after the other, and something may move in between: only what is wrong twice is.
+        """
+        wrong = self._wrong(numbers)
+        return [problem for found in self._wrong(list(wrong)).values() for problem in found] if wrong else []
+
+    def next(self, number: int) -> Sequence[int]:
+        """The numbers to check after this one; none where all were.
+
+        Up to the newest that a proven event began, each number, since its rows may be gone; from there on the rows that
+        there are. So a forged row or event with a number far away does not make a verification endless.
+        """
+        newest = self._newest()
+        if number < newest:
+            return range(number + 1, min(number + BATCH, newest) + 1)
+        return self.after(number, BATCH)
+
+    def _newest(self) -> int:
+        """The greatest number that a proven event began."""
+        for most in (1, 1000):
+            for kind, subject, version, data in run_sql(_NEWEST, [list(self.begins), f"{self.name}:%", most]):
+                number = subject.partition(":")[2]
+                if number.isascii() and number.isdigit() and is_proven(kind, subject, version, decode(data)):
+                    return int(number)
+        return 0
+
+    def _wrong(self, numbers: Sequence[int]) -> dict[int, list[Problem]]:
+        told, present, before = self._told(numbers), self.present(numbers), None
+        found = {}
+        for number in numbers:
+            events = told.get(f"{self.name}:{number}", [])
+            if not events and before is None:
+                before = begun().get(self.name, 0)
+            if events or number > (before or 0):
+                found[number] = _compare(f"{self.name}:{number}", events, present.get(number, {}))
+        return {number: problems for number, problems in found.items() if problems}
+
+    def _told(self, numbers: Sequence[int]) -> dict[str, list[Told]]:
+        found: dict[str, list[Told]] = {}
+        for event in told([f"{self.name}:{number}" for number in numbers]):
+            found.setdefault(event.subject, []).append(event)
+        return found
+
+
+def told(subjects: Sequence[str]) -> list[Told]:
+    """The events of these subjects that cover rows, by subject, in the order in which they were written."""
+    found = run_sql(_TOLD, [list(subjects)])
+    events = [
+        Told(id, kind, subject, version, decode(data))
+        for id, kind, subject, version, data in found
+        if b'"rows"' in data
+    ]
+    return [event for event in events if ROWS in event.data]
+
+
+def claims(events: Sequence[Told]) -> dict[str, tuple[str, int]]:
+    """By the names of rows, the digest that the last of these events recorded, and that event."""
+    return {name: (said, event.id) for event in events for name, said in event.data[ROWS].items()}
+
+
+def _compare(subject: str, told: Sequence[Told], present: Mapping[str, str]) -> list[Problem]:
+    """What the events of a subject, in order, tell otherwise than its rows; the last word on a row counts."""
+    last, first = claims(told), dict[tuple[str, int], Told]()
+    problems = []
+    for event in told:
+        before = first.setdefault((event.kind, event.version), event)
+        if not event.holds:
+            problems.append(Problem(f"event {event.id}", f"({event.kind} of {subject}) {UNPROVEN}"))
+        elif before is not event and before.data == event.data:
+            problems.append(Problem(f"event {event.id}", f"({event.kind} of {subject}) repeats event {before.id}"))
+    for name, said in present.items():
+        if name not in last:
+            problems.append(Problem(_named(name, subject), NO_EVENT))
+        elif last[name][0] != said:
+            problems.append(Problem(_named(name, subject), f"differs from what event {last[name][1]} recorded"))
+    for name, (_, at) in last.items():
+        if name not in present:
+            problems.append(Problem(_named(name, subject), f"is gone; event {at} recorded it"))
+    return problems
+
+
+def _named(name: str, subject: str) -> str:
+    kind, _, number = name.partition(":")
+    return f"{kind} {number}" if name == subject else f"{kind} {number} ({subject.replace(':', ' ')})"
+
+
+def begun() -> dict[str, int]:
+    """By table, the greatest number that there was before rows were covered; {} where they always were."""
+    for kind, subject, version, data in run_sql(_BEGUN, [BEGUN]):
+        said = decode(data)
+        if is_proven(kind, subject, version, said):
+            numbers: dict[str, int] = said[ROWS]
+            return numbers
+    return {}
+
+
+_covers: list[Cover] = []
+
+
+def register(cover: Cover) -> None:
+    """Have a table's rows checked with the seals."""
+    _covers[:] = [each for each in _covers if each.name != cover.name] + [cover]
+
+
+def covers() -> Sequence[Cover]:
+    """The tables that are checked."""
+    return tuple(_covers)
+
+
+def check_row(name: str, number: int) -> None:
+    """Hold one row against its events before what it says is believed. Raises NotVerified."""
+    (cover,) = [each for each in covers() if each.name == name]
+    for problem in cover.check([number]):
+        raise NotVerified(*problem)
+
+
+def check_run(run: int) -> list[Problem]:
+    """What is wrong with the covered rows of one run."""
+    return [problem for cover in covers() for problem in cover.check(list(cover.of_run(run)))]

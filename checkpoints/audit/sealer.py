@@ -1,0 +1,94 @@
+"""Sealing: what makes a rewritten past show.
+
+Events are not chained as they are written, which would make all writers wait for one row. Every second a sealer
+takes the settled events since the last seal, in order, and appends a seal: their range and Merkle root (as in
+RFC 6962), a mark of each, the head of each run they touch, and the seal before. A key (HOLDPOINT_SEAL_KEY) makes it
+an HMAC, so that whoever can write the database still cannot forge it; the log and a file outside keep what was
+sealed, so that a cut tail shows. `checkpoint.saved` is covered by its run's chain of digests instead.
+Verifying is in checkpoints.audit.
+"""
+
+from __future__ import annotations
+
+import json
+
+import structlog
+from django.db import transaction
+from django.db.models import F, QuerySet
+from django.db.models.functions import Now
+
+from checkpoints.events.cursor import Cursor, beyond, settled
+from checkpoints.events.event_proof import key
+from checkpoints.models import Checkpoint, Event, Run, Seal
+from checkpoints.postgresql.sql import run_sql
+from checkpoints.seals import leaves, merkle
+from checkpoints.values.canonical_json import canonical
+
+from .database import export_path
+from .reading import kept, row_of
+
+LOCK = 0x686F6C6470  # pg_advisory_xact_lock key of the one sealer
+BATCH = 10_000
+log = structlog.get_logger(__name__)
+
+
+def seal_once() -> Seal | None:
+    """Seal what settled since the last seal; None where there is nothing, or another sealer is at it."""
+    with transaction.atomic():
+        if not run_sql("SELECT pg_try_advisory_xact_lock($1)", [LOCK])[0][0]:
+            return None
+        last = Seal.objects.order_by("-pk").first()
+        events = list(_unsealed(last)[:BATCH])
+        if not events:
+            return None
+        seal = _made(events, last)
+        seal.save(force_insert=True)
+        transaction.on_commit(lambda: _export(seal))
+    return seal
+
+
+def lag() -> float:
+    """Return for how many seconds the oldest event that could be sealed has waited for it; 0.0 where none does."""
+    waiting = _unsealed(Seal.objects.only("last_xid", "last_id").order_by("-pk").first())
+    oldest = waiting.annotate(age=Now() - F("at")).values_list("age", flat=True).first()
+    return oldest.total_seconds() if oldest else 0.0
+
+
+def _unsealed(last: Seal | None) -> QuerySet[Event]:
+    events = settled().exclude(kind="checkpoint.saved")
+    return beyond(events, Cursor(last.last_xid, last.last_id)) if last else events
+
+
+def _made(events: list[Event], last: Seal | None) -> Seal:
+    rows = [row_of(event) for event in events]
+    seal = Seal(
+        at=run_sql("SELECT clock_timestamp()", [])[0][0],
+        first_xid=rows[0].xid, first_id=rows[0].id, last_xid=rows[-1].xid, last_id=rows[-1].id,
+        count=len(rows), merkle_root=merkle.root([leaves.leaf(row) for row in rows]), marks=leaves.pack(rows),
+        heads=_heads({row.run_id for row in rows if row.run_id is not None}),
+        previous=bytes(last.digest) if last else None, digest=b"",
+    )  # fmt: skip
+    seal.digest = kept(seal).fact.expected(key())
+    return seal
+
+
+def _heads(runs: set[int]) -> bytes:
+    """Run id -> the number and the digest of its head."""
+    heads = dict(Run.objects.filter(pk__in=runs, head__isnull=False).values_list("pk", "head"))
+    found = Checkpoint.objects.filter(pk__in=[head for head in heads.values() if head]).values_list(
+        "pk", "seq", "digest"
+    )
+    places = {pk: [seq, bytes(digest).hex()] for pk, seq, digest in found}
+    return canonical({str(run): places[head] for run, head in heads.items() if head in places})
+
+
+def _export(seal: Seal) -> None:
+    fact = kept(seal).fact.to_json()
+    log.info("audit.sealed", **kept(seal).fact.to_json(heads=False))
+    try:
+        path = export_path()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(fact) + "\n")
+    except OSError as error:
+        log.error("audit.cannot_export", error=str(error))

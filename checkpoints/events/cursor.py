@@ -1,0 +1,95 @@
+"""Reading events in an order that hides none.
+
+Ids of concurrent transactions do not commit in order: a reader at 3002 would never see 3001 when that commits
+later. So an event stores its transaction's id, the cursor is (xid, id), and a reader stops below the oldest
+transaction that is still open anywhere in the server. A transaction that stays open stalls readers; it hides
+nothing from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Self, cast
+
+from django.db.models import BigIntegerField, F, Func, QuerySet
+from django.db.models.fields.tuple_lookups import TupleGreaterThan, TupleLessThanOrEqual
+
+from checkpoints.postgresql.sql import run_sql
+
+from .event import Event
+
+
+class Horizon(Func):
+    """The oldest transaction still open, as seen by this statement."""
+
+    template = "(pg_snapshot_xmin(pg_current_snapshot())::text::bigint + public.checkpoints_xid_offset())"
+    output_field = BigIntegerField()
+
+
+_COLUMNS = [field.attname for field in Event._meta.concrete_fields]
+# Prepared, so planned for any cursor: with EXISTS in place of ORDER BY and LIMIT that plan reads the whole table.
+_AFTER = f"""
+SELECT later.there, event.* FROM (SELECT (
+    SELECT id FROM checkpoints_event WHERE (xid, id) > ($1, $2) AND xid >= {Horizon.template} ORDER BY xid, id LIMIT 1
+) IS NOT NULL AS there) AS later LEFT JOIN LATERAL (
+    SELECT {", ".join(_COLUMNS)} FROM checkpoints_event
+    WHERE (xid, id) > ($1, $2) AND xid < {Horizon.template} ORDER BY xid, id LIMIT $3
+) AS event ON true ORDER BY event.xid, event.id
+"""  # noqa: S608 - constants
+
+
+class Cursor(NamedTuple):
+    """A place between events: everything up to and with this one has been read."""
+
+    xid: int = 0
+    id: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.xid}.{self.id}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read "xid.id". Raises ValueError for anything else."""
+        xid, _, id = text.partition(".")
+        if not (xid.isascii() and xid.isdigit() and id.isascii() and id.isdigit() and len(text) < 40):
+            raise ValueError(f"{text[:40]!r} is no cursor")
+        made = cls(int(xid), int(id))
+        if max(made) >= 2**63:
+            raise ValueError(f"{text[:40]!r} is no cursor")
+        return made
+
+    @classmethod
+    def of(cls, event: Event) -> Self:
+        """The cursor after this event."""
+        return cls(event.xid, event.pk)
+
+
+def settled() -> QuerySet[Event]:
+    """Events of transactions below the horizon, in order."""
+    return Event.objects.filter(xid__lt=Horizon()).order_by("xid", "id")
+
+
+def after(cursor: Cursor, limit: int = 500) -> tuple[list[Event], bool]:
+    """Read the next events after a cursor, in order; and whether more is committed, below the horizon or not.
+
+    Asked by every web process for whatever happens, so past the ORM, and in one statement.
+    """
+    found = run_sql(_AFTER, [*cursor, limit])
+    events = [Event.from_db("default", _COLUMNS, row) for _, *row in found if row[0] is not None]
+    return events, len(events) == limit or found[0][0]
+
+
+def beyond(events: QuerySet[Event], cursor: Cursor) -> QuerySet[Event]:
+    """Those after a cursor."""
+    return events.filter(TupleGreaterThan((F("xid"), F("id")), cast(Sequence[int], cursor)))
+
+
+def until(events: QuerySet[Event], cursor: Cursor) -> QuerySet[Event]:
+    """Those up to and with a cursor."""
+    return events.filter(TupleLessThanOrEqual((F("xid"), F("id")), cast(Sequence[int], cursor)))
+
+
+def newest() -> Cursor:
+    """The cursor after the newest settled event."""
+    last = settled().reverse().values_list("xid", "id").first()
+    return Cursor(*last) if last else Cursor()

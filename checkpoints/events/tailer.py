@@ -1,0 +1,193 @@
+"""One reader of events per web process: it wakes on a ring, else every second, and hands on what is new.
+
+The first ring is followed at once, and those within a few milliseconds of a look are joined to one: a run at work rings
+oftener than anybody can see. A ring may arrive before its event can be read, while an older transaction is still open;
+the tailer then looks again after a pause that doubles. A dead Redis costs at most a second's delay, a dead PostgreSQL
+only the time it is dead: the cursor stays where it was until what was read is delivered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+import redis.asyncio
+import structlog
+from django.conf import settings
+from django.db import InterfaceError, OperationalError, connections
+from prometheus_client import Counter, Gauge
+
+from checkpoints.errors import UnfitDatabase
+from checkpoints.postgresql import fitness, xid_offset
+from checkpoints.postgresql.sql import run_sql
+
+from . import wakeup
+from .cursor import Cursor, after, newest
+from .event import Event
+
+PERIOD = 1.0  # seconds between looks without a ring
+JOINED = 0.02  # seconds from one look to the next at least
+IMPATIENT = 0.01  # the first pause while an event is committed but not yet below the horizon
+BATCH = 500
+
+EVENTS = Counter(
+    "holdpoint_events",
+    "Events that this process has read, by kind and the agent that acted; failed runs and unknown effects by the "
+    "run's. Every web process reads all of them.",
+    ["kind", "agent"],
+)
+LAG = Gauge("holdpoint_tailer_lag_seconds", "Seconds since this process last had read every event that could be read.")
+OTHERS = "others"  # agents that are not known here: whoever may open gates from outside names them
+ALERTED = ("run.failed", "effect.unknown")  # counted from 0 under the run's agent, whoever acts: alerts name it
+_AGENTS = """
+SELECT run.id, plan.agent FROM checkpoints_run run JOIN checkpoints_plan plan ON plan.id = run.plan_id
+WHERE run.id = ANY($1)
+"""
+_known: set[str] = set()
+Deliver = Callable[[list[Event]], Awaitable[None]]
+log = structlog.get_logger(__name__)
+
+
+def count_by_name(agents: Iterable[str]) -> None:
+    """Count what these agents do by their names from now on, and what any other does under OTHERS."""
+    _known.update(agents)
+    for agent in (*_known, OTHERS):
+        for kind in ALERTED:
+            EVENTS.labels(kind, agent)
+
+
+class Tailer:
+    """`await Tailer(deliver).run()` in a task of its own; cancel the task to stop it."""
+
+    def __init__(self, deliver: Deliver, *, start: Cursor | None = None) -> None:
+        self.deliver = deliver
+        self.cursor = start
+        self._rung = asyncio.Event()
+        self._asked = False  # whether the database is fit, and was not restored
+        self._caught_up = time.monotonic()
+        # One thread, so that the tailer keeps one database connection and its own.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="tailer")
+
+    async def run(self) -> None:
+        """Deliver events until cancelled."""
+        LAG.set_function(self.lag)
+        listener = asyncio.create_task(self._listen())
+        loop = asyncio.get_running_loop()
+        try:
+            while True:
+                began = loop.time()
+                pause = await self._read_all()
+                # Not wait_for: on Python 3.11 that swallows a cancellation which meets a ring, and a stop would hang.
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(pause):
+                        await self._rung.wait()
+                await asyncio.sleep(max(0.0, began + JOINED - loop.time()))
+                self._rung.clear()
+        finally:
+            await end(listener)
+            self._thread.submit(connections.close_all)
+            self._thread.shutdown(wait=False)
+
+    def lag(self) -> float:
+        """Return the seconds since there was last nothing left to be read."""
+        return time.monotonic() - self._caught_up
+
+    async def _read_all(self) -> float:
+        """Deliver all that can be read; how long to pause then, in seconds."""
+        pause = IMPATIENT
+        while True:
+            try:
+                events, more = await asyncio.get_running_loop().run_in_executor(self._thread, self._read)
+                if events:
+                    await self._hand_on(events)
+            except UnfitDatabase as error:
+                log.critical("database.unfit", error=str(error))
+                os.kill(os.getpid(), signal.SIGTERM)
+                return PERIOD
+            except Exception as error:  # noqa: BLE001 - whatever fails, the next look starts at the same cursor
+                log.warning("tailer.cannot_read", error=str(error))
+                return PERIOD
+            if events:
+                pause = IMPATIENT
+            if len(events) < BATCH:
+                self._caught_up = time.monotonic()
+            if not more:
+                return PERIOD
+            if not events:
+                if pause >= PERIOD:
+                    return PERIOD
+                await asyncio.sleep(pause)
+                pause *= 2
+
+    def _read(self) -> tuple[list[Event], bool]:
+        """The next batch, and whether something is committed that may not be read yet. On the tailer's thread."""
+        try:
+            if not self._asked:  # at the start, and after PostgreSQL was away
+                fitness.refuse()
+                xid_offset.refuse_ahead(self.cursor.xid if self.cursor else 0)
+                self._asked = True
+            if self.cursor is None:
+                self.cursor = newest()
+            return after(self.cursor, BATCH)
+        except Exception:
+            self._asked = False
+            connections.close_all()
+            raise
+
+    async def _hand_on(self, events: list[Event]) -> None:
+        """Deliver a batch and go past it, unless it met the database's absence: the next look reads it once more."""
+        try:
+            await self.deliver(events)
+        except (OperationalError, InterfaceError):
+            raise
+        except Exception:  # one bad fact must not silence all later ones
+            log.exception("tailer.cannot_deliver", events=len(events))
+        self.cursor = Cursor.of(events[-1])
+        await self._count(events)
+
+    async def _count(self, events: list[Event]) -> None:
+        runs = {event.run_id for event in events if event.kind in ALERTED and event.run_id}
+        agents = await asyncio.get_running_loop().run_in_executor(self._thread, _agents, runs) if runs else {}
+        for event in events:
+            role, _, name = event.actor.partition(":")
+            if event.kind in ALERTED:  # mostly by the system, or by a person
+                role, name = "agent", agents.get(event.run_id or 0, OTHERS)
+            EVENTS.labels(event.kind, (name if name in _known else OTHERS) if role == "agent" else "").inc()
+
+    async def _listen(self) -> None:
+        """Turn rings into `_rung`, through every loss of the connection."""
+        while True:
+            client = redis.asyncio.Redis.from_url(settings.REDIS_URL, socket_connect_timeout=1)
+            try:
+                async with client.pubsub() as channel:
+                    await channel.subscribe(wakeup.channel())
+                    async for _ in channel.listen():
+                        self._rung.set()
+            except (redis.RedisError, OSError, TimeoutError) as error:
+                log.info("tailer.deaf", error=str(error))
+            finally:
+                with contextlib.suppress(redis.RedisError, OSError):
+                    await client.aclose()
+            await asyncio.sleep(PERIOD)
+
+
+def _agents(runs: set[int]) -> dict[int, str]:
+    """The agents of these runs, as far as they are there and PostgreSQL is. On the tailer's thread."""
+    try:
+        return dict(run_sql(_AGENTS, [list(runs)]))
+    except Exception as error:  # noqa: BLE001 - they are counted all the same; a connection that is lost meets _read
+        log.warning("tailer.cannot_name", error=str(error))
+        return {}
+
+
+async def end(task: asyncio.Task[None]) -> None:
+    """Cancel `task` until it has ended: redis-py sends through `asyncio.wait_for`, which swallows a cancellation
+    on Python 3.11 when it meets the end of what is waited for; asked only once, it would go on."""
+    while not task.done():
+        task.cancel()
+        await asyncio.wait([task], timeout=0.1)

@@ -1,0 +1,151 @@
+"""Putting a state together again from rows and chunks, and checking every digest on the way.
+
+An Assembly is fed an anchor and the rows after it, in order, and then finished at any point. Nothing that it
+returns is unverified: rows and chunks by their checksums, chunks by their digests, lists by their chains, and
+the state by the digest in the row that was fed last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from checkpoints.errors import NotVerified
+from checkpoints.layout import payloads
+from checkpoints.layout.payloads import Op
+from checkpoints.values import digests
+
+from .chunks import MARKS, Contents, Items
+from .parts import Leaf, Part, Series, Tail, measure
+from .rows import Row
+
+
+class Assembly:
+    """Rows in, a verified state out. `contents` may be shared with other assemblies of one lineage."""
+
+    def __init__(self, contents: Contents) -> None:
+        self.contents = contents
+        self.fields: dict[str, bytes | Items] = {}
+        self.wide = False
+        self.last: Row | None = None
+
+    def feed(self, row: Row) -> None:
+        """Apply one row. Raises NotVerified where it does not fit what was fed before, or its own checksum."""
+        self.feed_all([row])
+
+    def feed_all(self, trail: Iterable[Row]) -> None:
+        """Apply rows in order, with one look for all the chunks that they name."""
+        unpacked = [(row, *self._unpack(row)) for row in trail]
+        self.contents.collect(references(line for _, _, lines in unpacked for line in lines))
+        for row, ops, lines in unpacked:
+            if row.anchor_seq == row.seq:
+                self.fields = {}
+            try:
+                self._apply(ops, lines)
+            except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+                raise NotVerified(name_of(row), f"its ops do not fit ({error})") from error
+            self.last = row
+
+    def _unpack(self, row: Row) -> tuple[list[Op], list[bytes]]:
+        before, self.last = self.last, row
+        made = unpack(row)
+        # Pruning may have made a later row than the one that it names into the anchor that it builds on.
+        builds_on = before is not None and row.anchor_seq <= before.seq
+        if row.anchor_seq != row.seq and not (
+            builds_on and before is not None and (before.id, before.digest) == (row.parent, row.parent_digest)
+        ):
+            raise NotVerified(name_of(row), "the row before it is not the one it builds on")
+        self.wide = self.wide or bool(row.codec & payloads.WIDE)
+        return made
+
+    def _apply(self, ops: list[Op], lines: list[bytes]) -> None:
+        for op, taken in portions(ops, lines):
+            verb, name = op[0], op[1]
+            if verb == "set":
+                self.fields[name] = taken[0]
+            elif verb == "drop":
+                self.fields.pop(name, None)
+            elif verb == "list":
+                self.fields[name] = self.contents.items(taken)
+            elif verb != "wrote":
+                grown = self.fields[name]
+                if not isinstance(grown, Items):
+                    raise ValueError(f"{name} is no list")
+                start, delete = (len(grown.lines), 0) if verb == "append" else (op[2], op[3])
+                grown.splice(start, delete, taken)
+
+    def check(self) -> dict[str, Part]:
+        """The parts after the last row. Raises NotVerified where they or the row do not match its digests."""
+        row = self.last
+        if row is None:
+            raise NotVerified("checkpoint", "is not there")
+        check_header(row)
+        try:
+            parts = {name: self._part(field) for name, field in self.fields.items()}
+        except ValueError as error:
+            raise NotVerified(name_of(row), f"the state cannot be put together ({error})") from error
+        if digests.of_state({name: part.digest for name, part in parts.items()}) != row.state_digest:
+            raise NotVerified(name_of(row), "the state does not match its digest")
+        return parts
+
+    def finish(self) -> tuple[dict[str, Part], dict[str, Any]]:
+        """Parts and plain values after the last row. Raises NotVerified as `check` does."""
+        parts = self.check()
+        return parts, {name: self.value(name) for name in self.fields}
+
+    def _part(self, field: bytes | Items) -> Part:
+        wide = self.wide or self.contents.wide
+        if isinstance(field, bytes):
+            digest, size = measure(field)
+            return Leaf(digest, size, field, wide)
+        field.measure()
+        rest = tuple(field.lines[sum(entry.count for entry in field.entries) :])
+        tail = Tail(None, rest, sum(map(len, rest)), wide) if rest else None
+        return Series(field.head, len(field.lines), field.size, tuple(field.entries), tail)
+
+    def value(self, name: str) -> Any:
+        """One field's plain value, which `check` has to have looked at. Raises KeyError."""
+        field = self.fields[name]
+        if isinstance(field, bytes):
+            return self.contents.value(field, wide=self.wide)
+        return self.contents.values(field.lines, wide=self.wide)
+
+
+def unpack(row: Row) -> tuple[list[Op], list[bytes]]:
+    """A row's ops and lines, by its checksum. Raises NotVerified."""
+    if row.expected_checksum() != row.checksum:
+        raise NotVerified(name_of(row), "the stored bytes do not match their checksum")
+    try:
+        return payloads.split(payloads.unpack(row.codec, row.payload))
+    except ValueError as error:
+        raise NotVerified(name_of(row), f"the payload cannot be read ({error})") from error
+
+
+def check_header(row: Row) -> None:
+    """Raises NotVerified where the row's columns are not those that its digest covers."""
+    if row.header_digest() != row.digest:
+        raise NotVerified(name_of(row), "its columns do not match its digest")
+
+
+def portions(ops: list[Op], lines: list[bytes]) -> Iterator[tuple[Op, list[bytes]]]:
+    """Each op with the lines that it takes. Raises ValueError where they do not come out even."""
+    at = 0
+    for op in ops:
+        count = 1 if op[0] == "set" else 0 if op[0] == "drop" else op[-1]
+        taken = lines[at : at + count]
+        if len(taken) != count:
+            raise ValueError("lines are missing")
+        at += count
+        yield op, taken
+    if at != len(lines):
+        raise ValueError("lines are left over")
+
+
+def references(lines: Iterable[bytes]) -> set[bytes]:
+    """The lines that name a chunk."""
+    return {line for line in lines if line[:1] in MARKS}
+
+
+def name_of(row: Row) -> str:
+    """How a message calls a row."""
+    return f"checkpoint {row.id} (run {row.run_id}, number {row.seq})"

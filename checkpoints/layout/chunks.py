@@ -1,0 +1,147 @@
+"""What the lines of payloads stand for: chunks, fetched once and verified, and lists at work.
+
+A payload's line may name a chunk, and a chunk's content is lines again. Whoever reads payloads collects all the
+chunks that their lines name first, level by level, and then expands the lines without a query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from checkpoints.errors import NotVerified
+from checkpoints.layout import payloads
+from checkpoints.values import digests
+from checkpoints.values.canonical_json import decode
+
+from . import rows
+from .parts import Entry, chain, measure
+
+Fetch = Callable[[set[bytes]], dict[bytes, tuple[bytes, bool]]]  # digests -> content and wide, verified
+MARKS = (b"@", b"#")  # what a line that is a reference begins with
+
+
+@dataclass(slots=True)
+class Items:
+    """A list field at work: `entries` seal the first items of `lines`; references among the lines stay as they are.
+
+    `head` and `size` are those of the first `measured` lines, so that what only grows is hashed once.
+    """
+
+    entries: list[Entry]
+    lines: list[bytes]
+    head: bytes = digests.EMPTY_LIST
+    size: int = 0
+    measured: int = 0
+
+    def measure(self, upto: int | None = None) -> None:
+        """Bring `head` and `size` up to the last line, or to one before."""
+        stretch = self.lines[self.measured : upto]
+        self.head, size = chain(self.head, stretch)
+        self.size += size
+        self.measured += len(stretch)
+
+    def check_entries(self) -> None:
+        """Compare the chain with what each sealed stretch says of it. Raises ValueError."""
+        for entry in self.entries:
+            self.measure(self.measured + entry.count)
+            if self.head != entry.head:
+                raise ValueError("a sealed stretch does not match its chain")
+
+    def splice(self, start: int, delete: int, lines: list[bytes]) -> None:
+        if start < 0 or delete < 0 or start + delete > len(self.lines):
+            raise ValueError("a splice outside its list")
+        self.lines[start : start + delete] = lines
+        sealed = sum(entry.count for entry in self.entries)
+        while self.entries and sealed > start:
+            sealed -= self.entries.pop().count
+        if start < self.measured:
+            self.head, self.size, self.measured = digests.EMPTY_LIST, 0, 0
+
+
+@dataclass(slots=True)
+class Contents:
+    """The chunks of one lineage that were needed so far, which assemblies may share."""
+
+    fetch: Fetch
+    content: dict[bytes, tuple[bytes, bool]] = field(default_factory=dict)
+    stretches: dict[bytes, list[bytes]] = field(default_factory=dict)
+    wide: bool = False  # whether an integer in any of them may not fit 64 bits
+
+    def collect(self, lines: set[bytes]) -> None:
+        """Fetch what these references name, and what the sealed stretches among that name in turn.
+
+        Raises NotVerified, and ValueError for a malformed reference.
+        """
+        while lines:
+            values = {measure(line)[0] for line in lines if line[:1] == b"@"}
+            stretches = {Entry.of_line(line).digest for line in lines if line[:1] == b"#"}
+            wanted = (values | stretches) - self.content.keys()
+            found = self.fetch(wanted) if wanted else {}
+            for digest in values & found.keys():
+                # A stretch is checked by its items' chain; a value stands for itself.
+                if digests.of_canonical(found[digest][0]) != digest:
+                    raise NotVerified(f"chunk {digests.brief(digest)}", "the content does not match its digest")
+            self.content.update(found)
+            self.wide = self.wide or any(wide for _, wide in found.values())
+            for digest in stretches - self.stretches.keys():
+                self.stretches[digest] = self.content[digest][0].split(b"\n")
+            named = [line for digest in stretches for line in self.stretches[digest] if line[:1] in MARKS]
+            lines = set(named)
+
+    def items(self, lines: Sequence[bytes]) -> Items:
+        """The list that these lines make, its sealed stretches checked. Raises ValueError."""
+        entries = [Entry.of_line(line) for line in lines if line[:1] == b"#"]
+        made = Items(entries, [item for line in lines for item in self._expand(line)])
+        made.check_entries()
+        return made
+
+    def _expand(self, line: bytes) -> list[bytes]:
+        """The item lines that a line stands for."""
+        if line[:1] != b"#":
+            return [line]
+        lines = self.stretches[Entry.of_line(line).digest]
+        if lines[0][:1] == b"#":
+            return [item for inner in lines for item in self._expand(inner)]
+        return lines
+
+    def value(self, line: bytes, *, wide: bool) -> Any:
+        """The value on a line."""
+        return decode(self._text(line), wide=wide or self.wide)
+
+    def values(self, lines: Sequence[bytes], *, wide: bool) -> list[Any]:
+        """The values on item lines."""
+        # One comprehension for the common case: a call of ours for each line would take longer than the parsing.
+        texts = [self._text(line) if line[:1] == b"@" else line for line in lines]
+        made: list[Any] = decode(b"[" + b",".join(texts) + b"]", wide=wide or self.wide)
+        return made
+
+    def _text(self, line: bytes) -> bytes:
+        return self.content[measure(line)[0]][0] if line[:1] == b"@" else line
+
+
+def fetcher(lineage: int) -> Fetch:
+    """Reads chunks of one lineage from the database, each verified by its checksum."""
+
+    def fetch(wanted: set[bytes]) -> dict[bytes, tuple[bytes, bool]]:
+        found = {}
+        for digest, codec, payload, checksum in rows.chunks(lineage, list(wanted)):
+            found[digest] = read_chunk(lineage, digest, codec, payload, checksum)
+        for digest in wanted - found.keys():
+            raise NotVerified(f"chunk {digests.brief(digest)}", "is missing")
+        return found
+
+    return fetch
+
+
+def read_chunk(lineage: int, digest: bytes, codec: int, payload: bytes, checksum: bytes) -> tuple[bytes, bool]:
+    """A chunk's content and whether it holds wide integers, by its checksum. Raises NotVerified."""
+    name = f"chunk {digests.brief(digest)}"
+    if payloads.chunk_checksum(lineage, digest, codec, payload) != checksum:
+        raise NotVerified(name, "the stored bytes do not match their checksum")
+    try:
+        content = payloads.unpack(codec, payload)
+    except ValueError as error:
+        raise NotVerified(name, f"cannot be read ({error})") from error
+    return content, bool(codec & payloads.WIDE)

@@ -1,0 +1,238 @@
+"""A state's fields as the store keeps them in hand: digests, sizes and lines beside the plain values.
+
+A Leaf is a field that is written whole. A Series is a list: the stretches already sealed in chunks, and the
+tail of item lines since. An append touches neither; an anchor seals the tail alone.
+
+Parts are immutable: snapshots share them. Their sizes are bytes of canonical JSON.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from checkpoints.layout.payloads import Blob
+from checkpoints.values import digests
+from checkpoints.values.canonical_json import encode
+
+LARGE = 2048  # a value over this goes to a chunk of its own, so that anchors and forks share it
+SEGMENT = 128 * 1024  # where a sealed stretch is cut
+INLINE = 2048  # a tail below this is not worth a chunk yet
+FOLD = 32  # that many entries of a level become one of the next
+
+
+class Line(NamedTuple):
+    """One value on its way into a payload. `blob` is its chunk where it is large."""
+
+    text: bytes
+    digest: bytes
+    size: int
+    wide: bool
+    blob: Blob | None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A sealed stretch of a list: `count` items, and the chain's `head` after them."""
+
+    level: int
+    count: int
+    size: int
+    head: bytes
+    digest: bytes
+
+    def line(self) -> bytes:
+        return f"#{self.level}:{self.count}:{self.size}:{self.head.hex()}:{self.digest.hex()}".encode()
+
+    @classmethod
+    def of_line(cls, line: bytes) -> Entry:
+        """Raises ValueError for a line that is no entry."""
+        level, count, size, head, digest = line[1:].decode("ascii").split(":")
+        return cls(int(level), int(count), int(size), bytes.fromhex(head), bytes.fromhex(digest))
+
+
+class Leaf(NamedTuple):
+    """A field that is written whole."""
+
+    digest: bytes
+    size: int
+    line: bytes
+    wide: bool
+
+
+class Tail(NamedTuple):
+    """Item lines since the last seal, newest stretch first, so that an append copies nothing."""
+
+    before: Tail | None
+    lines: tuple[bytes, ...]
+    size: int  # bytes of all lines down to the first stretch
+    wide: bool
+
+
+class Series(NamedTuple):
+    """A list field. `items` is the sum of its items' sizes, `digest` the chain's head."""
+
+    digest: bytes = digests.EMPTY_LIST
+    length: int = 0
+    items: int = 0
+    entries: tuple[Entry, ...] = ()
+    tail: Tail | None = None
+
+    @property
+    def wide(self) -> bool:
+        return self.tail is not None and self.tail.wide
+
+    @property
+    def size(self) -> int:
+        return self.items + max(self.length - 1, 0) + 2
+
+
+Part = Leaf | Series
+
+
+def line_of(value: Any) -> Line:
+    """The line of a value, and its chunk where it is large. Raises ValueRefused."""
+    data, wide = encode(value)
+    digest = digests.of_canonical(data)
+    if len(data) <= LARGE:
+        return Line(data, digest, len(data), wide, None)
+    return Line(f"@{len(data)}:{digest.hex()}".encode(), digest, len(data), wide, Blob(digest, data, wide))
+
+
+def measure(line: bytes) -> tuple[bytes, int]:
+    """Digest and size of the item on a line. Raises ValueError for a malformed reference."""
+    if line[:1] == b"@":
+        size, digest = line[1:].decode("ascii").split(":")
+        return bytes.fromhex(digest), int(size)
+    return digests.of_canonical(line), len(line)
+
+
+def chain(head: bytes, lines: Sequence[bytes]) -> tuple[bytes, int]:
+    """The digest of a list with digest `head` after the items on these lines, and their size.
+
+    Most of a load's time goes here, so plain items take no function call of ours.
+    """
+    size, sha256, start = 0, hashlib.sha256, digests.VALUE.copy
+    for line in lines:
+        if line.startswith(b"@"):
+            digest, count = measure(line)
+            size += count
+        else:
+            made = start()
+            made.update(line)
+            digest = made.digest()
+            size += len(line)
+        head = sha256(head + digest).digest()
+    return head, size
+
+
+def leaf(line: Line) -> Leaf:
+    return Leaf(line.digest, line.size, line.text, line.wide)
+
+
+def append(series: Series, lines: Sequence[Line]) -> Series:
+    """The series with these items after its last; O(items)."""
+    if not lines:
+        return series
+    digest, _, items, entries, before = series
+    stored, wide = (before.size, before.wide) if before else (0, False)
+    for line in lines:
+        digest = hashlib.sha256(digest + line.digest).digest()
+        items += line.size
+        stored += len(line.text)
+        wide = wide or line.wide
+    tail = Tail(before, tuple([line.text for line in lines]), stored, wide)
+    return Series(digest, series.length + len(lines), items, entries, tail)
+
+
+def splice(series: Series, old: list[Any], start: int, delete: int, lines: Sequence[Line]) -> Series:
+    """The series of `old` with a range replaced. What was sealed before `start` stays; the rest is read again."""
+    kept = truncate(series, start)
+    if kept.length < start:
+        kept = append(kept, [line_of(item) for item in old[kept.length : start]])
+    kept = append(kept, lines)
+    return append(kept, [line_of(item) for item in old[start + delete :]])
+
+
+def truncate(series: Series, length: int) -> Series:
+    """The sealed stretches that end at or before `length` items."""
+    count = size = 0
+    entries: list[Entry] = []
+    for entry in series.entries:
+        if count + entry.count > length:
+            break
+        entries.append(entry)
+        count += entry.count
+        size += entry.size
+    return Series(entries[-1].head if entries else digests.EMPTY_LIST, count, size, tuple(entries))
+
+
+def unwind(tail: Tail | None) -> list[bytes]:
+    """The tail's lines in order."""
+    stretches: list[tuple[bytes, ...]] = []
+    while tail:
+        stretches.append(tail.lines)
+        tail = tail.before
+    return [line for stretch in reversed(stretches) for line in stretch]
+
+
+def seal(series: Series) -> tuple[Series, list[Blob]]:
+    """The series with its tail in chunks, and those chunks. A small tail stays as it is."""
+    if not series.tail or series.tail.size <= INLINE:
+        return series, []
+    entries, blobs = list(series.entries), []
+    head = entries[-1].head if entries else digests.EMPTY_LIST
+    for stretch in _cut(unwind(series.tail)):
+        head, size = chain(head, stretch)
+        blob = _segment(stretch, series.tail.wide)
+        blobs.append(blob)
+        entries.append(Entry(0, len(stretch), size, head, blob.digest))
+        blobs.extend(_fold(entries))
+    return series._replace(entries=tuple(entries), tail=None), blobs
+
+
+def _segment(lines: Iterable[bytes], wide: bool) -> Blob:
+    content = b"\n".join(lines)
+    return Blob(digests.of_segment(content), content, wide)
+
+
+def _cut(lines: list[bytes]) -> Iterable[list[bytes]]:
+    stretch: list[bytes] = []
+    size = 0
+    for line in lines:
+        if stretch and size + len(line) > SEGMENT:
+            yield stretch
+            stretch, size = [], 0
+        stretch.append(line)
+        size += len(line)
+    yield stretch
+
+
+def _fold(entries: list[Entry]) -> list[Blob]:
+    """Fold the newest entries in place while a level is full, so that a manifest grows with the logarithm."""
+    blobs = []
+    while len(entries) >= FOLD and entries[-FOLD].level == entries[-1].level:
+        group = entries[-FOLD:]
+        blob = _segment((entry.line() for entry in group), False)
+        count, size = sum(entry.count for entry in group), sum(entry.size for entry in group)
+        entries[-FOLD:] = [Entry(group[0].level + 1, count, size, group[-1].head, blob.digest)]
+        blobs.append(blob)
+    return blobs
+
+
+def manifest(parts: dict[str, Part]) -> tuple[list[list[Any]], list[bytes]]:
+    """Ops and lines that make these parts from nothing."""
+    ops: list[list[Any]] = []
+    lines: list[bytes] = []
+    for name in sorted(parts):
+        part = parts[name]
+        if isinstance(part, Leaf):
+            ops.append(["set", name])
+            lines.append(part.line)
+        else:
+            taken = [*(entry.line() for entry in part.entries), *unwind(part.tail)]
+            ops.append(["list", name, len(taken)])
+            lines.extend(taken)
+    return ops, lines

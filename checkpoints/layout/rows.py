@@ -1,0 +1,99 @@
+"""Checkpoint rows as the store reads and writes them, past the ORM: these are the hot statements."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple, cast
+from uuid import UUID
+
+from checkpoints.layout import payloads
+from checkpoints.postgresql import wire
+from checkpoints.postgresql.sql import run_sql
+from checkpoints.values import digests
+
+
+class Row(NamedTuple):
+    """One stored checkpoint, column by column in the table's order."""
+
+    id: UUID
+    run_id: int
+    plan_id: int
+    seq: int
+    parent: UUID | None
+    parent_digest: bytes | None
+    kind: str
+    step: str
+    next_step: str
+    occurrence: int
+    attempt: int
+    token: int
+    input_digest: bytes | None
+    code_hash: bytes | None
+    at: datetime
+    took_us: int
+    state_digest: bytes
+    digest: bytes
+    anchor_seq: int
+    codec: int
+    payload: bytes
+    checksum: bytes
+
+    def header(self) -> list[wire.Value]:
+        """The columns that `digest` covers, the first seventeen, in PostgreSQL's binary form."""
+        return [
+            self.id.bytes, wire.int8(self.run_id), wire.int8(self.plan_id), wire.int4(self.seq),
+            self.parent.bytes if self.parent else None, self.parent_digest, self.kind.encode(), self.step.encode(),
+            self.next_step.encode(), wire.int4(self.occurrence), wire.int2(self.attempt), wire.int8(self.token),
+            self.input_digest, self.code_hash, wire.timestamp(self.at), wire.int8(self.took_us), self.state_digest,
+        ]  # fmt: skip
+
+    def header_digest(self) -> bytes:
+        """What `digest` has to be."""
+        return digests.of_header(self.header())
+
+    def expected_checksum(self) -> bytes:
+        """What `checksum` has to be."""
+        return payloads.row_checksum(self.digest, self.anchor_seq, self.codec, self.payload)
+
+
+COLUMNS = ", ".join(Row._fields)
+
+
+def new_id() -> UUID:
+    """A UUIDv7 (RFC 9562): ids of one time lie side by side in the index."""
+    ms = time.time_ns() // 1_000_000
+    number = ms << 80 | int.from_bytes(os.urandom(10))
+    number = number & ~(0xF << 76) | 7 << 76
+    return UUID(int=number & ~(0x3 << 62) | 2 << 62)
+
+
+_TRAIL = f"""
+WITH tip AS (SELECT run_id, seq, anchor_seq FROM checkpoints_checkpoint WHERE id = $1)
+SELECT {", ".join(f"c.{name}" for name in Row._fields)}
+FROM tip JOIN checkpoints_checkpoint c ON c.run_id = tip.run_id AND c.seq BETWEEN tip.anchor_seq AND tip.seq
+ORDER BY c.seq
+"""  # noqa: S608 - constants
+# A head is the newest checkpoint of its own run: any other was put there by somebody else, and has no trail.
+_OWN_HEAD = "WHERE (id, run_id, seq) = (SELECT head, id, seq FROM checkpoints_run WHERE id = $1)"
+_HEAD_TRAIL = _TRAIL.replace("WHERE id = $1", _OWN_HEAD)
+_CHUNKS = """
+SELECT digest, codec, payload, checksum FROM checkpoints_chunk WHERE lineage = $1 AND digest = ANY($2)
+"""
+
+
+def trail(checkpoint: UUID) -> list[Row]:
+    """The rows from a checkpoint's anchor up to itself."""
+    return [Row._make(row) for row in run_sql(_TRAIL, [checkpoint])]
+
+
+def head_trail(run_id: int) -> list[Row]:
+    """The rows from the anchor of a run's head up to its head; none where that is not its newest checkpoint."""
+    return [Row._make(row) for row in run_sql(_HEAD_TRAIL, [run_id])]
+
+
+def chunks(lineage: int, wanted: Sequence[bytes]) -> list[tuple[bytes, int, bytes, bytes]]:
+    """Digest, codec, payload and checksum of the chunks of a lineage that are there."""
+    return cast(list[tuple[bytes, int, bytes, bytes]], run_sql(_CHUNKS, [lineage, list(wanted)]))

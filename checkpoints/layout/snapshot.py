@@ -1,0 +1,305 @@
+"""A saved state in hand, and the draft of the row that follows it. No database here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.conf import settings
+
+from checkpoints.errors import StateTooLarge, ValueRefused
+from checkpoints.layout import payloads
+from checkpoints.layout.payloads import PLAIN, Blob, Op
+from checkpoints.postgresql import wire
+from checkpoints.values import digests
+from checkpoints.values.canonical_json import canonical, decode, pointer
+from checkpoints.values.ops import Append, Drop, Splice, Write, checked, normalise
+
+from . import parts
+from .parts import Line, Part, Series
+from .rows import Row, new_id
+
+ANCHOR_EVERY = 64  # rows; what a load reads at most
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A checkpoint with its state. `state` is shared and must not be changed; `fields` are its digests."""
+
+    run_id: int
+    lineage: int
+    plan_id: int
+    id: UUID
+    seq: int
+    digest: bytes
+    state: dict[str, Any]
+    fields: dict[str, bytes]
+    state_digest: bytes
+    next_step: str
+    at: datetime
+    token: int
+    anchor_seq: int = field(repr=False)
+    parts: dict[str, Part] = field(repr=False)
+    size: int = field(repr=False)  # bytes of canonical JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a step says about its checkpoint. `at` is the claim's clock where it is not given."""
+
+    kind: str
+    step: str
+    next_step: str
+    occurrence: int = 0
+    attempt: int = 1
+    input_digest: bytes | None = None
+    code_hash: bytes | None = None
+    took_us: int = 0
+    at: datetime | None = None
+
+
+class Place(NamedTuple):
+    """Where a new checkpoint goes: its run, its number and who holds the run."""
+
+    run_id: int
+    lineage: int
+    plan_id: int
+    seq: int
+    token: int
+    at: datetime
+
+
+@dataclass(slots=True)
+class Draft:
+    """A row about to be written, its header in binary form, and its chunks."""
+
+    row: Row
+    header: list[wire.Value]
+    blobs: list[Blob]
+    place: Place
+    changes: Changes
+    fields: dict[str, bytes]
+    size: int
+    made: Snapshot | None = None
+
+    def snapshot(self) -> Snapshot:
+        """What the row will be once it is written. Made once; the database may work meanwhile."""
+        if self.made is None:
+            row, place = self.row, self.place
+            self.made = Snapshot(
+                place.run_id, place.lineage, place.plan_id, row.id, place.seq, row.digest, self.changes.finish(),
+                self.fields, row.state_digest, row.next_step, row.at, place.token, row.anchor_seq, self.changes.parts,
+                self.size,
+            )  # fmt: skip
+        return self.made
+
+
+class _Edit(NamedTuple):
+    """A field's new value: the one line's, or where `old` is a list that list with a range replaced."""
+
+    name: str
+    lines: list[Line]
+    old: list[Any] | None = None
+    start: int = 0
+    delete: int = 0
+
+
+@dataclass(slots=True)
+class Changes:
+    """A state being written: what it becomes, and the ops, lines and chunks that make it so."""
+
+    state: dict[str, Any]
+    parts: dict[str, Part]
+    ops: list[Op] = field(default_factory=list)
+    lines: list[bytes] = field(default_factory=list)
+    blobs: list[Blob] = field(default_factory=list)
+    wide: bool = False
+    edits: list[_Edit] = field(default_factory=list)
+
+    def finish(self) -> dict[str, Any]:
+        """The state after the writes: what a load would give, so that nothing a step still holds is shared."""
+        for name, lines, old, start, delete in self.edits:
+            values = _plain(lines)
+            self.state[name] = values[0] if old is None else [*old[:start], *values, *old[start + delete :]]
+        self.edits = []
+        return self.state
+
+    def write(self, name: str, value: Write) -> None:
+        """Apply one field's write. Raises ValueRefused with the pointer from the state's root."""
+        try:
+            self._write(name, value)
+        except ValueRefused as error:
+            raise ValueRefused(pointer(name) + error.pointer, error.reason) from error
+
+    def _write(self, name: str, value: Write) -> None:
+        if isinstance(value, Drop):
+            self.state.pop(name, None)
+            self.parts.pop(name, None)
+            self.ops.append(["drop", name])
+        elif isinstance(value, (Append, Splice)):
+            self._splice(name, value)
+        elif isinstance(value, (list, tuple)):
+            smaller = normalise(self.state.get(name), value)
+            if isinstance(smaller, (Append, Splice)):
+                self._splice(name, smaller, PLAIN)
+            else:
+                self._list(name, value)
+        else:
+            line = parts.line_of(value)
+            self._take([line], [line.text])
+            self.ops.append(["set", name])
+            self.parts[name] = parts.leaf(line)
+            self.edits.append(_Edit(name, [line]))
+
+    def _splice(self, name: str, write: Append | Splice, mark: tuple[str, ...] = ()) -> None:
+        old, start, delete, items = checked("", self.state.get(name), write)
+        verb = "append" if isinstance(write, Append) else "splice"
+        series = self.parts.get(name)
+        if not isinstance(series, Series):
+            self._list(name, items, (verb,))
+            return
+        lines = _lines(items)
+        place = (start, delete) if verb == "splice" else ()
+        self.ops.append([verb, name, *place, *mark, len(lines)])
+        if not lines and not delete:
+            return
+        at_end = start == len(old)
+        self.parts[name] = parts.append(series, lines) if at_end else parts.splice(series, old, start, delete, lines)
+        self.edits.append(_Edit(name, lines, old, start, delete))
+        self._take(lines, [line.text for line in lines])
+
+    def _list(self, name: str, value: Any, mark: tuple[str, ...] = ()) -> None:
+        """A whole new list. A long one is sealed at once, so that the next anchor need not write it again."""
+        lines = _lines(value)
+        self._take(lines, [])
+        series, sealed = parts.seal(parts.append(Series(), lines))
+        self.blobs.extend(sealed)
+        taken = [*(entry.line() for entry in series.entries), *parts.unwind(series.tail)]
+        self.ops.append(["list", name, *mark, len(taken)])
+        self.lines.extend(taken)
+        self.parts[name] = series
+        self.edits.append(_Edit(name, lines, []))
+
+    def _take(self, values: list[Line], lines: list[bytes]) -> None:
+        self.lines.extend(lines)
+        self.blobs.extend(value.blob for value in values if value.blob)
+        self.wide = self.wide or any(value.wide for value in values)
+
+    def seal(self, *, record: bool) -> None:
+        """Become an anchor: the whole state, with long tails in chunks, and the writes themselves to `record` them."""
+        written, lines, wide = self.ops, self.lines, self.wide
+        for name, part in self.parts.items():
+            if isinstance(part, Series):
+                self.parts[name], blobs = parts.seal(part)
+                self.blobs.extend(blobs)
+        self.ops, self.lines = parts.manifest(self.parts)
+        self.wide = any(part.wide for part in self.parts.values())
+        if record:
+            self.ops.append(["wrote", written, len(lines)])
+            self.lines.extend(lines)
+            self.wide = self.wide or wide
+
+
+def _lines(items: Any) -> list[Line]:
+    made: list[Line] = []
+    try:
+        for item in items:
+            made.append(parts.line_of(item))
+    except ValueRefused as error:
+        raise ValueRefused(pointer(len(made)) + error.pointer, error.reason) from error
+    return made
+
+
+def _plain(lines: list[Line]) -> list[Any]:
+    """The values of lines just made."""
+    return [decode(line.blob.content if line.blob else line.text, wide=line.wide) for line in lines]
+
+
+def draft(
+    base: Snapshot | None,
+    writes: Mapping[str, Write],
+    header: Header,
+    place: Place,
+    *,
+    parent: Snapshot | None,
+    id: UUID | None = None,
+) -> Draft:
+    """The next row, its chunks, and the snapshot that it will be.
+
+    `base` is where the state comes from, and the parent unless told otherwise. Raises ValueRefused and
+    StateTooLarge before anything is written.
+    """
+    changes = Changes(dict(base.state), dict(base.parts)) if base else Changes({}, {})
+    for name, value in writes.items():
+        _check_name(name)
+        changes.write(name, value)
+    size = _size(base, changes.parts, writes)
+    follows = parent is not None and parent.run_id == place.run_id and parent.seq == place.seq - 1 and base is parent
+    anchor = place.seq if not follows or base is None else base.anchor_seq
+    if place.seq - anchor >= ANCHOR_EVERY:
+        anchor = place.seq
+    if anchor == place.seq:
+        changes.seal(record=header.input_digest is not None)
+    fields = {name: part.digest for name, part in changes.parts.items()}
+    state_digest = digests.of_state(fields)
+    codec, payload = payloads.pack(payloads.join(changes.ops, changes.lines), wide=changes.wide)
+    row = Row(
+        id or new_id(), place.run_id, place.plan_id, place.seq, parent.id if parent else None,
+        parent.digest if parent else None, header.kind, header.step, header.next_step, header.occurrence,
+        header.attempt, place.token, header.input_digest, header.code_hash, place.at, header.took_us, state_digest,
+        b"", anchor, codec, payload, b"",
+    )  # fmt: skip
+    columns = row.header()
+    row = _sealed(row, columns)
+    return Draft(row, columns, changes.blobs, place, changes, fields, size)
+
+
+def _sealed(row: Row, header: list[wire.Value]) -> Row:
+    """The row with its digest and its checksum."""
+    digest = digests.of_header(header)
+    checksum = payloads.row_checksum(digest, row.anchor_seq, row.codec, row.payload)
+    return Row(*row[:17], digest, row.anchor_seq, row.codec, row.payload, checksum)
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str):
+        raise ValueRefused("", f"has the field name {name!r}, which is no text")
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        raise ValueRefused("", f"has the field name {name!r} with a lone surrogate") from error
+
+
+def weight(name: str, part: Part | None) -> int:
+    """What a field adds to its state's size: its name in quotes, a colon, its value and a comma."""
+    return _name_size(name) + part.size + 2 if part else 0
+
+
+@lru_cache(1024)
+def _name_size(name: str) -> int:
+    return len(canonical(name))
+
+
+def size_of(after: Mapping[str, Part]) -> int:
+    """The size of a state that was put together from scratch."""
+    return 2 + sum(weight(name, part) for name, part in after.items())
+
+
+def _size(base: Snapshot | None, after: dict[str, Part], writes: Mapping[str, Write]) -> int:
+    """The state's size, from its size before and the fields written. Raises StateTooLarge."""
+    size = base.size if base else 2
+    for name in writes:
+        size += weight(name, after.get(name)) - weight(name, base.parts.get(name) if base else None)
+    limit = settings.HOLDPOINT_STATE_LIMIT
+    if size > limit and (base is None or size > base.size):
+        culprit = max(writes, key=lambda name: weight(name, after.get(name)))
+        raise StateTooLarge(
+            pointer(culprit),
+            f"is the largest field written to a state of {size:,} bytes; the limit is {limit:,}: write less, or keep "
+            "large files as artifacts",
+        )
+    return size

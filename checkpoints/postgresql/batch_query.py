@@ -1,0 +1,64 @@
+"""Several small questions in one statement: what a page asks of unrelated tables costs it one round trip.
+
+A statement is put together once and prepared by every connection, since to write and to plan it takes longer than to
+answer it: its parameters stand in its text as constants, but for those that a `Place` keeps open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+from django.core.exceptions import EmptyResultSet
+from django.db.models import QuerySet
+from psycopg.sql import Literal
+
+from .sql import run_sql
+
+Sql = tuple[str, Sequence[Any]]  # a statement with %s and its parameters
+
+
+class Place(int):
+    """In the parameters of a question: the place of a value that is given when it is asked, the first being 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement that can be run again: it holds the questions, never an answer."""
+
+    sql: str
+    asked: tuple[str, ...]  # in the order of its columns
+    names: tuple[str, ...]
+
+    def run(self, *values: Any) -> dict[str, list[Any]]:
+        """The columns, all as of one moment; `values` are for the places."""
+        found: dict[str, list[Any]] = {name: [] for name in self.names}
+        if self.asked:
+            found.update(zip(self.asked, run_sql(self.sql, values)[0], strict=True))
+        return found
+
+
+def columns(**rows: QuerySet[Any, Any] | Sql) -> Statement:
+    """One column of each of these sets of rows (`values("name")`), in their order."""
+    parts: list[str] = []
+    asked: list[str] = []
+    for name, each in rows.items():
+        try:
+            sql, parameters = each.query.sql_with_params() if isinstance(each, QuerySet) else each
+        except EmptyResultSet:
+            continue
+        asked.append(name)
+        parts.append(f"ARRAY({_filled(sql, parameters)})")
+    return Statement(f"SELECT {', '.join(parts)}", tuple(asked), tuple(rows))
+
+
+def _filled(sql: str, parameters: Sequence[Any]) -> str:
+    """The statement with its parameters in it."""
+    pieces = zip_longest(sql.split("%s"), map(_written, parameters), fillvalue="")
+    return "".join(text.replace("%%", "%") + value for text, value in pieces)
+
+
+def _written(parameter: Any) -> str:
+    return f"${int(parameter)}" if isinstance(parameter, Place) else Literal(parameter).as_string()

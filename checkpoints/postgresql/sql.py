@@ -1,0 +1,37 @@
+"""Running one statement past the ORM.
+
+A statement runs prepared on Django's own connection, so it commits by itself in autocommit mode and joins a
+transaction where there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+import psycopg
+from django.db import connection
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def run_sql(sql: str, params: Sequence[Any], *, prepare: bool = True) -> list[tuple[Any, ...]]:
+    """Run one statement with $1 parameters on Django's connection; its rows, in binary form."""
+    connection.ensure_connection()
+    connection.validate_no_broken_transaction()
+    with connection.wrap_database_errors, psycopg.RawCursor(cast(Any, connection.connection)) as cursor:
+        cursor.execute(sql.encode(), params, prepare=prepare, binary=True)
+        result = cursor.pgresult  # its fields are counted: `description` would make an object of each
+        return cursor.fetchall() if result is not None and result.nfields else []
+
+
+def storable(text: str) -> str:
+    """`text` with U+0000 and lone surrogates, which text columns refuse, shown as replaced."""
+    return text.replace("\0", "\ufffd").encode(errors="replace").decode()
+
+
+def microseconds(at: datetime) -> int:
+    """Microseconds since 1970, exactly."""
+    return (at - _EPOCH) // _MICROSECOND

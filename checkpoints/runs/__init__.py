@@ -1,0 +1,1 @@
+"""Runs of the store: started, forked, held, noted on, looked back over."""

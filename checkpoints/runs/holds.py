@@ -1,0 +1,88 @@
+"""What people hold: a checkpoint by a name, a checkpoint or a whole run for the law.
+
+A hold is made under the lock of the run's row, which a prune takes too. So it either keeps what it names, or is told
+that this is gone already.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID, uuid4
+
+from django.db import transaction
+
+from checkpoints.actors import Actor
+from checkpoints.errors import CheckpointRemoved, NoSuchCheckpoint, ValueRefused
+from checkpoints.events import event_log
+from checkpoints.models import Checkpoint, Hold, Run
+from checkpoints.postgresql.sql import storable
+from checkpoints.store import gaps
+
+LONGEST = 100  # characters of a name
+LONGEST_REASON = 300
+
+
+def name(run: Run, seq: int, words: str, *, by: Actor) -> Hold:
+    """Name a checkpoint, which holds it; another name takes the place of the one it has.
+
+    Raises ValueRefused, CheckpointRemoved and NoSuchCheckpoint.
+    """
+    said = storable(" ".join(words.split())) or f"Checkpoint {seq}"
+    if len(said) > LONGEST:
+        raise ValueRefused("/name", f"has {len(said)} characters; {LONGEST} are the most")
+    with transaction.atomic():
+        id = locked(run, seq)
+        Hold.objects.free(run=run.pk, subject=_named(id), by=by)
+        hold = Hold.objects.make(run=run, checkpoint=id, kind=Hold.Kind.NAME, subject=_named(id), reason=said, by=by)
+        event_log.record("checkpoint.named", subject=f"run:{run.pk}", run=run, by=by, data={"seq": seq}, text=said)
+    return hold
+
+
+def unname(run: Run, seq: int, *, by: Actor) -> bool:
+    """Take a checkpoint's name away, and its hold with it; False where it has none."""
+    with transaction.atomic():
+        id = Checkpoint.objects.filter(run=run, seq=seq).values_list("id", flat=True).first()
+        freed = bool(id and Hold.objects.free(run=run.pk, subject=_named(id), by=by))
+        if freed:
+            event_log.record("checkpoint.unnamed", subject=f"run:{run.pk}", run=run, by=by, data={"seq": seq})
+    return freed
+
+
+def hold(run: Run, seq: int | None, reason: str, *, by: Actor) -> Hold:
+    """Hold a checkpoint, or the whole run, for the law. Raises ValueRefused, CheckpointRemoved and NoSuchCheckpoint."""
+    said = storable(" ".join(reason.split()))
+    if not said or len(said) > LONGEST_REASON:
+        raise ValueRefused("/reason", f"has {len(said)} characters; it takes 1 to {LONGEST_REASON}")
+    with transaction.atomic():
+        id = None if seq is None else locked(run, seq)
+        subject = f"legal:{uuid4().hex}"  # each is a hold of its own: the second stands when the first is freed
+        made = Hold.objects.make(run=run, checkpoint=id, kind=Hold.Kind.LEGAL, subject=subject, reason=said, by=by)
+        data = {"hold": made.pk, "seq": seq}
+        event_log.record("retention.held", subject=f"run:{run.pk}", run=run, by=by, data=data, text=said)
+    return made
+
+
+def release(held: Hold, *, by: Actor) -> bool:
+    """Free a legal hold; False where somebody has already."""
+    with transaction.atomic():
+        legal = held.kind == Hold.Kind.LEGAL
+        freed = legal and bool(Hold.objects.free(run=held.run_id, subject=held.subject, by=by))
+        if freed:
+            about = Checkpoint.objects.filter(run=held.run_id, pk__in=filter(None, [held.checkpoint]))
+            seq = about.values_list("seq", flat=True).first()
+            data = {"hold": held.pk, "seq": seq}
+            event_log.record("retention.freed", subject=f"run:{held.run_id}", run=held.run, by=by, data=data)
+    return freed
+
+
+def locked(run: Run, seq: int) -> UUID:
+    """The id of one of the run's checkpoints, which no prune removes before the end of the transaction."""
+    list(Run.objects.select_for_update(no_key=True).filter(pk=run.pk).values_list("pk"))
+    id = Checkpoint.objects.filter(run=run, seq=seq).values_list("id", flat=True).first()
+    if id is None:
+        gap = gaps.over(run.pk, seq)
+        raise CheckpointRemoved(gap, seq) if gap else NoSuchCheckpoint
+    return id
+
+
+def _named(checkpoint: UUID) -> str:
+    return f"name:{checkpoint}"

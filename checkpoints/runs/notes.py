@@ -1,0 +1,106 @@
+"""What people note on a checkpoint: events beside it, with the words in a row of their own, which may be erased.
+
+A note decides nothing and holds nothing. It is written under the lock of the run's row, so that the same form sent
+twice is one note, one taken back is taken back once, and a checkpoint that is gone takes none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db import transaction
+
+from checkpoints.actors import Actor
+from checkpoints.errors import CheckpointError, ValueRefused
+from checkpoints.events import event_log
+from checkpoints.models import Event, Run
+from checkpoints.values.canonical_json import decode
+
+from . import holds
+
+KINDS = (NOTED, REMOVED) = ("checkpoint.noted", "checkpoint.note_removed")
+LONGEST = 4_000  # characters
+MOST = 100  # notes of one checkpoint, those that were taken back too: its page reads all of them
+
+
+class NotTheirs(CheckpointError):
+    """Somebody else wrote this note; only they can take it back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """A note that stands. `text` (untrusted) is None where the words were erased; `actor` is its author's id."""
+
+    id: int  # its event's
+    actor: str
+    who: str
+    at: datetime
+    text: str | None
+
+
+def note(run: Run, seq: int, words: str, *, key: str, by: Actor) -> bool:
+    """Note something on a checkpoint; False where this person's form with this `key` was taken before.
+
+    Raises ValueRefused for no words, too many, or too many notes; Removed and NoSuchCheckpoint.
+    """
+    said = words.replace("\r\n", "\n").strip()
+    if not said:
+        raise ValueRefused("/text", "Write something first.")
+    if len(said) > LONGEST:
+        raise ValueRefused("/text", f"Write at most {LONGEST:,} characters; these are {len(said):,}.")
+    if not 0 < len(key) <= 80 or not key.isprintable():
+        raise ValueRefused("/key", "Send a key of 1 to 80 characters.")
+    with transaction.atomic():
+        subject = subject_of(holds.locked(run, seq))
+        before = list(Event.objects.told().filter(subject=subject, kind=NOTED).values_list("actor", "data"))
+        if any(actor == by.id and decode(bytes(data)).get("key") == key for actor, data in before):
+            return False
+        if len(before) >= MOST:
+            raise ValueRefused("/text", f"This checkpoint has had {MOST} notes, which is all that it takes.")
+        data = {"seq": seq, "key": key}
+        event_log.record("checkpoint.noted", subject=subject, run=run, by=by, data=data, text=said)
+    return True
+
+
+def take_back(run: Run, seq: int, id: int, *, by: Actor) -> bool:
+    """Take a note of one's own back; the events keep that it was there. False where it is gone, or never was.
+
+    Raises NotTheirs, Removed and NoSuchCheckpoint.
+    """
+    with transaction.atomic():
+        checkpoint = holds.locked(run, seq)
+        found = next((each for each in standing(of_checkpoint(checkpoint)) if each.id == id), None)
+        if found is None:
+            return False
+        if found.actor != by.id:
+            raise NotTheirs(NotTheirs.__doc__)
+        data = {"seq": seq, "note": id}
+        event_log.record("checkpoint.note_removed", subject=subject_of(checkpoint), run=run, by=by, data=data)
+    return True
+
+
+def of_checkpoint(checkpoint: UUID) -> list[Event]:
+    """The events of a checkpoint's notes, with their words. One statement."""
+    found = Event.objects.told().filter(subject=subject_of(checkpoint), kind__in=KINDS)
+    return list(found.select_related("words"))
+
+
+def standing(events: Iterable[Event]) -> list[Noted]:
+    """The notes among a checkpoint's events that were not taken back, oldest first."""
+    told = sorted((each for each in events if each.kind in KINDS), key=lambda each: each.pk)
+    gone = {decode(bytes(each.data)).get("note") for each in told if each.kind == REMOVED}
+    return [_noted(each) for each in told if each.kind == NOTED and each.pk not in gone]
+
+
+def subject_of(checkpoint: UUID) -> str:
+    """What the events of a checkpoint's notes are about."""
+    return f"checkpoint:{checkpoint}"
+
+
+def _noted(event: Event) -> Noted:
+    words = getattr(event, "words", None)
+    text = bytes(words.text).decode(errors="replace") if words is not None else None
+    return Noted(event.pk, event.actor, event.actor_name or event.actor, event.at, text)

@@ -1,0 +1,1 @@
+"""Seals: Merkle trees over events, chained, and checked without a database."""

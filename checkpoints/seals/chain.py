@@ -1,0 +1,55 @@
+"""The chain that seals form, followed seal by seal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from .problem import Problem
+from .seal import SealFact
+
+WITHOUT = "made without the key: whoever can write the database can have written {them}"
+OTHERWISE = "made with another key, or {their} columns do not match {their} digest"
+UNKNOWN = "made with a key that is not set here, or {their} columns do not match {their} digest"
+
+
+@dataclass
+class Chain:
+    """What was followed so far. Without the key it cannot be told whether a key made a digest or nobody did."""
+
+    key: bytes
+    before: SealFact | None = None
+    begins: bytes | None = None  # the digest that the first seal followed has to stand on
+    wrong: list[tuple[int, int, str]] = field(default_factory=list)  # seals in a row whose digests are not right
+
+    def follow(self, seal: SealFact) -> Iterator[Problem]:
+        """Take the next seal. What is wrong with digests themselves is said once for many, by `digests`."""
+        before = self.before.digest if self.before else self.begins
+        if seal.previous != before:
+            told = f"seal {self.before.id}" if self.before else "what it began with"
+            yield Problem(f"seal {seal.id}", f"does not follow {told}: what stood between was removed or rewritten")
+        if self.before and seal.first <= self.before.last:
+            yield Problem(f"seal {seal.id}", f"begins before seal {self.before.id} ends")
+        self._judge(seal)
+        self.before = seal
+
+    def _judge(self, seal: SealFact) -> None:
+        made = seal.made(self.key)
+        if made == ("key" if self.key else "plain"):
+            return
+        said = WITHOUT if made == "plain" else OTHERWISE if self.key else UNKNOWN
+        last = self.wrong[-1] if self.wrong else None
+        if last and self.before and last[1:] == (self.before.id, said):
+            self.wrong[-1] = (last[0], seal.id, said)
+        else:
+            self.wrong.append((seal.id, seal.id, said))
+
+    def digests(self) -> list[Problem]:
+        """What is wrong with the digests of the seals followed."""
+        return [_fault(*each) for each in self.wrong]
+
+
+def _fault(first: int, last: int, said: str) -> Problem:
+    if first == last:
+        return Problem(f"seal {first}", f"was {said.format(them='it', their='its')}")
+    return Problem(f"seals {first} to {last}", f"were {said.format(them='them', their='their')}")

@@ -1,0 +1,88 @@
+"""The lines of an export: how an event, its place in its seal and its text are written as JSON, and read again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from .leaves import Row, leaf, tags
+from .seal import exact, instant, moment, readable
+
+FORMAT = 1
+_EARLIEST, _LATEST = -62_135_596_800_000_000, 253_402_300_799_999_999  # the years 1 to 9999, in microseconds
+
+
+@dataclass(frozen=True)
+class Told:
+    """One event of an export. `index` is its place among its seal's events, None where it is in no seal.
+
+    `mark` is its leaf and its tags as they are kept beside the seal; `path` leads from its leaf to the seal's root, and
+    is None where all events of the seal are in the export.
+    """
+
+    row: Row
+    index: int | None = None
+    path: list[bytes] | None = None
+    mark: bytes = b""
+    text: tuple[bytes, bytes] | None = None  # salt, words
+
+
+def to_json(told: Told) -> dict[str, Any]:
+    """One line."""
+    row = told.row
+    said: dict[str, Any] = {
+        "event": row.id,
+        "xid": row.xid,
+        "at": moment(row.at) if row.at is not None and _EARLIEST <= row.at <= _LATEST else row.at,
+        "kind": row.kind,
+        "run": row.run_id,
+        "team": row.team_id,
+        "subject": row.subject,
+        "version": row.version,
+        "actor": row.actor,
+        "actor_name": row.actor_name,
+        "data": readable(row.data),
+        "text_digest": row.text_digest.hex() if row.text_digest is not None else None,
+        "index": told.index,
+        "mark": (told.mark or leaf(row) + tags(row)).hex(),
+    }
+    if told.path is not None:
+        said["path"] = [sibling.hex() for sibling in told.path]
+    if told.text is not None:
+        said["text"] = {"salt": told.text[0].hex(), "words": readable_text(told.text[1])}
+    return said
+
+
+def from_json(said: Any) -> Told:
+    """Read that form. Raises ValueError, KeyError, TypeError or AttributeError for anything else."""
+    at = said["at"]
+    row = Row(
+        said["event"], said["xid"], instant(at) if isinstance(at, str) else at, said["kind"], said["run"],
+        said["team"], said["subject"], said["version"], said["actor"], said["actor_name"], exact(said["data"]),
+        None if said["text_digest"] is None else bytes.fromhex(said["text_digest"]),
+    )  # fmt: skip
+    text = said.get("text")
+    path = said.get("path")
+    index = said["index"]
+    if not (type(row.id) is type(row.xid) is int and (index is None or type(index) is int)):
+        raise ValueError("an id is no whole number")
+    return Told(
+        row=row,
+        index=index,
+        path=None if path is None else [bytes.fromhex(sibling) for sibling in path],
+        mark=bytes.fromhex(said["mark"]),
+        text=None if text is None else (bytes.fromhex(text["salt"]), exact_text(text["words"])),
+    )
+
+
+def readable_text(words: bytes) -> Any:
+    """UTF-8 as text, anything else as {"hex": …}."""
+    try:
+        return words.decode()
+    except UnicodeDecodeError:
+        return {"hex": words.hex()}
+
+
+def exact_text(said: Any) -> bytes:
+    """The bytes that `readable_text` showed."""
+    return bytes.fromhex(said["hex"]) if isinstance(said, dict) else str(said).encode()

@@ -1,0 +1,95 @@
+"""One event as a seal covers it: its leaf, and the mark that is kept of it beside the seal."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from checkpoints.values.canonical_json import canonical
+
+_MARK = struct.Struct("!qq32s20s")
+SIZE = _MARK.size
+
+
+class Row(NamedTuple):
+    """An event's columns. `at` is in microseconds since 1970, None where it is no time that there is."""
+
+    id: int
+    xid: int
+    at: int | None
+    kind: str
+    run_id: int | None
+    team_id: int | None
+    subject: str
+    version: int
+    actor: str
+    actor_name: str
+    data: bytes
+    text_digest: bytes | None
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Where it stands among events."""
+        return self.xid, self.id
+
+    def plain(self) -> list[object]:
+        """The columns as JSON can say them."""
+        digest = None if self.text_digest is None else self.text_digest.hex()
+        return [*self[:10], self.data.hex(), digest]
+
+
+# Two bytes are kept of each of these; the place is kept whole.
+TAGGED = Row._fields[2:]
+
+
+class Mark(NamedTuple):
+    """What is kept of one sealed event: its place, its leaf, two bytes for each column but the place."""
+
+    xid: int
+    id: int
+    leaf: bytes
+    tags: bytes
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Where the event stood."""
+        return self.xid, self.id
+
+
+def leaf(row: Row) -> bytes:
+    """The digest of one event, over all its columns."""
+    return hashlib.sha256(b"\0" + canonical(row.plain())).digest()
+
+
+def tag(column: str, value: object) -> bytes:
+    """Two bytes that tell one value of a column from another. Not secure: the leaf is."""
+    return hashlib.sha256(canonical([column, value])).digest()[:2]
+
+
+def tags(row: Row) -> bytes:
+    """The tags of all columns but the place."""
+    return b"".join(tag(name, value) for name, value in zip(TAGGED, row.plain()[2:], strict=True))
+
+
+def differing(mark: Mark, row: Row) -> list[str]:
+    """The columns whose tags are not those of the mark."""
+    now = tags(row)
+    return [name for n, name in enumerate(TAGGED) if now[2 * n : 2 * n + 2] != mark.tags[2 * n : 2 * n + 2]]
+
+
+def kind_of(mark: Mark, kinds: Iterable[str]) -> str:
+    """The kind that the event had, where it is one of `kinds`; else empty."""
+    at = 2 * TAGGED.index("kind")
+    return next((kind for kind in kinds if tag("kind", kind) == mark.tags[at : at + 2]), "")
+
+
+def pack(rows: Iterable[Row]) -> bytes:
+    """The marks of events, to be kept beside their seal."""
+    return b"".join(_MARK.pack(row.xid, row.id, leaf(row), tags(row)) for row in rows)
+
+
+def unpack(marks: bytes) -> Iterator[Mark]:
+    """The marks in what `pack` made. Raises struct.error where it is cut."""
+    return (Mark._make(fields) for fields in _MARK.iter_unpack(marks))

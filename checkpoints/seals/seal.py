@@ -1,0 +1,132 @@
+"""A seal as plain data: its digest, and how it is written into files."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+from checkpoints.errors import ValueRefused
+from checkpoints.values.canonical_json import canonical, decode
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+Made = Literal["key", "plain", "other"]
+
+
+@dataclass(frozen=True)
+class SealFact:
+    """One seal. `at` is in microseconds since 1970.
+
+    `marks` is the SHA-256 of its marks, None of a seal from before marks were kept: such a one covers its heads as they
+    are, the others by their digest, so that an export need not carry them.
+    """
+
+    id: int
+    at: int
+    first: tuple[int, int]
+    last: tuple[int, int]
+    count: int
+    root: bytes
+    heads: bytes | None
+    heads_digest: bytes
+    previous: bytes | None
+    marks: bytes | None
+    digest: bytes
+
+    def expected(self, key: bytes) -> bytes:
+        """What the digest has to be: HMAC-SHA-256 under a key, plain SHA-256 without one."""
+        columns: list[object] = [
+            self.at, *self.first, *self.last, self.count, self.root.hex(),
+            self.heads_digest.hex() if self.marks is not None else (self.heads or b"").hex(),
+            self.previous.hex() if self.previous else None,
+        ]  # fmt: skip
+        if self.marks is not None:
+            columns.append(self.marks.hex())
+        data = b"holdpoint seal\n" + canonical(columns)
+        return hmac.digest(key, data, "sha256") if key else hashlib.sha256(data).digest()
+
+    def made(self, key: bytes) -> Made:
+        """With what the digest was made: the key, nothing, or something else; or its columns were altered."""
+        if key and hmac.compare_digest(self.expected(key), self.digest):
+            return "key"
+        return "plain" if self.expected(b"") == self.digest else "other"
+
+    def to_json(self, *, heads: bool = True) -> dict[str, Any]:
+        """The form in files; `heads` themselves, or their digest where that is all that the seal covers."""
+        said = {
+            "seal": self.id,
+            "at": moment(self.at),
+            "first": f"{self.first[0]}.{self.first[1]}",
+            "last": f"{self.last[0]}.{self.last[1]}",
+            "count": self.count,
+            "root": self.root.hex(),
+            "heads_digest": self.heads_digest.hex(),
+            "previous": self.previous.hex() if self.previous else None,
+            "marks": self.marks.hex() if self.marks else None,
+            "digest": self.digest.hex(),
+        }
+        if self.heads is not None and (heads or self.marks is None):
+            said["heads"] = readable(self.heads)
+        return said
+
+    @classmethod
+    def from_json(cls, said: Any) -> SealFact:
+        """Read that form. Raises ValueError, KeyError or TypeError for anything else."""
+        heads = exact(said["heads"]) if "heads" in said else None
+        return cls(
+            id=_whole(said["seal"]),
+            at=instant(said["at"]),
+            first=_place(said["first"]),
+            last=_place(said["last"]),
+            count=_whole(said["count"]),
+            root=bytes.fromhex(said["root"]),
+            heads=heads,
+            heads_digest=bytes.fromhex(said["heads_digest"]) if heads is None else hashlib.sha256(heads).digest(),
+            previous=bytes.fromhex(said["previous"]) if said["previous"] else None,
+            marks=bytes.fromhex(said["marks"]) if said["marks"] else None,
+            digest=bytes.fromhex(said["digest"]),
+        )
+
+
+def readable(data: bytes) -> Any:
+    """Canonical JSON as its value, anything else as {"hex": …}: what `exact` turns into the same bytes again."""
+    try:
+        value = decode(data)
+        if canonical(value) == data and not (isinstance(value, dict) and set(value) == {"hex"}):
+            return value
+    except (ValueError, RecursionError, ValueRefused):
+        pass
+    return {"hex": data.hex()}
+
+
+def exact(value: Any) -> bytes:
+    """The bytes that `readable` showed. Raises ValueError for what it cannot have shown."""
+    if isinstance(value, dict) and set(value) == {"hex"}:
+        return bytes.fromhex(value["hex"])
+    return canonical(value)
+
+
+def moment(at: int) -> str:
+    """Microseconds since 1970 as ISO 8601 in UTC."""
+    return (_EPOCH + timedelta(microseconds=at)).isoformat(timespec="microseconds")
+
+
+def instant(text: str) -> int:
+    """ISO 8601 with its zone as microseconds since 1970. Raises ValueError for anything else."""
+    read = datetime.fromisoformat(text)
+    if read.tzinfo is None:
+        raise ValueError(f"{text!r} has no time zone")
+    return (read - _EPOCH) // timedelta(microseconds=1)
+
+
+def _place(text: str) -> tuple[int, int]:
+    xid, _, id = text.partition(".")
+    return int(xid), int(id)
+
+
+def _whole(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError(f"{value!r} is no whole number")
+    return value

@@ -1,0 +1,111 @@
+"""What was recorded: the executions of a lineage, the path to a checkpoint, and what a step wrote.
+
+A record's writes can be replayed on another state than the one they were made on. An append stays an append
+there; a list that a step gave as a whole is written as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from uuid import UUID
+
+from psycopg.types.numeric import Int4, Int8
+
+from checkpoints.errors import NoSuchCheckpoint
+from checkpoints.postgresql.sql import run_sql
+
+from . import gaps
+from .header import COLUMNS, Record
+from .recorded_writes import writes_of
+
+__all__ = ["Record", "executions", "of_lineage", "path", "twin", "way_to", "writes_of"]
+
+
+_COLUMNS = ", ".join(f"c.{name}" for name in COLUMNS)
+# The root by its key and the forks by their own index: runs that are neither are not looked at.
+_MEMBERS = "SELECT id FROM checkpoints_run WHERE id = $1 OR (lineage = $1 AND forked_from IS NOT NULL)"
+_LINEAGE = f"""
+SELECT {_COLUMNS} FROM ({_MEMBERS}) run JOIN checkpoints_checkpoint c ON c.run_id = run.id ORDER BY c.run_id, c.seq
+"""  # noqa: S608 - constants
+_EXECUTIONS = _LINEAGE.replace("ORDER BY", "WHERE c.input_digest IS NOT NULL ORDER BY")
+# A parent is older than its child, which ends the walk whatever is stored. One that was removed ends it too.
+_PATH = f"""
+WITH RECURSIVE path AS (
+  SELECT {_COLUMNS}, 0 AS up FROM checkpoints_checkpoint c WHERE id = $1
+  UNION ALL
+  SELECT {_COLUMNS}, up + 1 FROM path JOIN checkpoints_checkpoint c ON c.id = path.parent
+  WHERE (c.run_id, c.seq) < (path.run_id, path.seq)
+)
+SELECT {_COLUMNS} FROM path c ORDER BY up DESC
+"""  # noqa: S608 - constants
+_TWIN = f"""
+SELECT c.id FROM ({_MEMBERS}) run JOIN checkpoints_checkpoint c ON c.run_id = run.id
+WHERE c.input_digest = $3 AND c.step = $2 AND c.code_hash = $4 AND c.occurrence = $5 AND c.kind IN ('step', 'reused')
+ORDER BY c.at DESC, c.run_id DESC, c.seq DESC LIMIT 1
+"""  # noqa: S608 - constants
+
+
+def executions(lineage: int) -> list[Record]:
+    """What was executed in a run and its forks, on all branches, by run and number; what is removed included."""
+    found = [Record(*row) for row in run_sql(_EXECUTIONS, [Int8(lineage)])]
+    gone = [each for each in gaps.records_of(lineage).values() if each.input_digest is not None]
+    return sorted(found + gone, key=lambda each: (each.run_id, each.seq)) if gone else found
+
+
+def of_lineage(lineage: int) -> list[Record]:
+    """All that was saved in a run and its forks, of every kind, by run and number; what is removed included."""
+    found = [Record(*row) for row in run_sql(_LINEAGE, [Int8(lineage)])]
+    known = {each.id for each in found}
+    if all(each.parent is None or each.parent in known for each in found):
+        return found
+    return sorted([*found, *gaps.records_of(lineage).values()], key=lambda each: (each.run_id, each.seq))
+
+
+def way_to(head: UUID, among: Mapping[UUID, Record]) -> list[Record]:
+    """`path` without a query, for who holds all that was saved. Raises NoSuchCheckpoint."""
+    found: list[Record] = []
+    at: UUID | None = head
+    while at is not None and (here := among.get(at)) is not None:
+        # A parent is older than its child, which ends the walk whatever is stored.
+        if found and (here.run_id, here.seq) >= (found[-1].run_id, found[-1].seq):
+            break
+        found.append(here)
+        at = here.parent
+    if not found:
+        raise NoSuchCheckpoint
+    return found[::-1]
+
+
+def path(head: UUID) -> list[Record]:
+    """The checkpoints from the root of the lineage to this one, of every kind; those that are removed included.
+
+    Raises NoSuchCheckpoint.
+    """
+    found = _stretch(head)
+    if not found:
+        raise NoSuchCheckpoint
+    gone: gaps.Gone | None = None
+    while (above := found[0].parent) is not None:
+        more = _stretch(above)
+        if not more:
+            gone = gone or gaps.Gone(found[0].run_id)
+            more = gone.leading_to(above, found[0])
+        if not more:
+            break
+        found = more + found
+    return found
+
+
+def _stretch(tip: UUID) -> list[Record]:
+    """The checkpoints that lead to this one, up to the first that is not there any more."""
+    return [Record(*row) for row in run_sql(_PATH, [tip])]
+
+
+def twin(lineage: int, step: str, input_digest: bytes, code_hash: bytes, occurrence: int) -> UUID | None:
+    """The newest record of this very execution of a step in a lineage; None where it never ran.
+
+    Reads through every checkpoint of the lineage, since an index would cost each save: who asks for many holds
+    `executions` instead.
+    """
+    found = run_sql(_TWIN, [Int8(lineage), step, input_digest, code_hash, Int4(occurrence)])
+    return found[0][0] if found else None

@@ -1,0 +1,131 @@
+"""The headers of what a gap removed, as bytes: everything that a checkpoint's digest covers, and nothing of its state.
+
+They lie column by column, each as in the table's binary form, since like stands beside like compresses best. What
+follows from the place is left out: run, number, and the parent where that is the row before. A column is the length
+that all its values have, or every value's length, -1 for NULL; then the values.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple, cast
+from uuid import UUID
+
+import zstandard
+
+from checkpoints.postgresql import wire
+from checkpoints.values import digests
+
+from .header import Record
+
+ID, RUN, SEQ, PARENT, PARENT_DIGEST, STATE = 0, 1, 3, 4, 5, 16
+_STORED = [0, 2, *range(6, 17)]  # the columns written for every row; the parent's two follow for those that must
+_EACH = -2  # instead of the one length: every value has its own
+_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+_TAG = b"holdpoint removed\n"
+_LARGEST = 256 * 1024 * 1024
+
+Header = Sequence[bytes | None]  # the seventeen columns, in binary form
+
+
+class Removed(NamedTuple):
+    """One checkpoint that is gone: its header and the digest that it had."""
+
+    header: Header
+    digest: bytes
+
+    @property
+    def id(self) -> UUID:
+        return UUID(bytes=self.header[ID])
+
+    def record(self) -> Record:
+        """The same as the history of a lineage has it."""
+        id, run, plan, seq, parent, _, kind, step, after, occurrence, attempt, _, given, code, at, took, _ = self.header
+        return Record(
+            UUID(bytes=id), _int(run), _int(seq), UUID(bytes=parent) if parent else None, _text(kind), _text(step),
+            _text(after), _int(occurrence), _int(attempt), given, code, _int(took),
+            _EPOCH + timedelta(microseconds=_int(at)), _int(plan), True,
+        )  # fmt: skip
+
+
+def pack(rows: Sequence[Header]) -> bytes:
+    """The headers of one stretch of a run, in order."""
+    columns = list(zip(*rows, strict=True))
+    before = (None, *columns[ID])
+    loose = [number for number, (parent, id) in enumerate(zip(columns[PARENT], before, strict=False)) if parent != id]
+    loose = loose if loose[:1] == [0] else [0, *loose]
+    made = [struct.pack("!ii", len(rows), len(loose)), struct.pack(f"!{len(loose)}i", *loose)]
+    made += [piece for each in _STORED for piece in _column(columns[each])]
+    made += [piece for each in (PARENT, PARENT_DIGEST) for piece in _column([columns[each][n] for n in loose])]
+    return zstandard.ZstdCompressor(level=3).compress(b"".join(made))
+
+
+def _column(values: Sequence[bytes | None]) -> tuple[bytes, bytes]:
+    """The lengths of a column, and its values."""
+    if None not in values:
+        lengths = list(map(len, values))  # type: ignore[arg-type]
+        head = struct.pack("!i", lengths[0]) if min(lengths) == max(lengths) else b""
+        content = b"".join(values)  # type: ignore[arg-type]
+    else:
+        head, lengths = b"", [-1 if value is None else len(value) for value in values]
+        content = b"".join(value for value in values if value)
+    return head or struct.pack(f"!i{len(lengths)}i", _EACH, *lengths), content
+
+
+class _Reader:
+    """Takes columns off the front of the bytes. Raises ValueError where they end too early."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content, self.at = content, 0
+
+    def ints(self, count: int) -> tuple[int, ...]:
+        return struct.unpack(f"!{count}i", self.take(4 * count))
+
+    def take(self, length: int) -> bytes:
+        if not 0 <= length <= len(self.content) - self.at:
+            raise ValueError("the headers end too early")
+        self.at += length
+        return self.content[self.at - length : self.at]
+
+    def column(self, count: int) -> list[bytes | None]:
+        (length,) = self.ints(1)
+        lengths = self.ints(count) if length == _EACH else (length,) * count
+        return [None if each == -1 else self.take(each) for each in lengths]
+
+
+def unpack(data: bytes, *, run_id: int, first: int) -> Iterator[Removed]:
+    """The removed checkpoints of a gap that begins at number `first`, in order. Raises ValueError."""
+    try:
+        reader = _Reader(zstandard.ZstdDecompressor().decompress(data, max_output_size=_LARGEST))
+    except zstandard.ZstdError as error:
+        raise ValueError(f"bad frame: {error}") from error
+    count, loose = reader.ints(2)
+    places = reader.ints(loose)
+    stored = [reader.column(count) for _ in _STORED]
+    parents = dict(zip(places, zip(reader.column(loose), reader.column(loose), strict=True), strict=True))
+    run, before = wire.int8(run_id), cast(tuple[bytes | None, bytes | None], (None, None))
+    for number in range(count):
+        row: list[bytes | None] = [None] * 17
+        row[RUN], row[SEQ] = run, wire.int4(first + number)
+        for each, column in zip(_STORED, stored, strict=True):
+            row[each] = column[number]
+        row[PARENT], row[PARENT_DIGEST] = parents.get(number, before)
+        digest = digests.of_header(row)
+        before = (row[ID], digest)
+        yield Removed(row, digest)
+
+
+def over(removed: Sequence[bytes]) -> bytes:
+    """The hash over the digests of what was removed, in order."""
+    return hashlib.sha256(_TAG + b"".join(removed)).digest()
+
+
+def _int(column: bytes | None) -> int:
+    return int.from_bytes(column or b"", signed=True)
+
+
+def _text(column: bytes | None) -> str:
+    return (column or b"").decode()

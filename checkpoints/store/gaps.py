@@ -1,0 +1,152 @@
+"""Gap rows: written for a stretch that is removed, read as the history that it was, and checked.
+
+A gap's digest covers all its columns and the gap before it in its run, with the seal's key where one is set; the
+event of the removal, which seals cover, names the newest. Its headers have to give the very digests that the rows
+around it name, so a gap that is forged, widened or moved does not fit between them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.conf import settings
+
+from checkpoints.actors import Actor
+from checkpoints.errors import NotVerified
+from checkpoints.models import Gap, Run
+from checkpoints.postgresql.sql import microseconds
+from checkpoints.values.canonical_json import canonical
+
+from . import gap_headers
+from .gap_headers import Header, Removed
+from .header import Record
+
+
+class Why(NamedTuple):
+    """By which policy something is removed, by whom and when, which is said anew under the lock of the run."""
+
+    policy: str
+    version: int
+    by: Actor
+    at: datetime
+
+
+def made(
+    run_id: int, first: int, rows: Sequence[Header], digests: Sequence[bytes], before: Gap | None, why: Why
+) -> Gap:
+    """The gap for rows that begin at number `first`, after the run's newest gap; not saved."""
+    gap = Gap(
+        run_id=run_id, number=before.number + 1 if before else 1, first_seq=first, last_seq=first + len(rows) - 1,
+        parent_digest=rows[0][gap_headers.PARENT_DIGEST], removed=gap_headers.over(digests), last_digest=digests[-1],
+        headers=gap_headers.pack(rows), policy=why.policy, policy_version=why.version, by=why.by.id,
+        by_name=why.by.name, at=why.at, previous=before.digest if before else None,
+    )  # fmt: skip
+    gap.digest = digest_of(gap)
+    return gap
+
+
+def digest_of(gap: Gap, key: bytes | None = None) -> bytes:
+    """What a gap's digest has to be under a key, empty for none; the one that is set now unless it is given."""
+    columns = [
+        gap.run_id, gap.number, gap.first_seq, gap.last_seq, _hex(gap.parent_digest), _hex(gap.removed),
+        _hex(gap.last_digest), hashlib.sha256(bytes(gap.headers)).hexdigest(), gap.policy, gap.policy_version, gap.by,
+        gap.by_name, microseconds(gap.at), _hex(gap.previous),
+    ]  # fmt: skip
+    data = b"holdpoint gap\n" + canonical(columns)
+    if key is None:
+        key = str(getattr(settings, "HOLDPOINT_SEAL_KEY", "")).encode()
+    return hmac.digest(key, data, "sha256") if key else hashlib.sha256(data).digest()
+
+
+def removed(gap: Gap) -> Iterator[Removed]:
+    """What a gap removed, in order. Raises ValueError where its headers cannot be read."""
+    return gap_headers.unpack(bytes(gap.headers), run_id=gap.run_id, first=gap.first_seq)
+
+
+def faults(gap: Gap, before: Gap | None) -> list[str]:
+    """What is wrong with a gap's rows and its place after the one before it; its digest is for `audit.removals`."""
+    found = []
+    if gap.number != (before.number + 1 if before else 1) or _hex(gap.previous) != _hex(
+        before.digest if before else None
+    ):
+        found.append("does not follow the gap before it")
+    try:
+        rows = list(removed(gap))
+        _ = [row.id for row in rows]
+    except (ValueError, TypeError) as error:
+        return [*found, f"its headers cannot be read ({error})"]
+    if len(rows) != gap.last_seq - gap.first_seq + 1:
+        return [*found, f"it spans {gap.last_seq - gap.first_seq + 1} checkpoints and has the headers of {len(rows)}"]
+    if gap_headers.over([row.digest for row in rows]) != bytes(gap.removed):
+        found.append("its headers are not those of what was removed")
+    if _hex(rows[0].header[gap_headers.PARENT_DIGEST]) != _hex(gap.parent_digest):
+        found.append("it does not begin after the checkpoint it names")
+    if rows[-1].digest != bytes(gap.last_digest):
+        found.append("it does not end at the checkpoint it names")
+    return found
+
+
+def records_of(lineage: int) -> dict[UUID, Record]:
+    """All that was removed from a run and its forks."""
+    found = Gap.objects.filter(run__in=Run.objects.of_lineage(lineage)).order_by("run_id", "number")
+    return {row.id: row for gap in found.iterator(chunk_size=20) for row in _records(gap)}
+
+
+class Gone:
+    """What was removed from a run's lineage, unpacked gap by gap as far as a path goes through it."""
+
+    def __init__(self, run_id: int) -> None:
+        lineage = Run.objects.values_list("lineage", flat=True).filter(pk=run_id).first()
+        found = Gap.objects.filter(run__in=Run.objects.of_lineage(lineage or run_id)).order_by("run_id", "first_seq")
+        self._left = list(found.values_list("run_id", "first_seq", "pk"))
+        self._known: dict[UUID, Record] = {}
+
+    def leading_to(self, tip: UUID, child: Record) -> list[Record]:
+        """The removed checkpoints that led to this one, itself last, up to one that is not unpacked.
+
+        `child` follows it and is not removed, or is what was found last: what is younger is not looked at.
+        """
+        while tip not in self._known and self._left:
+            *place, pk = self._left.pop()
+            if tuple(place) < (child.run_id, child.seq):
+                self._known |= {row.id: row for row in _records(Gap.objects.get(pk=pk))}
+        found: list[Record] = []
+        at: UUID | None = tip
+        while at in self._known and _older(self._known[at], found[-1] if found else child):
+            found.append(self._known[at])
+            at = found[-1].parent
+        return found[::-1]
+
+
+def _older(one: Record, other: Record) -> bool:
+    return (one.run_id, one.seq) < (other.run_id, other.seq)
+
+
+def _records(gap: Gap) -> list[Record]:
+    try:
+        return [row.record() for row in removed(gap)]
+    except ValueError as error:
+        raise NotVerified(str(gap), f"its headers cannot be read ({error})") from error
+
+
+def over(run_id: int, seq: int) -> Gap | None:
+    """The gap in which this number of a run lies."""
+    return Gap.objects.filter(run_id=run_id, first_seq__lte=seq, last_seq__gte=seq).defer("headers").first()
+
+
+def of(checkpoint: UUID, runs: Any) -> tuple[Gap, Record] | None:
+    """The gap of one of these runs that removed a checkpoint, and what it was."""
+    for gap in Gap.objects.filter(run__in=runs).order_by("run_id", "number").iterator(chunk_size=20):
+        for row in removed(gap):
+            if row.id == checkpoint:
+                return gap, row.record()
+    return None
+
+
+def _hex(value: bytes | memoryview | None) -> str | None:
+    return None if value is None else bytes(value).hex()

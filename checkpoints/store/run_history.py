@@ -1,0 +1,76 @@
+"""Looking back over a run: its checkpoints, the path that counts, and what changed between two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from checkpoints.errors import OtherLineage
+from checkpoints.models import Checkpoint, Run
+from checkpoints.values import patch
+
+from . import executions
+from .executions import Record
+from .loading import load_checkpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two checkpoints of a lineage: the last that their paths share, and the ways from it to each, without it."""
+
+    ancestor: Record
+    to_a: tuple[Record, ...]
+    to_b: tuple[Record, ...]
+
+
+def history(run: Run, *, before_seq: int | None = None, limit: int = 100) -> list[Checkpoint]:
+    """The run's checkpoints on all branches, newest first, without their payloads; `before_seq` is the cursor.
+
+    `named` is the name of each, "" for none.
+    """
+    found = Checkpoint.objects.filter(run=run).with_names().defer("payload").order_by("-seq")
+    if before_seq is not None:
+        found = found.filter(seq__lt=before_seq)
+    return list(found[:limit])
+
+
+def path(run: Run) -> list[int]:
+    """The numbers of the checkpoints from the run's first to its head, without abandoned branches."""
+    parents = {id: (seq, parent) for id, seq, parent in _positions(run)}
+    found: list[int] = []
+    at = Run.objects.values_list("head", flat=True).get(pk=run.pk)
+    while at in parents:
+        seq, at = parents[at]
+        found.append(seq)
+    return found[::-1]
+
+
+def _positions(run: Run) -> Any:
+    return Checkpoint.objects.filter(run=run).values_list("id", "seq", "parent")
+
+
+def diff(a_id: UUID, b_id: UUID) -> list[dict[str, Any]]:
+    """Rows of what differs between the states of two checkpoints, as patch.changes gives them."""
+    return patch.changes(load_checkpoint(a_id).state, load_checkpoint(b_id).state)
+
+
+def compare(a_id: UUID, b_id: UUID) -> Comparison:
+    """Where two checkpoints of one lineage parted, and what led to each; `diff` has their states.
+
+    Raises NoSuchCheckpoint and OtherLineage.
+    """
+    return parting(executions.path(a_id), executions.path(b_id))
+
+
+def parting(a: Sequence[Record], b: Sequence[Record]) -> Comparison:
+    """The comparison of the ends of two paths from the root. Raises OtherLineage where they share nothing."""
+    shared = 0
+    for one, other in zip(a, b, strict=False):
+        if one.id != other.id:
+            break
+        shared += 1
+    if not shared:
+        raise OtherLineage
+    return Comparison(a[shared - 1], tuple(a[shared:]), tuple(b[shared:]))

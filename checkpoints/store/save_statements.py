@@ -1,0 +1,158 @@
+"""The statements that write checkpoints.
+
+A save is one statement: the guard is the run's own update, and everything else is inserted from what it
+returned, so that a lost guard writes nothing. It costs about one round trip and one commit more than nothing.
+
+A run's plan is its head's: a checkpoint may be of another version than the one before it. Where it is the same, its
+index and its foreign key cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import cache
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from psycopg.types.numeric import Int2, Int4, Int8
+
+from checkpoints.actors import Actor
+from checkpoints.layout import payloads
+from checkpoints.layout.payloads import Blob
+from checkpoints.layout.rows import COLUMNS, Row
+from checkpoints.layout.snapshot import Draft
+from checkpoints.postgresql import wire
+from checkpoints.postgresql.sql import run_sql, storable
+
+from .claims import Claim
+
+
+class Move(NamedTuple):
+    """What a save does to its run besides moving the head."""
+
+    status: str
+    reason: str
+    wake_at: datetime | None
+    notes: Sequence[str]
+    actor: Actor
+
+
+_ROW = ", ".join(f"${n}" for n in range(1, len(Row._fields) + 1))
+_CHECKPOINT = f"INSERT INTO checkpoints_checkpoint ({COLUMNS}) SELECT {_ROW}"
+_CHUNKS = """
+INSERT INTO checkpoints_chunk (lineage, digest, codec, payload, checksum)
+SELECT {lineage}::bigint, * FROM unnest({0}::bytea[], {1}::int[], {2}::bytea[], {3}::bytea[])
+"""
+_NOTES = """
+INSERT INTO checkpoints_note (run_id, checkpoint, text, by, at)
+SELECT $2, $1, note, $28, clock_timestamp() FROM moved, unnest({0}::bytea[]) AS note
+"""
+_STEP = """
+WITH moved AS (
+  UPDATE checkpoints_run SET head = $1, plan_id = $3, seq = $4, next_step = $9, version = version + 1, attempts = 1,
+    reason = $23, wake_at = $24, lease_until = clock_timestamp() + $25::float8 * interval '1 second'
+  WHERE id = $2 AND token = $12 AND head = $26 AND seq = $27 AND status = 'running'
+  RETURNING team_id
+), said AS (
+  INSERT INTO checkpoints_event (kind, run_id, team_id, subject, version, actor, actor_name, data)
+  SELECT 'checkpoint.saved', $2, team_id, 'run:' || $2, $4, $28, $29, '{}' FROM moved
+)"""
+_STOP = """
+WITH moved AS (
+  UPDATE checkpoints_run SET head = $1, plan_id = $3, seq = $4, next_step = $9, version = version + 1, attempts = 0,
+    reason = $23, wake_at = $24, status = $30::text, worker = '', halt = false,
+    lease_until = CASE WHEN $30::text = 'running' THEN clock_timestamp() + $25::float8 * interval '1 second' END,
+    finished_at = CASE WHEN $30::text IN ('completed', 'failed', 'cancelled') THEN clock_timestamp() END
+  WHERE id = $2 AND token = $12 AND head = $26 AND seq = $27 AND status = 'running'
+  RETURNING team_id
+), said AS (
+  INSERT INTO checkpoints_event (kind, run_id, team_id, subject, version, actor, actor_name, data)
+  SELECT kind, $2, team_id, 'run:' || $2, $4, $28, $29, '{}'
+  FROM moved, unnest(ARRAY['checkpoint.saved', 'run.' || $30::text]) AS kind
+)"""
+
+
+@cache
+def _statement(stops: bool, chunks: bool, notes: bool) -> str:
+    """The save: one that goes on or one that changes the run's status, with chunks and notes where there are some."""
+    sql = [_STOP if stops else _STEP]
+    last = 30 if stops else 29
+    if chunks:
+        names = [f"${last + n}" for n in range(2, 6)]
+        insert = _CHUNKS.format(*names, lineage=f"${last + 1}")
+        sql.append(f", kept AS ({insert} WHERE EXISTS (SELECT FROM moved) ON CONFLICT DO NOTHING)")
+        last += 5
+    if notes:
+        sql.append(f", noted AS ({_NOTES.format(f'${last + 1}')})")
+    return "".join((*sql, _CHECKPOINT, " FROM moved RETURNING 1"))
+
+
+def save(made: Draft, *, claim: Claim, head: UUID, seq: int, lineage: int, move: Move) -> bool:
+    """Write a checkpoint, its chunks, its event and its run's new position under `claim`.
+
+    Only while the run is at `head` and `seq` and nobody else has claimed it; False, and nothing written, else.
+    """
+    row, blobs, stops = made.row, made.blobs, move.status != "running"
+    sql = _statement(stops, bool(blobs), bool(move.notes))
+    if not (stops or blobs or move.notes):
+        saved = wire.run(sql, _binary(made, claim, head, seq, move), meanwhile=made.snapshot)
+        if saved is not None:
+            return bool(saved)
+    params: list[Any] = [
+        *_typed(row), _reason(move), move.wake_at, float(claim.lease), head, Int4(seq), move.actor.id,
+        move.actor.name,
+    ]  # fmt: skip
+    if stops:
+        params.append(move.status)
+    if blobs:
+        params += [Int8(lineage), *_columns(lineage, blobs)]
+    if move.notes:
+        params.append([note.encode(errors="replace") for note in move.notes])
+    return bool(run_sql(sql, params))
+
+
+def _reason(move: Move) -> str:
+    """What an exception said may hold what a text column refuses."""
+    return storable(move.reason[:300]) if move.reason else ""
+
+
+def _binary(made: Draft, claim: Claim, head: UUID, seq: int, move: Move) -> list[wire.Value]:
+    """The parameters of a step's save in PostgreSQL's binary form."""
+    row = made.row
+    return [
+        *made.header, row.digest, wire.int4(row.anchor_seq), wire.int2(row.codec), row.payload, row.checksum,
+        _reason(move).encode(), wire.timestamp(move.wake_at) if move.wake_at else None, wire.float8(claim.lease),
+        head.bytes, wire.int4(seq), move.actor.id.encode(), move.actor.name.encode(),
+    ]  # fmt: skip
+
+
+def insert_first(made: Draft, lineage: int) -> None:
+    """Write the first checkpoint of a run that is being made in the caller's transaction."""
+    run_sql(_CHECKPOINT, _typed(made.row))
+    if made.blobs:
+        insert_chunks(lineage, made.blobs)
+
+
+def insert_chunks(lineage: int, blobs: Sequence[Blob]) -> None:
+    """Write chunks that are not there yet; in the caller's transaction."""
+    run_sql(_CHUNKS.format("$2", "$3", "$4", "$5", lineage="$1") + " ON CONFLICT DO NOTHING",
+            [Int8(lineage), *_columns(lineage, blobs)])  # fmt: skip
+
+
+def _columns(lineage: int, blobs: Sequence[Blob]) -> list[list[Any]]:
+    """The chunks' columns as arrays: digest, codec, payload, checksum."""
+    unique = {blob.digest: blob for blob in blobs}
+    packed = [(digest, *payloads.pack(blob.content, wide=blob.wide)) for digest, blob in unique.items()]
+    rows = [(*chunk, payloads.chunk_checksum(lineage, *chunk)) for chunk in packed]
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def _typed(row: Row) -> list[Any]:
+    """A row's columns with types that do not change with their size, so that one prepared statement serves."""
+    return [
+        row.id, Int8(row.run_id), Int8(row.plan_id), Int4(row.seq), row.parent, row.parent_digest, row.kind, row.step,
+        row.next_step, Int4(row.occurrence), Int2(row.attempt), Int8(row.token), row.input_digest, row.code_hash,
+        row.at, Int8(row.took_us), row.state_digest, row.digest, Int4(row.anchor_seq), Int2(row.codec), row.payload,
+        row.checksum,
+    ]  # fmt: skip

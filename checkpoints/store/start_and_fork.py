@@ -1,0 +1,130 @@
+"""Beginning runs: from an input, or from a checkpoint of another run (a fork)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.models import Group
+from django.db import IntegrityError, connection, transaction
+
+from checkpoints.actors import Actor
+from checkpoints.errors import NoSuchCheckpoint
+from checkpoints.events import event_log
+from checkpoints.layout.rows import new_id
+from checkpoints.layout.snapshot import Header, Place, Snapshot, draft
+from checkpoints.models import Checkpoint, Hold, Plan, Run
+from checkpoints.postgresql.sql import run_sql
+from checkpoints.values.canonical_json import canonical
+from checkpoints.values.ops import Write
+
+from .loading import load_checkpoint
+from .save_statements import insert_first
+
+
+def start(
+    *,
+    plan: Plan,
+    team: Group,
+    title: str,
+    values: Mapping[str, Any],
+    first_step: str,
+    by: Actor,
+    started_by: Any = None,
+    key: str | None = None,
+    environment: Mapping[str, Any] | None = None,
+    thread: str = "",
+) -> Run:
+    """Make a run with its first checkpoint, queued, in one transaction.
+
+    `environment` is what the run is to find the same: {"config": {…}, "libraries": {name: version}}. The same `key`
+    again gives the run that the first call made. Raises ValueRefused before anything is written.
+    """
+    header = Header("input", "input", first_step)
+    run = Run(
+        plan=plan, team=team, title=title[:200], key=key, started_by=started_by, started_as=by.id,
+        environment=canonical(dict(environment or {})), thread=thread,
+    )  # fmt: skip
+
+    def make() -> Run:
+        _begin(run, header, None, values)
+        event_log.record("run.started", subject=f"run:{run.pk}", by=by, run=run, data={"agent": plan.agent})
+        return run
+
+    return _once(key, make)
+
+
+def fork(
+    checkpoint_id: UUID,
+    *,
+    by: Actor,
+    team: Group | None = None,
+    title: str = "",
+    started_by: Any = None,
+    writes: Mapping[str, Write] = MappingProxyType({}),
+    plan: Plan | None = None,
+    next_step: str | None = None,
+    environment: Mapping[str, Any] | None = None,
+    key: str | None = None,
+) -> Run:
+    """Start another run of the same lineage from a checkpoint, and hold that checkpoint.
+
+    Plan, next step, environment and team are those of the origin where they are not given; `writes` change its
+    state. The same `key` again gives the run that the first call made. Raises NoSuchCheckpoint, NotVerified, and
+    ValueRefused before anything is written.
+    """
+
+    def make() -> Run:
+        # Before the state is read: a prune, which takes this lock too, removes neither it nor its chunks from then on.
+        stands = Checkpoint.objects.filter(pk=checkpoint_id).values("run_id")
+        locked = Run.objects.select_for_update(no_key=True, of=("self",)).select_related("team")
+        source = locked.filter(pk__in=stands).first()
+        if source is None:
+            raise NoSuchCheckpoint
+        origin = load_checkpoint(checkpoint_id)
+        run = Run(
+            plan_id=plan.pk if plan else origin.plan_id, team=team or source.team, key=key,
+            title=(title or source.title)[:200], started_by=started_by, started_as=by.id, lineage=origin.lineage,
+            forked_from=origin.id,
+            environment=source.environment if environment is None else canonical(dict(environment)),
+        )  # fmt: skip
+        _begin(run, Header("fork", "fork", origin.next_step if next_step is None else next_step), origin, writes)
+        Hold.objects.make(
+            run=source, checkpoint=origin.id, kind=Hold.Kind.FORK, subject=f"run:{run.pk}",
+            reason=f"{run} was forked from here", by=by,
+        )  # fmt: skip
+        data = {"from": str(origin.id), "run": source.pk}
+        event_log.record("run.forked", subject=f"run:{run.pk}", by=by, run=run, data=data)
+        return run
+
+    return _once(key, make)
+
+
+def _once(key: str | None, make: Callable[[], Run]) -> Run:
+    """The run that `make` makes, in one transaction, or the one that an earlier call with this key made."""
+    if key is not None and (made := Run.objects.filter(key=key).first()):
+        return made
+    try:
+        with transaction.atomic():
+            return make()
+    except IntegrityError as error:
+        # Two calls with one key at once: the constraint lets one through, and the other answers with its run.
+        made = Run.objects.filter(key=key).first() if key is not None else None
+        if made is None or "key" not in str(error):
+            raise
+        return made
+
+
+def _begin(run: Run, header: Header, origin: Snapshot | None, values: Mapping[str, Write]) -> None:
+    """Insert `run` and its first checkpoint; in the caller's transaction."""
+    id = new_id()
+    run.head, run.seq, run.next_step = id, 1, header.next_step
+    ((run.pk, at),) = run_sql("SELECT nextval(pg_get_serial_sequence('checkpoints_run', 'id')), clock_timestamp()", [])
+    run.lineage = run.lineage or run.pk
+    place = Place(run.pk, run.lineage, run.plan_id, 1, run.token, header.at or at)
+    made = draft(origin, values, header, place, parent=origin, id=id)
+    run.save(force_insert=True)
+    insert_first(made, run.lineage)
+    connection.validate_no_broken_transaction()

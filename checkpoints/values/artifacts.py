@@ -1,0 +1,210 @@
+"""Artifacts: large binaries kept by their SHA-256 outside the database, and named in the state.
+
+A step keeps the content and puts the reference that it gets into the state:
+
+    {"$artifact": "<SHA-256, hex>", "size": 1048576, "media_type": "image/png"}
+
+The storage is Django's "artifacts". A content's place follows from its digest alone, so nothing in a state leads
+anywhere else, and keeping it twice is keeping it once. It is written beside the others, flushed and then renamed:
+a crash leaves a stray file under `new/`, never half an artifact under its name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from django.core.files import File
+from django.core.files.storage import FileSystemStorage, Storage, storages
+
+from checkpoints.errors import NoSuchArtifact, NotVerified, ValueRefused
+
+from .canonical_json import canonical, pointer
+
+MARK: Final = "$artifact"  # what makes an object in a state a reference
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_BLOCK = 1024 * 1024
+
+Reference = dict[str, Any]
+
+
+class _Spooled(File):  # type: ignore[type-arg]  # it takes none at run time
+    """A file on disk that the storage may rename instead of copying it."""
+
+    def temporary_file_path(self) -> str:
+        return str(self.name)
+
+
+def keep(content: bytes | BinaryIO | File[bytes], media_type: str = "") -> Reference:
+    """Keep a binary, which is read from where it stands, and return its reference. Raises ValueRefused."""
+    canonical(media_type)
+    source = io.BytesIO(content) if isinstance(content, (bytes, bytearray, memoryview)) else content
+    storage = _storage()
+    with _spooled(storage, source) as (file, digest, size):
+        name = _name(digest)
+        if _size(storage, name) != size or not _renewed(storage, name):
+            storage.save(name, file)
+        _flush_folders(storage, name)
+    return {MARK: digest, "size": size, "media_type": media_type}
+
+
+def read(reference: Reference) -> bytes:
+    """The content. Raises NoSuchArtifact, NotVerified, and ValueRefused for what is no reference."""
+    digest, size = _parsed(reference)
+    try:
+        with _storage().open(_name(digest)) as file:
+            content: bytes = file.read()
+    except FileNotFoundError as error:
+        raise NoSuchArtifact(digest) from error
+    if len(content) != size or hashlib.sha256(content).hexdigest() != digest:
+        raise NotVerified(f"artifact {digest[:8]}", "the content does not match its reference")
+    return content
+
+
+@contextmanager
+def opened(reference: Reference) -> Iterator[File[bytes]]:
+    """The content as a file at its beginning, read through and compared first. Raises what `read` raises."""
+    digest, size = _parsed(reference)
+    try:
+        file = _storage().open(_name(digest))
+    except FileNotFoundError as error:
+        raise NoSuchArtifact(digest) from error
+    with file:
+        if file.size != size or digest_of(file) != digest:
+            raise NotVerified(f"artifact {digest[:8]}", "the content does not match its reference")
+        yield file
+
+
+def digest_of(file: Any) -> str:
+    """The SHA-256 of a seekable file in hex; it stands at its beginning afterwards."""
+    file.seek(0)
+    made = hashlib.sha256()
+    while block := file.read(_BLOCK):
+        made.update(block)
+    file.seek(0)
+    return made.hexdigest()
+
+
+def is_reference(value: Any) -> bool:
+    """Whether a value is a well-formed reference, whatever else it holds."""
+    try:
+        _parsed(value)
+    except ValueRefused:
+        return False
+    return True
+
+
+def references(state: Any) -> Iterator[tuple[str, Any]]:
+    """Each object in a JSON value that claims to be a reference, with its JSON Pointer, in order; in one too."""
+    left: list[tuple[tuple[str | int, ...], Any]] = [((), state)]
+    while left:
+        path, node = left.pop()
+        if isinstance(node, dict):
+            if MARK in node:
+                yield pointer(*path), node
+            left.extend(((*path, key), node[key]) for key in sorted(node, reverse=True) if key != MARK)
+        elif isinstance(node, (list, tuple)):
+            left.extend(((*path, index), node[index]) for index in range(len(node) - 1, -1, -1))
+
+
+def missing(state: Any) -> list[str]:
+    """The JSON Pointers of references whose artifact is not there or has another size, or that are malformed.
+
+    Looks at sizes, and reads no content.
+    """
+    storage, sizes = _storage(), dict[str, int | None]()
+    found = []
+    for at, reference in references(state):
+        try:
+            digest, size = _parsed(reference)
+        except ValueRefused:
+            found.append(at)
+            continue
+        if digest not in sizes:
+            sizes[digest] = _size(storage, _name(digest))
+        if sizes[digest] != size:
+            found.append(at)
+    return found
+
+
+def _storage() -> Storage:
+    return storages["artifacts"]
+
+
+def _name(digest: str) -> str:
+    return f"{digest[:2]}/{digest}"
+
+
+def _parsed(reference: Any) -> tuple[str, int]:
+    """Digest and size. Raises ValueRefused: whatever is no digest never becomes a path."""
+    if isinstance(reference, dict):
+        digest, size = reference.get(MARK), reference.get("size")
+        if isinstance(digest, str) and _DIGEST.fullmatch(digest) and type(size) is int and size >= 0:
+            return digest, size
+    raise ValueRefused("", "is no reference to an artifact: it takes a SHA-256 in hex and a size")
+
+
+def _size(storage: Storage, name: str) -> int | None:
+    """The size of what is stored under a name; None where nothing is."""
+    try:
+        return storage.size(name) if storage.exists(name) else None
+    except FileNotFoundError:
+        return None
+
+
+def _renewed(storage: Storage, name: str) -> bool:
+    """Make an artifact as young as one that was just kept, so that no prune takes it; False where one just did."""
+    if not isinstance(storage, FileSystemStorage):
+        return True
+    try:
+        os.utime(storage.path(name))
+    except FileNotFoundError:
+        return False
+    return True
+
+
+@contextmanager
+def _spooled(storage: Storage, source: BinaryIO | File[bytes]) -> Iterator[tuple[_Spooled, str, int]]:
+    """The content in a file that the storage can rename, with its digest and size; gone afterwards."""
+    made, size = hashlib.sha256(), 0
+    with tempfile.NamedTemporaryFile(dir=_folder(storage), delete=False) as file:
+        try:
+            while block := source.read(_BLOCK):
+                made.update(block)
+                size += len(block)
+                file.write(block)
+            file.flush()
+            os.fsync(file.fileno())
+            file.seek(0)
+            yield _Spooled(file, file.name), made.hexdigest(), size
+        finally:
+            Path(file.name).unlink(missing_ok=True)
+
+
+def _folder(storage: Storage) -> Path | None:
+    """Where to write what is to be renamed: on the storage's own file system, where it has one."""
+    if not isinstance(storage, FileSystemStorage):
+        return None
+    folder = Path(storage.path("new"))
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
+
+
+def _flush_folders(storage: Storage, name: str) -> None:
+    """Make a rename outlast a loss of power: a checkpoint that names the artifact may be committed next."""
+    if not isinstance(storage, FileSystemStorage):
+        return
+    folder = Path(storage.path(name)).parent
+    for each in (folder, folder.parent):
+        entry = os.open(each, os.O_RDONLY)
+        try:
+            os.fsync(entry)
+        finally:
+            os.close(entry)

@@ -1,0 +1,85 @@
+"""Digests of values, never of history or of encoding.
+
+A value's digest is SHA-256 over its canonical JSON. A list field's is a chain over its items' digests, so
+that an append costs one step of the chain. A state's covers names and field digests; a checkpoint's covers
+its header, its parent's digest and its state's. Each kind starts with a tag of its own, so that no two kinds
+can share a digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from .canonical_json import canonical
+
+VALUE = hashlib.sha256(b"holdpoint value\n")
+_SEGMENT = hashlib.sha256(b"holdpoint segment\n")
+_STATE = hashlib.sha256(b"holdpoint state\n")
+_HEADER = hashlib.sha256(b"holdpoint checkpoint\n")
+_LENGTHS = struct.Struct("!17i").pack
+EMPTY_LIST = hashlib.sha256(b"holdpoint list\n").digest()
+
+
+def of_canonical(data: bytes) -> bytes:
+    """The digest of the value whose canonical JSON is `data`."""
+    made = VALUE.copy()
+    made.update(data)
+    return made.digest()
+
+
+def of_value(value: Any) -> bytes:
+    """The digest of any value, 32 bytes."""
+    return of_canonical(canonical(value))
+
+
+def extend(head: bytes, items: Iterable[bytes]) -> bytes:
+    """The digest of a list with digest `head`, after items with these digests were appended."""
+    for item in items:
+        head = hashlib.sha256(head + item).digest()
+    return head
+
+
+def of_list(items: Sequence[Any]) -> bytes:
+    """The digest of a list that is a field's value."""
+    return extend(EMPTY_LIST, (of_value(item) for item in items))
+
+
+def of_field(value: Any) -> bytes:
+    """The digest of a field's value: a chain for a list, else the value's."""
+    return of_list(value) if isinstance(value, (list, tuple)) else of_value(value)
+
+
+def of_state(fields: Mapping[str, bytes]) -> bytes:
+    """The digest of a state, from its fields' digests."""
+    made = _STATE.copy()
+    for name in sorted(fields):
+        data = name.encode()
+        made.update(b"%d:%b" % (len(data), data))
+        made.update(fields[name])
+    return made.digest()
+
+
+def of_header(header: Sequence[bytes | None]) -> bytes:
+    """The digest of a checkpoint, from the seventeen columns of its header in binary form (layout.rows)."""
+    made = _HEADER.copy()
+    try:
+        made.update(_LENGTHS(*map(len, header)) + b"".join(header))  # type: ignore[arg-type]
+    except TypeError:  # of a NULL, which few rows have
+        made.update(_LENGTHS(*[-1 if column is None else len(column) for column in header]))
+        made.update(b"".join([column for column in header if column is not None]))
+    return made.digest()
+
+
+def of_segment(content: bytes) -> bytes:
+    """The digest of a sealed stretch of a list, from its lines."""
+    made = _SEGMENT.copy()
+    made.update(content)
+    return made.digest()
+
+
+def brief(digest: bytes) -> str:
+    """The first eight hex digits, for people."""
+    return bytes(digest).hex()[:8]

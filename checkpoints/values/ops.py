@@ -1,0 +1,85 @@
+"""What a step may say about a field: a new value, or how its list changed.
+
+Append and Splice spare the store the comparison with the old list. A plain list is compared with the old one
+item by item, by canonical form, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from checkpoints.errors import ValueRefused
+
+from .canonical_json import canonical, pointer
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Add `items` to the end of a list field."""
+
+    items: Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Splice:
+    """Put `items` in the place of the `delete` items from `start` on; 0 <= start, start + delete <= length."""
+
+    start: int
+    delete: int
+    items: Sequence[Any] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Take the field out of the state."""
+
+
+DROP: Final = Drop()
+Write = Any  # a value, Append, Splice or DROP
+
+
+def apply(value: Any, write: Write) -> Any:
+    """The field's value after `write`; `value` itself is left alone. Raises ValueRefused as `checked` does."""
+    if not isinstance(write, (Append, Splice)):
+        return write
+    old, start, delete, items = checked("", value, write)
+    return [*old[:start], *items, *old[start + delete :]]
+
+
+def checked(name: str, value: Any, write: Append | Splice) -> tuple[list[Any], int, int, Sequence[Any]]:
+    """The old list, where to start, how many to delete and what to put there.
+
+    Raises ValueRefused for what is no list, and for a range outside it.
+    """
+    at = pointer(name) if name else ""
+    if value is None:
+        value = []  # a list that nobody wrote yet
+    if not isinstance(value, list):
+        raise ValueRefused(at, f"is no list, so it takes no {type(write).__name__}")
+    if not isinstance(write.items, (list, tuple)):
+        raise ValueRefused(at, f"{type(write).__name__} takes a list of items")
+    if isinstance(write, Append):
+        return value, len(value), 0, write.items
+    if write.start < 0 or write.delete < 0 or write.start + write.delete > len(value):
+        raise ValueRefused(at, f"has {len(value)} items; cannot take {write.delete} from {write.start} on")
+    return value, write.start, write.delete, write.items
+
+
+def normalise(old: Any, new: Any) -> Any:
+    """The smallest write that turns the list `old` into the list `new`: an Append, a Splice or `new` itself.
+
+    Compared by canonical form, since Python holds 1, 1.0 and True for equal.
+    """
+    if not (isinstance(old, list) and isinstance(new, (list, tuple)) and old and new):
+        return new
+    before, after = [canonical(item) for item in old], [canonical(item) for item in new]
+    shared = min(len(before), len(after))
+    head = next((i for i in range(shared) if before[i] != after[i]), shared)
+    tail = next((i for i in range(shared - head) if before[-1 - i] != after[-1 - i]), shared - head)
+    if head == len(before):
+        return Append(new[head:])
+    if not head and not tail:
+        return new
+    return Splice(head, len(before) - head - tail, new[head : len(after) - tail])

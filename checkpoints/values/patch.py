@@ -1,0 +1,232 @@
+"""Differences between values, exact to the type: 1, 1.0 and true are three values, and so are 0.0 and -0.0.
+
+`diff` gives a JSON Patch (RFC 6902) of add, remove and replace, `apply` runs any patch, `changes` gives the rows
+of a table for people. Lists are compared after their common head and tail, item by item: what moved, what came.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from checkpoints.errors import ValueRefused
+
+from .artifacts import MARK
+from .canonical_json import canonical, pointer
+from .list_alignment import Pair, aligned
+
+Op = dict[str, Any]
+COPIED = 1_000_000  # values that the copies of one patch may make: each may copy what the one before made
+_INDEX = re.compile(r"0|[1-9][0-9]{0,17}")
+_MISSING = object()
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two values are one value: equal, and of the same types throughout."""
+    return canonical(a) == canonical(b)
+
+
+def diff(a: Any, b: Any) -> list[Op]:
+    """A JSON Patch that turns `a` into `b`."""
+    return list(_diff((), a, b))
+
+
+def touched(operations: Iterable[Op]) -> set[str]:
+    """The top-level members that a patch reaches into."""
+    places = [each[word] for each in operations for word in ("path", "from") if word in each]
+    return {tokens(place)[0] for place in places if tokens(place)}
+
+
+def _diff(path: tuple[str | int, ...], a: Any, b: Any) -> Iterator[Op]:
+    if isinstance(a, dict) and isinstance(b, dict):
+        for key in sorted(a.keys() - b.keys()):
+            yield {"op": "remove", "path": pointer(*path, key)}
+        for key in sorted(b):
+            if key not in a:
+                yield {"op": "add", "path": pointer(*path, key), "value": b[key]}
+            else:
+                yield from _diff((*path, key), a[key], b[key])
+    elif isinstance(a, list) and isinstance(b, list):
+        yield from _diff_lists(path, a, b)
+    elif not same(a, b):
+        yield {"op": "replace", "path": pointer(*path), "value": b}
+
+
+def _diff_lists(path: tuple[str | int, ...], a: list[Any], b: list[Any]) -> Iterator[Op]:
+    head, old, new, found = _middle(a, b)
+    kept = {pair.new: pair.old for pair in found if pair.old is not None and pair.new is not None and not pair.moved}
+    stays = set(kept.values())
+    for i in range(len(old) - 1, -1, -1):
+        if i not in stays:
+            yield {"op": "remove", "path": pointer(*path, head + i)}
+    for i in range(len(new)):
+        if i not in kept:
+            yield {"op": "add", "path": pointer(*path, head + i), "value": new[i]}
+    for j, i in kept.items():
+        if i is not None and j is not None:
+            yield from _diff((*path, head + j), old[i], new[j])
+
+
+def _middle(a: list[Any], b: list[Any]) -> tuple[int, list[Any], list[Any], list[Pair]]:
+    """(how many items the lists share at their head, what is between head and tail of either, which is which)."""
+    left, right = [canonical(item) for item in a], [canonical(item) for item in b]
+    head, tail = _shared(left, right)
+    ends = slice(head, len(a) - tail), slice(head, len(b) - tail)
+    old, new = a[ends[0]], b[ends[1]]
+    return head, old, new, aligned(old, new, (left[ends[0]], right[ends[1]]))
+
+
+def _shared(left: list[bytes], right: list[bytes]) -> tuple[int, int]:
+    """How many items the two lists share at their head, and at their tail."""
+    most = min(len(left), len(right))
+    head = next((i for i in range(most) if left[i] != right[i]), most)
+    return head, next((i for i in range(most - head) if left[-1 - i] != right[-1 - i]), most - head)
+
+
+def changes(a: Any, b: Any) -> list[dict[str, Any]]:
+    """What differs, as rows {"pointer", "kind": "added" | "removed" | "changed" | "moved", "before", "after"}.
+
+    A pointer names a place in `b`, for what was removed in `a`. `before` is absent where something was added,
+    `after` where it was removed. An item of a list that was moved has its old place in `from`, and its value in
+    `after` alone; where it was changed as well, rows of that follow. A reference to a file is one value.
+    """
+    return list(_changes((), a, b))
+
+
+def _changes(path: tuple[str | int, ...], a: Any, b: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(a, dict) and isinstance(b, dict) and MARK not in a and MARK not in b:
+        for key in sorted(a.keys() | b.keys()):
+            yield from _changes((*path, key), a.get(key, _MISSING), b.get(key, _MISSING))
+    elif isinstance(a, list) and isinstance(b, list):
+        yield from _list_changes(path, a, b)
+    elif a is _MISSING:
+        yield {"pointer": pointer(*path), "kind": "added", "after": b}
+    elif b is _MISSING:
+        yield {"pointer": pointer(*path), "kind": "removed", "before": a}
+    elif not same(a, b):
+        yield {"pointer": pointer(*path), "kind": "changed", "before": a, "after": b}
+
+
+def _list_changes(path: tuple[str | int, ...], a: list[Any], b: list[Any]) -> Iterator[dict[str, Any]]:
+    head, old, new, found = _middle(a, b)
+    for pair in found:
+        if pair.new is None and pair.old is not None:
+            yield from _changes((*path, head + pair.old), old[pair.old], _MISSING)
+        elif pair.new is not None:
+            at = (*path, head + pair.new)
+            if pair.moved and pair.old is not None:
+                place = pointer(*path, head + pair.old)
+                yield {"pointer": pointer(*at), "kind": "moved", "from": place, "after": new[pair.new]}
+            if not pair.same:
+                yield from _changes(at, _MISSING if pair.old is None else old[pair.old], new[pair.new])
+
+
+def tokens(text: str) -> list[str]:
+    """The path of a JSON Pointer. Raises ValueRefused."""
+    if text and not text.startswith("/"):
+        raise ValueRefused(text, "is no JSON Pointer")
+    return [token.replace("~1", "/").replace("~0", "~") for token in text.split("/")[1:]]
+
+
+def find(value: Any, at: str) -> Any:
+    """What a JSON Pointer names in `value`. Raises ValueRefused where there is nothing."""
+    for token in tokens(at):
+        if isinstance(value, dict) and token in value:
+            value = value[token]
+        elif isinstance(value, list) and _INDEX.fullmatch(token) and int(token) < len(value):
+            value = value[int(token)]
+        else:
+            raise ValueRefused(at, "names nothing here")
+    return value
+
+
+def apply(patch: list[Op], value: Any) -> Any:
+    """The value after the patch; `value` is left alone. Raises ValueRefused with the pointer that does not fit."""
+    left = COPIED
+    for op in patch:
+        if not isinstance(op, dict) or not isinstance(op.get("path"), str):
+            raise ValueRefused("", "has an operation without a path")
+        if op.get("op") == "copy" and isinstance(op.get("from"), str):
+            left -= _size(find(value, op["from"]), left + 1)
+            if left < 0:
+                raise ValueRefused(op["path"], f"copies more than {COPIED:,} values; write out what is to be there")
+        value = _apply_one(op, value)
+    return value
+
+
+def _size(value: Any, most: int) -> int:
+    """How many values there are in a value, itself included; counted no further than `most`."""
+    count, ahead = 0, [value]
+    while ahead and count < most:
+        each = ahead.pop()
+        count += 1
+        if isinstance(each, (dict, list)):
+            ahead.extend(each.values() if isinstance(each, dict) else each)
+    return count
+
+
+def _apply_one(op: Op, value: Any) -> Any:
+    verb, at = op.get("op"), op["path"]
+    if verb in ("add", "replace", "test") and "value" not in op:
+        raise ValueRefused(at, f"{verb} lacks a value")
+    if verb == "test":
+        if not same(find(value, at), op["value"]):
+            raise ValueRefused(at, "is not what the patch expects")
+        return value
+    if verb in ("add", "replace", "remove"):
+        return _edit(value, tokens(at), at, verb, op.get("value"))
+    if verb in ("move", "copy"):
+        source = op.get("from")
+        if not isinstance(source, str) or (verb == "move" and at.startswith(source + "/")):
+            raise ValueRefused(at, f"{verb} has no fitting source")
+        moved = find(value, source)
+        if verb == "move":
+            value = _edit(value, tokens(source), source, "remove", None)
+        return _edit(value, tokens(at), at, "add", moved)
+    raise ValueRefused(at, f"{verb!r} is no operation")
+
+
+def _edit(value: Any, path: list[str], at: str, verb: str, new: Any) -> Any:
+    """A copy of `value` along the path, changed at its end."""
+    if not path:
+        if verb == "remove":
+            raise ValueRefused(at, "the whole cannot be removed")
+        return new
+    token, rest = path[0], path[1:]
+    if isinstance(value, dict):
+        return _edit_object(dict(value), token, rest, at, verb, new)
+    if isinstance(value, list):
+        return _edit_list(list(value), token, rest, at, verb, new)
+    raise ValueRefused(at, "names nothing here")
+
+
+def _edit_object(made: dict[str, Any], step: str, rest: list[str], at: str, verb: str, new: Any) -> Any:
+    if (rest or verb != "add") and step not in made:
+        raise ValueRefused(at, "names nothing here")
+    if rest:
+        made[step] = _edit(made[step], rest, at, verb, new)
+    elif verb == "remove":
+        del made[step]
+    else:
+        made[step] = new
+    return made
+
+
+def _edit_list(made: list[Any], step: str, rest: list[str], at: str, verb: str, new: Any) -> Any:
+    adds = verb == "add" and not rest
+    if step == "-" and adds:
+        return [*made, new]
+    if not _INDEX.fullmatch(step) or int(step) >= len(made) + adds:
+        raise ValueRefused(at, "names nothing here")
+    index = int(step)
+    change: dict[str, Callable[[], None]] = {
+        "add": lambda: made.insert(index, new),
+        "remove": lambda: made.__delitem__(index),
+        "replace": lambda: made.__setitem__(index, new),
+    }
+    if rest:
+        made[index] = _edit(made[index], rest, at, verb, new)
+    else:
+        change[verb]()
+    return made
