@@ -9,8 +9,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from approvals.cards import Action, Card, Chart, Quote
-    from approvals.preconditions import Precondition
+    from approvals.cards.action import Action
+    from approvals.cards.card import Card
+    from approvals.cards.chart import Chart
+    from approvals.cards.precondition import Precondition
+    from approvals.cards.quote import Quote
     from checkpoints.values.ops import Append, Splice
 
     from .base import Agent, Done, Jump
@@ -21,8 +24,11 @@ _HOMES = {
     "agents.base": ("Agent", "Done", "Jump"),
     "agents.declaring": ("effect", "gate", "observation", "step", "undo", "upcast", "validator"),
     "agents.errors": ("AgentError", "EffectFailed", "EffectUnknown", "Retry", "StepFailed"),
-    "approvals.cards": ("Action", "Card", "Chart", "Quote"),
-    "approvals.preconditions": ("Precondition",),
+    "approvals.cards.action": ("Action",),
+    "approvals.cards.card": ("Card",),
+    "approvals.cards.chart": ("Chart",),
+    "approvals.cards.precondition": ("Precondition",),
+    "approvals.cards.quote": ("Quote",),
     "checkpoints.values.ops": ("Append", "Splice"),
 }
 

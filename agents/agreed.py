@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from approvals import veils
-from approvals.actions import RESPOND, Settled
+from approvals.cards.action import RESPOND, Settled
 from approvals.models import Gate, Outcome
+from approvals.schema import redact
 from checkpoints.values import patch
 from checkpoints.values.canonical_json import canonical
 from checkpoints.values.ops import DROP
@@ -48,7 +48,7 @@ def by_action(slice: Slice, field: str, gate: Gate, outcome: Outcome) -> Iterato
         if action.settled is not None:
             yield common | Words(text=_refusal(action.settled), by=action.settled.by, pointer=action.pointer)
         elif edits and before is not None:
-            for row in veils.veil(action.schema).rows(patch.changes(before.arguments, action.arguments)[:MOST]):
+            for row in redact.veil(action.schema).rows(patch.changes(before.arguments, action.arguments)[:MOST]):
                 yield common | Words(text=_edit(row), by=who, pointer=action.pointer + row["pointer"])
 
 
@@ -75,7 +75,7 @@ def hidden_answer(outcome: Outcome) -> Any:
     if not answer or not question:
         return answer
     schemas = {choice["id"]: choice.get("schema") or {} for choice in question["choices"]}
-    return {**answer, "value": veils.veil(schemas.get(answer["choice"], {})).masked(answer.get("value"))}
+    return {**answer, "value": redact.veil(schemas.get(answer["choice"], {})).masked(answer.get("value"))}
 
 
 def told(slice: Slice, gate: Gate, outcome: Outcome, after: dict[str, Any]) -> dict[str, Any]:

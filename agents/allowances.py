@@ -7,10 +7,10 @@ from typing import Any
 
 from django.db.models import Q
 
-from approvals import binding
-from approvals.actions import Action, Settled
+from approvals.cards import binding
+from approvals.cards.action import Action, Settled
+from approvals.cards.precondition import Precondition
 from approvals.models import Outcome
-from approvals.preconditions import Precondition
 from checkpoints.runs.plans import StepSpec
 
 from . import by_hand

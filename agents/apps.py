@@ -10,7 +10,7 @@ class AgentsConfig(AppConfig):
     def ready(self) -> None:
         """Listen for the doorbell, offer the agents' own code as the truth about edits, and have effects verified."""
         from agents.models.effect import BEGUN, Effect
-        from approvals.impact import sources
+        from approvals.consequences import impact_sources
         from approvals.webhooks import ringing
         from checkpoints.audit import covered_rows
         from checkpoints.retention import batch, strays
@@ -22,7 +22,7 @@ class AgentsConfig(AppConfig):
         run_needs_attention.connect(doorbell.on_attention, dispatch_uid="agents.doorbell")
         validation.register()
         preflights.register()
-        sources.register(impacts.history_of, lineages.stamp_of, beside.repeats_of)
+        impact_sources.register(impacts.history_of, lineages.stamp_of, beside.repeats_of)
         ringing.register(doorbell.ring_for_delivery)
         effects = Effect.objects.all()
         of_run = effects.order_by("pk").values_list("pk", flat=True)

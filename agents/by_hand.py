@@ -1,7 +1,7 @@
 """What people wrote into a run's state by hand on its path: an edit of a checkpoint, and the words of a rewind.
 
 Nobody agreed to that. So a permission that was given before it does not hold for what is made of it; see
-approvals.binding.loose_names.
+approvals.cards.binding.loose_names.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.contrib.auth.models import User
 from django.db import transaction
 
+from approvals.gates import closing
 from approvals.models import Gate
 from checkpoints import actors
 from checkpoints.actors import Actor
@@ -55,7 +56,7 @@ def _cancelled(run: Run, *, by: Actor, reason: str) -> bool:
     if asking.exclude(pk__in=gates).exists():
         raise _GateOpened
     for gate in gates.values():
-        gate.withdraw(by=by, reason="The run was cancelled.")
+        closing.withdraw(gate, by=by, reason="The run was cancelled.")
     return True
 
 

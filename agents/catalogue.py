@@ -15,7 +15,7 @@ from typing import Any
 
 from django.db import connection
 
-from approvals.queues import MATCHES
+from approvals.gates.queues import MATCHES
 from checkpoints.models import Plan, Run
 from checkpoints.postgresql.capped_count import MOST, Capped
 from checkpoints.postgresql.text_search import looked_for

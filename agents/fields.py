@@ -15,8 +15,8 @@ from pydantic import BaseModel, SecretBytes, SecretStr, TypeAdapter, ValidationE
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import PydanticSerializationError, core_schema
 
-from approvals import veils
-from approvals.veils import Veil
+from approvals.schema import redact
+from approvals.schema.redact import Veil
 from checkpoints.errors import ValueRefused
 from checkpoints.values.canonical_json import pointer
 from checkpoints.values.ops import Append, Splice
@@ -122,7 +122,7 @@ def whole(state: BaseModel) -> dict[str, Any]:
 
 def veil(state: type[BaseModel]) -> Veil:
     """Return which places of the state are secret; found once for each class."""
-    return _derived(state, "veil", lambda: veils.veil(schema_of(state)))
+    return _derived(state, "veil", lambda: redact.veil(schema_of(state)))
 
 
 def _derived(state: type[BaseModel], what: str, make: Callable[[], Made]) -> Made:

@@ -7,11 +7,13 @@ from typing import Any
 
 from django.db import transaction
 
-from approvals import binding, rewriting
-from approvals.cards import Action, Card
+from approvals.cards import binding
+from approvals.cards.action import Action
+from approvals.cards.card import Card
+from approvals.decisions import edit_state
 from approvals.errors import AskedTooOften
+from approvals.gates.opening import open_gate
 from approvals.models import Gate
-from approvals.opening import open_gate
 from checkpoints import crash_points, store
 from checkpoints.errors import Fenced, NoSuchCheckpoint
 from checkpoints.runs.plans import StepSpec
@@ -153,11 +155,11 @@ def changes_since(slice: Slice, gate: Gate, effect: str) -> list[binding.Row]:
     for name, was in allowances.changed_by_hand(slice, slice.plan.step(effect), gate.outcome).items():
         now = {name: state[name]} if name in state else {}
         rows += [row for row in binding.rows_between(was, now, of="state") if row["pointer"] not in told]
-    return rewriting.hidden(rows, gate.standing().card, fields.veil(slice.agent.State))
+    return edit_state.hidden(rows, gate.standing().card, fields.veil(slice.agent.State))
 
 
 def world(slice: Slice, effect: StepSpec) -> dict[str, Any]:
-    """What approvals.binding reads to say what would run now."""
+    """What approvals.cards.binding reads to say what would run now."""
     return {
         "effect": effect.name,
         "action": allowances.acting(slice, effect),

@@ -13,8 +13,8 @@ from urllib.parse import urlencode
 
 from django.db.models import Q
 
-from approvals.presentation import happenings
-from approvals.presentation.happenings import ROUTINE, Happening
+from approvals.audit import event_words
+from approvals.audit.event_words import ROUTINE, Happening
 from checkpoints.audit.filters import Filters
 from checkpoints.models import Checkpoint, Event, Run
 from checkpoints.runs.plans import spec_of
@@ -115,7 +115,7 @@ def _saved(run: Run, seq: int, at: object, kind: str, step: str) -> Happening:
 def happening(event: Event, titles: Mapping[str, str]) -> Happening:
     """One event in words."""
     words = getattr(event, "words", None)
-    return happenings.tell(
+    return event_words.tell(
         at=event.at,
         kind=event.kind,
         who=event.actor_name or event.actor,

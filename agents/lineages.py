@@ -12,10 +12,10 @@ from functools import cache, cached_property, partial
 from typing import Any
 from uuid import UUID
 
-from approvals import binding
-from approvals.impact import stood
+from approvals.cards import binding
+from approvals.consequences import past_gates
+from approvals.consequences.past_gates import Stood
 from approvals.impact.facts import ABSENT, EffectFact, Execution, Fields, GateFact, GrantFact, Writes
-from approvals.impact.stood import Stood
 from approvals.impact.words import refusals
 from checkpoints import store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified, ValueRefused
@@ -105,7 +105,7 @@ class Lineage:
 
     @cached_property
     def gates(self) -> list[Stood]:
-        return stood.of_lineage(self.run.lineage or self.run.pk)
+        return past_gates.of_lineage(self.run.lineage or self.run.pk)
 
     @cached_property
     def outcomes(self) -> dict[UUID, Record]:

@@ -21,11 +21,12 @@ from django.db import transaction
 from django.utils.crypto import salted_hmac
 from pydantic import SecretBytes, SecretStr
 
-from approvals import preconditions, veils
-from approvals.binding import Approved, Row
-from approvals.cards import Card
+from approvals.cards import precondition
+from approvals.cards.binding import Approved, Row
+from approvals.cards.card import Card
+from approvals.english import quoted
 from approvals.errors import CardRefused
-from approvals.presentation.english import quoted
+from approvals.schema import redact
 from checkpoints.errors import Fenced
 from checkpoints.events import event_log
 from checkpoints.runs.plans import StepSpec
@@ -89,14 +90,14 @@ def _hidden(slice: Slice, value: Any) -> Any:
     """
     veil = fields.veil(slice.agent.State)
     words = veil.words(slice.snapshot.state) if veil else []
-    return veils.scrubbed(_marked(value, slice.run.pk), words)
+    return redact.scrubbed(_marked(value, slice.run.pk), words)
 
 
 def _marked(value: Any, run: int) -> Any:
     if isinstance(value, (SecretStr, SecretBytes)):
         secret = value.get_secret_value()
         told = salted_hmac(f"holdpoint observation {run}", secret, algorithm="sha256").hexdigest()
-        return f"{veils.MASK} ({told[:TOLD]})"
+        return f"{redact.MASK} ({told[:TOLD]})"
     if isinstance(value, dict):
         return {name: _marked(each, run) for name, each in value.items()}
     return [_marked(each, run) for each in value] if isinstance(value, (list, tuple)) else value
@@ -110,9 +111,9 @@ def check(slice: Slice, spec: StepSpec, approved: Approved) -> None:
     if slice.attempt > spec.retry + 1:  # not once more what may kill the worker
         raise StepFailed(f"{slice.attempt - 1} workers died in this step, or were stopped, before it came to an end.")
     now = {name: look(slice, name) for name in dict.fromkeys(each.observes for each in fixed)}
-    rows = preconditions.drifts(fixed, now)
+    rows = precondition.drifts(fixed, now)
     if rows:
-        _tell(slice, spec, approved, [each.id for each in fixed if preconditions.drifts([each], now)])
+        _tell(slice, spec, approved, [each.id for each in fixed if precondition.drifts([each], now)])
         raise WorldChanged(f"The world is not what {quoted([spec.title])} was approved for: {said_of(rows)}.")
 
 
@@ -121,7 +122,7 @@ def changed_since(slice: Slice, approved: Approved, effect: str, card: Card) -> 
     fixed = approved.guarding(effect)
     now = {each.observes: each.value for each in card.preconditions}
     unasked = dict.fromkeys(each.observes for each in fixed if each.observes not in now)
-    return preconditions.drifts(fixed, {**now, **{name: look(slice, name) for name in unasked}})
+    return precondition.drifts(fixed, {**now, **{name: look(slice, name) for name in unasked}})
 
 
 def said_of(rows: Sequence[Mapping[str, Any]]) -> str:

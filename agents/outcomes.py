@@ -8,8 +8,8 @@ from uuid import UUID
 from django.db import transaction
 
 from approvals.audit import evidence
+from approvals.english import quoted
 from approvals.models import Gate, Outcome
-from approvals.presentation.english import quoted
 from checkpoints import crash_points, store
 from checkpoints.actors import SYSTEM, Actor
 from checkpoints.errors import NoSuchCheckpoint, ValueRefused

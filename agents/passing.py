@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import structlog
 
-from approvals import verdicts
-from approvals.actions import RESPOND, Action, Settled
+from approvals.cards import verdicts
+from approvals.cards.action import RESPOND, Action, Settled
 from checkpoints.errors import ValueRefused
 from checkpoints.runs.plans import StepSpec
 

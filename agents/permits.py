@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from approvals import binding
 from approvals.audit import evidence
-from approvals.binding import Approved
+from approvals.cards import binding
+from approvals.cards.binding import Approved
+from approvals.english import quoted
 from approvals.models import Grant, Outcome
-from approvals.presentation.english import quoted
 from checkpoints.runs.plans import StepSpec
 
 from . import gates, observing

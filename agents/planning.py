@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from approvals.presentation.unseen import pieces
+from approvals.presentation.text.invisible import pieces
 from checkpoints.runs.plans import PlanSpec, StepSpec
 
 from . import feedback, fields

@@ -9,9 +9,9 @@ from django.utils import timezone
 from pydantic import ValidationError
 
 from agents.outside.presence import MISSED
-from approvals.preflight import sources
+from approvals.gates import preflight_facts
 from approvals.preflight.facts import Code, Environment, Library, Program, Takeover, Unknown
-from approvals.presentation.times import lasting
+from approvals.presentation.drawing.times import lasting
 from checkpoints.errors import ValueRefused
 from checkpoints.models import Plan, Run
 from checkpoints.runs.plans import spec_of
@@ -29,7 +29,7 @@ MISSING = "missing"  # pydantic's word for a required field that is not there
 
 def register() -> None:
     """Called once, when the apps are ready."""
-    sources.register(code_of)
+    preflight_facts.register(code_of)
 
 
 def code_of(run: Run, plan: Plan, snapshot: Snapshot | None, steps: Iterable[str]) -> Code | Unknown:

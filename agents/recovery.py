@@ -7,11 +7,13 @@ from typing import Any
 
 from django.db import transaction
 
-from approvals.cards import Action, Card, Choice, Question
+from approvals.cards.action import Action
+from approvals.cards.card import Card, Choice, Question
+from approvals.english import counted, quoted
+from approvals.gates import closing
+from approvals.gates.opening import open_gate
 from approvals.models import Gate
-from approvals.opening import open_gate
-from approvals.presentation.english import counted, quoted
-from approvals.schemas import resolved
+from approvals.schema.walk import resolved
 from checkpoints import crash_points
 from checkpoints.actors import SYSTEM
 from checkpoints.runs.plans import StepSpec, in_words
@@ -149,7 +151,7 @@ def answered_elsewhere(row: Effect, reason: str) -> None:
     asking = Gate.objects.open().filter(run=row.run, step=row.step, kind=Gate.Kind.RECOVERY)
     for gate in list(asking.select_for_update().order_by("pk")):
         if about(gate) == row.key:
-            gate.withdraw(by=SYSTEM, reason=reason)
+            closing.withdraw(gate, by=SYSTEM, reason=reason)
 
 
 def about(gate: Gate) -> str:
@@ -225,7 +227,9 @@ def _ask_aside(
         gates = list(asking.select_for_update().order_by("pk"))
         slice.save("recovery", spec, {}, slice.snapshot.next_step, counts=False, slice_over=False)
         for gate in gates:
-            gate.withdraw(by=slice.by, reason=f"{named(spec)} has to be settled first; this is asked again afterwards.")
+            closing.withdraw(
+                gate, by=slice.by, reason=f"{named(spec)} has to be settled first; this is asked again afterwards."
+            )
         _ask(slice, spec, title, error, text, choices, risk="high", reasons=reasons, allows=(), about=effect.key)
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 from uuid import UUID
 
-from approvals import pointers
-from approvals.actions import APPROVE, EDIT, Action, editable
-from approvals.cards import Card
+from approvals.cards.action import APPROVE, EDIT, Action, editable
+from approvals.cards.card import Card
 from approvals.models import Outcome
+from approvals.schema import pointers
 from checkpoints.runs.plans import StepSpec
 from checkpoints.values.patch import same
 

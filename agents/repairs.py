@@ -19,10 +19,10 @@ from uuid import UUID
 import structlog
 from django.db import transaction
 
-from approvals import veils
-from approvals.cards import Action
+from approvals.cards.action import Action
+from approvals.english import quoted
 from approvals.models import Outcome
-from approvals.presentation.english import quoted
+from approvals.schema import redact
 from checkpoints import crash_points, store
 from checkpoints.actors import Actor
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
@@ -190,6 +190,6 @@ def _ask(slice: Slice, spec: StepSpec, output: Output, refused: list[Refusal]) -
 
 def _schema_of(plan: PlanSpec, packed: Mapping[str, Any]) -> dict[str, Any]:
     """What hides the secrets of an output; {} where it holds none. A part of a list may be any of its items."""
-    veil = veils.veil(plan.state_schema)
+    veil = redact.veil(plan.state_schema)
     hidden = {name for name in packed if veil.within(name.rstrip(outputs.APPENDED + outputs.SPLICED)).hides}
     return {"type": "object", "properties": {name: {"writeOnly": True} for name in hidden}} if hidden else {}

@@ -17,6 +17,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db import transaction
 
+from approvals.gates import closing
 from approvals.impact import Impact
 from approvals.models import Gate
 from checkpoints import actors, crash_points, store
@@ -261,7 +262,7 @@ def _save(run: Run, move: Move, claim: Claim, by: User) -> None:
         target, writes, claim=claim, header=header, status=Run.Status.QUEUED, notes=notes, actor=actor
     )
     for gate in Gate.objects.open().filter(run=run).order_by("pk"):
-        gate.withdraw(by=actor, reason=move.reason)
+        closing.withdraw(gate, by=actor, reason=move.reason)
     path = Path.to(saved.id)
     leaving.take_up(run, path, by=actor)
     leaving.hold(run, path, by=actor)

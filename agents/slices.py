@@ -16,7 +16,7 @@ from django.db import connection, transaction
 from pydantic import BaseModel
 
 from agents.outside.handing import Hands
-from approvals import veils
+from approvals.schema import redact
 from checkpoints import actors, crash_points, store
 from checkpoints.actors import Actor
 from checkpoints.errors import Fenced
@@ -96,7 +96,7 @@ class Slice:
     def clean(self, words: str) -> str:
         """Words of the agent, or of an exception, without the secrets of the state: they are kept, shown and logged."""
         veil = fields.veil(self.agent.State)
-        return str(veils.scrubbed(words, veil.words(self.snapshot.state))) if veil else words
+        return str(redact.scrubbed(words, veil.words(self.snapshot.state))) if veil else words
 
     def check(self) -> None:
         """Raises Fenced where the lease is known to be lost."""

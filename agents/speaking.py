@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import structlog
 from django.db import Error
 
-from approvals import veils, whispers
+from approvals.live import ephemeral
+from approvals.schema import redact
 from checkpoints.postgresql.sql import storable
 
 from . import fields
@@ -56,14 +57,14 @@ class Voice:
             log.info("step.not_heard", error=str(error))
             return
         if told:
-            whispers.whisper(whispers.SPOKEN, run.pk)
+            ephemeral.whisper(ephemeral.SPOKEN, run.pk)
 
     def _hiding(self, text: str) -> str:
         """The text without the secrets of the state, before it is cut; of one that is about to be said nothing."""
         veil = fields.veil(self.slice.agent.State)
         words = veil.words(self.slice.snapshot.state) if veil else []
-        shown: str = veils.scrubbed(text, words)
-        return shown[: len(shown) - veils.begun(shown, words)]
+        shown: str = redact.scrubbed(text, words)
+        return shown[: len(shown) - redact.begun(shown, words)]
 
     def hush(self) -> None:
         """Take it away: the step has ended, and what it returned says the rest."""

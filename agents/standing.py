@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from approvals import binding
-from approvals.cards import Card, completed
+from approvals.cards import binding
+from approvals.cards.card import Card, completed
 from approvals.models import Gate, Outcome, Policy
 from approvals.tools import drawing
 from checkpoints.runs.plans import StepSpec

@@ -9,9 +9,10 @@ from django.contrib.auth.models import Group
 from django.db import transaction
 from pydantic import BaseModel, ValidationError
 
-from approvals import uploads, veils
+from approvals.decisions import uploads
 from approvals.errors import NoSuchPolicy
 from approvals.models import Policy
+from approvals.schema import redact
 from checkpoints import store
 from checkpoints.actors import Actor
 from checkpoints.errors import ValueRefused
@@ -91,7 +92,7 @@ def titled(agent: type[Agent], state: BaseModel) -> str:
     """The agent's title of a run, without the secrets of its input."""
     veil = fields.veil(agent.State)
     title = agent.title(state)
-    return str(veils.scrubbed(title, veil.words(fields.whole(state)))) if veil else title
+    return str(redact.scrubbed(title, veil.words(fields.whole(state)))) if veil else title
 
 
 def checked(state: type[BaseModel], input: Any) -> BaseModel:

@@ -25,6 +25,7 @@ from django.db.models import Q
 from psycopg import errors
 
 from agents.ringing.bells import Bells
+from approvals.gates import closing
 from approvals.models import Delivery, Gate
 from checkpoints.actors import SYSTEM
 from checkpoints.audit import sealer
@@ -155,7 +156,7 @@ class Sweeper:
     def expire_gates(self) -> int:
         """Close open gates past their deadline, each in a transaction of its own; how many."""
         overdue = Gate.objects.overdue().exclude(self._stuck())[:AT_ONCE]
-        return sum(self._closes(gate, gate.expire, "gate.not_expired") for gate in overdue)
+        return sum(self._closes(gate, partial(closing.expire, gate), "gate.not_expired") for gate in overdue)
 
     def withdraw_gates(self) -> int:
         """Withdraw the gates of programs that are gone for longer than their policies allow; how many."""

@@ -19,6 +19,7 @@ from django.conf import settings
 from django.db import transaction
 from pydantic import create_model
 
+from approvals.gates import closing
 from approvals.models import Gate
 from checkpoints import actors, store
 from checkpoints.actors import SYSTEM
@@ -143,7 +144,9 @@ def _bring(slice: Slice, way: Way, known: Registered) -> None:
         for gate in asking.filter(checkpoint=slice.snapshot.id).exclude(status=Gate.Status.OPEN):
             raise _Decided(gate)
         for gate in asking.filter(status=Gate.Status.OPEN):
-            gate.withdraw(by=by, reason=f"{to.capitalize()} of {known.spec.agent} takes the run over and asks anew.")
+            closing.withdraw(
+                gate, by=by, reason=f"{to.capitalize()} of {known.spec.agent} takes the run over and asks anew."
+            )
         slice.check()
         store.save(
             slice.snapshot,

@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from approvals import validators
-from approvals.cards import Card
-from approvals.validators import Fault, State
+from approvals.cards.card import Card
+from approvals.decisions import validators
+from approvals.decisions.validators import Fault, State
 from checkpoints.models import Plan
 
 from . import deployed, fields

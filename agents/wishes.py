@@ -8,9 +8,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from approvals import uploads, veils
+from approvals.decisions import uploads
 from approvals.preflight import checks
 from approvals.preflight.facts import Code
+from approvals.schema import redact
 from checkpoints import store
 from checkpoints.errors import CheckpointRemoved, NotVerified, PlanChanged, ValueRefused
 from checkpoints.models import Checkpoint, Plan, Run
@@ -91,7 +92,7 @@ def _patched(target: Snapshot, operations: Sequence[Op]) -> dict[str, Any]:
     """
     known = deployed.of(target.plan_id)
     spec = known.spec if known else spec_of(Plan.objects.get(pk=target.plan_id))
-    veil = veils.veil(spec.state_schema)
+    veil = redact.veil(spec.state_schema)
     state: dict[str, Any] = veil.kept(
         patches.apply(list(operations), veil.masked(target.state, named=True)), target.state
     )

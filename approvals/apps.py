@@ -10,8 +10,8 @@ class ApprovalsConfig(AppConfig):
         from checkpoints.audit import covered_rows
         from checkpoints.retention import strays
 
-        from . import uploads
         from .audit import evidence
+        from .decisions import uploads
 
         strays.look_in(uploads.named_in)
         covered_rows.register(evidence.COVER)

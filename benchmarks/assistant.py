@@ -23,6 +23,8 @@ from typing import Any
 
 import httpx
 
+from approvals.decisions import deciding
+from approvals.decisions.submission import Submission
 from benchmarks.chat import WORDS
 from benchmarks.numbers import percentile, spread
 from benchmarks.scratch import ROOT, Scratch, make_team
@@ -100,7 +102,9 @@ def _turns_taken() -> list[float]:
         for gate in Gate.objects.open().filter(run=run):
             seen = bytes(gate.standing().digest)
             done = list(run.effects.values_list("pk", flat=True))  # the same command may be run twice
-            gate.decide(by=person, verdict="approve", seen=seen, key=uuid.uuid4().hex, confirm=done)
+            deciding.decide(
+                gate, Submission.of(verdict="approve", seen=seen, key=uuid.uuid4().hex, confirm=done), by=person
+            )
             run.refresh_from_db()
     assert run.status == "completed", run.reason
     return [(after - before) * 1e3 for before, after in pairwise(CLOCK.marks)]
@@ -150,7 +154,7 @@ def _texts() -> list[float]:
 
     from agents.models import Spoken
     from agents.start import start_run
-    from approvals import whispers
+    from approvals.live import ephemeral
     from checkpoints.actors import SYSTEM
     from checkpoints.store import claims
 
@@ -163,7 +167,7 @@ def _texts() -> list[float]:
         began = time.perf_counter()
         said = text[: 100 + number]
         assert Spoken.objects.say(run.pk, token=claim.token, base=run.head, step="think", attempt=1, text=said)
-        whispers.whisper(whispers.SPOKEN, run.pk)
+        ephemeral.whisper(ephemeral.SPOKEN, run.pk)
         took.append((time.perf_counter() - began) * 1e3)
     return took
 

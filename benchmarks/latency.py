@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
+from approvals.decisions import deciding
+from approvals.decisions.submission import Submission
 from benchmarks.numbers import percentile, spread
 from benchmarks.scratch import Scratch, make_team
 
@@ -131,7 +133,7 @@ def _open_gate(run_id: int) -> Any:
 
 def _approve(gate: Any, ann: User) -> None:
     proposal = gate.proposals.get(number=gate.proposal)
-    gate.decide(by=ann, verdict="approve", seen=bytes(proposal.digest), key=uuid.uuid4().hex)
+    deciding.decide(gate, Submission.of(verdict="approve", seen=bytes(proposal.digest), key=uuid.uuid4().hex), by=ann)
 
 
 def _ended(run_id: int) -> dict[str, Any]:

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import psycopg
 
+from approvals.decisions import deciding
+from approvals.decisions.submission import Submission
 from benchmarks.memory import _resident
 from benchmarks.numbers import spread
 from benchmarks.scratch import ROOT, Scratch, make_team
@@ -188,9 +190,8 @@ def _open(client: httpx.Client) -> Gate:
 
 def _decide(gate: Gate) -> int:
     """A person says yes; when it was committed."""
-    gate.decide(
-        by=_REVIEWER[0], verdict="approve", seen=bytes(gate.standing().digest), key=secrets.token_hex(8)
-    )  # fmt: skip
+    deciding.decide(gate, Submission.of(verdict="approve", seen=bytes(gate.standing().digest), key=secrets.token_hex(8)
+    ), by=_REVIEWER[0])  # fmt: skip
     return time.monotonic_ns()
 
 

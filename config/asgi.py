@@ -23,7 +23,7 @@ from django.conf import settings  # noqa: E402 - Django must be set up first
 from agents import registry  # noqa: E402
 from agents.api import problems, sizes  # noqa: E402
 from agents.api.waiting import Waiting  # noqa: E402
-from approvals import live  # noqa: E402
+from approvals.live import consumer  # noqa: E402
 from checkpoints.events.tailer import count_by_name  # noqa: E402
 from checkpoints.postgresql import fitness  # noqa: E402
 from config.bodies import Bounded, Told, Under  # noqa: E402
@@ -40,7 +40,7 @@ async def lifespan(scope: Scope, receive: Receive, send: Send) -> None:
         return
     scope["state"][LEAVE] = waiting.leave
     await asyncio.to_thread(lambda: count_by_name(registry.names()))
-    tailer = await live.start_tailer()
+    tailer = await consumer.start_tailer()
     await send({"type": "lifespan.startup.complete"})
     await receive()
     await tailer.stop()
@@ -76,7 +76,7 @@ application = ProtocolTypeRouter(
         ),
         # Not channels' AuthMiddleware: whose session it is the socket itself asks, at its start and again and again.
         "websocket": FullOrigins(
-            SessionMiddlewareStack(URLRouter(live.websocket_urlpatterns)), settings.HOLDPOINT_ORIGINS
+            SessionMiddlewareStack(URLRouter(consumer.websocket_urlpatterns)), settings.HOLDPOINT_ORIGINS
         ),
         "lifespan": lifespan,
     }

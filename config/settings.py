@@ -59,9 +59,9 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "config.middleware.wrong_methods.middleware",
-    "approvals.drawn_at.middleware",
-    "approvals.zones.middleware",
-    "approvals.presentation.room.middleware",
+    "approvals.live.drawn_at.middleware",
+    "approvals.time_zones.middleware",
+    "approvals.presentation.text.size_limit.middleware",
 ]
 ROOT_URLCONF = "config.urls"
 ASGI_APPLICATION = "config.asgi.application"
@@ -123,7 +123,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # Redis: doorbells. The channel layer lives in each web process, which reads events from PostgreSQL itself.
 REDIS_URL = env.url("REDIS_URL", ("redis", "rediss", "unix"), required="`make run` starts a server and sets it")
-CHANNEL_LAYERS = {"default": {"BACKEND": "approvals.layer.PageLayer", "CONFIG": {"capacity": 1000}}}
+CHANNEL_LAYERS = {"default": {"BACKEND": "approvals.live.channel_layer.PageLayer", "CONFIG": {"capacity": 1000}}}
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 
 # Celery

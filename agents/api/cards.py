@@ -8,8 +8,8 @@ from typing import Annotated, Any
 from ninja import Schema
 from pydantic import AfterValidator, ConfigDict, Field
 
-from approvals.actions import VERDICTS
-from approvals.cards import IDENTIFIER, RISKS, Card
+from approvals.cards.action import VERDICTS
+from approvals.cards.card import IDENTIFIER, RISKS, Card
 
 from .orders import Order
 

@@ -12,14 +12,14 @@ from pydantic import Field
 
 from agents.models import Scope
 from agents.views.access import reader_of
-from approvals import mixing
-from approvals.consequences.decision import DecisionImpact
-from approvals.consequences.decision import of_word as impact_of
 from approvals.consequences.gate import Foretold
-from approvals.following import put
+from approvals.decisions import per_action
+from approvals.decisions.consequences import DecisionImpact
+from approvals.decisions.consequences import of_word as impact_of
+from approvals.decisions.next_proposal import put
+from approvals.decisions.submission import Submission
+from approvals.gates.reading import read
 from approvals.models import Decision, Gate
-from approvals.reading import read
-from approvals.saying import Said
 from approvals.views.access import gate_or_404
 from checkpoints import store
 
@@ -134,11 +134,11 @@ def of_word(request: HttpRequest, gate_id: GateId, word: Decide) -> HttpResponse
     """What a decision would do: send what you would send there. Nothing is said by it, and it is refused as that."""
     gate, reader = gate_or_404(request, gate_id), reader_of(request)
     store.load_checkpoint(gate.checkpoint)
-    sent = Said.of(**said_in(word))
+    sent = Submission.of(**said_in(word))
     sent.digest()  # what cannot be written down is refused before anything is made of it
     reading = read(gate.pk)
     said, each, instead = put(reading, by=reader, said=sent)
-    counts = said.verdict if each is None else mixing.named(each) if instead else Decision.Verdict.APPROVE
+    counts = said.verdict if each is None else per_action.named(each) if instead else Decision.Verdict.APPROVE
     made = impact_of(reading.gate, reading.standing, said, instead)
     made = made.beside(0 if instead else _others(reading.gate, reader))
     told = WordImpact(

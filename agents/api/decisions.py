@@ -13,10 +13,11 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from agents.models import Scope
 from agents.views.access import reader_of
-from approvals import step_up
-from approvals.consequences.decision import LENGTH
+from approvals.decisions import deciding
+from approvals.decisions.consequences import LENGTH
+from approvals.decisions.submission import MOST_NAMED, Submission
 from approvals.models import Decision
-from approvals.saying import MOST_NAMED
+from approvals.policy import step_up
 from approvals.views.access import gate_or_404
 from checkpoints import store
 
@@ -190,7 +191,9 @@ def decide(request: HttpRequest, gate_id: GateId, word: Decide, key: Key) -> Htt
 
     def say() -> HttpResponse:
         named = own(request, key) or secrets.token_hex(16)
-        made = gate.decide(by=reader, key=named, confirmed=_confirmed(request), **said_in(word))
+        made = deciding.decide(
+            gate, Submission.of(key=named, **said_in(word)), by=reader, confirmed=_confirmed(request)
+        )
         now = gate_or_404(request, gate_id)
         response = answer(
             Decided(id=made.pk, verdict=made.verdict, actions=made.by_action, gate=head_of(now, reader=reader))
@@ -207,7 +210,7 @@ def _confirmed(request: HttpRequest) -> step_up.Confirmed | None:
 
 
 def said_in(word: Decide) -> dict[str, Any]:
-    """A word as Gate.decide takes it."""
+    """A word as `Submission.of` takes it."""
     each = None if word.actions is None else {name: _plain(one) for name, one in word.actions.items()}
     said = word.model_dump(exclude={"seen", "actions"})
     return {**said, "verdicts": each, "seen": bytes.fromhex(word.seen)}

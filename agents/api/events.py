@@ -13,10 +13,10 @@ from pydantic import Field, field_validator
 from agents.models import Scope
 from agents.outside import presence
 from agents.views.access import Gone, reader_of, run_or_404
-from approvals.access import Access, access_as, access_of
-from approvals.listeners import hears, titles_of
+from approvals.live.access import Access, access_as, access_of
+from approvals.live.facts import Fact, audience, fact_of
+from approvals.live.replay import hears, titles_of
 from approvals.models import Gate
-from approvals.presentation.facts import Fact, audience, fact_of
 from checkpoints.access import token_scope
 from checkpoints.events import cursor
 from checkpoints.events.cursor import Cursor

@@ -14,10 +14,10 @@ from pydantic import Field
 from agents.models import Scope
 from agents.views.access import reader_of
 from approvals.models import Gate, Outcome, Proposal
-from approvals.presentation import agreement as agreements
-from approvals.presentation import whole
-from approvals.presentation.outcomes import Judged, deciders, judged
-from approvals.presentation.provenance import Provenance
+from approvals.presentation.decision_form import whole_state
+from approvals.presentation.gate_facts import agreement as agreements
+from approvals.presentation.gate_facts.outcomes import Judged, deciders, judged
+from approvals.presentation.gate_facts.provenance import Provenance
 from approvals.views.access import gate_or_404
 from checkpoints import store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
@@ -277,7 +277,7 @@ def head_of(gate: Gate, *, reader: User) -> GateHead:
         **_summed_up(gate),
         digest=bytes(standing.digest).hex(),
         checkpoint=str(gate.checkpoint),
-        whole_state=whole.allowed(gate, standing.card),
+        whole_state=whole_state.allowed(gate, standing.card),
         reason_required=gate.policy.reason_required,
         step_up=gate.policy.step_up,
         agreement=Agreement.of(gate, reader=reader),

@@ -23,7 +23,7 @@ from agents.models import Effect
 from agents.outside import desk, plans, reach
 from agents.outside.turns import Turn
 from agents.views.access import reader_of
-from approvals import reveals
+from approvals.gates import reveal_secret
 from checkpoints import store
 from checkpoints.errors import Fenced
 from checkpoints.models import Run
@@ -96,7 +96,7 @@ def _may_have(request: HttpRequest, run_id: int) -> None:
     if known is None or not fields.veil(known.agent.State):
         return
     try:
-        reveals.of_state(run, by=reader_of(request))
-    except reveals.NotAllowed as refused:
+        reveal_secret.of_state(run, by=reader_of(request))
+    except reveal_secret.NotAllowed as refused:
         told = "The run's state holds secrets, which are for its program. Work on it by a token of its agent."
         raise WorkNotAllowed(told) from refused

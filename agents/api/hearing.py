@@ -9,7 +9,7 @@ from typing import Any
 
 from channels.layers import get_channel_layer
 
-from approvals.layer import PageLayer
+from approvals.live.channel_layer import PageLayer
 
 
 class Ear:

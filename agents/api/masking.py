@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from approvals import rewriting, veils
-from approvals.cards import Card
+from approvals.cards.card import Card
+from approvals.decisions import edit_state
 from approvals.models import Gate, Outcome, Proposal
-from approvals.veils import Veil
+from approvals.schema import redact
+from approvals.schema.redact import Veil
 from checkpoints.runs.plans import spec_of
 from checkpoints.values.canonical_json import canonical, decode
 
@@ -18,16 +19,16 @@ def card_of(gate: Gate, proposal: Proposal) -> tuple[bytes, list[str]]:
     plain: dict[str, Any] = decode(body)
     found: list[str] = []
     for at, action in enumerate(plain.get("actions", [])):
-        veil, place = veils.veil(action.get("schema") or {}), f"/actions/{at}/arguments"
+        veil, place = redact.veil(action.get("schema") or {}), f"/actions/{at}/arguments"
         found += [place + each for each in veil.places(action.get("arguments"))]
         action["arguments"] = veil.masked(action.get("arguments"), named=True)
         if settled := action.get("settled"):
-            settled["response"] = veils.veil(action.get("response") or {}).masked(settled["response"], named=True)
+            settled["response"] = redact.veil(action.get("response") or {}).masked(settled["response"], named=True)
     if state and plain.get("state"):
         plain["state"] = state.patch(plain["state"])
     if state and plain.get("reopened"):
         rows = plain["reopened"].get("changes", [])
-        plain["reopened"]["changes"] = rewriting.hidden(rows, proposal.card, state)
+        plain["reopened"]["changes"] = edit_state.hidden(rows, proposal.card, state)
     return (canonical(plain), found) if found or state else (body, [])
 
 
@@ -35,7 +36,7 @@ def outcome_of(gate: Gate, outcome: Outcome) -> dict[str, bytes]:
     """By column, the JSON of what was decided."""
     card, state = outcome.proposal.card, _veil(gate)
     arguments: dict[str, Any] = decode(bytes(outcome.arguments))
-    hidden = {action.id: veils.veil(action.schema) for action in card.actions}
+    hidden = {action.id: redact.veil(action.schema) for action in card.actions}
     shown = {
         name: hidden[name].masked(each, named=True) if name in hidden else each for name, each in arguments.items()
     }
@@ -51,8 +52,8 @@ def _answer(card: Card, answer: Any) -> Any:
     if not answer or not card.question:
         return answer
     schemas = {choice["id"]: choice.get("schema") or {} for choice in card.question["choices"]}
-    return {**answer, "value": veils.veil(schemas.get(answer["choice"], {})).masked(answer.get("value"))}
+    return {**answer, "value": redact.veil(schemas.get(answer["choice"], {})).masked(answer.get("value"))}
 
 
 def _veil(gate: Gate) -> Veil:
-    return veils.veil(spec_of(gate.run.plan).state_schema)
+    return redact.veil(spec_of(gate.run.plan).state_schema)

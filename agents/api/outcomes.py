@@ -11,8 +11,8 @@ from pydantic import Field
 
 from agents.models import Effect, Scope
 from agents.outside import presence
-from approvals import veils
 from approvals.models import Gate, Outcome
+from approvals.schema import redact
 from approvals.views.access import gate_or_404
 from checkpoints.values import patch
 from checkpoints.values.canonical_json import canonical
@@ -113,5 +113,5 @@ def _edits(gate: Gate, outcome: Outcome | None) -> dict[str, Any]:
     for action in outcome.proposal.card.actions:
         before = gate.asked.action(action.id)
         if before is not None and (ops := patch.diff(before.arguments, action.arguments)):
-            found[action.id] = veils.veil(action.schema).patch(ops)
+            found[action.id] = redact.veil(action.schema).patch(ops)
     return found

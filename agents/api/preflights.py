@@ -10,7 +10,7 @@ from pydantic import Field
 
 from agents.models import Scope
 from agents.views.access import run_or_404
-from approvals.preflight import sources
+from approvals.gates import preflight_facts
 from approvals.preflight.checks import ORDER, Preflight
 from approvals.views.access import gate_or_404
 
@@ -58,7 +58,7 @@ class PreflightAnswer(Schema):
 @runs.get("/{int:run_id}/preflight", response=PreflightAnswer, operation_id="get_run_preflight", summary="Check a run")
 def of_run(request: HttpRequest, run_id: RunId) -> HttpResponse:
     """Whether the run can go on from its head: its checkpoint, its version, its state, its environment."""
-    return answer(PreflightAnswer.of(sources.of_run(run_or_404(request, run_id))))
+    return answer(PreflightAnswer.of(preflight_facts.of_run(run_or_404(request, run_id))))
 
 
 @gates.get(
@@ -66,4 +66,4 @@ def of_run(request: HttpRequest, run_id: RunId) -> HttpResponse:
 )
 def of_gate(request: HttpRequest, gate_id: GateId) -> HttpResponse:
     """Whether the run can go on from what the gate shows, whatever is decided."""
-    return answer(PreflightAnswer.of(sources.of_gate(gate_or_404(request, gate_id))))
+    return answer(PreflightAnswer.of(preflight_facts.of_gate(gate_or_404(request, gate_id))))

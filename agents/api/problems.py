@@ -25,10 +25,10 @@ from agents.errors import (
 )
 from agents.fields import unprefixed
 from agents.views.orders import status_of
-from approvals import pointers
 from approvals.consequences.errors import ConsequencesChanged, RepeatNotConfirmed
 from approvals.errors import DecisionRefused, Rejected, SecondLookNeeded, StaleGate
 from approvals.errors import Problem as Refused
+from approvals.schema import pointers
 from checkpoints import request_ids
 from checkpoints.errors import ValueRefused
 from checkpoints.values.canonical_json import parse

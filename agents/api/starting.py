@@ -17,7 +17,7 @@ from agents.outside.posting import Performed, Posted
 from agents.start import start_run
 from agents.text import one_line
 from agents.views.access import reader_of
-from approvals.cards import Card
+from approvals.cards.card import Card
 from checkpoints.access import token_scope
 from checkpoints.access.permissions import teams_where
 from checkpoints.models import Run

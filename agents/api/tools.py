@@ -10,8 +10,8 @@ from pydantic import Field
 
 from agents.models import Scope
 from agents.views.access import reader_of
+from approvals.gates.queues import seen_by
 from approvals.models import Gate, Tool
-from approvals.queues import seen_by
 
 from .auth import needs
 from .cards import SCHEMA

@@ -15,7 +15,7 @@ from agents.models import Scope
 from agents.views.access import reader_of
 from approvals.models import Webhook
 from approvals.models.webhook import PERMISSION, TooManyWebhooks, WebhookRefused
-from approvals.webhooks import targets
+from approvals.outbound import targets
 from checkpoints import actors
 from checkpoints.access.permissions import teams_where
 from checkpoints.actors import Actor

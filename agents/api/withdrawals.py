@@ -12,7 +12,9 @@ from agents.models import Scope
 from agents.outside import reach
 from agents.text import one_line
 from agents.views.access import reader_of
+from approvals.decisions.lost_race import lost_race
 from approvals.errors import GateExpired
+from approvals.gates import closing
 from approvals.models import Gate
 from approvals.views.access import gate_or_404
 
@@ -46,10 +48,10 @@ def withdraw(request: HttpRequest, gate_id: GateId, order: Withdrawal, key: Key)
         by, why = actor_of(request), one_line(order.reason, 300)
         # Whose word it is stands before it: a program's sentence is never read as Holdpoint's own.
         reason = f"{by.name or by.id} took it back: “{why}”" if why else f"{by.name or by.id} took it back."
-        if gate.withdraw(by=by, reason=reason) is None:
+        if closing.withdraw(gate, by=by, reason=reason) is None:
             now = gate_or_404(request, gate_id)
             standing = now.standing()
-            raise now.lost_race(bytes(standing.digest), standing, timezone.now()) or GateExpired
+            raise lost_race(now, bytes(standing.digest), standing, timezone.now()) or GateExpired
         answer = told(gate_or_404(request, gate_id))
         answer.status_code = 201
         return answer

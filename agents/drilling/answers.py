@@ -17,6 +17,8 @@ from django.contrib.auth.models import User
 from agents import recovery
 from agents.errors import AgentError
 from agents.models import Effect
+from approvals.decisions import deciding
+from approvals.decisions.submission import Submission
 from approvals.models import Gate
 
 REJECTION = {"verdict": "reject", "then": "stop", "comment": "Rejected by a drill."}
@@ -65,7 +67,7 @@ class Answers:
         for user in User.objects.filter(pk__in=self.people).order_by("pk"):
             done = list(Effect.objects.filter(run=gate.run).values_list("pk", flat=True))  # a drill may repeat them
             seen, key = bytes(gate.standing().digest), secrets.token_hex(8)
-            gate.decide(by=user, seen=seen, key=key, confirm=done, second_look=True, **said)
+            deciding.decide(gate, Submission.of(seen=seen, key=key, confirm=done, second_look=True, **said), by=user)
             gate.refresh_from_db()
             if gate.status != Gate.Status.OPEN:
                 return

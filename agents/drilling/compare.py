@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from approvals.pointers import covers
+from approvals.schema.pointers import covers
 from checkpoints.runs.plans import PlanSpec
 from checkpoints.values import patch
 

@@ -1,8 +1,8 @@
 """Fetching an address for the assistant: one GET to the very host that was asked for, and to no address inside.
 
 A redirect is told and not followed, since what was approved is this address. The host is looked up once, and what is
-connected to is what was looked at (approvals.addresses). A GET is safe and may be repeated (RFC 9110 §9.2), so whatever
-comes of it is told to the model and nothing is left open.
+connected to is what was looked at (approvals.outbound.addresses). A GET is safe and may be repeated (RFC 9110 §9.2), so
+whatever comes of it is told to the model and nothing is left open.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import httpx
 from django.conf import settings
 
 from agents.http import trusted
-from approvals.addresses import AddressRefused, checked
+from approvals.outbound.addresses import AddressRefused, checked
 
 LARGEST = 1_000_000  # bytes that are read of a body
 TOLD = 16_000  # characters of it that the model is told

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from approvals.cards import Chart, Choice, Question, Quote
+from approvals.cards.card import Choice, Question
+from approvals.cards.chart import Chart
+from approvals.cards.quote import Quote
 
 from .jobshop_feedback import VALIDATORS
 from .jobshop_state import Downtime, Feedback, Repair, Schedule

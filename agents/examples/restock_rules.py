@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from decimal import Decimal
 
-from approvals.presentation.english import counted
+from approvals.english import counted
 
 from .refunds_money import cents, shown
 from .restock_state import Feedback, Item, Line, Message, Pickup, Placed, Purchase, Repricing, Shelf, Why

@@ -9,9 +9,10 @@ from agents import runner
 from agents.errors import FieldError, TooManyGates, WorkInvalid
 from agents.models import Token
 from agents.slices import Slice
-from approvals import holding, pointers, uploads
-from approvals.cards import Card, completed
+from approvals.cards.card import Card, completed
+from approvals.decisions import uploads
 from approvals.errors import AskedTooOften, CardRefused
+from approvals.schema import pointers, validate
 from checkpoints.errors import ValueRefused
 
 from . import registered, under
@@ -44,18 +45,18 @@ def ask(
 
 def faults_of(card: Card) -> list[FieldError]:
     """What is asked for has to hold under its own schema, or nobody could approve it as it is."""
-    with holding.counted():
+    with validate.counted():
         return list(_faults(card))
 
 
 def _faults(card: Card) -> Iterator[FieldError]:
     for number, action in enumerate(card.actions):
         at = f"/actions/{number}"
-        if action.schema and (wrong := holding.unsound(action.schema)):
+        if action.schema and (wrong := validate.unsound(action.schema)):
             yield FieldError(pointer=f"{at}/schema", message=wrong)
             continue
-        for place, message in holding.faults_of(action.schema, action.arguments) if action.schema else ():
-            unread = message == holding.UNREADABLE
+        for place, message in validate.faults_of(action.schema, action.arguments) if action.schema else ():
+            unread = message == validate.UNREADABLE
             yield FieldError(
                 pointer=f"{at}/schema" if unread else f"{at}/arguments{place}",
                 message="it cannot be asked: it refers to what is not in it, or too often" if unread else message,
@@ -94,7 +95,7 @@ def _pins(card: Card) -> Iterator[FieldError]:
     for number, action in enumerate(card.actions):
         if action.registered:  # pinned by people, who may pin what is left out
             continue
-        named = holding.properties_of(action.schema)
+        named = validate.properties_of(action.schema)
         for place, pin in enumerate(action.pinned):
             if not pointers.has(action.arguments, pin) and pin not in {pointers.join("", name) for name in named}:
                 told = f"there is nothing at {pin} in the arguments; a pin is a JSON Pointer into them"

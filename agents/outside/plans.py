@@ -21,7 +21,7 @@ from agents.base import Agent, AgentType
 from agents.errors import AgentError, FieldError, PlanRefused
 from agents.models import Registration
 from agents.registry import Registered
-from approvals import holding, pointers
+from approvals.schema import pointers, validate
 from checkpoints.actors import Actor
 from checkpoints.models import Plan, Run
 from checkpoints.runs import plans as stored
@@ -75,13 +75,13 @@ def _checked(body: bytes) -> PlanSpec:
     spec = PlanSpec.from_json(decode(body))
     if any(name == spec.agent for name, _ in registry.agents()):
         raise PlanRefused([FieldError(pointer="", message=f"{spec.agent} is an agent of this server")])
-    with holding.counted():
+    with validate.counted():
         # What a step reads cannot be looked for in a schema that is none.
         faults = list(_schema_faults(spec.state_schema)) or list(_step_faults(spec))
         if faults:
             raise PlanRefused(faults)
         whole = PlanSpec(spec.agent, spec.version, spec.doc, states.completed(spec.state_schema), spec.steps)
-        if holding.used_up():
+        if validate.used_up():
             told = "its fields refer to more than anybody would write; say it in simpler words"
             raise PlanRefused([FieldError(pointer="/state_schema", message=told)])
     try:
@@ -110,7 +110,7 @@ def _schema_faults(schema: Mapping[str, Any]) -> Iterator[FieldError]:
     if len(canonical(dict(schema))) > LARGEST:
         yield FieldError(pointer="/state_schema", message=f"is larger than {LARGEST} bytes; name fewer things apart")
         return
-    if wrong := holding.unsound(schema):
+    if wrong := validate.unsound(schema):
         yield FieldError(pointer="/state_schema", message=wrong)
         return
     properties = schema.get("properties", {})

@@ -20,8 +20,10 @@ from agents.errors import FieldError, InputRefused, WorkInvalid
 from agents.models import Client, Token
 from agents.start import checked
 from agents.text import one_line
-from approvals import pointers, uploads
-from approvals.cards import Action, Card
+from approvals.cards.action import Action
+from approvals.cards.card import Card
+from approvals.decisions import uploads
+from approvals.schema import pointers
 from checkpoints import store
 from checkpoints.actors import Actor
 from checkpoints.errors import ValueRefused

@@ -14,9 +14,10 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from agents.models import Client, Token
+from approvals.gates import closing
 from approvals.models import Gate
 from approvals.models.gate import GateQuerySet
-from approvals.presentation.times import lasting
+from approvals.presentation.drawing.times import lasting
 from checkpoints.actors import SYSTEM
 from checkpoints.events import event_log
 from checkpoints.models import Run
@@ -72,4 +73,4 @@ def withdraw(gate: Gate) -> bool:
         if not silent.exists():
             return False
         reason = f"The program that asks was not heard of for {lasting(after)}."
-        return gate.withdraw(by=SYSTEM, reason=reason) is not None
+        return closing.withdraw(gate, by=SYSTEM, reason=reason) is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib.auth.models import Group
 
 from agents.errors import FieldError, ToolMismatched, ToolNotRegistered
-from approvals.cards import Card
+from approvals.cards.card import Card
 from approvals.errors import NotRegistered, ToolRefused
 from approvals.models import Policy
 from approvals.tools import drawing

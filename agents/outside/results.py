@@ -26,7 +26,7 @@ from agents.models import Effect
 from agents.registry import Registered
 from agents.slices import Slice
 from agents.steps import Returned
-from approvals import uploads
+from approvals.decisions import uploads
 from checkpoints import store
 from checkpoints.errors import ValueRefused
 from checkpoints.models import Run

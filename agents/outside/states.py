@@ -1,7 +1,7 @@
 """A state as its JSON Schema says it, as a pydantic model: what the runner reads and writes fields by.
 
-The schema comes from outside and is as little trusted as a value: it is asked by approvals.holding, which follows no
-reference out of it and runs no pattern that backtracks.
+The schema comes from outside and is as little trusted as a value: it is asked by approvals.schema.validate, which
+follows no reference out of it and runs no pattern that backtracks.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic_core import InitErrorDetails, PydanticCustomError, core_schema
 
-from approvals import holding, pointers
+from approvals.schema import pointers, validate
 
 NULL = {"type": "null"}
 
@@ -40,7 +40,7 @@ class Held:
         """(JSON Pointer, message) of what does not hold."""
         if not self.schema or (self.optional and value is None):
             return []
-        return holding.faults_of(self.schema, value)
+        return validate.faults_of(self.schema, value)
 
 
 def state_of(schema: Mapping[str, Any]) -> type[BaseModel]:
@@ -91,7 +91,7 @@ class _State(BaseModel):
     def model_validate(cls, obj: Any, **kwargs: Any) -> Self:
         """As pydantic does, with every fault at its own place."""
         lines: list[InitErrorDetails] = []
-        with holding.counted():
+        with validate.counted():
             for name, value in obj.items() if isinstance(obj, Mapping) else ():
                 for place, message in cls.held[name].faults(value) if name in cls.held else ():
                     lines.append({"type": _error(message), "loc": (name, *pointers.tokens(place)), "input": value})
@@ -112,7 +112,7 @@ def _lists(schema: Mapping[str, Any]) -> bool:
 
 
 def _or_null(schema: Mapping[str, Any], beside: Mapping[str, Any]) -> dict[str, Any]:
-    if not schema or not holding.faults_of({**schema, **beside}, None):
+    if not schema or not validate.faults_of({**schema, **beside}, None):
         return dict(schema)
     kept = {name: value for name, value in schema.items() if name in ("title", "description")}
     bare = {name: value for name, value in schema.items() if name not in (*kept, "default")}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from approvals.presentation.english import listed, quoted
+from approvals.english import listed, quoted
 
 from . import marks
 from .facts import Asked

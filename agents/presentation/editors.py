@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agents.errors import FieldError
-from approvals import forms, veils
+from approvals import forms
 from approvals.forms import MISSING, Closed, Field, Form, Group, Node, all_nodes
 from approvals.forms.summaries import summary
+from approvals.schema import redact
 from checkpoints.runs.plans import PlanSpec
 from checkpoints.values import patch as patches
 from checkpoints.values.patch import Op
@@ -72,7 +73,7 @@ def drawn(
 
 def editors(plan: PlanSpec, form: Form, state: Mapping[str, Any], then: str) -> list[Editor]:
     """The fields that are drawn. Those that the steps from `then` on read come first, in the order in which they do."""
-    masked = veils.veil(plan.state_schema).masked(dict(state))
+    masked = redact.veil(plan.state_schema).masked(dict(state))
     ahead = plan.reachable(then) if then in {step.name for step in plan.steps} else set()
     steps = [step for step in plan.steps if step.name in ahead]
     read = {name: at for at, name in enumerate(dict.fromkeys(name for step in steps for name in step.reads))}

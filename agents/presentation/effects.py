@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from approvals.presentation.english import quoted
+from approvals.english import quoted
 from checkpoints.runs.plans import in_words
 
 from .asked import Called

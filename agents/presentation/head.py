@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from approvals.english import counted, quoted
 from approvals.preflight.facts import Program
-from approvals.presentation.english import counted, quoted
-from approvals.presentation.times import lasting
+from approvals.presentation.drawing.times import lasting
 from checkpoints.runs.plans import in_words
 
 from .asked import Called

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agents.figures import WITHIN, Figures
-from approvals.presentation.times import lasting
+from approvals.presentation.drawing.times import lasting
 
 ENDS = ("completed", "failed", "cancelled")
 LONGER = "longer"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from approvals.english import listed, plural, quoted
 from approvals.impact import Impact, Row
-from approvals.presentation import consequences
-from approvals.presentation.english import listed, plural, quoted
+from approvals.presentation.drawing import impact_words
 from checkpoints.runs.plans import in_words
 
 EXECUTED = ("step", "gate", "reused")  # kinds of the checkpoints that a step left
@@ -70,11 +70,11 @@ def _effects(impact: Impact, rows: Sequence[Row]) -> str:
     return rows[0].title or quoted(impact.called(rows)) if len(rows) == 1 else f"{len(rows)} effects"
 
 
-def closing(gates: Sequence[int], agreed: Sequence[str]) -> consequences.Row | None:
+def closing(gates: Sequence[int], agreed: Sequence[str]) -> impact_words.Row | None:
     """The gates that a move of the head withdraws, and whose word lapses with them; None where none is open."""
     if not gates:
         return None
     what = plural(len(gates), "gate")
     lapses = f"; what {listed(list(agreed))} agreed to lapses" if agreed else ", which is no rejection"
     numbers = listed([str(gate) for gate in gates])
-    return consequences.Row(effect="people", title="Closes", said=f"{what} {numbers}{lapses}")
+    return impact_words.Row(effect="people", title="Closes", said=f"{what} {numbers}{lapses}")

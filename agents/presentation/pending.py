@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from approvals.presentation.english import quoted
+from approvals.english import quoted
 from checkpoints.runs.plans import in_words
 
 from . import marks

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from approvals.presentation.english import counted, quoted
+from approvals.english import counted, quoted
 
 from . import marks
 from .asked import ending_of, gate_remarks, how_long

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from approvals.presentation.english import counted
+from approvals.english import counted
 
 from . import drawing, marks, pending, rows
 from .facts import Asked, Failed, Forked, Planned, Saved, Story

@@ -13,8 +13,10 @@ from agents.base import Agent
 from agents.errors import AgentError
 from agents.models import Effect, Failure
 from agents.start import start_run
-from approvals import closing
-from approvals.cards import Card
+from approvals.cards.card import Card
+from approvals.decisions import deciding
+from approvals.decisions.submission import Submission
+from approvals.gates import closing
 from approvals.models import Gate
 from checkpoints import actors, store
 from checkpoints.models import Checkpoint, Run
@@ -177,7 +179,7 @@ class Trial:
         gate = self._gate()
         closing.pass_deadline(gate)
         with self._world():
-            Gate.objects.get(pk=gate.pk).expire()
+            closing.expire(Gate.objects.get(pk=gate.pk))
             self._go_on()
         return self
 
@@ -198,7 +200,7 @@ class Trial:
         gate = self._gate()
         with self._world():
             seen, key = bytes(gate.standing().digest), secrets.token_hex(8)
-            gate.decide(by=person(by, self.team), seen=seen, key=key, second_look=True, **said)
+            deciding.decide(gate, Submission.of(seen=seen, key=key, second_look=True, **said), by=person(by, self.team))
             self._go_on()
         return self
 

@@ -24,9 +24,10 @@ from agents.serving import absence
 from agents.serving.absence import Service
 from agents.start import start_run
 from agents.upcasting import natural
-from approvals import forms, frames
-from approvals.presentation.actions import blank
-from approvals.presentation.faults import of_form
+from approvals import forms
+from approvals.live import page_frame
+from approvals.presentation.decision_form.actions import blank
+from approvals.presentation.decision_form.faults import of_form
 from checkpoints import actors
 from checkpoints.access import token_scope
 from checkpoints.access.permissions import teams_where
@@ -74,7 +75,7 @@ class Known:
 def known_to(request: HttpRequest, name: str = "") -> list[Known]:
     """The agents whose runs the reader sees, and those that they may start, by name."""
     reader, within = reader_of(request), token_scope.of(reader_of(request)).team
-    seen = of_teams([team for team in frames.reach_of(request).teams if within in (None, team)])
+    seen = of_teams([team for team in page_frame.reach_of(request).teams if within in (None, team)])
     stored: dict[str, list[Plan]] = {}
     for plan in (seen.filter(agent=name) if name else seen).order_by("-pk"):
         stored.setdefault(plan.agent, []).append(plan)
@@ -95,7 +96,7 @@ def _here() -> dict[str, Registered]:
 @private
 def page(request: HttpRequest) -> HttpResponse:
     """Every agent that the reader may know of."""
-    teams = frames.reach_of(request).teams
+    teams = page_frame.reach_of(request).teams
     known = known_to(request)
     found = figures.of_agents({each.name: [plan.pk for plan in each.plans] for each in known}, teams)
     served = absence.of_plans([plan.pk for each in known for plan in each.plans])
@@ -183,7 +184,7 @@ def show(
     errors: list[FieldError] | None = None, status: int = 200,
 ) -> HttpResponse:  # fmt: skip
     """The page of one agent."""
-    posted, reach = posted or {}, frames.reach_of(request)
+    posted, reach = posted or {}, page_frame.reach_of(request)
     drawn, lanes = plans.drawn(known.spec)
     faults = {each["pointer"]: each["message"] for each in errors or []}
     found = figures.of_agents({known.name: [plan.pk for plan in known.plans]}, reach.teams)

@@ -13,7 +13,7 @@ from django.db.models.functions import JSONObject
 
 from agents.presentation.facts import Asked, Said
 from approvals.models import Decision, Gate, Outcome
-from approvals.presentation import outcomes
+from approvals.presentation.gate_facts import outcomes
 from checkpoints.models import Checkpoint, Run
 
 from .saved import states_of

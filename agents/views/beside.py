@@ -16,8 +16,8 @@ from django.db.models import Q
 from agents import unsettled
 from agents.models import Effect
 from agents.presentation.course import Course
-from approvals.actions import Action
-from approvals.cards import Card
+from approvals.cards.action import Action
+from approvals.cards.card import Card
 from approvals.impact.repeats import titles
 from approvals.impact.result import Repeat
 from approvals.models import Gate

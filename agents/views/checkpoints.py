@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from agents.presentation.values import at_pointer, members
-from approvals.presentation import tree
+from approvals.presentation.text import state_tree
 from checkpoints import store
 from checkpoints.errors import NotVerified
 
@@ -61,7 +61,9 @@ def value(request: HttpRequest, run_id: int, seq: int, pointer: str) -> HttpResp
         raise Http404("No such value") from missing
     if part and isinstance(found, (dict, list)):
         whole = reverse("checkpoint-value", args=[run.pk, seq])
-        return render(request, "partials/branch.html", {"drawn": tree.branch(found, pointer=pointer, whole=whole)})
+        return render(
+            request, "partials/branch.html", {"drawn": state_tree.branch(found, pointer=pointer, whole=whole)}
+        )
     if isinstance(found, str):
         shown_text = found[first : first + CHARACTERS]
         more = first + CHARACTERS if len(found) > first + CHARACTERS else 0

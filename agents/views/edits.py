@@ -15,7 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 from agents import impacts, rewinds
 from agents.errors import FieldError, RewindRefused
 from agents.presentation import editors
-from approvals.presentation.faults import Fault, of_form
+from approvals.presentation.decision_form.faults import Fault, of_form
 from checkpoints import store
 from checkpoints.errors import NotVerified
 from checkpoints.models import Checkpoint, Run

@@ -16,8 +16,9 @@ from django.urls import reverse
 
 from agents.presentation import differences
 from agents.presentation.words import size
-from approvals import reveals, veils
-from approvals.veils import Veil
+from approvals.gates import reveal_secret
+from approvals.schema import redact
+from approvals.schema.redact import Veil
 from checkpoints import actors, store
 from checkpoints.errors import CheckpointRemoved, NoSuchCheckpoint, NotVerified
 from checkpoints.models import Checkpoint, Event, Run
@@ -119,7 +120,7 @@ def inspector_context(
     except NotVerified as refused:
         return context | {"refused": refused}
     if context["places"]:
-        context["may_reveal"] = reveals.may(reader, run.team_id)
+        context["may_reveal"] = reveal_secret.may(reader, run.team_id)
     if follows or not allowed:
         return context | {"follows": allowed}
     return context | (orders.panel(run, checkpoint, order) if order else {"may_order": True})
@@ -163,7 +164,7 @@ def _contents(checkpoint: Checkpoint, against: Checkpoint | None, lineage: int) 
 
 def veil_of(checkpoint: Checkpoint) -> Veil:
     """What of the checkpoint's state is secret. Needs its plan."""
-    return veils.veil(spec_of(checkpoint.plan).state_schema)
+    return redact.veil(spec_of(checkpoint.plan).state_schema)
 
 
 def hidden_rows(changed: list[dict[str, Any]], *hidden: Veil) -> list[Mapping[str, Any]]:

@@ -10,10 +10,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from agents import catalogue
-from approvals.frames import reach_of
+from approvals.gates.queues import ALL, MINE, Wanted
+from approvals.live.page_frame import reach_of
 from approvals.models import Gate
 from approvals.presentation import topbar
-from approvals.queues import ALL, MINE, Wanted
 from approvals.views.access import private, reader_of
 from checkpoints.models import Run
 from checkpoints.postgresql.text_search import beginnings, numbered

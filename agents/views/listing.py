@@ -22,7 +22,7 @@ from agents.catalogue import Wanted
 from agents.models import Effect
 from agents.presentation import head
 from agents.presentation.facts import Asked, Standing
-from approvals import frames
+from approvals.live import page_frame
 from approvals.models import Gate
 from checkpoints.models import Hold, Run
 from checkpoints.runs.plans import of_teams, spec_of
@@ -99,7 +99,7 @@ def day(text: str) -> date | None:
 
 def listing(request: HttpRequest) -> dict[str, Any]:
     """For runs/_list.html and runs/list.html."""
-    asked, frame = address_of(request), frames.of(request)
+    asked, frame = address_of(request), page_frame.of(request)
     teams = frame.reach.teams if frame else {}
     found = catalogue.ids(asked.wanted, teams=list(teams), most=PAGE + 1, waiting=frame.queue if frame else ())
     runs = told(Run.objects.filter(pk__in=found[:PAGE])).in_bulk()

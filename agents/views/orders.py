@@ -18,7 +18,7 @@ from agents.presentation import orders
 from agents.presentation.orders import Way
 from approvals.impact import Impact
 from approvals.models import Decision, Gate
-from approvals.presentation import consequences
+from approvals.presentation.drawing import impact_words
 from checkpoints.access.permissions import may
 from checkpoints.models import Checkpoint, Run
 from checkpoints.runs.plans import PlanSpec, spec_of
@@ -36,12 +36,12 @@ class Shown:
     impact: Impact
     heading: str
     commit: str
-    people: consequences.Row | None = None
+    people: impact_words.Row | None = None
 
     @property
-    def drawn(self) -> consequences.Impact:
+    def drawn(self) -> impact_words.Impact:
         """For approvals/impact.html."""
-        return consequences.drawn(self.impact, self.heading, people=self.people, at_gate=False)
+        return impact_words.drawn(self.impact, self.heading, people=self.people, at_gate=False)
 
     @property
     def digest(self) -> str:
@@ -119,13 +119,13 @@ def ways_at(run: Run, checkpoint: Checkpoint) -> list[Way]:
     )
 
 
-def _option(way: Way, chosen: bool, look: Callable[[int], Impact], people: consequences.Row | None) -> Option:
+def _option(way: Way, chosen: bool, look: Callable[[int], Impact], people: impact_words.Row | None) -> Option:
     heading = f"If you rewind to checkpoint {way.to}"
     shown, refused = attempt(partial(look, way.to), "Rewind", heading, people=people)
     return Option(way, chosen, shown, sentence(refused))
 
 
-def closing(run: Run) -> consequences.Row | None:
+def closing(run: Run) -> impact_words.Row | None:
     """The open gates that a rewind or an edit withdraws."""
     gates = list(Gate.objects.open().filter(run=run).order_by("pk").values_list("pk", flat=True))
     said = Decision.objects.filter(gate__in=gates, counts=True).exclude(verdict="reject").select_related("user")
@@ -134,7 +134,7 @@ def closing(run: Run) -> consequences.Row | None:
 
 
 def attempt(
-    look: Callable[[], Impact], verb: str, heading: str, *, people: consequences.Row | None = None
+    look: Callable[[], Impact], verb: str, heading: str, *, people: impact_words.Row | None = None
 ) -> tuple[Shown | None, RewindRefused | None]:
     """What it would do, or why it cannot be done."""
     try:

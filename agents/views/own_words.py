@@ -10,7 +10,7 @@ import structlog
 from agents import fields, registry
 from agents.base import Agent
 from agents.presentation.head import Cell
-from approvals import veils
+from approvals.schema import redact
 from checkpoints import store
 from checkpoints.errors import CheckpointError
 from checkpoints.models import Run
@@ -54,9 +54,9 @@ def of(run: Run) -> Told:
     veil = fields.veil(agent.State)
     secrets = veil.words(saved) if veil else []
     clean = [
-        Cell(*(str(veils.scrubbed(each, secrets)) for each in (cell.label, cell.fact, cell.line))) for cell in cells
+        Cell(*(str(redact.scrubbed(each, secrets)) for each in (cell.label, cell.fact, cell.line))) for cell in cells
     ]
-    return Told(clean, str(veils.scrubbed(result, secrets)))
+    return Told(clean, str(redact.scrubbed(result, secrets)))
 
 
 def _agent_of(run: Run) -> type[Agent] | None:

@@ -7,7 +7,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from approvals import reveals
+from approvals.gates import reveal_secret
 from approvals.views.reveals import refused, shown
 from checkpoints.errors import NotVerified
 
@@ -22,8 +22,8 @@ def create(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
     run, at = run_or_404(request, run_id), request.POST.get("at", "")
     checkpoint = checkpoint_or_404(run, seq)
     try:
-        value = reveals.of_checkpoint(run, checkpoint, at, by=reader_of(request))
-    except reveals.NotRevealed as refusal:
+        value = reveal_secret.of_checkpoint(run, checkpoint, at, by=reader_of(request))
+    except reveal_secret.NotRevealed as refusal:
         return refused(request, refusal)
     except NotVerified as unverified:
         context = {"run": run, "checkpoint": checkpoint, "pointer": at, "first": 0, "refused": unverified}

@@ -12,7 +12,7 @@ from django.urls import reverse
 from agents.presentation import effects, head, timeline
 from agents.presentation.fates import fates
 from agents.serving.absence import Service
-from approvals.preflight import sources as preflights
+from approvals.gates import preflight_facts as preflights
 from checkpoints.models import Run
 
 from .reading import Read

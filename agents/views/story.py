@@ -14,8 +14,8 @@ from agents import happened
 from agents.models import Failure
 from agents.preflights import program_of
 from agents.presentation.facts import Asked, Failed, Forked, Planned, Standing, Story
+from approvals.audit.event_words import ROUTINE
 from approvals.models import Gate
-from approvals.presentation.happenings import ROUTINE
 from checkpoints.models import Checkpoint, Event, Note, Run
 from checkpoints.runs import notes
 from checkpoints.runs.plans import PlanSpec, StepSpec, spec_of

@@ -28,9 +28,9 @@ from agents import tokens
 from agents.errors import FormUsed, TokenRefused
 from agents.models import Scope, Token
 from agents.models.token import FOR_AGENTS
-from approvals import step_up
 from approvals.models import Policy
-from approvals.presentation.step_up import asked as password
+from approvals.policy import step_up
+from approvals.presentation.gate_facts.step_up import asked as password
 from checkpoints import actors
 from checkpoints.access.permissions import teams_where
 from checkpoints.postgresql.sql import storable

@@ -17,7 +17,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
 
-from approvals import step_up
+from approvals.policy import step_up
 from checkpoints import actors
 from checkpoints.events import event_log
 

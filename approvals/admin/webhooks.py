@@ -19,7 +19,8 @@ from django.urls import URLPattern, path
 
 from approvals.models import Webhook
 from approvals.models.webhook import PERMISSION
-from approvals.webhooks import outbox, targets
+from approvals.outbound import targets
+from approvals.webhooks import outbox
 from checkpoints import actors
 from checkpoints.access.permissions import teams_where
 from checkpoints.actors import Actor

@@ -12,9 +12,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from approvals.presentation import happenings
 from checkpoints.seals.export_lines import Told
 from checkpoints.seals.seal import moment
+
+from . import event_words
 
 COLUMNS = (
     "time (UTC)",
@@ -45,7 +46,7 @@ def lines(events: Iterable[Told]) -> Iterator[bytes]:
 def cells(told: Told) -> tuple[str, ...]:
     """One event."""
     row = told.row
-    said = happenings.of_row(row)
+    said = event_words.of_row(row)
     at = moment(row.at) if row.at is not None else ""
     team, run = ("" if number is None else str(number) for number in (row.team_id, row.run_id))
     data = row.data.decode(errors="replace")

@@ -8,14 +8,13 @@ from functools import cached_property, partial
 from typing import Any
 from uuid import UUID
 
-from approvals import binding
-from approvals.actions import Action
-from approvals.cards import Card
+from approvals.cards import binding
+from approvals.cards.action import Action
+from approvals.cards.card import Card
 from approvals.impact import Impact, choices, impact, words
 from approvals.impact.choices import Saved
 from approvals.impact.facts import ABSENT, Execution, GateFact, GrantFact, History, Target
 from approvals.impact.repeats import repeats
-from approvals.impact.sources import history_of
 from approvals.models import Gate
 from checkpoints import store
 from checkpoints.errors import NoSuchCheckpoint
@@ -23,6 +22,8 @@ from checkpoints.store import Snapshot
 from checkpoints.values import patch
 from checkpoints.values.ops import DROP
 from checkpoints.values.patch import Op
+
+from .impact_sources import history_of
 
 
 class Foretold:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from approvals import pointers, veils
-from approvals.schemas import Schema, sound
+from approvals.schema import pointers, redact
+from approvals.schema.walk import Schema, sound
 
 from . import choices, groups, leaves, lists, maps, shapes, texts
 from .nodes import MISSING, Closed, Field, Node
@@ -116,9 +116,9 @@ class Builder:
         said = summary(self.veil(what.schema).masked(value))
         return Closed(**self.common(what, value, place, "!open"), value=value, summary=said)
 
-    def veil(self, part: Schema) -> veils.Veil:
+    def veil(self, part: Schema) -> redact.Veil:
         """What a part of the schema hides."""
-        return veils.veil(part, self.root)
+        return redact.veil(part, self.root)
 
     def common(self, what: Shape, value: Any, place: Place, mark: str = "") -> dict[str, Any]:
         """What every node is given."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from approvals.schemas import Schema
+from approvals.schema.walk import Schema
 
 from . import groups, leaves, names, shapes
 from .nodes import MISSING, Choice, Node, Option

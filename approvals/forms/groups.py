@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from approvals.schemas import Schema, label_of
+from approvals.schema.walk import Schema, label_of
 
 from . import names, windows
 from .nodes import MISSING, Group, Node

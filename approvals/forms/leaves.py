@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from approvals.veils import Veil
+from approvals.schema.redact import Veil
 from checkpoints.errors import ValueRefused
 from checkpoints.values.patch import same
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from approvals.schemas import Schema, label_of, resolved
+from approvals.schema.walk import Schema, label_of, resolved
 
 from .leaves import EMPTY
 from .nodes import MISSING, Rows

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from approvals.schemas import Schema
+from approvals.schema.walk import Schema
 from checkpoints.values.list_alignment import rising
 
 from . import names, windows

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from approvals.schemas import Schema, is_nullable, label_of, resolved
+from approvals.schema.walk import Schema, is_nullable, label_of, resolved
 from checkpoints.values.artifacts import MARK
 
 from . import texts

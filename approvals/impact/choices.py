@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from approvals.answering import GRANTING
+from approvals.cards.answer import GRANTING
 from checkpoints.errors import CheckpointError, ValueRefused
 from checkpoints.runs.plans import StepSpec, input_digest
 from checkpoints.values import digests

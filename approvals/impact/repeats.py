@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from approvals.actions import Action
+from approvals.cards.action import Action
 from checkpoints.runs.plans import PlanSpec
 from checkpoints.values.canonical_json import canonical
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from approvals.actions import Action
-from approvals.verdicts import written
+from approvals.cards.action import Action
+from approvals.cards.verdicts import written
 from checkpoints.runs.plans import PlanSpec, StepSpec
 
 from .facts import MIXED, Refusal

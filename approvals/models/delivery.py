@@ -10,7 +10,7 @@ from django.db import connection, models, transaction
 from django.db.models import Count, Exists, F, OuterRef, Q
 from django.db.models.functions import Coalesce, Now
 
-from approvals.webhooks.sending import GONE, WORDS, Sent
+from approvals.outbound.sending import GONE, WORDS, Sent
 from checkpoints.actors import Actor
 
 from .webhook import Webhook

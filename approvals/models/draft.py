@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.conf import settings
 from django.db import models, transaction
@@ -12,8 +12,8 @@ from django.db.models.functions import Now
 
 from checkpoints.values import canonical_json
 
-if TYPE_CHECKING:
-    from .gate import Gate
+from .decision import Decision
+from .gate import Gate
 
 MOST_CHARACTERS = 1_000_000
 
@@ -34,9 +34,6 @@ class DraftQuerySet(models.QuerySet["Draft"]):
         locked for it, so that a draft on its way never outlives its decision. Raises NotKept where the gate is closed,
         the form with this `key` was sent and taken meanwhile, or another page of theirs has kept a newer one.
         """
-        from .decision import Decision
-        from .gate import Gate
-
         with transaction.atomic():
             if not Gate.objects.select_for_update().open().filter(pk=gate.pk).exists():
                 raise NotKept("The gate is closed; a draft can no longer be sent.")
@@ -90,6 +87,4 @@ class Draft(models.Model):
     @property
     def sent(self) -> bool:
         """Whether the form that it was entered in was sent and taken: then it is only not cleared away yet."""
-        from .decision import Decision
-
         return Decision.objects.filter(gate=self.gate_id, user=self.user_id, key=self.fields.get("key", "")).exists()

@@ -6,10 +6,9 @@ who ends a run locks what it asks first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.contrib.auth.models import Group, User
 from django.contrib.postgres.fields import ArrayField
@@ -19,31 +18,23 @@ from django.db import models
 from django.db.models import Count, Exists, F, OuterRef, Q
 from django.db.models.functions import Now
 
-from approvals.binding import Row, body_rows
-from approvals.cards import Card
-from approvals.errors import AlreadyDecided, DecisionRefused, GateExpired, GateWithdrawn, StaleGate
-from checkpoints import actors, store
+from approvals.cards.card import Card
+from checkpoints import store
 from checkpoints.access import token_scope
 from checkpoints.access.permissions import teams_where
 from checkpoints.actors import Actor
 from checkpoints.events import event_log
 from checkpoints.postgresql.sql import run_sql
-from checkpoints.runs.plans import spec_of
+from checkpoints.store import Snapshot
 from checkpoints.values import canonical_json
 
 from .policy import Policy
+from .proposal import Proposal
 
 OPEN = Q(status="open")
 URGENT = ("deadline", "opened_at", "id")
 LATEST = (F("closed_at").desc(), F("id").desc())
 
-if TYPE_CHECKING:
-    from approvals.step_up import Confirmed
-    from checkpoints.store import Snapshot
-
-    from .decision import Decision
-    from .outcome import Outcome
-    from .proposal import Proposal
 
 # Past the ORM for its RETURNING: what was written need not be read again. $2 the status or null, $3 the proposal
 # that must stand or null, $4 whether the deadline must have passed.
@@ -125,7 +116,7 @@ class Gate(models.Model):
     title = models.CharField(max_length=200)
     terms = models.TextField(default="", db_default="")  # the words of its row, by which it is found
     risk = models.CharField(max_length=8, choices=Risk.choices, default=Risk.MEDIUM)
-    card = models.BinaryField()  # canonical JSON, see approvals.cards
+    card = models.BinaryField()  # canonical JSON, see approvals.cards.card
     deadline = models.DateTimeField(null=True)
     # Who answers for the program elsewhere that asks; null where an agent of this server does.
     asked_by = models.ForeignKey(User, null=True, on_delete=models.PROTECT, related_name="+")
@@ -145,7 +136,7 @@ class Gate(models.Model):
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "checkpoint"], name="one_gate_per_checkpoint")]
         indexes = [
-            # The orders in which approvals.queues reads, whole: no row is sorted that is not shown.
+            # The orders in which approvals.gates.queues reads, whole: no row is sorted that is not shown.
             models.Index("team", *URGENT, name="gate_of_team", condition=OPEN),
             models.Index("policy", *URGENT, name="gate_of_policy", condition=OPEN),
             models.Index("team", *LATEST, name="gate_of_team_closed", condition=~OPEN),
@@ -179,52 +170,6 @@ class Gate(models.Model):
         """The proposal that stands."""
         return self.proposals.select_related("by").get(number=self.proposal)
 
-    def decide(
-        self,
-        *,
-        by: User,
-        verdict: str = "",
-        verdicts: Mapping[str, Mapping[str, Any]] | None = None,
-        seen: bytes,
-        key: str,
-        arguments: Mapping[str, Any] | None = None,
-        state: Mapping[str, Any] | None = None,
-        comment: str = "",
-        then: str = "",
-        back_to: str = "",
-        answer: Mapping[str, Any] | None = None,
-        preconditions: Sequence[str] = (),
-        dropped: Sequence[str] = (),
-        shown: str = "",
-        confirm: Sequence[int] = (),
-        second_look: bool = False,
-        confirmed: Confirmed | None = None,
-    ) -> Decision:
-        """Record one reviewer's word, and close the gate where enough people agree on what stands.
-
-        `verdict` is about all actions at once; else `verdicts` says by action id what becomes of each: {"verdict":
-        approve, edit, reject or respond, and "arguments", "reason" or "response" as that takes one}.
-        `seen` is the digest of the proposal that was on the screen; `arguments` holds an edit's new arguments by
-        action id, or `state` the whole state, where the policy allows it; `answer` is {"choice", "value"};
-        `preconditions` are the ids of those that this person adds to the required ones, `dropped` of preselected ones
-        that are not to hold: without it they do. `confirmed` is their having
-        given their password again, None where they did not or decide by a token. `shown` is the mark of what
-        was shown that this decision does, "" where nothing was; `confirm` are the numbers of effects that were done
-        before and may be done once more. `second_look`: they looked once more, after a streak of fast approvals.
-        The same person's same `key` gives the same decision again.
-        Opens a transaction of its own. Raises a DecisionRefused: NotAllowed, NotConfirmed, SecondLookNeeded,
-        AlreadyDecided, StaleGate, ConsequencesChanged, RepeatNotConfirmed, GateExpired, GateWithdrawn, AlreadySaid,
-        CannotResume, EditRefused or Invalid; the refusal is an event by then.
-        """
-        from approvals import deciding, saying
-
-        said = saying.Said.of(
-            verdict=verdict, verdicts=verdicts, seen=seen, key=key, arguments=arguments, state=state, comment=comment,
-            then=then, back_to=back_to, answer=answer, preconditions=preconditions, dropped=dropped, shown=shown,
-            confirm=confirm, second_look=second_look,
-        )  # fmt: skip
-        return deciding.decide(self, by=by, said=said, confirmed=confirmed)
-
     def replacement(self) -> Gate | None:
         """The gate that asks in the place of this one, which was withdrawn; the newest where it was so again."""
         return self.replacements.order_by("-pk").first() if self.status == Gate.Status.WITHDRAWN else None
@@ -233,21 +178,6 @@ class Gate(models.Model):
         """The withdrawn gates in whose place this one asks, the newest first, as far as that person may see them."""
         seen = Gate.objects.visible_to(to).filter(replacements=self.pk)
         return list(seen.order_by("-pk").values_list("pk", flat=True))
-
-    def expire(self, by: Actor = actors.SYSTEM) -> Outcome | None:
-        """Close an open gate whose deadline has passed, as its policy says.
-
-        None where it is not open any more, or not overdue by the database's clock.
-        """
-        from approvals import closing
-
-        return closing.expire(self, by=by)
-
-    def withdraw(self, *, by: Actor, reason: str) -> Outcome | None:
-        """Close an open gate that needs no answer any more; None where it is not open."""
-        from approvals import closing
-
-        return closing.withdraw(self, by=by, reason=reason)
 
     def move(self, *, proposal: int | None = None, status: str | None = None, due: bool = False) -> bool:
         """The only writer of `status`, `proposal` and `version`. Joins the caller's transaction.
@@ -266,40 +196,6 @@ class Gate(models.Model):
         Gate.objects.filter(pk=self.pk).update(proposal=F("proposal") + 1)
         self.proposal += 1
         return self.proposal
-
-    def lost_race(self, seen: bytes, standing: Proposal, now: datetime) -> DecisionRefused | None:
-        """Why a decision on what `seen` digests does not count; None where nothing stands against it.
-
-        Speaks of this object as it was read, at `now` by the database's clock: read it afresh before.
-        """
-        if self.status == Gate.Status.WITHDRAWN:
-            return GateWithdrawn(self.outcome.words)
-        if self.status == Gate.Status.EXPIRED:
-            return GateExpired()
-        if self.status == Gate.Status.DECIDED:
-            outcome = self.outcome
-            return AlreadyDecided(outcome.by_name or outcome.by, outcome.get_kind_display(), outcome.created_at)
-        if self.deadline and self.deadline <= now:
-            return GateExpired()
-        if bytes(standing.digest) == seen:
-            return None
-        answered = standing.card.label_of(standing.content["answer"])
-        return StaleGate(self.changes_since(seen), standing.by_name, answered)
-
-    def changes_since(self, seen: bytes) -> list[Row]:
-        """What changed in what is asked since the proposal with the digest `seen`, as rows; [] for a foreign digest."""
-        from approvals import rewriting, veils
-
-        looked_at, standing = self.proposals.filter(digest=seen).first(), self.standing()
-        if looked_at is None:
-            return []
-        rows, before, after = (
-            body_rows(looked_at.content, standing.content),
-            looked_at.state_patch,
-            standing.state_patch,
-        )
-        rows += rewriting.rows_of_versions(standing.card, lambda: self.saved.state, before, after)
-        return rewriting.hidden(rows, standing.card, veils.veil(spec_of(self.run.plan).state_schema))
 
     def entry(
         self, kind: str, *, by: Actor, data: Mapping[str, Any] | None = None, text: str | None = None

@@ -7,9 +7,9 @@ from typing import Any
 from django.db import models
 from django.db.models.functions import Now
 
-from approvals import verdicts
-from approvals.actions import REJECT, Settled
-from approvals.binding import Approved
+from approvals.cards import verdicts
+from approvals.cards.action import REJECT, Settled
+from approvals.cards.binding import Approved
 from checkpoints.values import canonical_json
 
 

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 
-from approvals.cards import Card
+from approvals.cards.card import Card
 from checkpoints import actors
 from checkpoints.values import canonical_json
 
@@ -19,7 +19,7 @@ class Proposal(models.Model):
     gate = models.ForeignKey("approvals.Gate", on_delete=models.CASCADE, related_name="proposals")
     number = models.IntegerField()
     body = models.BinaryField()  # canonical JSON of everything shown as asked-for
-    digest = models.BinaryField()  # of `body`, see approvals.binding: what a decision binds
+    digest = models.BinaryField()  # of `body`, see approvals.cards.binding: what a decision binds
     by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+")
     patch = models.BinaryField(default=b"[]")  # JSON Patch from version 1, on the state
     created_at = models.DateTimeField(db_default=Now())

@@ -10,8 +10,8 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from approvals.cards import IDENTIFIER
-from approvals.schemas import Schema
+from approvals.cards.card import IDENTIFIER
+from approvals.schema.walk import Schema
 
 from .gate import Gate
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -17,8 +17,7 @@ from approvals.errors import QuotaReached
 from checkpoints.models import Run
 from checkpoints.values import artifacts
 
-if TYPE_CHECKING:
-    from .gate import Gate
+from .gate import Gate
 
 LEAST = 4096  # bytes that a file counts at least: it takes a block of a disk, and a row
 NAME = 200  # characters of a file's name that are kept

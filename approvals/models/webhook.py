@@ -10,7 +10,7 @@ from django.db import models, transaction
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from approvals.webhooks import signing, targets
+from approvals.outbound import signing, targets
 from checkpoints import actors
 from checkpoints.access.permissions import teams_where
 from checkpoints.actors import Actor
@@ -71,7 +71,7 @@ class WebhookQuerySet(models.QuerySet["Webhook"]):
 
 
 class Webhook(models.Model):
-    """One address. Its secret is in no column: see approvals.webhooks.signing."""
+    """One address. Its secret is in no column: see approvals.outbound.signing."""
 
     class Status(models.TextChoices):
         # enabled <-> disabled; enabled | disabled -> removed
@@ -163,10 +163,8 @@ class Webhook(models.Model):
 
     def remove(self, *, by: Actor) -> bool:
         """Tell it of nothing ever again; what waits for it fails. False where it was removed before."""
-        from .delivery import Delivery
-
         with transaction.atomic():
-            Delivery.objects.filter(webhook=self.pk).give_up("removed")  # first: as who records an attempt locks them
+            self.deliveries.all().give_up("removed")  # first: as who records an attempt locks them
             if not self._move(Q(), status=Webhook.Status.REMOVED, reason=""):
                 return False
             self.say("webhook.removed", by=by)

@@ -20,7 +20,7 @@ from django.db import connection
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from approvals.cards import Card
+from approvals.cards.card import Card
 from approvals.errors import AskedTooOften, AskedTooSoon
 from approvals.models import Decision, Outcome, Policy
 from checkpoints.models import Run

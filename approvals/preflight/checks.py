@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from approvals.presentation.english import counted, plural
+from approvals.english import counted, plural
 
 from .facts import Code, Environment, Library, Program, Saved, Takeover, Unknown
 

@@ -11,6 +11,8 @@ from urllib.parse import urlencode
 from django.contrib.auth.models import Group
 from django.urls import reverse
 
+from approvals.audit import event_words
+from approvals.audit.event_words import Happening
 from approvals.audit.listing import Page
 from approvals.audit.readers import ERASE, Reader
 from approvals.models import Gate
@@ -20,9 +22,6 @@ from checkpoints.events.cursor import Cursor
 from checkpoints.models import Event, Run
 from checkpoints.runs.plans import spec_of
 from checkpoints.seals.seal import readable
-
-from . import happenings
-from .happenings import Happening
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ def rows(page: Page, reader: Reader) -> list[Row]:
     return [
         Row(
             event=event,
-            told=happenings.of_row(row_of(event), page.texts.get(event.pk, ""), titles.get(event.run_id or 0, {})),
+            told=event_words.of_row(row_of(event), page.texts.get(event.pk, ""), titles.get(event.run_id or 0, {})),
             subject=subject_of(event, gates, runs),
             run=runs.get(event.run_id or 0) if not event.subject.startswith("run:") else None,
             team=teams.get(event.team_id or 0, ""),
@@ -115,7 +114,7 @@ def _titles(events: Iterable[Event]) -> dict[int, dict[str, str]]:
 
 def kinds() -> list[tuple[str, str]]:
     """The kinds that may be filtered for: whole families, then each."""
-    names = sorted({*happenings.WORDS, "gate.decided"})
+    names = sorted({*event_words.WORDS, "gate.decided"})
     families = sorted({name.partition(".")[0] for name in names})
     return [(f"{family}.", f"all of {family}") for family in families] + [(name, name) for name in names]
 

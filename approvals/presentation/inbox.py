@@ -9,15 +9,15 @@ from functools import cached_property
 
 from django.contrib.auth.models import User
 
-from approvals.cards import Card
+from approvals.cards.card import Card
 from approvals.consequences import sentences
 from approvals.impact.result import Repeat
 from approvals.models import Gate
+from approvals.presentation.drawing.repeats import moment
+from approvals.presentation.gate_facts.provenance import HERE, Provenance
 from checkpoints.postgresql.capped_count import Capped
 
-from . import outcomes
-from .provenance import HERE, Provenance
-from .repeats import moment
+from .gate_facts import outcomes
 
 LINGERS = timedelta(seconds=8)  # how long a decided row stays in sight
 FRESH = timedelta(seconds=20)

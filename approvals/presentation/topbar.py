@@ -8,8 +8,8 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.urls import reverse
 
-from approvals import frames
-from approvals.queues import Reach
+from approvals.gates.queues import Reach
+from approvals.live import page_frame
 
 PAGES = (("inbox", "Inbox", "inbox"), ("runs", "Runs", "runs"), ("agents", "Agents", "agents"))
 AUDIT = ("audit", "Audit", "audit")
@@ -19,7 +19,7 @@ ADMIN = ("admin:index", "Admin", "tool")
 
 def frame(request: HttpRequest) -> dict[str, Any]:
     """What base.html shows around a page; nothing for somebody who has not signed in."""
-    found = frames.of(request)
+    found = page_frame.of(request)
     if found is None or not isinstance(request.user, User):
         return {}
     return {
@@ -38,7 +38,7 @@ def teams(reach: Reach) -> list[str]:
 
 def pages(request: HttpRequest, user: User) -> list[dict[str, Any]]:
     """The pages that this person may open."""
-    found = frames.of(request)
+    found = page_frame.of(request)
     shown = PAGES + ((AUDIT,) if found and found.sees_audit else ()) + ((ADMIN,) if user.is_staff else ())
     return [
         {"name": name, "label": label, "icon": icon, "url": reverse(name), "current": here(request, name)}

@@ -18,21 +18,21 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from approvals.forms import names
-from approvals.presentation import (
+from approvals.presentation import topbar
+from approvals.presentation.drawing import times
+from approvals.presentation.gate_facts.provenance import Provenance
+from approvals.presentation.text import (
     amounts,
     files,
     folded,
+    icons,
+    invisible,
     lookalikes,
-    marks,
-    spelled,
-    times,
-    topbar,
-    tree,
-    unseen,
+    spelled_out,
+    text_diff,
     untrusted,
-    wording,
 )
-from approvals.presentation.provenance import Provenance
+from approvals.presentation.text import state_tree as tree
 from checkpoints.models import Plan, Run
 from checkpoints.runs.plans import PlanSpec, spec_of
 
@@ -44,7 +44,7 @@ CODE = re.compile(r"(?<!`)(`++)([^`]++)\1")
 @register.simple_tag
 def icon(name: str, size: str = "") -> SafeString:
     """An icon of static/icons.svg: `{% icon "check" size="s" %}`."""
-    return marks.icon(name, size)
+    return icons.icon(name, size)
 
 
 @register.simple_tag(takes_context=True)
@@ -145,7 +145,7 @@ def pinned(value: Any, gate: int = 0, action: str = "", place: str = "") -> Safe
     With a link to all of it where the value is what the gate asks for now.
     """
     address = f"{reverse('gate_value', args=[gate])}?{urlencode({'action': action, 'at': place})}" if gate else ""
-    return spelled.out(value, whole=address)
+    return spelled_out.out(value, whole=address)
 
 
 @register.simple_tag
@@ -178,7 +178,7 @@ def untrusted_whole(value: Any) -> SafeString:
 @register.simple_tag
 def word_changes(before: str, after: str) -> SafeString:
     """The difference of two texts, word by word."""
-    return wording.render(before, after)
+    return text_diff.render(before, after)
 
 
 @register.simple_tag
@@ -208,13 +208,13 @@ def file_words(text: str) -> str:
 @register.filter
 def is_rewording(row: Mapping[str, Any]) -> bool:
     """Whether a row of a diff is one long text in the place of another."""
-    return row["kind"] == "changed" and wording.is_long(row.get("before"), row.get("after"))
+    return row["kind"] == "changed" and text_diff.is_long(row.get("before"), row.get("after"))
 
 
 @register.filter
 def hides(value: object) -> bool:
     """Whether a text holds what a reader would not see: then it is shown once more, with badges."""
-    return any(unseen.badge_count(str(value)))
+    return any(invisible.badge_count(str(value)))
 
 
 @register.filter

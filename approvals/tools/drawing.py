@@ -12,12 +12,13 @@ from dataclasses import replace
 
 from django.contrib.auth.models import Group
 
-from approvals import binding, holding, pointers, veils
-from approvals.actions import Action, Registered, pinned_faults
-from approvals.cards import RISKS, Card
+from approvals.cards import binding
+from approvals.cards.action import Action, Registered, pinned_faults
+from approvals.cards.card import RISKS, Card
 from approvals.errors import NotRegistered, ToolFault, ToolMismatch
 from approvals.models import Policy, Tool
-from approvals.schemas import Schema, schema_at, unveiled
+from approvals.schema import pointers, redact, validate
+from approvals.schema.walk import Schema, schema_at, unveiled
 from checkpoints.runs.plans import PlanSpec
 
 
@@ -67,13 +68,13 @@ def _faults(
     tool = tools.get(action.tool)
     if tool is None:
         return
-    for place, message in holding.faults_of(tool.schema, action.arguments):
+    for place, message in validate.faults_of(tool.schema, action.arguments):
         yield ToolFault(number, f"/arguments{place}", f"{message}, as {action.tool} is registered")
     for effect in sorted({action.effect, *(each for name, each in granted if name == action.id)} - {""}):
         if plan and plan.external and not _read_by(action, effect, plan):
             told = f"the arguments of {action.tool} have to be in the state, in a field that {effect} reads"
             yield ToolFault(number, "/pointer", f"{told}: what is shown is what runs")
-    hidden, known = veils.veil(tool.schema), veils.veil(_known(action, plan))
+    hidden, known = redact.veil(tool.schema), redact.veil(_known(action, plan))
     for place in known.places(action.arguments):
         if not hidden.at(place).secret:
             told = (
@@ -110,5 +111,5 @@ def _known(action: Action, plan: PlanSpec | None) -> Schema:
     if plan is None or not action.pointer:
         return {}
     known = schema_at(plan.state_schema, action.pointer)
-    around = veils.veil(plan.state_schema).at(action.pointer).secret
+    around = redact.veil(plan.state_schema).at(action.pointer).secret
     return {"writeOnly": True} if around else known

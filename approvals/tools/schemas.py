@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from approvals import holding, pointers
-from approvals.schemas import Schema, schema_at
+from approvals.schema import pointers, validate
+from approvals.schema.walk import Schema, schema_at
 from checkpoints.errors import ValueRefused
 from checkpoints.values.canonical_json import canonical
 
@@ -22,7 +22,7 @@ def fault(schema: Any) -> str:
         return 'Arguments are an object by name: write {"type": "object", "properties": {…}}.'
     if len(canonical(schema)) > LARGEST:
         return f"It is longer than {LARGEST // 1024} KB; name fewer things apart."
-    if wrong := holding.unsound(schema):
+    if wrong := validate.unsound(schema):
         return f"It cannot be used: {wrong}."
     if outside := next((ref for ref in _references(schema) if not str(ref).startswith("#/$defs/")), None):
         return f"It refers to {str(outside)[:LABEL]!r}; refer to #/$defs/… in the schema itself."

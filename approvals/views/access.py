@@ -14,11 +14,11 @@ from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 
-from approvals import reading
 from approvals.audit import evidence
+from approvals.gates import reading
+from approvals.gates.reading import Shown
 from approvals.models import Gate
-from approvals.presentation.gate import GatePage
-from approvals.reading import Shown
+from approvals.presentation.gate_page.page import GatePage
 from checkpoints import store
 from checkpoints.errors import CheckpointRemoved, NoSuchCheckpoint, NotVerified
 from checkpoints.store import gaps

@@ -13,9 +13,9 @@ from django.http import Http404, HttpRequest, StreamingHttpResponse
 from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_safe
 
-from approvals import uploads
+from approvals.decisions import uploads
 from approvals.models.upload import plain_name
-from approvals.presentation.actions import veil_of
+from approvals.presentation.decision_form.actions import veil_of
 from checkpoints.errors import NoSuchArtifact
 from checkpoints.values import artifacts, patch
 

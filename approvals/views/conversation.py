@@ -7,10 +7,10 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from approvals import remarks
 from approvals.errors import Invalid
+from approvals.gates import remarks
 from approvals.models import Looking
-from approvals.presentation.gate import GatePage
+from approvals.presentation.gate_page.page import GatePage
 
 from .access import gate_or_404, private, reader_of, verified
 from .gates import show

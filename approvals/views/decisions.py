@@ -12,17 +12,20 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-from approvals import errors, step_up
+from approvals import errors
 from approvals.consequences.errors import ConsequencesChanged, RepeatNotConfirmed
+from approvals.decisions import deciding
+from approvals.decisions.submission import Submission
 from approvals.models import Draft, Gate, Proposal
-from approvals.presentation import posted, whole
-from approvals.presentation.actions import changes_between
-from approvals.presentation.ballots import UNSENT
-from approvals.presentation.filled import carry, fill
-from approvals.presentation.gate import GatePage
-from approvals.presentation.outcomes import DONE
-from approvals.presentation.posted import Posted
-from approvals.presentation.provenance import Provenance
+from approvals.policy import step_up
+from approvals.presentation.decision_form import posted, whole_state
+from approvals.presentation.decision_form.actions import changes_between
+from approvals.presentation.decision_form.posted import Posted
+from approvals.presentation.decision_form.verdict_choice import UNSENT
+from approvals.presentation.gate_facts.outcomes import DONE
+from approvals.presentation.gate_facts.provenance import Provenance
+from approvals.presentation.gate_page.filled import carry, fill
+from approvals.presentation.gate_page.page import GatePage
 from checkpoints import store
 
 from . import following
@@ -64,12 +67,14 @@ def decide(request: HttpRequest, gate_id: int) -> HttpResponse:
     store.load_checkpoint(gate.checkpoint)  # a state that does not verify is not decided over
     looked_at = proposal_of(gate, request)
     form = form_with_files(request, gate, by=user)
-    sent = posted.read(form, looked_at.card, whole.state_of(gate, looked_at), whole.veil_of(gate))
+    sent = posted.read(form, looked_at.card, whole_state.state_of(gate, looked_at), whole_state.veil_of(gate))
     if sent.problems:
         return refused(request, gate, sent, looked_at, errors.Invalid(sent.problems))
     seen, key = digest_of(request), request.POST.get("key", "")
     try:
-        gate.decide(by=user, seen=seen, key=key, confirmed=step_up.of_session(request), **sent.decision)
+        deciding.decide(
+            gate, Submission.of(seen=seen, key=key, **sent.decision), by=user, confirmed=step_up.of_session(request)
+        )
     except errors.DecisionRefused as refusal:
         led = lead(request, gate, looked_at, form) if isinstance(refusal, errors.NotConfirmed) else None
         return led or refused(request, gate_or_404(request, gate_id), sent, looked_at, refusal)
@@ -109,7 +114,7 @@ def refused(
     page.unlooked = isinstance(refusal, errors.SecondLookNeeded)
     if isinstance(refusal, errors.StaleGate):
         carry(page, sent, looked_at)
-        edits = page.typed.arguments or page.typed.posted.get(whole.NAME)
+        edits = page.typed.arguments or page.typed.posted.get(whole_state.NAME)
         page.verdict = sent.chosen if page.several else "edit" if edits else ""
         told["changes"] = [] if refusal.answered else refusal.changes or changes_between(looked_at.card, page.card)
     if not page.may_send:

@@ -7,12 +7,12 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-from approvals import authority
 from approvals.models import Draft
 from approvals.models.draft import MOST_CHARACTERS, NotKept
-from approvals.presentation import whole
-from approvals.presentation.filled import blank
-from approvals.presentation.unkept import kept
+from approvals.policy import authority
+from approvals.presentation.decision_form import whole_state
+from approvals.presentation.decision_form.draft_fields import kept
+from approvals.presentation.gate_page.filled import blank
 from checkpoints.postgresql.sql import storable
 
 from .access import gate_or_404, private, reader_of, verified
@@ -39,11 +39,11 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     if reason:
         return _told(request, gate_id, {"problem": reason}, status=403)
     form = form_with_files(request, gate, by=user)
-    fields = kept(form, proposal_of(gate, request).card, whole.veil_of(gate))
+    fields = kept(form, proposal_of(gate, request).card, whole_state.veil_of(gate))
     if sum(map(len, fields.values())) > MOST_CHARACTERS:
         return _told(request, gate_id, {"problem": "This is too long to be kept as a draft."}, status=413)
     looked_at = proposal_of(gate, request)
-    if blank(fields, looked_at.card, whole.state_of(gate, looked_at), whole.veil_of(gate)):
+    if blank(fields, looked_at.card, whole_state.state_of(gate, looked_at), whole_state.veil_of(gate)):
         Draft.objects.drop(gate, by=user)
         return _told(request, gate_id, {"kept_at": None})
     key = storable(request.POST.get("key", "")[:LONGEST_KEY])

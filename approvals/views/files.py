@@ -7,10 +7,10 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
 
-from approvals import authority
 from approvals.errors import QuotaReached
 from approvals.forms import names, texts
 from approvals.models import Gate, Upload
+from approvals.policy import authority
 
 
 def form_with_files(request: HttpRequest, gate: Gate, *, by: User) -> dict[str, str]:

@@ -10,10 +10,10 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
+from approvals.gates.queues import MINE, Reach, Wanted
 from approvals.models import Gate
-from approvals.presentation import outcomes
-from approvals.presentation.provenance import Provenance
-from approvals.queues import MINE, Reach, Wanted
+from approvals.presentation.gate_facts import outcomes
+from approvals.presentation.gate_facts.provenance import Provenance
 
 from .access import reader_of
 

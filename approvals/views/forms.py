@@ -13,10 +13,10 @@ from django.views.decorators.http import require_POST
 
 from approvals import forms
 from approvals.forms import names
-from approvals.presentation import posted, whole
-from approvals.presentation.filled import carry, fill
-from approvals.presentation.gate import GatePage
-from approvals.presentation.posted import Posted
+from approvals.presentation.decision_form import posted, whole_state
+from approvals.presentation.decision_form.posted import Posted
+from approvals.presentation.gate_page.filled import carry, fill
+from approvals.presentation.gate_page.page import GatePage
 
 from .access import gate_or_404, private, reader_of, verified
 from .decisions import proposal_of
@@ -39,8 +39,8 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
         raise PermissionDenied
     change = request.POST.get("change", "")
     looked_at = proposal_of(page.gate, request)
-    form, state = form_with_files(request, page.gate, by=page.user), whole.state_of(page.gate, looked_at)
-    sent = posted.read(forms.applied(form, change), looked_at.card, state, whole.veil_of(page.gate))
+    form, state = form_with_files(request, page.gate, by=page.user), whole_state.state_of(page.gate, looked_at)
+    sent = posted.read(forms.applied(form, change), looked_at.card, state, whole_state.veil_of(page.gate))
     changed(page, sent)
     if looked_at.number != page.proposal.number or not page.open:
         carry(page, sent, looked_at)

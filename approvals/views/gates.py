@@ -11,11 +11,15 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from approvals import frames, pointers, step_up
-from approvals.presentation import actions, files, tree, untrusted
-from approvals.presentation.filled import drafted
-from approvals.presentation.gate import GatePage
-from approvals.queues import MINE, Wanted
+from approvals.decisions.lost_race import changes_since
+from approvals.gates.queues import MINE, Wanted
+from approvals.live import page_frame
+from approvals.policy import step_up
+from approvals.presentation.decision_form import actions
+from approvals.presentation.gate_page.filled import drafted
+from approvals.presentation.gate_page.page import GatePage
+from approvals.presentation.text import files, state_tree, untrusted
+from approvals.schema import pointers
 from checkpoints.errors import NoSuchCheckpoint, NotVerified, ValueRefused
 
 from . import following
@@ -51,11 +55,11 @@ def show(
 
 def place(request: HttpRequest, gate_id: int) -> dict[str, int | str | None]:
     """Where the gate stands in the reader's own queue, and its neighbours there."""
-    frame = frames.of(request)
+    frame = page_frame.of(request)
     queue = frame.queue if frame else []
     if frame is None or gate_id not in queue:  # decided just now: on from where it stood; far behind: from the start
         whole = frame is not None and not frame.waiting.more
-        after = frames.reach_of(request).ids(MINE, most=1, wanted=Wanted(after=gate_id)) if whole else []
+        after = page_frame.reach_of(request).ids(MINE, most=1, wanted=Wanted(after=gate_id)) if whole else []
         return {"next": (after or queue)[0]} if after or queue else {}
     at = queue.index(gate_id)
     return {
@@ -75,7 +79,7 @@ def status(request: HttpRequest, gate_id: int) -> HttpResponse:
     # Most pages show what stands; a number that never was is no other version.
     before = page.gate.proposals.filter(number=number).first() if number != page.gate.proposal else None
     seen = before.number if before else page.gate.proposal
-    changed = page.gate.changes_since(bytes(before.digest)) if before else []
+    changed = changes_since(page.gate, bytes(before.digest)) if before else []
     context = {"page": page, "seen": seen, "changed": changed, "place": place(request, page.gate.pk)}
     return render(request, "approvals/status.html", context)
 
@@ -126,7 +130,7 @@ def _branch(request: HttpRequest, page: GatePage, at: str) -> HttpResponse:
     try:
         found = pointers.get(page.saved.state, at)
         whole, files_at = reverse("gate_value", args=[page.gate.pk]), files.address(page.gate.pk)
-        drawn = tree.branch(found, pointer=at, whole=whole, files_at=files_at)
+        drawn = state_tree.branch(found, pointer=at, whole=whole, files_at=files_at)
     except (NotVerified, NoSuchCheckpoint) as refused:
         return render(request, "partials/branch.html", {"refused": refused})
     except (ValueRefused, LookupError) as gone:

@@ -15,13 +15,15 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_POST
 
-from approvals import cards, editing, rewriting
+from approvals.cards.action import editable
+from approvals.decisions import edit as editing
+from approvals.decisions import edit_state
 from approvals.errors import DecisionRefused, Rejected
 from approvals.models import Gate
-from approvals.presentation import ballots, posted
-from approvals.presentation.actions import Typed
-from approvals.presentation.filled import blamed, fill
-from approvals.presentation.gate import GatePage
+from approvals.presentation.decision_form import posted, verdict_choice
+from approvals.presentation.decision_form.actions import Typed
+from approvals.presentation.gate_page.filled import blamed, fill
+from approvals.presentation.gate_page.page import GatePage
 from checkpoints.runs.plans import spec_of
 
 from .access import page_or_404, private, verified
@@ -55,7 +57,7 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
 def fill_in(page: GatePage, form: dict[str, str]) -> None:
     """Put what a form says into the page, with what each choice would do."""
     fill(page, posted.read(form, page.card, page.standing_state, page.veil))
-    page.each = ballots.chosen_in(form, page.card)
+    page.each = verdict_choice.chosen_in(form, page.card)
     said = posted.read({**form, "verdict": "edit"}, page.card, page.standing_state, page.veil).typed
     page.typed = blamed(page, typed(page, said))
     put = posted.read({**form, "verdict": "reject", "then": "override"}, page.card)
@@ -66,7 +68,7 @@ def typed(page: GatePage, said: Typed) -> Typed:
     """What was typed, with the change of the state that it is, or with what does not hold in it."""
     gate: Gate = page.gate
     step = spec_of(gate.run.plan).step(gate.step)
-    unread = [each for each in said.errors if each["action"] or each["part"] == rewriting.PART]
+    unread = [each for each in said.errors if each["action"] or each["part"] == edit_state.PART]
     if not said.arguments and (said.state is None or page.standing_state is None):
         return replace(said, errors=unread)
     over: dict[str, Any] = {
@@ -74,9 +76,9 @@ def typed(page: GatePage, said: Typed) -> Typed:
     }  # fmt: skip
     try:
         if said.state is not None:
-            edit = rewriting.rewritten(page.card, wanted=said.state, **over)
+            edit = edit_state.rewritten(page.card, wanted=said.state, **over)
         else:
-            offered = cards.editable(step)
+            offered = editable(step)
             edit = editing.edited(page.card, arguments=dict(said.arguments), offered=offered, **over)
     except DecisionRefused as refusal:
         wrong = refusal.errors if isinstance(refusal, Rejected) else []

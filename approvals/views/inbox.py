@@ -14,11 +14,11 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from approvals.frames import reach_of
-from approvals.impact import sources
+from approvals.consequences import impact_sources
+from approvals.gates.queues import ALL, DECIDED, MINE, MINE_DECIDED, Reach, Wanted
+from approvals.live.page_frame import reach_of
 from approvals.models import Decision, Gate, Looking
 from approvals.presentation import inbox
-from approvals.queues import ALL, DECIDED, MINE, MINE_DECIDED, Reach, Wanted
 from checkpoints.postgresql.capped_count import Capped
 
 from .access import private, reader_of
@@ -93,7 +93,7 @@ def context_of(request: HttpRequest) -> dict[str, Any]:
         finish(shown)
     said = spoken_for(user, shown)
     looking = {} if asked.queue == DECIDED else Looking.objects.people([gate.pk for gate in shown], but=user)
-    before = {} if asked.queue == DECIDED else sources.beside(shown)
+    before = {} if asked.queue == DECIDED else impact_sources.beside(shown)
     rows = [
         inbox.row(
             gate, now=now, said=gate.pk in said, looking=looking.get(gate.pk, ()), repeats=before.get(gate.pk, ())

@@ -9,9 +9,9 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from approvals import reveals
 from approvals.forms.texts import as_json
-from approvals.presentation import untrusted
+from approvals.gates import reveal_secret
+from approvals.presentation.text import untrusted
 
 from .access import gate_or_404, private, reader_of, verified
 
@@ -23,8 +23,8 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Show the secret at the place `at`, which the audit then tells of."""
     gate, at = gate_or_404(request, gate_id), request.POST.get("at", "")
     try:
-        value = reveals.of_gate(gate, at, by=reader_of(request))
-    except reveals.NotRevealed as refusal:
+        value = reveal_secret.of_gate(gate, at, by=reader_of(request))
+    except reveal_secret.NotRevealed as refusal:
         return refused(request, refusal)
     return shown(request, at, value, back=reverse("gate", args=[gate_id]) + "#secrets", of=f"Gate {gate_id}")
 
@@ -38,8 +38,8 @@ def shown(request: HttpRequest, at: str, value: Any, *, back: str, of: str) -> H
     return render(request, "approvals/revealed.html", {"at": at, "shown": drawn, "back": back, "of": of})
 
 
-def refused(request: HttpRequest, refusal: reveals.NotRevealed) -> HttpResponse:
+def refused(request: HttpRequest, refusal: reveal_secret.NotRevealed) -> HttpResponse:
     """403 for those who may not, 404 where nothing is secret."""
-    if isinstance(refusal, reveals.NotAllowed):
+    if isinstance(refusal, reveal_secret.NotAllowed):
         return render(request, "approvals/not_revealed.html", {"why": str(refusal)}, status=403)
     raise Http404(str(refusal))

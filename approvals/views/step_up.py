@@ -12,11 +12,11 @@ from urllib.parse import urlencode
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
-from approvals import step_up
 from approvals.models import Draft, Gate, Proposal
 from approvals.models.draft import MOST_CHARACTERS, NotKept
-from approvals.presentation import whole
-from approvals.presentation.unkept import kept
+from approvals.policy import step_up
+from approvals.presentation.decision_form import whole_state
+from approvals.presentation.decision_form.draft_fields import kept
 from checkpoints.postgresql.sql import storable
 
 from .access import reader_of
@@ -24,7 +24,7 @@ from .access import reader_of
 
 def lead(request: HttpRequest, gate: Gate, looked_at: Proposal, form: Mapping[str, str]) -> HttpResponse | None:
     """To the page that asks for the password, and from there to the gate; None where what was entered is not kept."""
-    fields, key = kept(form, looked_at.card, whole.veil_of(gate)), storable(form.get("key", ""))
+    fields, key = kept(form, looked_at.card, whole_state.veil_of(gate)), storable(form.get("key", ""))
     if sum(map(len, fields.values())) > MOST_CHARACTERS:
         return None
     try:

@@ -10,10 +10,11 @@ import structlog
 from django.conf import settings
 
 from approvals.models import Delivery
+from approvals.outbound import sending, signing
+from approvals.outbound.sending import Sent
 from checkpoints import crash_points
 
-from . import ringing, schedule, sending, signing
-from .sending import Sent
+from . import ringing, schedule
 
 log = structlog.get_logger()
 

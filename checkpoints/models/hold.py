@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from django.db import models, transaction
@@ -11,8 +10,7 @@ from django.db.models.functions import Now
 
 from checkpoints.actors import Actor
 
-if TYPE_CHECKING:
-    from .run import Run
+from .run import Run
 
 
 class HoldQuerySet(models.QuerySet["Hold"]):

@@ -21,7 +21,7 @@ export function mirror(scope, field, before, changed) {
   pin.replaceChildren(gone, " ", put, unit(scope, pin));
 }
 
-// As approvals/presentation/amounts.py groups them: the gap is drawn, and no character.
+// As approvals/presentation/text/amounts.py groups them: the gap is drawn, and no character.
 function figures(text) {
   const [, first, rest, decimals = ""] = text.match(/^(-?\d{1,3})((?:\d{3}){1,9})(\.\d+)?$/) ?? [];
   if (!rest) return [text];

@@ -10,6 +10,8 @@ from django.contrib.auth.models import Group, User
 from agents import runner
 from agents.models import Effect, Failure
 from agents.start import start_run
+from approvals.decisions import deciding
+from approvals.decisions.submission import Submission
 from approvals.models import Decision, Gate
 from checkpoints import actors, store
 from checkpoints.models import Checkpoint, Run
@@ -50,7 +52,7 @@ def decide(run: Run, verdict: str = "approve", *, by: User | None = None, **said
     gate = open_gate(run)
     given = {"seen": bytes(gate.standing().digest), "key": secrets.token_hex(8), "confirm": repeatable(run)}
     given |= REJECTION if verdict == "reject" else {}
-    return gate.decide(by=by or ann(run.team), verdict=verdict, **{**given, **said})
+    return deciding.decide(gate, Submission.of(verdict=verdict, **{**given, **said}), by=by or ann(run.team))
 
 
 def answer(run: Run, choice: str, value: Any = None) -> Decision:

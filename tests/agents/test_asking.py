@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from agents import recovery
-from approvals.answering import answered
-from approvals.cards import Card, Choice
+from approvals.cards.answer import answered
+from approvals.cards.card import Card, Choice
 from approvals.errors import Invalid
 from checkpoints.models import Run
 

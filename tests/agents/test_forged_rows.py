@@ -22,12 +22,13 @@ from agents import cancelling, forks, recovery, rewinds
 from agents import effects as effects_of
 from agents.models import Effect
 from agents.models import effect as effects
-from approvals import binding
 from approvals.audit import evidence
-from approvals.closing import pass_deadline
+from approvals.cards import binding
 from approvals.errors import NotVerifiable
+from approvals.gates import closing
+from approvals.gates.closing import pass_deadline
+from approvals.gates.reading import read
 from approvals.models import Decision, Gate, Grant, Outcome, Policy, Proposal
-from approvals.reading import read
 from checkpoints.actors import SYSTEM
 from checkpoints.audit import covered_rows, database
 from checkpoints.audit.verify import verify_run
@@ -423,7 +424,7 @@ def test_a_deadline_that_passed_is_told_and_verifies() -> None:
     gate = make_gate(policy=make_policy(deadline=dt.timedelta(hours=1)))
     pass_deadline(gate)
     assert covered_rows.check_run(gate.run_id) == []
-    assert gate.expire()
+    assert closing.expire(gate)
     assert covered_rows.check_run(gate.run_id) == []
 
 
@@ -521,7 +522,7 @@ def test_the_end_of_a_forged_gate_does_not_vouch_for_it() -> None:
     gate = make_gate(policy=make_policy(deadline=dt.timedelta(hours=1)))
     pass_deadline(gate)
     with altered(gate, title="Refund nothing"):
-        assert gate.expire()
+        assert closing.expire(gate)
         assert any(fault.startswith(f"gate {gate.pk}: differs") for fault in faults(gate.run))
     # Other tests verify what is left in the database.
     ended = Gate.objects.get(pk=gate.pk)

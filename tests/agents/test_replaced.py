@@ -10,8 +10,9 @@ import pytest
 from django.contrib.auth.models import User
 
 from agents import rewinds
-from approvals.access import Asked, accesses
 from approvals.errors import NotAllowed
+from approvals.gates import closing
+from approvals.live.access import Asked, accesses
 from approvals.models import Gate
 from checkpoints import actors
 from checkpoints.models import Event, Run
@@ -99,6 +100,6 @@ def test_whoever_could_decide_the_first_sees_the_second_and_decides_by_its_own_p
 def test_what_another_run_asks_replaces_nothing() -> None:
     team = make_team()
     run, twin = (advance_to_rest(make_run("payer", team=team)) for _ in range(2))
-    open_gate(run).withdraw(by=actors.SYSTEM, reason="Not needed.")
+    closing.withdraw(open_gate(run), by=actors.SYSTEM, reason="Not needed.")
     assert not open_gate(twin).replaces.exists()
     assert Gate.objects.get(run=run).replacement() is None

@@ -10,7 +10,7 @@ import pytest
 from django.db.models.functions import Now
 
 from agents import runner
-from approvals import closing
+from approvals.gates import closing
 from approvals.models import Gate, Grant
 from checkpoints import actors
 from checkpoints.models import Checkpoint, Event, Note, Run
@@ -103,7 +103,7 @@ def test_an_expired_gate_ends_the_run_as_unanswered_not_as_rejected(ledger: Path
     make_policy(team, name="payments", deadline=timedelta(hours=1))
     run = advance(make_run("payer", team=team, ledger=str(ledger)))
     closing.pass_deadline(open_gate(run))
-    open_gate(run).expire(by=actors.SYSTEM)
+    closing.expire(open_gate(run), by=actors.SYSTEM)
     advance(run)
     assert (run.status, run.reason, lines(ledger)) == ("cancelled", "Nobody answered in time", [])
     assert state(run)["decision"]["kind"] == "expired"
@@ -114,14 +114,14 @@ def test_an_expired_gate_goes_on_where_the_agent_has_a_way() -> None:
     make_policy(team, name="default", deadline=timedelta(hours=1))
     run = advance(make_run("asker", team=team))
     closing.pass_deadline(open_gate(run))
-    open_gate(run).expire(by=actors.SYSTEM)
+    closing.expire(open_gate(run), by=actors.SYSTEM)
     assert advance(run).status == "completed"
     assert state(run)["late"] is True
 
 
 def test_a_withdrawn_gate_cancels_its_run() -> None:
     run = advance(make_run("asker"))
-    open_gate(run).withdraw(by=actors.SYSTEM, reason="no longer needed")
+    closing.withdraw(open_gate(run), by=actors.SYSTEM, reason="no longer needed")
     advance(run)
     assert (run.status, run.reason) == ("cancelled", "The gate was withdrawn: no longer needed")
 

@@ -16,7 +16,7 @@ from agents.models import SweeperPass
 from agents.ringing import bells as ringing
 from agents.ringing.bells import Bells
 from agents.sweeper import Sweeper, wake_timers
-from approvals import closing
+from approvals.gates import closing
 from approvals.models import Gate
 from checkpoints.models import Run
 from checkpoints.postgresql.sql import run_sql

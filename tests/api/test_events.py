@@ -12,9 +12,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from agents.api import events
-from approvals import listeners
-from approvals.access import access_of
-from approvals.listeners import missed
+from approvals.live import replay
+from approvals.live.access import access_of
+from approvals.live.replay import missed
 from checkpoints import actors
 from checkpoints.events import cursor
 from checkpoints.events.cursor import Cursor
@@ -126,7 +126,7 @@ def test_a_place_that_no_reader_may_come_to_yet_is_not_ahead() -> None:
 
 def test_those_who_missed_much_and_little_are_told_apart_in_few_statements(monkeypatch: pytest.MonkeyPatch) -> None:
     """A crowd that had all missed too much was halved down to each of it: twice as many statements as one by one."""
-    monkeypatch.setattr(listeners, "REPLAYED", 6)
+    monkeypatch.setattr(replay, "REPLAYED", 6)
     support, _, before = busy()
     access, stranger = access_of(session_of(ann(support))), access_of(session_of(eve()))
     assert access is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from approvals.presentation.gate import GatePage
+from approvals.presentation.gate_page.page import GatePage
 from checkpoints.models import Checkpoint
 from checkpoints.values.canonical_json import canonical
 from tests.factories import (

@@ -13,7 +13,7 @@ import pytest
 
 from agents.api import hearing, waiting
 from agents.api.waiting import AGAIN, AWAITS, EACH, LATER, MOST, STREAM, TOLD, Waiting, _sender
-from approvals.layer import PageLayer
+from approvals.live.channel_layer import PageLayer
 from approvals.models import Gate
 from tests.factories import MEMBER, ann, bob, decide, make_gate, make_team
 from tests.factories.tokens import make_token
@@ -82,7 +82,7 @@ def test_a_gate_that_still_asks_says_so_when_the_time_is_over_and_one_that_ended
 
 
 def test_what_changes_at_the_gate_without_ending_it_does_not_end_the_wait(caller: Any) -> None:
-    from approvals import remarks
+    from approvals.gates import remarks
 
     gate = make_gate(team=make_team(may=MEMBER))
     waiting = Answered(caller(agents(gate)), f"/api/gates/{gate.pk}/outcome", wait=60)

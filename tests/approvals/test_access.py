@@ -12,7 +12,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from approvals.access import Access, Asked, access_of, accesses
+from approvals.live.access import Access, Asked, access_of, accesses
 from approvals.models import Gate
 from approvals.sessions import SessionStore, stored
 from checkpoints.access.permissions import teams_of, teams_where

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from django.contrib.auth.models import User
 
-from approvals import authority
 from approvals.errors import NotAllowed
 from approvals.models import Gate
+from approvals.policy import authority
 from checkpoints.models import Event
 from tests.factories import READER, ann, bob, decide, eve, make_gate, make_policy, make_team, make_user, mira, waiting
 

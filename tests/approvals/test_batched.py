@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from approvals import batched
-from approvals.batched import Batched
+from approvals.live import batched_questions
+from approvals.live.batched_questions import Batched
 
 
 class Slow:
@@ -46,7 +46,7 @@ async def test_what_is_asked_meanwhile_is_answered_in_one_batch_each_with_its_ow
 
 
 async def test_a_storm_is_answered_in_batches_of_a_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batched, "MOST", 2)
+    monkeypatch.setattr(batched_questions, "MOST", 2)
     slow = Slow()
     slow.turns.release(9)
     ask = Batched(slow.answer)

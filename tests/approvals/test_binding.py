@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from approvals import binding
-from approvals.actions import Registered, Settled
-from approvals.binding import Approved, Target
-from approvals.cards import Action, Card, Chart, Quote
-from approvals.preconditions import Precondition
+from approvals.cards import binding
+from approvals.cards.action import Action, Registered, Settled
+from approvals.cards.binding import Approved, Target
+from approvals.cards.card import Card
+from approvals.cards.chart import Chart
+from approvals.cards.precondition import Precondition
+from approvals.cards.quote import Quote
 from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.values import digests
 

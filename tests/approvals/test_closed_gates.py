@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from approvals.closing import pass_deadline
 from approvals.errors import AlreadyDecided, EditRefused, GateExpired, GateWithdrawn, Invalid, NotVerifiable, StaleGate
+from approvals.gates import closing
+from approvals.gates.closing import pass_deadline
 from approvals.models import Gate, Outcome
 from checkpoints import actors
 from checkpoints.models import Checkpoint, EventText, Hold
@@ -25,10 +26,10 @@ def test_a_decided_gate_says_who_decided_it_how_and_when() -> None:
 def test_a_withdrawn_gate_says_why() -> None:
     team = make_team()
     gate = make_gate(team=team)
-    outcome = gate.withdraw(by=actors.SYSTEM, reason="the run went another way")
+    outcome = closing.withdraw(gate, by=actors.SYSTEM, reason="the run went another way")
     assert outcome is not None
     assert (outcome.kind, outcome.grants.count()) == ("withdrawn", 0)
-    assert gate.withdraw(by=actors.SYSTEM, reason="again") is None
+    assert closing.withdraw(gate, by=actors.SYSTEM, reason="again") is None
     with pytest.raises(GateWithdrawn, match="the run went another way"):
         decide(gate, ann(team))
 
@@ -37,7 +38,7 @@ def test_an_expired_gate_says_so() -> None:
     team = make_team()
     gate = make_gate(team=team)
     pass_deadline(gate)
-    gate.expire()
+    closing.expire(gate)
     with pytest.raises(GateExpired):
         decide(gate, ann(team))
 
@@ -65,10 +66,10 @@ def test_the_hold_lives_as_long_as_the_gate_is_open(end: str) -> None:
     hold = Hold.objects.get(subject=gate.subject)
     assert (hold.freed_at, hold.checkpoint, hold.run_id) == (None, gate.checkpoint, gate.run_id)
     if end == "withdraw":
-        gate.withdraw(by=actors.SYSTEM, reason="no need")
+        closing.withdraw(gate, by=actors.SYSTEM, reason="no need")
     elif end == "expire":
         pass_deadline(gate)
-        gate.expire()
+        closing.expire(gate)
     else:
         decide(gate, ann(team), end)
     assert not Hold.objects.standing().filter(subject=gate.subject).exists()

@@ -6,8 +6,9 @@ import datetime as dt
 
 import pytest
 
-from approvals.closing import pass_deadline
 from approvals.errors import GateExpired
+from approvals.gates import closing
+from approvals.gates.closing import pass_deadline
 from approvals.models import Gate, Outcome
 from checkpoints.models import Event
 from tests.factories import ann, bob, change_gate, decide, edit_amount, make_gate, make_policy, make_team, waiting
@@ -49,10 +50,10 @@ def test_a_decision_that_waited_for_the_gate_past_the_deadline_loses() -> None:
 
 def test_nobody_in_time_is_expired_and_not_rejected_and_the_run_is_woken_to_hear_it() -> None:
     gate = make_gate(policy=make_policy(deadline=HOUR))
-    assert gate.expire() is None
+    assert closing.expire(gate) is None
     pass_deadline(gate)
     assert Gate.objects.overdue().filter(pk=gate.pk).exists()
-    outcome = gate.expire()
+    outcome = closing.expire(gate)
     assert outcome is not None
     assert (outcome.kind, outcome.to_run, outcome.grants.count()) == ("expired", None, 0)
     gate = Gate.objects.get(pk=gate.pk)
@@ -64,15 +65,15 @@ def test_nobody_in_time_is_expired_and_not_rejected_and_the_run_is_woken_to_hear
 def test_an_expiry_happens_once() -> None:
     gate = make_gate(policy=make_policy(deadline=HOUR))
     pass_deadline(gate)
-    assert gate.expire()
-    assert gate.expire() is None
+    assert closing.expire(gate)
+    assert closing.expire(gate) is None
     assert not Gate.objects.overdue().filter(pk=gate.pk).exists()
 
 
 def test_a_policy_that_approves_on_expiry_gives_the_grants_and_says_that_the_system_did() -> None:
     gate = make_gate(policy=make_policy(deadline=HOUR, on_expiry="approve"))
     pass_deadline(gate)
-    outcome = gate.expire()
+    outcome = closing.expire(gate)
     assert outcome is not None
     assert (outcome.kind, outcome.by, outcome.decisions.count()) == ("approved", "system", 0)
     assert bytes(outcome.to_run or b"") == outcome.approved().digest()
@@ -88,7 +89,7 @@ def test_approval_on_expiry_never_approves_what_one_person_changed() -> None:
     pass_deadline(gate)
     page = signed_in(bob(team)).get(f"/gates/{gate.pk}/").content.decode()
     assert "approved automatically" not in page
-    outcome = gate.expire()
+    outcome = closing.expire(gate)
     assert outcome is not None
     assert (outcome.kind, outcome.grants.count(), outcome.to_run) == ("expired", 0, None)
 
@@ -98,7 +99,7 @@ def test_approval_on_expiry_holds_only_while_the_newest_version_of_the_policy_st
     gate = make_gate(policy=make_policy(team, deadline=HOUR, on_expiry="approve"))
     make_policy(team, deadline=HOUR, version=2)
     pass_deadline(gate)
-    outcome = gate.expire()
+    outcome = closing.expire(gate)
     assert outcome is not None
     assert (outcome.kind, outcome.grants.count()) == ("expired", 0)
 
@@ -106,7 +107,7 @@ def test_approval_on_expiry_holds_only_while_the_newest_version_of_the_policy_st
 def test_a_deadline_that_somebody_wrote_into_the_row_approves_nothing() -> None:
     gate = make_gate(policy=make_policy(deadline=HOUR, on_expiry="approve"))
     Gate.objects.filter(pk=gate.pk).update(deadline=gate.opened_at)
-    outcome = gate.expire()
+    outcome = closing.expire(gate)
     assert outcome is not None
     assert (outcome.kind, outcome.grants.count()) == ("expired", 0)
     change_gate(gate)
@@ -115,7 +116,7 @@ def test_a_deadline_that_somebody_wrote_into_the_row_approves_nothing() -> None:
 def test_approval_on_expiry_never_answers_a_question() -> None:
     gate = make_gate(policy=make_policy(deadline=HOUR, on_expiry="approve"), kind="recovery")
     pass_deadline(gate)
-    outcome = gate.expire()
+    outcome = closing.expire(gate)
     assert outcome is not None
     assert (outcome.kind, outcome.grants.count()) == ("expired", 0)
 
@@ -125,5 +126,5 @@ def test_a_gate_that_was_decided_in_time_does_not_expire() -> None:
     gate = make_gate(policy=make_policy(team, deadline=HOUR))
     decide(gate, bob(team))
     pass_deadline(gate)
-    assert gate.expire() is None
+    assert closing.expire(gate) is None
     assert Outcome.objects.get(gate=gate).kind == "approved"

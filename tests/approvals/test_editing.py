@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from approvals import binding
+from approvals.cards import binding
 from approvals.errors import CardRefused, EditRefused, Invalid
 from approvals.models import Gate, Outcome
 from checkpoints import store

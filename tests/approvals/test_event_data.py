@@ -6,8 +6,8 @@ import contextlib
 
 import pytest
 
-from approvals import closing
 from approvals.errors import DecisionRefused
+from approvals.gates import closing
 from approvals.models import Gate
 from checkpoints import actors
 from checkpoints.models import Event, EventText
@@ -46,10 +46,10 @@ def test_no_event_of_a_gate_keeps_its_title_or_what_people_wrote() -> None:
 def test_nor_does_one_that_nobody_decided(end: str) -> None:
     gate = make_gate(card=make_card(title="Refund €1,284.00 and reply to Marit Ellery"))
     if end == "withdraw":
-        gate.withdraw(by=actors.SYSTEM, reason="Marit Ellery wrote again")
+        closing.withdraw(gate, by=actors.SYSTEM, reason="Marit Ellery wrote again")
     else:
         closing.pass_deadline(gate)
-        gate.expire()
+        closing.expire(gate)
     assert Gate.objects.get(pk=gate.pk).status in ("expired", "withdrawn")
     assert personal_in(gate) == []
 

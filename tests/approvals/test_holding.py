@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from approvals import answering, holding, verdicts
-from approvals.cards import Card, Choice, completed
+from approvals.cards import answer, verdicts
+from approvals.cards.card import Card, Choice, completed
 from approvals.errors import CardRefused, Invalid
+from approvals.schema import validate
 from tests.factories import make_card, make_spec, make_state
 
 BROKEN: list[dict[str, Any]] = [
@@ -29,8 +30,8 @@ LONG = "a" * 60 + "!"
 
 @pytest.mark.parametrize("schema", [*BROKEN, DOUBLING], ids=str)
 def test_a_schema_that_cannot_be_asked_is_one_fault_and_told_at_once(schema: dict[str, Any]) -> None:
-    assert holding.faults_of(schema, "a text") == [("", holding.UNREADABLE)]
-    assert holding.unsound(schema)
+    assert validate.faults_of(schema, "a text") == [("", validate.UNREADABLE)]
+    assert validate.unsound(schema)
 
 
 @pytest.mark.parametrize(
@@ -46,9 +47,9 @@ def test_a_schema_that_cannot_be_asked_is_one_fault_and_told_at_once(schema: dic
     ids=str,
 )
 def test_no_pattern_takes_longer_than_its_text(schema: dict[str, Any]) -> None:
-    assert holding.unsound(schema) == ""
+    assert validate.unsound(schema) == ""
     for value in (LONG, {LONG: 1}):
-        assert all(said != holding.UNREADABLE for _, said in holding.faults_of(schema, value))
+        assert all(said != validate.UNREADABLE for _, said in validate.faults_of(schema, value))
 
 
 @pytest.mark.parametrize(
@@ -58,10 +59,10 @@ def test_a_part_that_names_a_version_of_json_schema_is_asked_as_the_rest_is(vers
     """From such a part on the library's own rules were asked: a pattern that backtracks held the process up for hours,
     and references were not counted."""
     evil = {"$schema": version, "type": "string", "pattern": EVIL}
-    assert holding.faults_of({"properties": {"a": evil}}, {"a": LONG}) != []
-    assert holding.faults_of({"items": {"$ref": "#/$defs/a"}, "$defs": {"a": evil}}, ["aaa"]) == []
+    assert validate.faults_of({"properties": {"a": evil}}, {"a": LONG}) != []
+    assert validate.faults_of({"items": {"$ref": "#/$defs/a"}, "$defs": {"a": evil}}, ["aaa"]) == []
     double = {**DOUBLING["$defs"], "a39": {**DOUBLING["$defs"]["a39"], "$schema": version}}
-    assert holding.faults_of({**DOUBLING, "$defs": double}, "a text") == [("", holding.UNREADABLE)]
+    assert validate.faults_of({**DOUBLING, "$defs": double}, "a text") == [("", validate.UNREADABLE)]
 
 
 @pytest.mark.parametrize(
@@ -82,8 +83,8 @@ def test_a_part_that_names_a_version_of_json_schema_is_asked_as_the_rest_is(vers
     ids=lambda each: str(each)[:40],
 )
 def test_what_is_unique_is_found_in_one_pass(value: list[Any], unique: bool) -> None:
-    assert (holding.faults_of({"uniqueItems": True}, value) == []) is unique
-    assert holding.faults_of({"uniqueItems": False}, value) == []
+    assert (validate.faults_of({"uniqueItems": True}, value) == []) is unique
+    assert validate.faults_of({"uniqueItems": False}, value) == []
 
 
 @pytest.mark.parametrize(
@@ -98,25 +99,25 @@ def test_what_is_unique_is_found_in_one_pass(value: list[Any], unique: bool) -> 
     ids=["anyOf", "enum", "contains", "required", "properties"],
 )
 def test_what_multiplies_is_not_asked_to_its_end(schema: dict[str, Any], value: Any) -> None:
-    with holding.counted():
-        found = holding.faults_of(schema, value)
-        assert holding.used_up() or len(found) == holding.MOST
-    assert not holding.used_up() or found == [("", holding.UNREADABLE)]
+    with validate.counted():
+        found = validate.faults_of(schema, value)
+        assert validate.used_up() or len(found) == validate.MOST
+    assert not validate.used_up() or found == [("", validate.UNREADABLE)]
 
 
 def test_a_schema_that_is_too_large_to_be_looked_at_is_unsound() -> None:
-    assert "more than anybody would write" in holding.unsound({"oneOf": [{}] * 100_000})
-    assert holding.unsound({"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(500)}}) == ""
+    assert "more than anybody would write" in validate.unsound({"oneOf": [{}] * 100_000})
+    assert validate.unsound({"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(500)}}) == ""
 
 
 def test_what_was_asked_before_spoils_no_schema_for_those_who_come_after() -> None:
     fine = {"type": "string", "title": "of this test alone"}
-    with holding.counted():
-        holding.faults_of(DOUBLING, "a text")
-        assert holding.used_up()
-        assert holding.unsound(fine)
-    assert holding.unsound(fine) == ""
-    assert holding.faults_of(fine, "x") == []
+    with validate.counted():
+        validate.faults_of(DOUBLING, "a text")
+        assert validate.used_up()
+        assert validate.unsound(fine)
+    assert validate.unsound(fine) == ""
+    assert validate.faults_of(fine, "x") == []
 
 
 def test_what_refers_to_itself_is_followed_as_deep_as_values_are() -> None:
@@ -124,26 +125,26 @@ def test_what_refers_to_itself_is_followed_as_deep_as_values_are() -> None:
     value: list[Any] = []
     for _ in range(40):
         value = [value]
-    assert holding.faults_of(tree, value) == []
+    assert validate.faults_of(tree, value) == []
     for _ in range(80):
         value = [value]
-    assert holding.faults_of(tree, value) == [("", holding.UNREADABLE)]
+    assert validate.faults_of(tree, value) == [("", validate.UNREADABLE)]
 
 
 def test_branches_hold_as_they_did() -> None:
     one = {"oneOf": [{"type": "string"}, {"maxLength": 2}]}
-    assert holding.faults_of(one, "abc") == holding.faults_of(one, 5) == []
-    assert "more than one" in holding.faults_of(one, "a")[0][1]
+    assert validate.faults_of(one, "abc") == validate.faults_of(one, 5) == []
+    assert "more than one" in validate.faults_of(one, "a")[0][1]
     either = {"anyOf": [{"type": "string"}, {"type": "null"}]}
-    assert holding.faults_of(either, None) == []
-    assert "not valid under any" in holding.faults_of(either, 5)[0][1]
+    assert validate.faults_of(either, None) == []
+    assert "not valid under any" in validate.faults_of(either, 5)[0][1]
 
 
 def test_patterns_and_bounds_still_hold() -> None:
     schema = {"type": "object", "properties": {"code": {"pattern": r"^\p{Lu}{2}$"}, "n": {"maximum": 3}}}
-    assert holding.unsound(schema) == ""
-    assert holding.faults_of(schema, {"code": "ÄB", "n": 3}) == []
-    assert [place for place, _ in holding.faults_of(schema, {"n": 4, "code": "ab"})] == ["/code", "/n"]
+    assert validate.unsound(schema) == ""
+    assert validate.faults_of(schema, {"code": "ÄB", "n": 3}) == []
+    assert [place for place, _ in validate.faults_of(schema, {"n": 4, "code": "ab"})] == ["/code", "/n"]
 
 
 def asked_with(**action: Any) -> Card:
@@ -170,7 +171,7 @@ def test_an_answer_under_a_schema_kept_from_before_is_refused_and_breaks_nothing
     choice: Choice = {"id": "other", "label": "Another", "needs_value": True, "schema": schema}
     card = Card(title="Which?", question={"text": "Which?", "choices": [choice]})
     with pytest.raises(Invalid) as refused:
-        answering.answered(card, {"choice": "other", "value": "x"})
+        answer.answered(card, {"choice": "other", "value": "x"})
     assert [fault["pointer"] for fault in refused.value.errors] == ["/value"]
 
 

@@ -8,8 +8,8 @@ import pytest
 from channels.db import database_sync_to_async
 from django.conf import settings
 
-from approvals.layer import PageLayer
-from approvals.live import LiveConsumer
+from approvals.live.channel_layer import PageLayer
+from approvals.live.consumer import LiveConsumer
 from checkpoints.events import cursor
 from tests.factories import ann, make_gate, make_team
 from tests.harness import horizon

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from approvals.closing import pass_deadline
 from approvals.errors import CardRefused, Invalid
+from approvals.gates import closing
+from approvals.gates.closing import pass_deadline
 from approvals.models import Gate
 from tests.factories import ann, bob, decide, edit_amount, make_action, make_card, make_gate, make_policy, make_team
 
@@ -87,7 +88,7 @@ def test_a_rejection_needs_nothing_filled_in() -> None:
 def test_a_deadline_that_approves_approves_nothing_that_is_missing() -> None:
     gate = make_missing(deadline=dt.timedelta(hours=1), on_expiry="approve")
     pass_deadline(gate)
-    outcome = gate.expire()
+    outcome = closing.expire(gate)
     assert outcome is not None
     assert (outcome.kind, outcome.grants.count()) == ("expired", 0)
 

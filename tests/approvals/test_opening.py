@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from approvals.cards import Card, completed
+from approvals.cards.card import Card, completed
 from approvals.errors import CardRefused
+from approvals.gates import closing
+from approvals.gates.opening import heading, open_gate
 from approvals.models import Gate, Policy
-from approvals.opening import heading, open_gate
 from checkpoints import actors, store
 from checkpoints.errors import Fenced
 from checkpoints.models import Event, Hold, Run
@@ -102,7 +103,7 @@ def test_a_gate_that_closes_while_the_run_is_let_go_is_not_slept_through() -> No
     gate = opened(run, taken(run))
     run.wake(actors.SYSTEM)
     claim = taken(run)
-    late = meet_lock(lambda: gate.withdraw(by=actors.SYSTEM, reason="no need"), lambda: opened(run, claim))
+    late = meet_lock(lambda: closing.withdraw(gate, by=actors.SYSTEM, reason="no need"), lambda: opened(run, claim))
     assert late.status == "withdrawn"
     run.refresh_from_db()
     assert run.status == "running"

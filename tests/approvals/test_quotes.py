@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from approvals import pointers
-from approvals.cards import Card, Quote
+from approvals.cards.card import Card
+from approvals.cards.quote import Quote
 from approvals.errors import CardRefused
+from approvals.schema import pointers
 from checkpoints import store
 from tests.factories import ann, decide, edit_amount, make_card, make_gate, make_run, make_state, make_team
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from approvals.closing import pass_deadline
 from approvals.errors import AlreadyDecided, GateExpired, GateWithdrawn, StaleGate
+from approvals.gates import closing
+from approvals.gates.closing import pass_deadline
 from approvals.models import Decision, Gate, Outcome
 from checkpoints import actors
 from checkpoints.models import Event
@@ -85,7 +86,7 @@ def test_a_decision_and_the_expiry_that_race_end_in_one_outcome_and_after_the_de
     person = ann(team)
     gate = make_gate(team=team)
     pass_deadline(gate)
-    expired, refused = race([gate.expire, partial(decide, gate, person)])
+    expired, refused = race([partial(closing.expire, gate), partial(decide, gate, person)])
     assert isinstance(refused, GateExpired)
     assert expired.kind == "expired"
     assert Outcome.objects.get(gate=gate).kind == "expired"
@@ -97,7 +98,7 @@ def test_a_decision_and_a_withdrawal_that_race_end_in_one_outcome() -> None:
     for _ in range(4):
         gate = make_gate(team=team)
         decided, withdrawn = race(
-            [partial(decide, gate, person), partial(gate.withdraw, by=actors.SYSTEM, reason="the run was cancelled")]
+            [partial(decide, gate, person), partial(closing.withdraw, gate, by=actors.SYSTEM, reason="cancelled")]
         )
         kind = Outcome.objects.get(gate=gate).kind
         if isinstance(decided, Decision):

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from approvals.decisions import deciding
+from approvals.decisions.submission import Submission
 from approvals.errors import Invalid
 from approvals.models import Decision, Gate
 from checkpoints.models import Event
@@ -17,7 +19,9 @@ from tests.factories import ann, make_action, make_card, make_gate, make_policy,
 def say(gate: Gate, **said: Any) -> Decision:
     """One word, with nothing in it but what is named."""
     person = ann(gate.team)
-    return gate.decide(by=person, seen=bytes(gate.standing().digest), key=secrets.token_hex(8), **said)
+    return deciding.decide(
+        gate, Submission.of(seen=bytes(gate.standing().digest), key=secrets.token_hex(8), **said), by=person
+    )
 
 
 def refusal(gate: Gate, **said: Any) -> list[str]:

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from approvals.errors import NotAllowed, NotConfirmed
 from approvals.models import Draft, Gate, Policy
-from approvals.step_up import Confirmed, suffices
+from approvals.policy.step_up import Confirmed, suffices
 from checkpoints.models import Event
 from tests.factories import ann, bob, decide, edit_amount, eve, make_gate, make_policy, make_team, make_user
 from tests.factories.tokens import make_token

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from agents.examples import assistant_web as web
-from approvals import addresses
+from approvals.outbound import addresses
 from tests.agents.driving import advance_to_rest, decide, effects, open_gate
 
 from .endpoint import Endpoint

@@ -105,9 +105,10 @@ def test_what_was_approved_is_sent_and_the_console_shows_it(author: Author) -> N
     run_id, gate = author.start()
     decide = (
         "from django.contrib.auth.models import User; from approvals.models import Gate; "
+        "from approvals.decisions.deciding import decide; from approvals.decisions.submission import Submission; "
         f"gate = Gate.objects.get(pk={gate}); seen = bytes(gate.standing().digest); "
-        "gate.decide(by=User.objects.get(username='ann'), verdict='edit', arguments={'send': 'Good evening, Ada'}, "
-        f"seen=seen, key='{secrets.token_hex(8)}')"
+        "decide(gate, Submission.of(verdict='edit', arguments={'send': 'Good evening, Ada'}, seen=seen, "
+        f"key='{secrets.token_hex(8)}'), by=User.objects.get(username='ann'))"
     )
     code, said = author.manage("shell", "-c", decide)
     assert code == 0, said

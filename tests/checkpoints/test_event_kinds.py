@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agents.models import Effect
-from approvals import closing
+from approvals.audit.event_words import WORDS
 from approvals.errors import DecisionRefused
-from approvals.presentation.happenings import WORDS
+from approvals.gates import closing
 from checkpoints.models import Event, Run
 from checkpoints.values.canonical_json import decode
 from tests.factories import ann, bob, decide, edit_amount, eve, make_gate, make_policy, make_team

@@ -9,7 +9,7 @@ import pytest
 from holdpoint import Answered, AsyncHoldpoint, Expired, Holdpoint, Rejected, StillOpen, Withdrawn
 
 from agents.models import Effect
-from approvals import closing
+from approvals.gates import closing
 from approvals.models import Gate
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Run
@@ -101,7 +101,7 @@ def test_a_gate_that_was_withdrawn_says_why(web: str, way: str) -> None:
     world = World(web)
     told = start(world, way)
     gate = world.gate()
-    gate.withdraw(by=SYSTEM, reason="The invoice was void.")
+    closing.withdraw(gate, by=SYSTEM, reason="The invoice was void.")
     with pytest.raises(Withdrawn, match=r"The invoice was void\."):
         told.result(PATIENCE)
 

@@ -11,10 +11,11 @@ from django.utils import timezone
 
 from agents import forks
 from agents.models import Effect
-from approvals.closing import pass_deadline
+from approvals.consequences import impact_sources
 from approvals.consequences.errors import RepeatNotConfirmed
 from approvals.consequences.gate import Foretold
-from approvals.impact import sources
+from approvals.gates import closing
+from approvals.gates.closing import pass_deadline
 from approvals.models import Decision, Gate, Policy
 from checkpoints.models import Event, Run
 from tests.agents.driving import advance_to_rest, decide, make_run, open_gate
@@ -218,7 +219,7 @@ def test_what_was_done_while_the_page_was_open_is_found_by_the_decision(ledger: 
 def test_a_deadline_lets_nothing_be_done_once_more(ledger: str) -> None:
     _, gate = asked_again(ledger, on_expiry=Policy.OnExpiry.APPROVE)
     pass_deadline(gate)
-    outcome = gate.expire()
+    outcome = closing.expire(gate)
     assert outcome is not None
     assert outcome.kind == "expired"
     assert not outcome.grants.exists()
@@ -256,11 +257,11 @@ def test_the_row_in_the_inbox_says_what_was_done_already(ledger: str) -> None:
     assert f"(checkpoint {at})" in page
     assert page.count("was already done") == 1, "what is undone first is not done twice"
     fresh = advance_to_rest(make_run("booking", ledger=ledger + "3", team=run.team))
-    assert [gate for gate, _ in sorted(sources.beside([gate, open_gate(fresh)]).items())] == [gate.pk]
+    assert [gate for gate, _ in sorted(impact_sources.beside([gate, open_gate(fresh)]).items())] == [gate.pk]
 
 
 def test_the_row_of_a_fork_names_the_run_that_did_it(ledger: str) -> None:
     origin = told_once(ledger)
     fork = advance_to_rest(forks.fork(origin, at=1, by=make_user("Forker", origin.team)))
-    [told] = sources.beside([open_gate(fork)]).values()
+    [told] = impact_sources.beside([open_gate(fork)]).values()
     assert {(each.run, each.step) for each in told} == {(origin.pk, "book"), (origin.pk, "pay"), (origin.pk, "tell")}

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from approvals.presentation import unseen
-from approvals.schemas import sound
+from approvals.presentation.text import invisible
+from approvals.schema.walk import sound
 from tests.factories import make_user
 from tests.pages.clients import signed_in
 
@@ -41,7 +41,7 @@ def test_no_page_carries_what_cannot_be_seen_or_a_tag_of_the_agents() -> None:
 
 
 def hidden(page: str) -> list[str]:
-    return sorted({char for char in page if unseen.is_hidden(char) and char != "\ufe0f"})
+    return sorted({char for char in page if invisible.is_hidden(char) and char != "\ufe0f"})
 
 
 def around(page: str, char: str) -> str:
@@ -55,6 +55,6 @@ def test_the_schema_of_the_attack_says_what_it_says() -> None:
 
 @pytest.mark.parametrize("name", ["p\u0430y", "pay\u202e", "\uff50ay"])
 def test_a_name_that_only_looks_like_another_is_refused(name: str) -> None:
-    from approvals.cards import IDENTIFIER
+    from approvals.cards.card import IDENTIFIER
 
     assert not IDENTIFIER.fullmatch(name)

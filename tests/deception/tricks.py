@@ -7,7 +7,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from agents import Action, Agent, Card, Precondition, effect, gate, observation, step
-from approvals.cards import Chart, Quote
+from approvals.cards.chart import Chart
+from approvals.cards.quote import Quote
 
 OUTSIDE = "https://evil.invalid"
 SCRIPT = f"<script>document.title='run'</script><img src={OUTSIDE}/i.png onerror=alert(1)><svg onload=alert(2)>"

@@ -12,10 +12,13 @@ from django.db.models import QuerySet
 
 from agents.models import Effect
 from approvals.audit import evidence
-from approvals.cards import Action, Card, Question
+from approvals.cards.action import Action
+from approvals.cards.card import Card, Question
+from approvals.decisions import deciding
+from approvals.decisions.submission import Submission
+from approvals.gates.opening import open_gate
+from approvals.gates.queues import MINE, Reach
 from approvals.models import Decision, Gate, Outcome, Policy
-from approvals.opening import open_gate
-from approvals.queues import MINE, Reach
 from checkpoints import actors, store
 from checkpoints.events.event_proof import ROWS
 from checkpoints.models import Run
@@ -152,7 +155,7 @@ def decide(gate: Gate, by: User, verdict: str = "approve", **said: Any) -> Decis
         "seen": bytes(fresh.standing().digest), "key": secrets.token_hex(8), "confirm": repeatable(fresh.run),
     }  # fmt: skip
     defaults |= REJECTION if verdict == "reject" else {}
-    return fresh.decide(by=by, verdict=verdict, **{**defaults, **said})
+    return deciding.decide(fresh, Submission.of(verdict=verdict, **{**defaults, **said}), by=by)
 
 
 def repeatable(run: Run) -> list[int]:

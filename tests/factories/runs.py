@@ -9,8 +9,8 @@ from typing import Any
 from django.contrib.auth.models import Group, User
 from pydantic import BaseModel, ValidationError
 
-from approvals import validators
-from approvals.validators import Fault
+from approvals.decisions import validators
+from approvals.decisions.validators import Fault
 from checkpoints import actors, store
 from checkpoints.models import Plan, Run
 from checkpoints.runs import plans

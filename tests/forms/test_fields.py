@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 
 from approvals.forms import MISSING, Form, build
 from approvals.forms import Field as Input
-from approvals.schemas import schema_at
+from approvals.schema.walk import schema_at
 from tests.forms.posting import as_posted
 
 

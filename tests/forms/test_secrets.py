@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from approvals.cards import completed
+from approvals.cards.card import completed
 from approvals.forms import Field
-from approvals.presentation import actions
-from approvals.presentation.actions import Sheet
+from approvals.presentation.decision_form import actions
+from approvals.presentation.decision_form.actions import Sheet
 from tests.factories import make_card, make_spec, make_state
 
 HIDDEN: dict[str, Any] = {"type": "string", "writeOnly": True}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from approvals import binding
+from approvals.cards import binding
 
 from .making import agree, approve, at, edit, effect, engine, gate, plan, said, step, waiting
 from .model import Engine, Method

@@ -15,7 +15,7 @@ from django.conf import settings
 from agents import Agent, recovery, registry
 from agents.errors import RewindRefused
 from agents.start import start_run
-from approvals.cards import Card
+from approvals.cards.card import Card
 from approvals.models import Gate
 from checkpoints import actors, store
 from checkpoints.models import Checkpoint, Run

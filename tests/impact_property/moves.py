@@ -10,9 +10,11 @@ from django.contrib.auth.models import User
 
 from agents import forks, impacts, rewinds
 from agents.errors import RewindRefused
-from approvals import mixing, verdicts
-from approvals.cards import Choice
+from approvals.cards import verdicts
+from approvals.cards.card import Choice
 from approvals.consequences.gate import Foretold
+from approvals.decisions import deciding, per_action
+from approvals.decisions.submission import Submission
 from approvals.impact import Impact
 from approvals.models import Gate
 from checkpoints import store
@@ -108,7 +110,7 @@ class Word:
         if self.verdict == "mixed":
             word = verdicts.read(self.each, standing.card)
             saved = store.load_checkpoint(gate.checkpoint).state
-            made = mixing.mixed(
+            made = per_action.mixed(
                 standing.card, word, plan=gate.run.plan, step=gate.step, saved=saved, standing=standing.state_patch,
                 by="somebody",
             )  # fmt: skip
@@ -122,7 +124,9 @@ class Word:
         said |= {"verdicts": self.each} if self.verdict == "mixed" else {}
         said |= {"confirm": repeatable(run)}
         digest = bytes(gate.standing().digest)
-        gate.decide(by=people.reviewer, verdict=self.verdict, seen=digest, key=secrets.token_hex(8), **said)
+        deciding.decide(
+            gate, Submission.of(verdict=self.verdict, seen=digest, key=secrets.token_hex(8), **said), by=people.reviewer
+        )
         return run
 
 
@@ -145,7 +149,11 @@ class Answer:
         value = dict.fromkeys(fields, "told") if choice.get("needs_value") else None
         said = {"choice": self.choice, "value": value}
         digest = bytes(gate.standing().digest)
-        gate.decide(by=people.reviewer, verdict="answer", seen=digest, key=secrets.token_hex(8), answer=said)
+        deciding.decide(
+            gate,
+            Submission.of(verdict="answer", seen=digest, key=secrets.token_hex(8), answer=said),
+            by=people.reviewer,
+        )
         return run
 
 

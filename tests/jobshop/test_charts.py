@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from approvals.cards import Card, Chart
+from approvals.cards.card import Card
+from approvals.cards.chart import Chart
 from approvals.errors import CardRefused
-from approvals.presentation import gantt, gantt_data
+from approvals.presentation.drawing import gantt, gantt_data
 from tests.factories import ann, make_card, make_gate, make_run, make_state, make_team
 from tests.pages.clients import signed_in
 

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from agents import registry
 from agents.start import start_run
-from approvals.cards import Card, Choice
+from approvals.cards.card import Card, Choice
 from approvals.models import Gate
 from checkpoints import actors
 from checkpoints.models import Run

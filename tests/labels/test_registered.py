@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from approvals.models import Gate, Tool
-from approvals.presentation.provenance import Provenance
+from approvals.presentation.gate_facts.provenance import Provenance
 from checkpoints.models import Run
 from tests.api.test_doors import refusal
 from tests.factories import ann, make_policy

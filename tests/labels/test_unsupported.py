@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from approvals.actions import Action, Registered
-from approvals.cards import Card
+from approvals.cards.action import Action, Registered
+from approvals.cards.card import Card
 from approvals.models import Gate
-from approvals.presentation import calls, commits, unsupported
+from approvals.presentation.decision_form import send_button
+from approvals.presentation.gate_facts import unsupported
+from approvals.presentation.gate_facts.provenance import Provenance
 from approvals.presentation.inbox import Row
-from approvals.presentation.provenance import Provenance
+from approvals.presentation.text import exact_call
 from checkpoints.runs.plans import PlanSpec, StepSpec
 
 
@@ -78,7 +80,7 @@ def test_a_pinned_number_counts_where_no_name_speaks_of_money() -> None:
 
 
 def test_more_arguments_than_are_compared_are_said() -> None:
-    [told] = unsupported.found(card("Wire €10.00", {"lines": [str(at) for at in range(calls.LEAVES + 5)]}))
+    [told] = unsupported.found(card("Wire €10.00", {"lines": [str(at) for at in range(exact_call.LEAVES + 5)]}))
     assert told.startswith("There are too many arguments")
 
 
@@ -94,12 +96,12 @@ def test_a_secret_is_no_argument_that_is_told_of() -> None:
      ("1.284.000", {1284000}), ("3 million", {3000000}), ("7", {7})],
 )  # fmt: skip
 def test_what_an_amount_may_mean(text: str, numbers: set[Any]) -> None:
-    assert calls.readings(text) == {Decimal(each) for each in numbers}
+    assert exact_call.readings(text) == {Decimal(each) for each in numbers}
 
 
 def test_the_amount_that_our_sentences_name_is_the_arguments() -> None:
-    assert calls.amount(card("Wire €1", {"amount": "9.00", "currency": "EUR"})) == "9.00 EUR"
-    assert calls.amount(card("Wire €1", {"amount": "9.00", "fee": "1.00"})) == ""
+    assert exact_call.amount(card("Wire €1", {"amount": "9.00", "currency": "EUR"})) == "9.00 EUR"
+    assert exact_call.amount(card("Wire €1", {"amount": "9.00", "fee": "1.00"})) == ""
 
 
 @pytest.mark.parametrize(
@@ -109,9 +111,9 @@ def test_the_amount_that_our_sentences_name_is_the_arguments() -> None:
 def test_an_amount_that_is_written_out_or_oddly_named_is_not_passed_over(arguments: Any, pinned: Any) -> None:
     """Our button said "10.00", which is the fee."""
     asked = card("Wire", arguments, pinned=pinned)
-    assert calls.amount(asked) == ""
+    assert exact_call.amount(asked) == ""
     plan = PlanSpec("robo", "1", steps=(StepSpec("do", kind="effect"),), external=True)
-    assert "10.00" not in commits.approving(replace(asked, allows=["do"]), plan, edited=False)
+    assert "10.00" not in send_button.approving(replace(asked, allows=["do"]), plan, edited=False)
 
 
 def test_the_button_names_no_amount_that_a_program_picked_by_pinning_it() -> None:
@@ -123,8 +125,8 @@ def test_the_button_names_no_amount_that_a_program_picked_by_pinning_it() -> Non
     )
     plan = PlanSpec("robo", "1", steps=(StepSpec("wire", kind="effect"),))
     asked = Card(title="Wire €10.00", actions=[action], allows=["wire"])
-    assert "10.00" in commits.approving(asked, plan, edited=False)
-    assert commits.approving(asked, replace(plan, external=True), edited=False) == "Approve: wire"
+    assert "10.00" in send_button.approving(asked, plan, edited=False)
+    assert send_button.approving(asked, replace(plan, external=True), edited=False) == "Approve: wire"
 
 
 @pytest.mark.parametrize(("tools", "theirs"), [([], True), ([None], True), (["low", None], True), (["low"], False)])

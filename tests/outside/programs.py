@@ -9,6 +9,8 @@ from typing import Any
 from django.contrib.auth.models import Group, User
 from django.test import Client
 
+from approvals.decisions import deciding
+from approvals.decisions.submission import Submission
 from approvals.models import Gate
 from checkpoints.models import Run
 from tests.factories import MEMBER, REJECTION, ann, make_team, make_user, repeatable, unique
@@ -128,4 +130,4 @@ def decide(gate: Gate, verdict: str = "approve", *, by: User | None = None, **sa
     given: dict[str, Any] = {"key": secrets.token_hex(8), "confirm": repeatable(gate.run)}
     given |= REJECTION if verdict == "reject" else {}
     seen = bytes(fresh.standing().digest)
-    fresh.decide(by=reviewer, verdict=verdict, **{"seen": seen, **given, **said})
+    deciding.decide(fresh, Submission.of(verdict=verdict, **{"seen": seen, **given, **said}), by=reviewer)

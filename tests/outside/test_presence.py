@@ -11,8 +11,8 @@ from agents import cancelling, rewinds
 from agents.models import Client
 from agents.outside import presence
 from agents.sweeper import Sweeper
+from approvals.gates import closing, preflight_facts
 from approvals.models import Gate, Policy
-from approvals.preflight import sources
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Checkpoint, Event, Run
 from tests.factories import MEMBER, make_policy, make_team, make_user
@@ -36,7 +36,7 @@ def said(program: Program, kind: str) -> int:
 def words(program: Program) -> tuple[str, str]:
     """(colour, words) of what the preflight says of the program."""
     run = Run.objects.select_related("plan").get(pk=program.run)
-    return next((each.colour, each.words) for each in sources.of_run(run).findings if each.check == "program")
+    return next((each.colour, each.words) for each in preflight_facts.of_run(run).findings if each.check == "program")
 
 
 def test_one_that_is_there_is_not_missed() -> None:
@@ -173,7 +173,7 @@ def test_a_run_that_was_refused_ends_without_its_program(how: str) -> None:
     if how == "rejected":
         decide(gate, "reject", comment="No.")
     else:
-        gate.withdraw(by=SYSTEM, reason="Not needed.")
+        closing.withdraw(gate, by=SYSTEM, reason="Not needed.")
     Sweeper().go_on_alone()
     assert program.row().status == "queued"  # its program may be first
     closed_before(gate)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from approvals import authority, queues
 from approvals.errors import NotAllowed
+from approvals.gates import queues
 from approvals.models import Gate
-from approvals.quorums import lacking
+from approvals.policy import authority
+from approvals.policy.quorum import lacking
 from tests.factories import MEMBER, ann, bob, make_policy, make_team, waiting
 from tests.factories.tokens import bearing, make_token
 

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from approvals.models import Gate
-from approvals.presentation.gate import GatePage
+from approvals.presentation.gate_page.page import GatePage
 
 
 def signed_in(user: User) -> Client:

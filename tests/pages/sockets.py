@@ -9,7 +9,7 @@ from typing import Any
 
 from asgiref.testing import ApplicationCommunicator
 
-from approvals.live import LiveConsumer
+from approvals.live.consumer import LiveConsumer
 from approvals.sessions import SessionStore
 from tests.harness.waiting import PATIENCE
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from approvals.presentation.amounts import grouped, in_words
+from approvals.presentation.text.amounts import grouped, in_words
 from tests.factories import ann, make_action, make_card, make_gate, make_team
 from tests.pages.clients import form_of, signed_in
 

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from approvals.cards import Card
+from approvals.cards.card import Card
 from approvals.models import Gate
-from approvals.presentation import amounts, commits
+from approvals.presentation.decision_form import send_button
+from approvals.presentation.text import amounts
 from checkpoints.runs.plans import PlanSpec, StepSpec
 from tests.agents.driving import open_gate
 from tests.factories import ann, make_action, make_card, make_gate, make_policy, make_team
@@ -85,12 +86,12 @@ def test_an_amount_is_written_one_way_and_never_rounded(value: Any, currency: st
 )
 def test_the_button_says_what_a_mix_does(verdicts: str, words: str) -> None:
     said = dict(zip("pr", verdicts.split(), strict=True))
-    assert commits.deciding(card(), PLAN, said) == words
-    assert commits.deciding(card(), PLAN, {**said, "r": ""}) == "Send these verdicts"
+    assert send_button.deciding(card(), PLAN, said) == words
+    assert send_button.deciding(card(), PLAN, {**said, "r": ""}) == "Send these verdicts"
 
 
 def test_the_button_says_which_approval_it_is_where_one_is_not_enough() -> None:
-    words = commits.approving(card(amount="7.00"), PLAN, edited=False, votes="2 of 3")
+    words = send_button.approving(card(amount="7.00"), PLAN, edited=False, votes="2 of 3")
     assert words == "Approve: pay the refund £7.00, reply to the customer, SMS the owner (2 of 3)"
     gate = make_gate(policy=make_policy(make_team(), quorum=2))
     page = signed_in(ann(gate.team)).get(f"/gates/{gate.pk}/").content.decode()
@@ -99,9 +100,9 @@ def test_the_button_says_which_approval_it_is_where_one_is_not_enough() -> None:
 
 def test_an_amount_that_no_action_has_is_said_of_the_whole_until_it_is_edited() -> None:
     asked = replace(card(), amount="€759.80")
-    assert commits.approving(asked, PLAN, edited=False).startswith("Approve €759.80: pay the refund £5.25, ")
-    assert commits.approving(asked, PLAN, edited=True).startswith("Approve with edit: pay the refund £5.25, ")
-    assert commits.approving(replace(asked, amount="£5.25"), PLAN, edited=False).startswith(
+    assert send_button.approving(asked, PLAN, edited=False).startswith("Approve €759.80: pay the refund £5.25, ")
+    assert send_button.approving(asked, PLAN, edited=True).startswith("Approve with edit: pay the refund £5.25, ")
+    assert send_button.approving(replace(asked, amount="£5.25"), PLAN, edited=False).startswith(
         "Approve: pay the refund £5.25"
     )
 

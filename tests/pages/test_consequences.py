@@ -8,9 +8,9 @@ from datetime import timedelta
 from typing import Any
 
 from approvals.impact import Impact, Row, Verdict
-from approvals.presentation import consequences
-from approvals.presentation.consequences import People
-from approvals.presentation.consequences import Row as Line
+from approvals.presentation.drawing import impact_words
+from approvals.presentation.drawing.impact_words import People
+from approvals.presentation.drawing.impact_words import Row as Line
 
 WILL, MAY, STANDS, UNDONE = Verdict.WILL, Verdict.MAY, Verdict.STANDS, Verdict.UNDONE
 
@@ -34,7 +34,7 @@ ALL = Impact(
 )
 
 
-def lines(drawn: consequences.Impact) -> list[str]:
+def lines(drawn: impact_words.Impact) -> list[str]:
     return [f"{line.title}: {spoken(line)}" for line in drawn.rows]
 
 
@@ -43,7 +43,7 @@ def spoken(line: Line) -> str:
 
 
 def test_the_order_is_run_keep_undo_cannot_undo_people() -> None:
-    assert lines(consequences.back(ALL, "plan")) == [
+    assert lines(impact_words.back(ALL, "plan")) == [
         "Runs: Plan; about 4 s",
         "May run: Check, Mail; decided by earlier steps",
         "May ask: Ask; decided by earlier steps",
@@ -56,24 +56,24 @@ def test_the_order_is_run_keep_undo_cannot_undo_people() -> None:
 
 
 def test_the_track_puts_what_is_undone_before_the_hold_line_and_what_comes_behind_it() -> None:
-    assert consequences.back(ALL, "plan").marks == ("reused", "reused", "undone", "run", "ahead", "held", "ahead")
-    assert consequences.approve(ALL, People()).marks == ("reused", "reused", "undone", "held", "run", *["ahead"] * 3)
-    track = str(consequences.back(ALL, "plan").track)
+    assert impact_words.back(ALL, "plan").marks == ("reused", "reused", "undone", "run", "ahead", "held", "ahead")
+    assert impact_words.approve(ALL, People()).marks == ("reused", "reused", "undone", "held", "run", *["ahead"] * 3)
+    track = str(impact_words.back(ALL, "plan").track)
     assert len(re.findall('class="node"', track)) == 6
     assert 'data-tone="stop"' in track
 
 
 def test_nothing_runs_before_the_others_have_agreed() -> None:
     told = Impact(rows=(step("pay", WILL, kind="effect"),), ends=True)
-    first = consequences.approve(told, People(agreed=0, quorum=2))
+    first = impact_words.approve(told, People(agreed=0, quorum=2))
     assert lines(first) == [
         "Runs later: Pay; then the run ends",
         "1 of 2: Yours is approval 1 of 2. Nothing runs until one more person approves",
     ]
     assert first.marks == ("held", "ahead")
     last = "Yours is the last approval needed: it takes effect immediately"
-    assert lines(consequences.approve(told, People(agreed=1, quorum=2)))[-1] == f"2 of 2: {last}"
-    edited = consequences.edit(told, People(agreed=1, quorum=2, names=("Mira",)))
+    assert lines(impact_words.approve(told, People(agreed=1, quorum=2)))[-1] == f"2 of 2: {last}"
+    edited = impact_words.edit(told, People(agreed=1, quorum=2, names=("Mira",)))
     assert lines(edited)[-1] == (
         "1 of 2: Your edit cancels the approval of Mira, who must approve again. "
         "Yours is approval 1 of 2. Nothing runs until one more person approves"
@@ -84,7 +84,7 @@ def test_a_run_that_stops_names_what_it_leaves_done() -> None:
     told = Impact(
         rows=(step("pay", STANDS, kind="effect", kept=True), step("book", UNDONE, kind="effect", why="left")), ends=True
     )
-    assert lines(consequences.stop(told)) == [
+    assert lines(impact_words.stop(told)) == [
         "Runs nothing: The run stops as rejected",
         "Stays done: Pay; Already done; this does not undo it",
         "Undone: Book",
@@ -95,11 +95,11 @@ def test_a_run_that_stops_names_what_it_leaves_done() -> None:
 def test_where_nothing_runs_before_somebody_is_asked_that_is_said() -> None:
     """It was said that nothing runs, and "then" somebody asks."""
     told = Impact(rows=(step("review", WILL, kind="gate", asks=True),), asks="review")
-    assert lines(consequences.back(told, "review"))[0] == "Runs nothing: “Review” asks first"
-    assert consequences.expiry(told) == "After that the request expires: “Review” asks"
-    assert consequences.expiry(Impact(ends=True)) == "After that the request expires and nothing is done"
+    assert lines(impact_words.back(told, "review"))[0] == "Runs nothing: “Review” asks first"
+    assert impact_words.expiry(told) == "After that the request expires: “Review” asks"
+    assert impact_words.expiry(Impact(ends=True)) == "After that the request expires and nothing is done"
     plan = step("plan", WILL)
-    assert lines(consequences.back(Impact(rows=(plan, *told.rows), asks="review"), "plan"))[0] == (
+    assert lines(impact_words.back(Impact(rows=(plan, *told.rows), asks="review"), "plan"))[0] == (
         "Runs: Plan; then “Review” asks"
     )
 
@@ -109,26 +109,26 @@ def test_a_fork_says_what_it_asks_about_what_its_origin_did() -> None:
     row = step("reply", MAY, kind="effect", why="takeover", on=("reply",), asks=True, origin=12, effect=3)
     told = Impact(rows=(step("find", STANDS), row), asks="reply")
     asks = "ou are asked whether to reuse what R-12 already did in “Reply”"
-    assert lines(consequences.drawn(told, "x", at_gate=False)) == [f"Runs nothing: Y{asks} first", "Kept: Find"]
-    assert consequences.expiry(told) == f"After that the request expires: y{asks}"
+    assert lines(impact_words.drawn(told, "x", at_gate=False)) == [f"Runs nothing: Y{asks} first", "Kept: Find"]
+    assert impact_words.expiry(told) == f"After that the request expires: y{asks}"
     told = Impact(rows=(step("find", WILL), row), asks="reply")
-    assert lines(consequences.drawn(told, "x", at_gate=False)) == [f"Runs: Find; then y{asks}"]
+    assert lines(impact_words.drawn(told, "x", at_gate=False)) == [f"Runs: Find; then y{asks}"]
 
 
 def test_of_much_that_is_kept_only_the_last_is_named() -> None:
     many = Impact(rows=tuple(step(f"s{number}", STANDS, kept=True) for number in range(9)))
-    assert lines(consequences.drawn(many, "x", at_gate=False))[1] == "Kept: 9 finished steps are kept, up to “S8”"
-    assert lines(consequences.drawn(many, "x"))[1] == "Kept: 9 finished steps are kept"
+    assert lines(impact_words.drawn(many, "x", at_gate=False))[1] == "Kept: 9 finished steps are kept, up to “S8”"
+    assert lines(impact_words.drawn(many, "x"))[1] == "Kept: 9 finished steps are kept"
 
 
 def test_steps_are_told_by_their_titles() -> None:
     """A reviewer read what the agent's author calls the steps in the code: `pay`, `ask_facts`."""
     titles = {"plan": "Plan the trip", "mail": "Write to the traveller"}
     told = replace(ALL, titles=titles)
-    assert lines(consequences.back(told, "plan"))[:2] == [
+    assert lines(impact_words.back(told, "plan"))[:2] == [
         "Runs: Plan the trip; about 4 s",
         "May run: Check, Write to the traveller; decided by earlier steps",
     ]
-    assert consequences.back(told, "plan").heading == "If you send it back to “Plan the trip”"
+    assert impact_words.back(told, "plan").heading == "If you send it back to “Plan the trip”"
     assert told == ALL
     assert told.digest() == ALL.digest()

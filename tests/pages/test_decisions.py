@@ -8,9 +8,10 @@ from urllib.parse import urlencode
 import pytest
 from django.test import Client
 
-from approvals.cards import Action, Card
+from approvals.cards.action import Action
+from approvals.cards.card import Card
 from approvals.models import Decision, Gate
-from approvals.presentation import actions, posted
+from approvals.presentation.decision_form import actions, posted
 from tests.factories import ann, bob, decide, edit_amount, eve, make_gate, make_policy, make_team, make_user
 from tests.pages.clients import form_of, post, signed_in
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from approvals.models import Gate
-from approvals.presentation import consequences
+from approvals.presentation.drawing import impact_words
 from tests.factories import ann, make_gate, make_plan, make_policy, make_run, make_spec, make_team
 from tests.pages.clients import signed_in
 
@@ -52,7 +52,7 @@ def test_a_deadline_that_approves_answers_no_question(kind: str, said: str) -> N
 
 
 def test_what_runs_may_run_is_undone_and_asks_is_said_in_one_line() -> None:
-    assert consequences.expiry(ALL) == (
+    assert impact_words.expiry(ALL) == (
         "After that the request expires: “Plan” runs, “Check” and “Mail” may run, “Book” is undone, "
         "“Pay” may be undone and “Ask” may ask"
     )

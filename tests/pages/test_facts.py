@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from approvals.presentation.facts import audience, fact_of
+from approvals.live.facts import audience, fact_of
 from checkpoints.models import Event
 from checkpoints.values.canonical_json import canonical
 

@@ -13,10 +13,10 @@ from channels.layers import get_channel_layer
 from django.contrib.auth.models import User
 from django.db import OperationalError
 
-from approvals import listeners, live, pace, presence
-from approvals.access import Access, Asked
-from approvals.layer import PageLayer
-from approvals.live import LiveConsumer
+from approvals.live import consumer, frame_rate, presence, replay
+from approvals.live.access import Access, Asked
+from approvals.live.channel_layer import PageLayer
+from approvals.live.consumer import LiveConsumer
 from approvals.sessions import SessionStore
 from checkpoints.events import cursor
 from checkpoints.models import Event
@@ -47,7 +47,7 @@ async def socket(
 async def tell(since: cursor.Cursor) -> None:
     """Hand on what happened since, as the tailer does."""
     events = await database_sync_to_async(lambda: list(cursor.beyond(Event.objects.order_by("xid", "id"), since)))()
-    await live.deliver(events)
+    await consumer.deliver(events)
 
 
 async def test_a_member_hears_of_a_gate_of_their_team_and_an_outsider_does_not() -> None:
@@ -72,7 +72,7 @@ async def test_a_fact_that_cannot_be_told_has_every_page_start_over() -> None:
         await database_sync_to_async(horizon.reached)()
         newest = await database_sync_to_async(cursor.newest)()
         with pytest.raises(ValueError, match="no-number"):
-            await live.deliver([Event(kind="test.said", subject="gate:no-number", data=b"{}")])
+            await consumer.deliver([Event(kind="test.said", subject="gate:no-number", data=b"{}")])
         assert await mine.hear() == {"kind": "reset", "cursor": str(newest)}
 
 
@@ -233,13 +233,13 @@ async def test_junk_from_a_browser_is_passed_over() -> None:
 
 async def test_a_frame_that_asks_what_was_asked_costs_no_look_at_access(monkeypatch: pytest.MonkeyPatch) -> None:
     member = await database_sync_to_async(ann)(await database_sync_to_async(make_team)())
-    looks, access = [], live.check_access
+    looks, access = [], consumer.check_access
 
     async def looking(asked: Asked) -> Access | None:
         looks.append(asked.subjects)
         return await access(asked)
 
-    monkeypatch.setattr(live, "check_access", looking)
+    monkeypatch.setattr(consumer, "check_access", looking)
     async with socket(member) as mine:
         for watched in (["run:7"], ["run:7"], ["run:7", "run:7"], ["run:8"], ["run:8"]):
             await mine.say({"watch": watched})
@@ -252,7 +252,7 @@ async def test_a_socket_that_sends_without_end_is_closed(frame: str) -> None:
     """Each frame cost a look at the sender's access, and nothing bounded how many came."""
     member = await database_sync_to_async(ann)(await database_sync_to_async(make_team)())
     async with socket(member) as mine:
-        for _ in range(3 * pace.AT_ONCE):
+        for _ in range(3 * frame_rate.AT_ONCE):
             await mine.wire.send_input({"type": "websocket.receive", "text": frame})
         assert await mine.closed_with() == 1008
 
@@ -261,7 +261,7 @@ async def test_a_frame_larger_than_any_page_sends_is_not_read() -> None:
     """Megabytes of JSON were parsed on the loop that all pages share, a hundred frames of them at once."""
     member = await database_sync_to_async(ann)()
     async with socket(member) as mine:
-        await mine.say({"watch": ["x" * live.LARGEST]})
+        await mine.say({"watch": ["x" * consumer.LARGEST]})
         assert await mine.closed_with() == 1009
 
 
@@ -291,7 +291,7 @@ async def test_nothing_stays_of_a_page_that_a_failing_database_ended(
     await mine.say({"watch": [f"run:{gate.run_id}"], "looking": gate.pk})
     await mine.hear_all()
     if fails == "check_access":
-        monkeypatch.setattr(live, fails, down)
+        monkeypatch.setattr(consumer, fails, down)
     else:
         monkeypatch.setattr(presence, fails, async_to_sync(down))
     await mine.say({"watch": [], "looking": 0 if fails == "away" else gate.pk})
@@ -328,7 +328,7 @@ async def test_a_frame_that_is_no_json_is_passed_over(frame: str | bytes) -> Non
 
 async def test_a_page_behind_a_crowd_of_others_gates_is_told_to_start_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """Other teams' gates used up the look-through, and the page's own fact behind them was never told."""
-    monkeypatch.setattr(listeners, "REPLAYED", 2)
+    monkeypatch.setattr(replay, "REPLAYED", 2)
     team = await database_sync_to_async(make_team)()
     member = await database_sync_to_async(ann)(team)
     since = await database_sync_to_async(cursor.newest)()
@@ -355,5 +355,5 @@ async def test_what_reads_along_stops_though_it_swallows_a_cancellation() -> Non
     task = asyncio.create_task(deaf())
     await begun.wait()
     async with asyncio.timeout(PATIENCE):
-        await live.Running([task]).stop()
+        await consumer.Running([task]).stop()
     assert task.cancelled()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from approvals.pace import A_SECOND, AT_ONCE, Pace
+from approvals.live.frame_rate import A_SECOND, AT_ONCE, Pace
 
 
 def test_a_burst_is_taken_and_what_comes_after_it_is_not() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from approvals.cards import Quote
+from approvals.cards.quote import Quote
 from tests.factories import ann, make_card, make_gate, make_run, make_state, make_team
 from tests.pages.clients import signed_in
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from approvals.cards import Card, Choice
-from approvals.presentation import actions
+from approvals.cards.card import Card, Choice
+from approvals.presentation.decision_form import actions
 from tests.factories import ann, make_gate, make_team
 from tests.forms import posting
 from tests.pages.clients import form_of, post, signed_in

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from approvals.presentation import room, untrusted
-from approvals.presentation.unseen import badge_count
+from approvals.presentation.text import size_limit, untrusted
+from approvals.presentation.text.invisible import badge_count
 from tests.factories import MEMBER, make_team, make_user
 from tests.outside.programs import Program
 
@@ -64,7 +64,7 @@ def test_many_quotes_of_long_texts_fit_on_a_page() -> None:
 
 
 def test_a_list_that_has_no_room_says_how_long_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "PAGE", 1_000)
+    monkeypatch.setattr(size_limit, "PAGE", 1_000)
     reader, gate = asked(actions=[{"id": "wire", "arguments": {"to": ["ACME"] * 300}, "pinned": ["/to"]}])
     page = reader.get(f"/gates/{gate}/").content.decode()
     assert "list of 300, not shown here" in page

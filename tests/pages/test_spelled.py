@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from approvals.presentation import spelled
+from approvals.presentation.text import spelled_out
 from checkpoints.values.artifacts import MARK
 from tests.factories import ann, make_action, make_card, make_gate, make_run, make_state, make_team
 from tests.pages.clients import signed_in
@@ -44,26 +44,26 @@ GONE = '<span class="hint">not there</span>'
     ],
 )
 def test_a_value_is_spelled_out(value: Any, said: str) -> None:
-    assert spelled.out(value) == said
+    assert spelled_out.out(value) == said
 
 
 def test_what_is_nested_deeper_than_anybody_lays_out_is_json_and_whole() -> None:
     deep = {"a": {"b": {"c": {"d": "x" * 5_000}}}}
-    said = spelled.out(deep)
+    said = spelled_out.out(deep)
     assert said.count("<table") == 3
     assert "x" * 5_000 in said
     assert "&quot;d&quot;" in said
 
 
 def test_a_file_among_the_values_is_said_as_a_file() -> None:
-    assert "scan.png" in spelled.out([FILE, FILE])
-    assert MARK not in spelled.out([FILE, FILE])
+    assert "scan.png" in spelled_out.out([FILE, FILE])
+    assert MARK not in spelled_out.out([FILE, FILE])
 
 
 def test_no_value_and_no_name_becomes_markup() -> None:
     evil = "<img src=x>\u202e"
     for value in ([evil], {evil: evil}, [{evil: evil}, {evil: evil}], {"a": {"b": {"c": {"d": evil}}}}):
-        said = spelled.out(value)
+        said = spelled_out.out(value)
         assert "<img" not in said
         assert "U+202E" in said or "\\u202e" in said.lower() or "codepoint" in said
 

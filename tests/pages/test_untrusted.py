@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from approvals.presentation import spelled, tree, unseen, untrusted
+from approvals.presentation.text import invisible, spelled_out, state_tree, untrusted
 
 BADGES = [
     ("a\u202eb", "U+202E right-to-left override"),
@@ -101,7 +101,7 @@ HOSTS = [
 def test_a_character_that_cannot_be_seen_becomes_a_badge(text: str, badge: str) -> None:
     shown = untrusted.render(text)
     assert badge in shown
-    assert not any(unseen.is_hidden(char) for char in shown)
+    assert not any(invisible.is_hidden(char) for char in shown)
 
 
 @pytest.mark.parametrize(
@@ -117,13 +117,13 @@ def test_letters_in_two_parts_that_have_a_character_of_their_own_are_counted(tex
     for shown in (untrusted.render(text), untrusted.line(text[:100]), untrusted.plain(text[:5])):
         assert "not in normal form: " in shown
     assert untrusted.render(text).count(f"{badge}</span>") == 1
-    assert unseen.badge_count(text) == (0, 0)
+    assert invisible.badge_count(text) == (0, 0)
 
 
 @pytest.mark.parametrize("text", HONEST)
 def test_honest_text_of_any_language_is_left_alone(text: str) -> None:
     assert untrusted.render(text) == text.replace("«", "«")
-    assert unseen.badge_count(text) == (0, 0)
+    assert invisible.badge_count(text) == (0, 0)
 
 
 @pytest.mark.parametrize("text", MARKUP)
@@ -131,7 +131,7 @@ def test_markup_is_shown_as_text(text: str) -> None:
     for shown in (
         untrusted.render(text),
         untrusted.line(text),
-        tree.render({"x": text}, notes={}, open=set(), whole=""),
+        state_tree.render({"x": text}, notes={}, open=set(), whole=""),
     ):
         assert "<script" not in shown
         assert "<img" not in shown
@@ -176,7 +176,7 @@ def test_spaces_that_push_text_out_of_sight_are_measured() -> None:
 def test_a_long_text_keeps_its_beginning_and_its_end_and_counts_the_rest() -> None:
     text = "B" + "m" * 50_000 + "E"
     shown = untrusted.render(text)
-    hidden = len(text) - unseen.HEAD - unseen.TAIL
+    hidden = len(text) - invisible.HEAD - invisible.TAIL
     assert f"{hidden:,} characters are not shown here" in shown
     assert shown.endswith("E")
     assert shown.count("m") >= 50_000, "the middle is one step away"
@@ -222,7 +222,7 @@ def test_a_deep_and_wide_state_is_drawn_within_its_budget() -> None:
     deep: object = "bottom"
     for _ in range(120):
         deep = {"in": deep}
-    shown = tree.render({"deep": deep, "wide": list(range(100_000))}, notes={}, open=set(), whole="/v/")
+    shown = state_tree.render({"deep": deep, "wide": list(range(100_000))}, notes={}, open=set(), whole="/v/")
     assert len(shown) < 60_000
     assert "99,940 more not drawn here" in shown
     assert 'href="/v/?at=/wide"' in shown
@@ -230,11 +230,11 @@ def test_a_deep_and_wide_state_is_drawn_within_its_budget() -> None:
 
 
 def test_a_number_with_more_digits_than_python_writes_is_still_shown() -> None:
-    assert tree.scalar(10**5000).startswith("0x")
+    assert state_tree.scalar(10**5000).startswith("0x")
 
 
 def test_spaces_are_not_counted_as_blank_lines() -> None:
-    assert unseen.badge_count("fine" + " " * 38_000 + "pay\nnow\n") == (0, 0)
+    assert invisible.badge_count("fine" + " " * 38_000 + "pay\nnow\n") == (0, 0)
 
 
 @given(st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=60))
@@ -252,7 +252,7 @@ def test_a_text_of_nothing_but_tricks_is_marked_at_its_first_thousand(part: str)
     """Two million characters that cannot be seen made a page of 340 MB in half a minute."""
     text = part * 3_000
     drawn = untrusted.render(text, clamp=False)
-    assert drawn.count('class="codepoint"') + drawn.count('class="collapsed"') <= unseen.NOTED + 1
+    assert drawn.count('class="codepoint"') + drawn.count('class="collapsed"') <= invisible.NOTED + 1
     assert "more places that cannot be seen or only look alike, not marked above" in drawn
     assert untrusted.render(part * 30, clamp=False).count("not marked above") == 0
     visible = part.strip().replace("\u202e\u2066", "")
@@ -288,7 +288,9 @@ def test_signs_of_currencies_and_what_groups_digits_are_usual_in_an_amount(text:
 
 
 def test_a_pinned_identifier_and_a_name_of_an_argument_are_held_to_ascii() -> None:
-    assert "U+2010 is hyphen" in spelled.out("INV\u20107")
-    assert "look-alike" not in spelled.out("Jörg Müller")
-    assert "U+043E is cyrillic small letter o" in spelled.out({"t\u043e": "ACME"})
-    assert "U+0442 is cyrillic small letter te" in tree.render({"\u0442\u043e": 1}, notes={}, open=set(), whole="")
+    assert "U+2010 is hyphen" in spelled_out.out("INV\u20107")
+    assert "look-alike" not in spelled_out.out("Jörg Müller")
+    assert "U+043E is cyrillic small letter o" in spelled_out.out({"t\u043e": "ACME"})
+    assert "U+0442 is cyrillic small letter te" in state_tree.render(
+        {"\u0442\u043e": 1}, notes={}, open=set(), whole=""
+    )

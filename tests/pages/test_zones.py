@@ -12,7 +12,7 @@ from django.utils import timezone
 from playwright.sync_api import BrowserContext, expect
 
 from approvals.models import Gate
-from approvals.presentation import times
+from approvals.presentation.drawing import times
 from tests.factories import ann, make_gate, make_team
 from tests.pages.clients import signed_in
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from approvals.cards import Card
+from approvals.cards.card import Card
+from approvals.cards.precondition import Precondition
 from approvals.models import Gate, Policy
-from approvals.preconditions import Precondition
 from checkpoints.models import Event, Run
 from checkpoints.values.canonical_json import decode
 from tests.factories import make_card, make_gate, make_team

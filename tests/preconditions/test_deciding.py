@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from approvals import closing
 from approvals.errors import Invalid
+from approvals.gates import closing
 from approvals.models import Decision, Gate, Outcome
 from checkpoints.values.canonical_json import canonical
 from tests.factories import ann, bob, decide, edit_amount, make_policy, make_team, mira
@@ -107,7 +107,7 @@ def test_a_deadline_that_approves_drops_nothing() -> None:
     policy = make_policy(make_team(), deadline=dt.timedelta(hours=1), on_expiry="approve")
     gate = make_observing_gate(PRESELECTED, MOOD, policy=policy)
     closing.pass_deadline(gate)
-    outcome = Gate.objects.get(pk=gate.pk).expire()
+    outcome = closing.expire(Gate.objects.get(pk=gate.pk))
     assert outcome is not None
     assert outcome.counted == ["balance"]
     assert holds(outcome_of(gate))
@@ -200,7 +200,7 @@ def test_a_deadline_that_approves_keeps_what_people_added_who_were_too_few() -> 
     gate = make_observing_gate(BALANCE, INSISTED, policy=policy)
     decide(gate, ann(team), preconditions=["balance"])
     closing.pass_deadline(gate)
-    outcome = Gate.objects.get(pk=gate.pk).expire()
+    outcome = closing.expire(Gate.objects.get(pk=gate.pk))
     assert outcome is not None
     assert outcome.counted == ["balance", "mood"]
     assert holds(outcome_of(gate))

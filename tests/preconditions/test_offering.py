@@ -9,12 +9,12 @@ import pytest
 
 from agents import observation
 from agents.planning import plan_of
-from approvals import binding, preconditions
-from approvals.binding import Approved, Target
-from approvals.cards import Card
+from approvals.cards import binding, precondition
+from approvals.cards.binding import Approved, Target
+from approvals.cards.card import Card
+from approvals.cards.precondition import Precondition
 from approvals.errors import CardRefused
 from approvals.models import Gate
-from approvals.preconditions import Precondition
 from checkpoints.values import digests
 from tests.factories import make_card, make_gate, make_question
 
@@ -109,15 +109,15 @@ def test_the_value_stands_where_the_label_says_and_nothing_else_in_it_is_a_forma
     ],
 )
 def test_the_world_is_compared_to_the_byte(before: Any, after: Any, told: list[tuple[str, str]]) -> None:
-    rows = preconditions.drifts([make_precondition(value=before)], {"balance": after})
+    rows = precondition.drifts([make_precondition(value=before)], {"balance": after})
     assert [(row["pointer"], row["kind"]) for row in rows] == told
     assert {row["of"] for row in rows} <= {"world"}
 
 
 def test_what_was_not_looked_at_says_nothing_and_one_observation_of_two_preconditions_is_told_once() -> None:
     two = [make_precondition(), make_precondition("same")]
-    assert preconditions.drifts(two, {"mood": "calm"}) == []
-    assert len(preconditions.drifts(two, {"balance": "1.00 EUR"})) == 1
+    assert precondition.drifts(two, {"mood": "calm"}) == []
+    assert len(precondition.drifts(two, {"balance": "1.00 EUR"})) == 1
 
 
 @pytest.mark.parametrize(

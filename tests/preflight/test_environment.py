@@ -17,14 +17,14 @@ from agents import Agent, environment, step
 from agents.errors import AgentError, ConfigRefused
 from agents.planning import plan_of
 from agents.start import start_run
-from approvals.preflight import sources
+from approvals.gates import preflight_facts
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Run
 from tests.agents.driving import advance_to_rest, state
 from tests.factories import make_team
+from tests.preflight.porter.settled import Settled
 
 from .conftest import Deploy
-from .porter.settled import Settled
 
 LIBRARY = "porter-library"
 
@@ -52,7 +52,7 @@ def started(**config: Any) -> Run:
 
 
 def shown(run: Run) -> dict[str, tuple[str, str]]:
-    return {each.check: (each.colour, each.words) for each in sources.of_run(run).findings}
+    return {each.check: (each.colour, each.words) for each in preflight_facts.of_run(run).findings}
 
 
 def test_what_is_given_goes_over_the_defaults_and_stays_with_the_run(deploy: Deploy, installed: Any) -> None:

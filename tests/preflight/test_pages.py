@@ -10,8 +10,8 @@ from uuid import UUID
 import pytest
 from django.test import Client
 
+from approvals.gates import preflight_facts
 from approvals.models import Gate
-from approvals.preflight import sources
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Run
 from checkpoints.values import artifacts
@@ -124,9 +124,9 @@ def test_where_nobody_knows_the_code_it_is_amber_and_can_be_decided() -> None:
 
 def test_without_any_source_it_is_amber_too(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> None:
     gate = waiting(deploy)
-    monkeypatch.setattr(sources, "_registered", [])
-    assert sources.of_gate(gate).colour == "amber"
-    assert "not part of this process" in sources.of_gate(gate).reasons[0].words
+    monkeypatch.setattr(preflight_facts, "_registered", [])
+    assert preflight_facts.of_gate(gate).colour == "amber"
+    assert "not part of this process" in preflight_facts.of_gate(gate).reasons[0].words
 
 
 def test_the_api_gives_the_same(deploy: Deploy) -> None:
@@ -145,7 +145,7 @@ def test_a_state_that_does_not_verify_is_red_by_the_api(deploy: Deploy) -> None:
     gate = waiting(deploy)
     broken = Gate.objects.select_related("run__plan").get(pk=gate.pk)
     broken.checkpoint = UUID(int=1)
-    found = sources.of_gate(broken)
+    found = preflight_facts.of_gate(broken)
     assert found.red
     assert [each.check for each in found.findings] == ["checkpoint", "version"]
 
@@ -153,8 +153,10 @@ def test_a_state_that_does_not_verify_is_red_by_the_api(deploy: Deploy) -> None:
 def test_an_artifact_that_is_gone_is_red() -> None:
     kept = artifacts.keep(b"a scan")
     gate = make_gate(run=factories.make_run(state=make_state(feedback=[{"scan": kept}])))
-    assert "1 artifact that the state names can be found." in [each.words for each in sources.of_gate(gate).findings]
+    assert "1 artifact that the state names can be found." in [
+        each.words for each in preflight_facts.of_gate(gate).findings
+    ]
     storage = artifacts._storage()
     storage.delete(artifacts._name(kept[artifacts.MARK]))
-    (reason,) = [each for each in sources.of_gate(gate).reasons if each.check == "artifacts"]
+    (reason,) = [each for each in preflight_facts.of_gate(gate).reasons if each.check == "artifacts"]
     assert (reason.colour, "/feedback/0/scan" in reason.words) == ("red", True)

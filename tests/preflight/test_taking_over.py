@@ -10,8 +10,8 @@ from agents import forks, registry, rewinds, runner
 from agents.errors import RewindRefused
 from agents.sweeper import Sweeper
 from approvals.errors import CannotResume
+from approvals.gates import preflight_facts
 from approvals.models import Gate
-from approvals.preflight import sources
 from checkpoints.audit.verify import verify_run
 from checkpoints.models import Checkpoint, Event, Run
 from checkpoints.values.canonical_json import decode
@@ -37,14 +37,14 @@ def swept(run: Run) -> Run:
 
 def shown(run: Run) -> dict[str, str]:
     """Check -> colour of the open gate's preflight."""
-    return {each.check: each.colour for each in sources.of_gate(open_gate(run)).findings}
+    return {each.check: each.colour for each in preflight_facts.of_gate(open_gate(run)).findings}
 
 
 def test_a_renamed_step_is_red_before_anybody_decides_and_the_decision_is_refused(deploy: Deploy) -> None:
     run = waiting(deploy)
-    assert sources.of_gate(open_gate(run)).colour == "green"
+    assert preflight_facts.of_gate(open_gate(run)).colour == "green"
     deploy("two_bare")
-    found = sources.of_gate(open_gate(run))
+    found = preflight_facts.of_gate(open_gate(run))
     assert [each.words for each in found.findings if each.colour == "red"] == [
         "Version 1 is not deployed; version 2 is, and has no step propose. "
         "Write an upcaster from 1 to 2, or deploy version 1 again."
@@ -64,7 +64,7 @@ def test_with_the_upcaster_written_every_waiting_run_resumes_to_its_end(deploy: 
     deploy("two_bare")
     assert [swept(run).status for run in runs] == ["waiting"] * 3
     deploy("two")
-    found = sources.of_gate(gates[0])
+    found = preflight_facts.of_gate(gates[0])
     assert found.colour == "amber"
     assert "upcaster from_1 runs first. propose is now draft." in found.reasons[0].words
     assert Sweeper().upgrade() == 3
@@ -198,7 +198,7 @@ def test_an_upcaster_at_fault_leaves_the_run_as_it_is_and_the_preflight_names_it
     run = waiting(deploy)
     before = Run.objects.filter(pk=run.pk).values().get()
     deploy(module)
-    assert why in sources.of_gate(open_gate(run)).reasons[0].words
+    assert why in preflight_facts.of_gate(open_gate(run)).reasons[0].words
     sweeper = Sweeper()
     assert [sweeper.upgrade(), sweeper.upgrade()] == [0, 0]
     assert [run for run, _ in sweeper.tried.rung] == [run.pk]
@@ -214,7 +214,7 @@ def test_a_queued_run_that_cannot_be_brought_up_is_not_even_claimed(deploy: Depl
     assert not runner.advance(run.pk)
     run.refresh_from_db()
     assert (run.status, run.token, run.attempts) == ("queued", 0, 0)
-    assert sources.of_run(run).red
+    assert preflight_facts.of_run(run).red
     deploy("two")
     assert advance_to_rest(run).status == "waiting"
     assert trail(run)[1] == ("upcast", "find")
@@ -223,7 +223,7 @@ def test_a_queued_run_that_cannot_be_brought_up_is_not_even_claimed(deploy: Depl
 def test_a_gate_whose_ways_on_have_no_name_in_the_new_version_takes_no_decision(deploy: Deploy) -> None:
     run = waiting(deploy)
     deploy("two_unnamed")
-    (reason,) = sources.of_gate(open_gate(run)).reasons
+    (reason,) = preflight_facts.of_gate(open_gate(run)).reasons
     assert reason.colour == "red"
     assert "version 2 has no step propose, and its upcaster from_1 names no other." in reason.words
 
@@ -234,7 +234,7 @@ def test_an_effect_that_was_performed_keeps_its_name(deploy: Deploy) -> None:
     advance_to_rest(run)
     Run.objects.filter(pk=run.pk).update(status="waiting")
     deploy("two_renaming")
-    assert "has performed send, and version 2.1 has no effect send" in sources.of_run(run).reasons[0].words
+    assert "has performed send, and version 2.1 has no effect send" in preflight_facts.of_run(run).reasons[0].words
     assert swept(run).status == "waiting"
 
 

@@ -20,8 +20,8 @@ from agents.examples import refunds_payments
 from agents.examples.refunds import Refunds
 from agents.examples.refunds_state import Reason, Refund
 from agents.start import start_run
-from approvals import pointers
 from approvals.errors import AlreadyDecided, DecisionRefused, Invalid
+from approvals.schema import pointers
 from checkpoints import actors, store
 from checkpoints.models import Checkpoint, Run
 from tests.agents.driving import advance, advance_to_rest, answer, effects, open_gate, state

@@ -15,7 +15,7 @@ from django.core import mail as outbox
 from agents import registry
 from agents.examples import refunds_orders
 from agents.start import start_run
-from approvals.cards import Card
+from approvals.cards.card import Card
 from approvals.errors import Invalid
 from approvals.models import Gate
 from checkpoints import actors

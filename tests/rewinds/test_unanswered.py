@@ -8,7 +8,7 @@ import pytest
 
 from agents import cancelling
 from agents.errors import RewindRefused
-from approvals import closing
+from approvals.gates import closing
 from approvals.models import Gate
 from checkpoints.models import Run
 from tests.agents.driving import advance_to_rest, decide, make_run, open_gate
@@ -21,7 +21,7 @@ def expire(run: Run) -> None:
     """The question's deadline passes, and a worker goes on."""
     gate = open_gate(run)
     closing.pass_deadline(gate)
-    assert gate.expire() is not None
+    assert closing.expire(gate) is not None
     advance_to_rest(run)
 
 

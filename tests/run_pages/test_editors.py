@@ -12,7 +12,7 @@ from agents.presentation import editors, orders
 from approvals.forms.texts import as_json
 from approvals.impact import Impact, Verdict
 from approvals.impact.result import Row
-from approvals.presentation.faults import of_form
+from approvals.presentation.decision_form.faults import of_form
 from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.values import patch
 from tests.forms.posting import as_posted

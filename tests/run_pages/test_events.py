@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from agents import happened
 from agents.happened import Asked
-from approvals.presentation.happenings import ROUTINE
+from approvals.audit.event_words import ROUTINE
 from checkpoints import actors
 from checkpoints.events import event_log
 from checkpoints.models import Event, Run

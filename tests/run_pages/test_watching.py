@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from channels.db import database_sync_to_async
 
-from approvals import live, whispers
-from approvals.live import LiveConsumer
+from approvals.live import consumer, ephemeral
+from approvals.live.consumer import LiveConsumer
 from approvals.sessions import SessionStore
 from checkpoints.events import cursor
 from checkpoints.models import Event, Run
@@ -38,7 +38,7 @@ async def test_a_checkpoint_saved_before_the_page_said_what_it_watches_is_told_t
     await page.hear_all()
     await database_sync_to_async(walk.save)("find_order", {"order": ORDER}, "propose")
     saved = await database_sync_to_async(newest_of)(walk.run)
-    await live.deliver([saved])
+    await consumer.deliver([saved])
     # On a slow machine the opening's own replay may come this late, and tells it: once is what counts.
     told = await page.hear_all()
     await page.say({"watch": [f"run:{walk.run.pk}"]})
@@ -65,8 +65,8 @@ async def test_a_page_that_comes_to_watch_a_running_step_is_told_to_look_at_once
         assert await mine.hear() == told
         await mine.say(watch)
         assert await mine.hear_all() == []
-        await whispers.hand_on(
-            {"type": "message", "channel": whispers.channel(whispers.SPOKEN).encode(), "data": str(run.pk).encode()}
+        await ephemeral.hand_on(
+            {"type": "message", "channel": ephemeral.channel(ephemeral.SPOKEN).encode(), "data": str(run.pk).encode()}
         )
         assert await mine.hear() == told
         assert await theirs.hear_all() == []

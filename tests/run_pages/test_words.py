@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agents.presentation import words
-from approvals.presentation import happenings
+from approvals.audit import event_words
 
 
 @pytest.mark.parametrize(
@@ -52,5 +52,5 @@ def test_a_size_is_decimal(count: int, said: str) -> None:
     ],
 )
 def test_an_event_says_who_did_what(kind: str, data: dict[str, Any], said: str) -> None:
-    told = happenings.tell(at=datetime(2026, 3, 2, tzinfo=UTC), kind=kind, who="Ann", data=data)
+    told = event_words.tell(at=datetime(2026, 3, 2, tzinfo=UTC), kind=kind, who="Ann", data=data)
     assert (told.who, told.what) == ("Ann", said)

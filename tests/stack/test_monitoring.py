@@ -15,7 +15,7 @@ from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
 from agents.models import SweeperPass
-from approvals import live  # noqa: F401 - a web process has the tailer's
+from approvals.live import consumer  # noqa: F401 - a web process has the tailer's
 from checkpoints.events import tailer
 from tests.factories import make_gate
 from tests.harness.session import ROOT

@@ -7,7 +7,7 @@ import re
 from django.conf import settings
 
 from agents.api import waiting
-from approvals.live import LiveConsumer
+from approvals.live.consumer import LiveConsumer
 from config.asgi import FORMS
 from tests.harness.session import ROOT
 

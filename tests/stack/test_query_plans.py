@@ -21,7 +21,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from approvals import frames
+from approvals.live import page_frame
 from checkpoints.store import save_statements
 from tests.harness import clusters
 from tests.harness.session import DATABASE, Session
@@ -83,7 +83,7 @@ def prepared() -> dict[str, str]:
         del found[beginning]
     for stops, chunks, notes in product((False, True), repeat=3):
         found[f"saving: {stops=} {chunks=} {notes=}"] = save_statements._statement(stops, chunks, notes)
-    found["frames"] = frames._statement(1, True, False).sql
+    found["frames"] = page_frame._statement(1, True, False).sql
     return found
 
 

@@ -21,6 +21,8 @@ from agents import recovery, rewinds, runner
 from agents.examples.refunds import Refunds
 from agents.models import Effect
 from agents.start import start_run
+from approvals.decisions import deciding
+from approvals.decisions.submission import Submission
 from approvals.models import Gate
 from checkpoints import actors
 from checkpoints.models import Checkpoint, Run
@@ -82,7 +84,7 @@ class Case:
         gate = Gate.objects.open().get(run=self.run)
         seen = bytes(gate.standing().digest)
         said = {"confirm": repeatable(self.run), **said}
-        gate.decide(by=self.user, verdict=verdict, seen=seen, key=secrets.token_hex(8), **said)
+        deciding.decide(gate, Submission.of(verdict=verdict, seen=seen, key=secrets.token_hex(8), **said), by=self.user)
         self.go_on()
 
     def approve(self, amount: str) -> None:
@@ -160,4 +162,6 @@ class Case:
 
     def _answered(self, gate: Gate, answer: dict[str, Any]) -> None:
         seen = bytes(gate.standing().digest)
-        gate.decide(by=self.user, verdict="answer", seen=seen, key=secrets.token_hex(8), answer=answer)
+        deciding.decide(
+            gate, Submission.of(verdict="answer", seen=seen, key=secrets.token_hex(8), answer=answer), by=self.user
+        )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from approvals.models import Draft, Gate
-from approvals.veils import placeholder
+from approvals.schema.redact import placeholder
 from checkpoints import store
 from tests.agents.driving import advance_to_rest, open_gate
 from tests.pages.clients import form_of, post, signed_in

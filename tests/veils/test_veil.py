@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel, SecretBytes, SecretStr
 
 from agents import fields
-from approvals import pointers, veils
+from approvals.schema import pointers, redact
 from checkpoints.errors import ValueRefused
 
 
@@ -61,12 +61,12 @@ def test_the_state_keeps_the_true_values() -> None:
 def test_every_place_is_found_and_hidden_and_nothing_else() -> None:
     assert list(VEIL.places(VALUE)) == PLACES
     masked = VEIL.masked(VALUE)
-    assert [at for at in PLACES if pointers.get(masked, at) != veils.MASK] == []
-    assert (masked["plain"], masked["items"][0]["n"], masked["more"][0]["direct"]) == ("plain", 0, veils.MASK)
+    assert [at for at in PLACES if pointers.get(masked, at) != redact.MASK] == []
+    assert (masked["plain"], masked["items"][0]["n"], masked["more"][0]["direct"]) == ("plain", 0, redact.MASK)
 
 
 def test_a_plan_without_secrets_costs_nothing() -> None:
-    open_to_all = veils.veil({"type": "object", "properties": {"a": {"type": "string"}}})
+    open_to_all = redact.veil({"type": "object", "properties": {"a": {"type": "string"}}})
     assert open_to_all.masked(VALUE) is VALUE
     assert not open_to_all
 
@@ -85,12 +85,12 @@ def test_a_plan_without_secrets_costs_nothing() -> None:
     ids=str,
 )  # fmt: skip
 def test_wherever_a_schema_says_it(schema: dict[str, Any]) -> None:
-    assert veils.veil(schema).masked({"a": "secret"}) == {"a": veils.MASK}
+    assert redact.veil(schema).masked({"a": "secret"}) == {"a": redact.MASK}
 
 
 def test_what_refers_to_itself_or_to_nothing_ends() -> None:
     for ref in ("#", "#/$defs/x", "#/nowhere", "https://elsewhere/", "#x"):
-        assert not veils.veil({"$ref": ref, "$defs": {"x": {"$ref": "#/$defs/x"}}})
+        assert not redact.veil({"$ref": ref, "$defs": {"x": {"$ref": "#/$defs/x"}}})
 
 
 def test_what_comes_back_unchanged_is_the_very_value() -> None:
@@ -106,18 +106,18 @@ def test_an_item_that_moves_takes_its_secret_along() -> None:
 @pytest.mark.parametrize("place", ["/plain", "/either", "/pair/1", "/items/0/n"])
 def test_a_placeholder_is_no_value_elsewhere(place: str) -> None:
     """Put into a plain field it would have shown the secret to everybody."""
-    text = pointers.put(VEIL.masked(VALUE, named=True), place, veils.placeholder("/direct"))
+    text = pointers.put(VEIL.masked(VALUE, named=True), place, redact.placeholder("/direct"))
     with pytest.raises(ValueRefused) as refused:
         VEIL.kept(text, VALUE)
     assert refused.value.pointer == place
 
 
 @pytest.mark.parametrize(
-    "text", [veils.MASK, veils.placeholder("/items/7/key"), veils.MASK + "x", veils.MASK + " direct"]
+    "text", [redact.MASK, redact.placeholder("/items/7/key"), redact.MASK + "x", redact.MASK + " direct"]
 )
 def test_a_placeholder_of_nothing_is_refused(text: str) -> None:
     with pytest.raises(ValueRefused):
-        VEIL.kept({**VALUE, "direct": veils.MASK + text}, VALUE)
+        VEIL.kept({**VALUE, "direct": redact.MASK + text}, VALUE)
 
 
 def test_a_difference_says_that_it_is_another_and_not_which() -> None:
@@ -126,4 +126,4 @@ def test_a_difference_says_that_it_is_another_and_not_which() -> None:
     assert "two" not in str(VEIL.rows(rows))
     assert "another" in str(VEIL.rows(rows))
     [patched] = VEIL.patch([{"op": "add", "path": "/items/0", "value": {"key": "new"}}])
-    assert patched["value"] == {"key": veils.placeholder("/items/0/key")}
+    assert patched["value"] == {"key": redact.placeholder("/items/0/key")}

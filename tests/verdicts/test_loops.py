@@ -8,8 +8,8 @@ import pytest
 
 from agents import forks, rewinds
 from agents.models import Effect
+from approvals.consequences import impact_sources
 from approvals.consequences.gate import Foretold
-from approvals.impact import sources
 from checkpoints.models import Checkpoint, Run
 from tests.agents.driving import advance_to_rest, answer, decide, open_gate, state, trail
 from tests.factories import make_user
@@ -146,7 +146,7 @@ def test_the_inbox_names_the_very_calls_that_a_forks_origin_has_done(ledger: Pat
     gate = open_gate(fork)
     expected = {(each.effect, each.action, each.at) for each in Foretold(gate, gate.asked, []).approve().repeats}
     assert {action for _, action, _ in expected} == {"x1", "x3"}
-    told = sources.beside([gate])[gate.pk]
+    told = impact_sources.beside([gate])[gate.pk]
     assert {(each.effect, each.action, each.at) for each in told} == expected
 
 

@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
-from approvals.actions import Action
-from approvals.cards import completed
-from approvals.closing import pass_deadline
+from approvals.cards.action import Action
+from approvals.cards.card import completed
+from approvals.decisions import deciding
+from approvals.decisions.submission import Submission
 from approvals.errors import AlreadyDecided, CardRefused, Rejected, StaleGate
+from approvals.gates import closing
+from approvals.gates.closing import pass_deadline
 from approvals.models import Decision, Gate, Outcome
 from checkpoints import crash_points
 from checkpoints.models import Event
@@ -103,8 +106,13 @@ def test_of_two_people_who_decide_differently_at_once_one_is_told_who_was_faster
         gate = open_gate(run)
         seen = bytes(gate.standing().digest)
         said = [
-            partial(gate.decide, by=first, seen=seen, key="ann", verdicts=REJECTS_C),
-            partial(Gate.objects.get(pk=gate.pk).decide, by=second, seen=seen, key="bob", verdict="approve"),
+            partial(deciding.decide, gate, Submission.of(seen=seen, key="ann", verdicts=REJECTS_C), by=first),
+            partial(
+                deciding.decide,
+                Gate.objects.get(pk=gate.pk),
+                Submission.of(seen=seen, key="bob", verdict="approve"),
+                by=second,
+            ),
         ]
         results = race(said)
         assert sorted(type(each).__name__ for each in results) == ["AlreadyDecided", "Decision"]
@@ -120,7 +128,11 @@ def test_in_a_quorum_the_slower_of_two_mixed_words_is_stale_and_says_what_change
     seen = bytes(open_gate(run).standing().digest)
     say(run, by=ann(team), each=REJECTS_C)
     with pytest.raises(StaleGate) as stale:
-        open_gate(run).decide(by=bob(team), seen=seen, key="late", verdicts={**REJECTS_C, "a": reject("No.")})
+        deciding.decide(
+            open_gate(run),
+            Submission.of(seen=seen, key="late", verdicts={**REJECTS_C, "a": reject("No.")}),
+            by=bob(team),
+        )
     [row] = stale.value.changes
     assert (row["of"], row["before"], row["after"]["verdict"]) == ("verdict:c", None, "reject")
 
@@ -128,7 +140,11 @@ def test_in_a_quorum_the_slower_of_two_mixed_words_is_stale_and_says_what_change
 def test_the_same_key_gives_the_same_word_and_another_word_is_refused(ledger: Path) -> None:
     run = make_three(ledger)
     gate, by = open_gate(run), ann(run.team)
-    said = partial(gate.decide, by=by, seen=bytes(gate.standing().digest), key="once")
+    seen = bytes(gate.standing().digest)
+
+    def said(**words: Any) -> Decision:
+        return deciding.decide(gate, Submission.of(seen=seen, key="once", **words), by=by)
+
     assert said(verdicts=REJECTS_C).pk == said(verdicts=REJECTS_C).pk
     with pytest.raises(Rejected, match="sent before with other content"):
         said(verdicts={**REJECTS_C, "a": reject("No.")})
@@ -227,7 +243,7 @@ def test_a_deadline_that_approves_does_not_approve_what_one_of_two_decided(ledge
     gate = open_gate(run)
 
     pass_deadline(gate)
-    outcome = gate.expire()
+    outcome = closing.expire(gate)
     assert outcome is not None
     assert (outcome.kind, outcome.grants.count()) == ("expired", 0)
 
@@ -238,4 +254,4 @@ def test_the_loser_is_told_by_name(ledger: Path) -> None:
     seen = bytes(gate.standing().digest)
     say(run, by=ann(run.team), each=REJECTS_C)
     with pytest.raises(AlreadyDecided, match="Ann Okafor already decided this: Decided action by action"):
-        gate.decide(by=bob(run.team), seen=seen, key="late", verdicts=REJECTS_C)
+        deciding.decide(gate, Submission.of(seen=seen, key="late", verdicts=REJECTS_C), by=bob(run.team))

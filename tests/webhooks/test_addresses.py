@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from approvals.addresses import permitted
 from approvals.models.webhook import WebhookRefused
-from approvals.webhooks import schedule, targets
+from approvals.outbound import targets
+from approvals.outbound.addresses import permitted
+from approvals.webhooks import schedule
 
 from .making import make_webhook
 
@@ -77,7 +78,7 @@ def test_any_other_is_taken(url: str, settings: Any) -> None:
 @pytest.mark.parametrize("host", ["0x7f.1", "2130706433", "127.1", "017700000001"])
 def test_a_number_that_only_some_programs_take_for_an_address_is_looked_up_as_they_do(host: str, settings: Any) -> None:
     """It may be written down, since it is a name to some; what it leads to is looked at before anything leaves."""
-    from approvals.webhooks import sending
+    from approvals.outbound import sending
 
     settings.HOLDPOINT_WEBHOOKS_PRIVATE = []
     assert sending.send(f"https://{host}/", b"{}", {}).word in ("private_address", "dns_failed", "bad_address")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.db.models.functions import Now
 
-from approvals import closing
+from approvals.gates import closing
 from approvals.models import Attempt, Delivery, Webhook
 from approvals.webhooks import keeping, outbox
 from approvals.webhooks.delivering import deliver
@@ -72,9 +72,9 @@ class TestWhatIsTold:
         make_webhook(team=team)
         late = make_gate(policy=make_policy(team, deadline=dt.timedelta(hours=1)))
         closing.pass_deadline(late)
-        late.expire()
+        closing.expire(late)
         gone = make_gate(policy=make_policy(team, name="default"))
-        gone.withdraw(by=SYSTEM, reason="Not needed")
+        closing.withdraw(gone, by=SYSTEM, reason="Not needed")
         assert [each.kind for each in of(late)] == ["gate.opened", "gate.expired"]
         assert [each.kind for each in of(gone)] == ["gate.opened", "gate.withdrawn"]
 
@@ -213,7 +213,7 @@ class TestWorkers:
         assert (results(delivery), receiver.got) == (["lost"] * 5, [])
 
     def test_a_worker_that_comes_back_late_changes_nothing_but_its_own_attempt(self, receiver: Receiver) -> None:
-        from approvals.webhooks.sending import Sent
+        from approvals.outbound.sending import Sent
 
         delivery, _ = make_delivery(receiver.url)
         slow = Delivery.objects.take(delivery.pk)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from standardwebhooks.webhooks import WebhookVerificationError
 
-from approvals.webhooks import sending, signing
+from approvals.outbound import sending, signing
 from tests.harness.services import free_port
 
 from .making import make_delivery, sent

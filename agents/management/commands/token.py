@@ -11,9 +11,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from agents import tokens
 from agents.errors import TokenRefused
 from agents.models.token import FOR_AGENTS, Scope
-from approvals import quorums
 from approvals.models import Policy
 from approvals.models.policy import DEFAULT
+from approvals.policy import quorum
 from checkpoints import actors
 
 
@@ -56,7 +56,7 @@ class Command(BaseCommand):
         except TokenRefused as error:
             raise CommandError(str(error)) from error
         asks_under = Policy.objects.current().filter(team=made.team, name=made.policy or DEFAULT).first()
-        if made.agent and asks_under and (few := quorums.lacking_besides(made.user, asks_under)):
+        if made.agent and asks_under and (few := quorum.lacking_besides(made.user, asks_under)):
             self.stderr.write(few)
         self.stderr.write(f"Until {made.expires_at:%Y-%m-%d}, for {', '.join(made.scopes)}. It is shown this once:")
         self.stdout.write(sent)

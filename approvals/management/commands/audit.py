@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
 from approvals.audit import exporting
-from approvals.presentation.english import counted, plural
+from approvals.english import counted, plural
 from checkpoints.actors import OPERATOR
 from checkpoints.audit import database, proof
 from checkpoints.audit.filters import Filters, NoFilter

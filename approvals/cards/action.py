@@ -1,0 +1,226 @@
+"""The actions of a card: what each asks for, which verdicts it takes, and what people settled about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+from approvals.errors import CardRefused
+from approvals.schema import pointers, redact
+from approvals.schema.walk import is_list, schema_at, unveiled
+from checkpoints.runs.plans import PlanSpec, StepSpec
+from checkpoints.values.canonical_json import canonical
+from checkpoints.values.patch import same
+
+APPROVE, EDIT, REJECT, RESPOND = "approve", "edit", "reject", "respond"
+VERDICTS = (APPROVE, EDIT, REJECT, RESPOND)
+MOST_PINNED = 100_000  # bytes of one action's pinned values
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settled:
+    """Why an action does not run as it was shown: somebody refused it, or answered in its place.
+
+    It stands in the proposal, so that whoever agrees to that agrees to this too.
+    """
+
+    verdict: str  # reject or respond
+    by: str  # a person's name
+    reason: str = ""  # of a rejection
+    response: Any = None  # what the agent gets in the place of the effect's result
+
+    def same(self, other: Settled | None) -> bool:
+        """Whether it says the same, whoever said it."""
+        return other is not None and replace(self, by="") == replace(other, by="")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Registered:
+    """By which version of a tool that people registered an action is drawn."""
+
+    version: int
+    risk: str  # of cards.RISKS, that people gave it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Action:
+    """One thing asked about: a tool's name with its arguments at a JSON Pointer in the state."""
+
+    id: str
+    title: str = ""
+    tool: str = ""
+    effect: str = ""  # the effect step that performs it; empty where none does
+    pointer: str = ""  # where its arguments are in the state; empty where they are not in it
+    schema: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Any = None
+    edits: bool = True  # may be edited, where the gate allows it
+    pinned: Sequence[str] = ()  # pointers within the arguments that are shown first and never folded
+    missing: Sequence[str] = ()  # pointers within the arguments that a reviewer has to fill in or change to approve it
+    irreversible: bool = False
+    undo: str = ""  # the step or tool that undoes it
+    verdicts: Sequence[str] = ()  # of VERDICTS, those that it takes; empty: all but respond
+    response: Mapping[str, Any] = field(default_factory=dict)  # the JSON Schema of a response; empty: a text
+    settled: Settled | None = None
+    registered: Registered | None = None  # the runtime says so; whoever asks cannot
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "pinned", tuple(self.pinned))
+        object.__setattr__(self, "missing", tuple(self.missing))
+        object.__setattr__(self, "verdicts", tuple(self.verdicts))
+
+    def takes(self, verdict: str) -> bool:
+        """Whether this verdict is offered for it."""
+        return verdict in self.verdicts
+
+    def in_own_words(self, *, external: bool) -> bool:
+        """Tell whether its titles and pins are a program's own: its code is elsewhere, the tool not registered."""
+        return external and self.registered is None
+
+    def unfilled(self, asked: Action) -> list[str]:
+        """What of the missing is still as the agent `asked` it, or empty; nothing of an action that does not run."""
+        if self.settled is not None:
+            return []
+        values = [(place, _at(self.arguments, place), _at(asked.arguments, place)) for place in self.missing]
+        return [place for place, now, was in values if is_empty(now) or same(now, was)]
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object with every field; `settled`, `registered` and `missing` only where something is."""
+        apart = ("settled", "registered", "missing")
+        plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in apart}
+        lists = {"pinned": list(self.pinned), "verdicts": list(self.verdicts)}
+        lists |= {"missing": list(self.missing)} if self.missing else {}
+        told = {name: asdict(each) for name in ("settled", "registered") if (each := getattr(self, name))}
+        return {**plain, "schema": dict(self.schema), "response": dict(self.response), **lists, **told}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Action:
+        """The action that `to_json` wrote."""
+        known = {f.name: data[f.name] for f in fields(cls) if f.name in data}
+        settled, registered = known.get("settled"), known.get("registered")
+        told = {
+            "settled": Settled(**settled) if settled else None,
+            "registered": Registered(**registered) if registered else None,
+        }
+        return cls(**{**known, **told})
+
+
+def is_empty(value: Any) -> bool:
+    """Whether nothing was filled in: nothing there, null, blank text, or nothing in it."""
+    return value is None or (isinstance(value, str) and not value.strip()) or value in ([], {})
+
+
+def _at(value: Any, place: str) -> Any:
+    return pointers.get(value, place) if pointers.has(value, place) else None
+
+
+def editable(step: StepSpec) -> tuple[str, ...]:
+    """Pointers to the places of the state that a gate step lets people edit."""
+    return tuple(entry if entry.startswith("/") else pointers.join("", entry) for entry in step.edits)
+
+
+def completed(
+    action: Action, *, step: StepSpec, plan: PlanSpec, state: Mapping[str, Any], recovery: bool = False
+) -> Action:
+    """`action` with what the plan and the state know better than the agent's card. Raises CardRefused.
+
+    Where the plan hides anything of what it is called with, the plan's schema is the one: a card's would show it.
+    """
+    effect = next((s for s in plan.steps if s.name == action.effect), None)
+    filled = replace(
+        action,
+        title=action.title or action.tool or action.id,
+        tool=action.tool or action.effect or action.id,
+        irreversible=action.irreversible or bool(effect and effect.irreversible),
+        undo=action.undo or (effect.undo if effect else "") or "",
+        response=_response_schema(action, effect, plan),
+        registered=None,
+    )
+    if not action.pointer:
+        # What a step returned is shown by the runtime itself, with the plan's own words for it.
+        schema = action.schema if recovery else unveiled(action.schema, {})
+        return _with_verdicts(replace(filled, edits=False, schema=schema), step)
+    if not pointers.has(state, action.pointer):
+        raise CardRefused(f"{step.name}: action {action.id!r}: there is nothing at {action.pointer} in the state")
+    offered = action.edits and (not action.verdicts or EDIT in action.verdicts)
+    known = _schema_of(plan, action.pointer)
+    placed = replace(
+        filled,
+        arguments=pointers.get(state, action.pointer),
+        schema=unveiled(action.schema, known) if action.schema and not redact.veil(known) else known,
+        edits=offered and any(pointers.overlaps(place, action.pointer) for place in editable(step)),
+    )
+    return _with_verdicts(placed, step)
+
+
+def faults_of(actions: Sequence[Action], *, step: StepSpec, plan: PlanSpec, recovery: bool) -> list[str]:
+    """What is senseless about the verdicts that the actions take, and about who performs them."""
+    faults = [fault for action in actions for fault in _verdict_faults(action, step, plan)]
+    faults += [fault for action in actions for fault in _missing_faults(action, step)]
+    faults += [fault for action in actions for fault in pinned_faults(action)]
+    performed = [] if recovery else [action.effect for action in actions if action.effect]
+    by_name = {each.name: each for each in plan.steps}
+    for name in sorted({name for name in performed if performed.count(name) > 1}):
+        if name in by_name and not by_name[name].action:
+            faults.append(
+                f"several actions are performed by {name!r}; say which one it is about to perform, "
+                f"with @effect(action=…) naming the field of the state that holds the action's id"
+            )
+    return faults
+
+
+def pinned_faults(action: Action) -> Iterator[str]:
+    """A pinned value is never folded, so a page would carry all of it."""
+    long = sum(len(canonical(_at(action.arguments, place))) for place in action.pinned)
+    if long > MOST_PINNED:
+        yield f"action {action.id!r} pins more than {MOST_PINNED:,} bytes, which nobody reads; pin less, or quote it"
+
+
+def _missing_faults(action: Action, step: StepSpec) -> Iterator[str]:
+    """What nobody could fill in would keep the gate from ever being approved."""
+    for place in action.missing:
+        where = f"action {action.id!r} lacks {place}"
+        if not (pointers.has(action.arguments, place) or schema_at(action.schema, place)):
+            yield f"{where}, which is no place in its arguments"
+        elif not (action.edits and any(pointers.covers(each, action.pointer + place) for each in editable(step))):
+            yield f"{where}, but the gate lets nobody edit it"
+
+
+def _schema_of(plan: PlanSpec, pointer: str) -> dict[str, Any]:
+    """What the plan says of a place. Where that cannot be told apart from what is secret there, all of it is."""
+    known = schema_at(plan.state_schema, pointer)
+    hidden = redact.veil(plan.state_schema).at(pointer).hides and not redact.veil(known).hides
+    return {"writeOnly": True} if hidden else known
+
+
+def _response_schema(action: Action, effect: StepSpec | None, plan: PlanSpec) -> dict[str, Any]:
+    """What the effect's own field takes, an item of it where it is a list; else, or where it says more, the card's."""
+    if effect is None or not effect.responds:
+        return dict(action.response)
+    place = pointers.join("", effect.responds)
+    place = pointers.join(place, "0") if is_list(plan.state_schema, place) else place
+    known = _schema_of(plan, place)
+    return dict(action.response) if action.response and not redact.veil(known) else known
+
+
+def _with_verdicts(action: Action, step: StepSpec) -> Action:
+    if action.verdicts:
+        return action
+    return replace(action, verdicts=[APPROVE, *[EDIT] * action.edits, REJECT] if step.kind == "gate" else [])
+
+
+def _verdict_faults(action: Action, step: StepSpec, plan: PlanSpec) -> list[str]:
+    unknown = [each for each in action.verdicts if each not in VERDICTS]
+    faults = [f"action {action.id!r} takes no verdict {each!r}; there is {', '.join(VERDICTS)}" for each in unknown]
+    if action.verdicts and APPROVE not in action.verdicts and action.settled is None:
+        faults.append(f"action {action.id!r} does not take {APPROVE!r}; what cannot be approved is not asked about")
+    if action.takes(EDIT) and not action.edits:
+        faults.append(f"action {action.id!r} takes {EDIT!r}, but the gate lets nobody edit what is at its pointer")
+    effect = next((each for each in plan.steps if each.name == action.effect), None)
+    heard = bool(step.feedback or (effect and effect.responds))
+    if action.takes(RESPOND) and not heard:
+        faults.append(
+            f"action {action.id!r} takes {RESPOND!r}, but nothing takes the response: give the effect a field by "
+            "`responds`, or the state a list `feedback`"
+        )
+    return faults

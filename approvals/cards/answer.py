@@ -1,0 +1,53 @@
+"""The answers to a gate's question. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from approvals.errors import Invalid, Problem, problem
+from approvals.schema import validate
+from checkpoints.errors import ValueRefused
+from checkpoints.values import canonical_json
+
+from .card import Card, Choice
+
+# Choices of a recovery gate after which the gate's effects may be performed; another gate's say it of themselves.
+GRANTING = frozenset({"retry", "not_happened", "again"})
+
+
+def answered(card: Card, answer: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The answer in its one form, {"choice": id, "value": …}. Raises Invalid."""
+    if card.question is None:
+        raise Invalid([problem("This gate asks no question; approve, edit or reject it.")])
+    chosen = (answer or {}).get("choice")
+    choice = next((c for c in card.question["choices"] if c["id"] == chosen), None)
+    if choice is None:
+        raise Invalid([problem("Choose one of the answers.", pointer="/choice")])
+    value = (answer or {}).get("value")
+    faults = _faults(choice, value)
+    if faults:
+        raise Invalid(faults)
+    return {"choice": choice["id"], "value": value if choice.get("needs_value") else None}
+
+
+def grants(card: Card, answer: Mapping[str, Any] | None) -> bool:
+    """Whether an answer lets the gate's effects run."""
+    if answer is None or card.question is None:
+        return False
+    if not card.rejects:
+        return answer["choice"] in GRANTING
+    return any(choice["id"] == answer["choice"] and choice.get("grants", False) for choice in card.question["choices"])
+
+
+def _faults(choice: Choice, value: Any) -> list[Problem]:
+    if not choice.get("needs_value"):
+        return [] if value is None else [problem("This answer takes no value.", pointer="/value")]
+    if value is None:
+        return [problem("This answer needs a value.", pointer="/value")]
+    try:
+        canonical_json.canonical(value)
+    except ValueRefused as refused:
+        return [problem(refused.reason, pointer="/value" + refused.pointer)]
+    found = validate.faults_of(choice.get("schema") or {}, value)
+    return [problem(said, pointer="/value" + place) for place, said in found]

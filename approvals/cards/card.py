@@ -1,0 +1,256 @@
+"""What a gate shows: a card, and on it the actions that are asked about.
+
+An agent's gate step returns a card that may be sparse; `completed` fills in what the plan and the saved
+state know better (arguments, schema, undo, what is allowed), so that what is shown is what is saved.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, NotRequired, TypedDict
+
+from approvals.errors import CardRefused
+from approvals.schema import redact, validate
+from checkpoints.runs.plans import PlanSpec, StepSpec
+
+from . import action, chart, precondition, quote
+from .action import Action
+from .chart import Chart
+from .precondition import Precondition
+from .quote import Quote
+
+RISKS = ("low", "medium", "high", "critical")
+# Identifiers are read and compared by people: plain ASCII leaves no room for look-alikes and bidi controls.
+IDENTIFIER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
+
+
+class Choice(TypedDict, total=False):
+    """One answer that a gate offers."""
+
+    id: str
+    label: str
+    needs_value: bool
+    schema: dict[str, Any]
+    grants: bool  # the answer lets the gate's effects run
+
+
+class Question(TypedDict):
+    """What a gate asks: how to go on after a failure, or which of several things is to be done."""
+
+    text: str
+    choices: list[Choice]
+    effect: NotRequired[str]  # the key of the effect that is asked about
+    rejects: NotRequired[bool]  # none of them may be chosen: the run stops, or is sent back. `completed` says so
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """Everything that a gate shows as asked-for."""
+
+    title: str
+    summary: str = ""  # the agent's own words
+    for_whom: str = ""
+    amount: str = ""  # display text
+    resource: str = ""
+    risk: str = "medium"
+    reasons: Sequence[str] = ()  # why the risk is what it is
+    actions: Sequence[Action] = ()
+    quotes: Sequence[Quote] = ()  # what people said, beside the agent's account of it
+    charts: Sequence[Chart] = ()
+    preconditions: Sequence[Precondition] = ()  # what must still be so when an effect is done
+    allows: Sequence[str] = ()  # effect steps that an approval lets run
+    back_to: Sequence[str] = ()  # steps that the run can be sent back to
+    on_reject: str = ""  # the step that a rejection is sent back to unless the reviewer chooses; empty: stop
+    on_expire: str = ""
+    question: Question | None = None
+    reopened: dict[str, Any] | None = None  # {"gate": id, "changes": [rows]} where an approval no longer held
+
+    def __post_init__(self) -> None:
+        for name in ("reasons", "actions", "quotes", "charts", "preconditions", "allows", "back_to"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+
+    @property
+    def rejects(self) -> bool:
+        """Whether what is asked may be rejected; the question of a recovery gate has to be answered."""
+        return self.question is None or self.question.get("rejects", False)
+
+    def label_of(self, answer: Mapping[str, Any] | None) -> str:
+        """Give the label of an answer to the card's question, {"choice", "value"}; "" where there is none."""
+        if not self.question or not answer:
+            return ""
+        labels = {choice["id"]: choice.get("label", choice["id"]) for choice in self.question["choices"]}
+        return str(labels.get(answer["choice"], answer["choice"]))
+
+    def action(self, action_id: str) -> Action | None:
+        """The action of that id."""
+        return next((action for action in self.actions if action.id == action_id), None)
+
+    def with_arguments(self, arguments: Mapping[str, Any]) -> Card:
+        """The same card with other arguments, by action id."""
+        return replace(self, actions=[replace(a, arguments=arguments.get(a.id, a.arguments)) for a in self.actions])
+
+    def unfilled(self, asked: Card) -> list[tuple[Action, str]]:
+        """(action, pointer) of all that has to be filled in before this is approved; `asked` is the agent's card."""
+        before = {action.id: action for action in asked.actions}
+        return [(each, place) for each in self.actions if each.id in before for place in each.unfilled(before[each.id])]
+
+    @property
+    def settled(self) -> bool:
+        """Whether somebody refused one of the actions, or answered in its place."""
+        return any(action.settled for action in self.actions)
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object with every field."""
+        plain = {f.name: getattr(self, f.name) for f in fields(self)}
+        lists = {name: list(plain[name]) for name in ("reasons", "allows", "back_to")}
+        lists_of = ("actions", "quotes", "charts", "preconditions")
+        nested = {name: [each.to_json() for each in plain[name]] for name in lists_of}
+        return {**plain, **lists, **nested}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Card:
+        """The card that `to_json` wrote; names that are not a card's are passed over."""
+        known = {f.name: data[f.name] for f in fields(cls) if f.name in data}
+        nested = {
+            "actions": [Action.from_json(action) for action in data.get("actions", [])],
+            "quotes": [Quote(**quote) for quote in data.get("quotes", [])],
+            "charts": [Chart(**chart) for chart in data.get("charts", [])],
+            "preconditions": [Precondition.from_json(each) for each in data.get("preconditions", [])],
+        }
+        return cls(**{**known, **nested})
+
+
+def completed(card: Card, *, step: StepSpec, plan: PlanSpec, state: Mapping[str, Any], recovery: bool = False) -> Card:
+    """`card` with what the plan and the state know better than the agent's card.
+
+    `recovery`: it asks about a step that failed. Raises CardRefused where the card cannot be asked about.
+    """
+    # A question about a step that failed allows what it names; a gate's own allowances are no part of it.
+    allows = tuple(card.allows) or (() if recovery else tuple(step.allows))
+    earlier = () if recovery else tuple(_steps_before(plan, step.name))
+    completed_actions = [
+        action.completed(each, step=step, plan=plan, state=state, recovery=recovery) for each in card.actions
+    ]
+    whole = replace(
+        card,
+        actions=[_asked(card, each) for each in completed_actions],
+        allows=allows,
+        back_to=tuple(card.back_to) or earlier,
+        on_reject=card.on_reject or ("" if recovery else step.on_reject),
+        on_expire=card.on_expire or step.on_expire,
+        question=card.question if recovery or not card.question else {**card.question, "rejects": True},
+    )
+    veil = redact.veil(plan.state_schema)
+    whole = scrubbed(whole, veil.words(state)) if veil else whole
+    faults = [*_identifier_faults(whole), *_allow_faults(whole, step), *_question_faults(whole)]
+    faults += _schema_faults(whole, recovery=recovery)
+    faults += action.faults_of(whole.actions, step=step, plan=plan, recovery=recovery)
+    faults += [*quote.faults_of(whole.quotes, state), *chart.faults_of(whole.charts, state)]
+    faults += _secret_faults(whole, veil)
+    faults += _precondition_faults(whole, step, plan)
+    known = {s.name for s in plan.steps}
+    sent_to = {*whole.back_to, whole.on_reject, whole.on_expire} - {""}
+    faults += [f"the plan has no step {name!r} to go to" for name in sorted(sent_to - known)]
+    final = {s.name for s in plan.steps if s.irreversible}
+    faults += [
+        f"{name!r} cannot be undone, so no rejection goes back to it"
+        for name in sorted({*whole.back_to, whole.on_reject} & final)
+    ]
+    if whole.risk not in RISKS:
+        faults.append(f"risk {whole.risk!r} is none of {', '.join(RISKS)}")
+    if faults:
+        raise CardRefused(f"{step.name}: {'; '.join(faults)}")
+    return whole
+
+
+def scrubbed(card: Card, secrets: Sequence[str]) -> Card:
+    """The card without these texts in its words. Where arguments are from the state, its schema hides them."""
+    if not secrets:
+        return card
+    plain = {
+        name: redact.scrubbed(getattr(card, name), secrets)
+        for name in ("title", "summary", "for_whom", "amount", "resource", "reasons", "question")
+    }
+    acts = [_scrubbed_action(each, secrets) for each in card.actions]
+    said, drawn = quote.scrubbed(card.quotes, secrets), chart.scrubbed(card.charts, secrets)
+    wanted = [replace(each, label=redact.scrubbed(each.label, secrets)) for each in card.preconditions]
+    return replace(card, **plain, actions=acts, quotes=said, charts=drawn, preconditions=wanted)
+
+
+def _scrubbed_action(action: Action, secrets: Sequence[str]) -> Action:
+    """Arguments from the state are hidden by their schema; those that are at no place of it run nowhere."""
+    words = {name: redact.scrubbed(getattr(action, name), secrets) for name in ("title", "undo")}
+    if action.pointer or redact.veil(action.schema):
+        return replace(action, **words)
+    return replace(action, arguments=redact.scrubbed(action.arguments, secrets), **words)
+
+
+def _secret_faults(card: Card, veil: redact.Veil) -> list[str]:
+    drawn = [*(each.pointer for each in card.quotes), *(each.pointer for each in card.charts)]
+    hidden = [place for place in drawn if veil and veil.at(place).hides]
+    return [f"what is at {place} in the state is secret: it cannot be quoted or drawn" for place in hidden]
+
+
+def _asked(card: Card, action: Action) -> Action:
+    """Beside a question no action takes a verdict of its own."""
+    return replace(action, verdicts=()) if card.question else action
+
+
+def _steps_before(plan: PlanSpec, name: str) -> list[str]:
+    """Where a rejection may send the run back to: not to what would be done twice, which a rewind has confirmed."""
+    names = [s.name for s in plan.steps]
+    before = plan.steps[: names.index(name)] if name in names else ()
+    return [s.name for s in before if not s.irreversible]
+
+
+def _identifier_faults(card: Card) -> list[str]:
+    ids = [action.id for action in card.actions]
+    conditions = [each.id for each in card.preconditions]
+    named = [*ids, *(action.tool for action in card.actions), *conditions]
+    faults = [f"{name!r} is not an identifier of plain letters, digits, . : _ -" for name in named if not _plain(name)]
+    faults += [f"action {name!r} is there twice" for name in _twice(ids)]
+    return faults + [f"precondition {name!r} is there twice" for name in _twice(conditions)]
+
+
+def _twice(names: Sequence[str]) -> list[str]:
+    return sorted({name for name in names if names.count(name) > 1})
+
+
+def _plain(name: str) -> bool:
+    return bool(IDENTIFIER.fullmatch(name))
+
+
+def _allow_faults(card: Card, step: StepSpec) -> list[str]:
+    beyond = sorted(set(card.allows) - set(step.allows)) if step.kind == "gate" else []
+    faults = [f"the plan does not let this gate allow {name!r}" for name in beyond]
+    for each in card.actions:
+        if each.effect and each.effect not in card.allows:
+            faults.append(f"action {each.id!r} asks for {each.effect!r}, which the gate does not allow")
+    return faults
+
+
+def _precondition_faults(card: Card, step: StepSpec, plan: PlanSpec) -> list[str]:
+    """A recovery's card repeats what a gate's card offered, so there any gate's observation will do."""
+    gates = [step] if step.kind == "gate" else plan.steps
+    observable = [name for gate in gates for name in gate.observes]
+    return precondition.faults_of(card.preconditions, observable=observable, allows=card.allows)
+
+
+def _question_faults(card: Card) -> list[str]:
+    if card.question is None:
+        return []
+    ids = [choice.get("id", "") for choice in card.question["choices"]]
+    if not ids or "" in ids or len(set(ids)) < len(ids):
+        return ["a question needs choices, each with an id of its own"]
+    return [f"{each!r} is not an identifier of plain letters, digits, . : _ -" for each in ids if not _plain(each)]
+
+
+def _schema_faults(card: Card, *, recovery: bool) -> list[str]:
+    """What is wrong with the schemas that answers are held against; of a step that failed is asked all the same."""
+    answering = [each for each in card.actions if each.response and each.takes(action.RESPOND)]
+    asked = [(f"the response of action {each.id!r}", each.response) for each in answering]
+    choices = card.question["choices"] if card.question and not recovery else []
+    asked += [(f"the value of {each.get('id')!r}", each["schema"]) for each in choices if each.get("schema")]
+    return [f"the schema of {whose} is unsound: {wrong}" for whose, part in asked if (wrong := validate.unsound(part))]

@@ -1,0 +1,49 @@
+"""Charts on a card: drawings of what is in the saved state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from approvals.schema import pointers, redact
+
+KINDS = ("gantt",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chart:
+    """What is drawn, and how. The checkpoint that the gate binds holds what is drawn."""
+
+    title: str
+    pointer: str  # where in the state its data is, in the shape that the kind has
+    kind: str = "gantt"  # approvals.presentation.drawing.gantt
+    figures: Sequence[tuple[str, str]] = ()  # (label, text): set side by side with the other charts'
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "figures", tuple((str(label), str(text)) for label, text in self.figures))
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object with every field."""
+        return {**asdict(self), "figures": [list(each) for each in self.figures]}
+
+
+def scrubbed(charts: Sequence[Chart], secrets: Sequence[str]) -> list[Chart]:
+    """The charts without these texts in the words about them."""
+    return [
+        replace(each, title=redact.scrubbed(each.title, secrets), figures=redact.scrubbed(each.figures, secrets))
+        for each in charts
+    ]
+
+
+def faults_of(charts: Sequence[Chart], state: Mapping[str, Any]) -> list[str]:
+    """What is wrong with a card's charts, a sentence each."""
+    faults = []
+    for chart in charts:
+        if not chart.title.strip():
+            faults.append(f"the chart of {chart.pointer} needs a title that says what it shows")
+        if chart.kind not in KINDS:
+            faults.append(f"the chart of {chart.pointer} is of the kind {chart.kind!r}; there is {', '.join(KINDS)}")
+        if not pointers.has(state, chart.pointer):
+            faults.append(f"there is nothing at {chart.pointer} in the state to draw")
+    return faults

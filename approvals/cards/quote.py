@@ -1,0 +1,43 @@
+"""Quotes on a card: somebody's words in the saved state, shown as theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from approvals.schema import pointers, redact
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quote:
+    """Whose words they are, and where. The checkpoint that the gate binds holds the words."""
+
+    label: str  # who said it, by name: "Ellery, Marit"
+    pointer: str  # where in the state the text is
+    role: str = ""  # what they are here and how it came: "customer, by mail"
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object with every field."""
+        return asdict(self)
+
+
+def scrubbed(quotes: Sequence[Quote], secrets: Sequence[str]) -> list[Quote]:
+    """The quotes without these texts in the words about them."""
+    return [
+        replace(each, label=redact.scrubbed(each.label, secrets), role=redact.scrubbed(each.role, secrets))
+        for each in quotes
+    ]
+
+
+def faults_of(quotes: Sequence[Quote], state: Mapping[str, Any]) -> list[str]:
+    """What is wrong with a card's quotes, a sentence each."""
+    faults = []
+    for quote in quotes:
+        if not quote.label.strip():
+            faults.append(f"the quote of {quote.pointer} needs a label that says whose words it quotes")
+        if not pointers.has(state, quote.pointer):
+            faults.append(f"there is nothing at {quote.pointer} in the state to quote")
+        elif not isinstance(pointers.get(state, quote.pointer), str):
+            faults.append(f"what is at {quote.pointer} in the state is no text to quote")
+    return faults

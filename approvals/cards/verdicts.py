@@ -1,0 +1,177 @@
+"""A word that speaks of each action by itself, read and checked against what stands. Pure.
+
+Whoever approves an action agrees to it as the gate asks it, edited by others or not. Where others have refused it, or
+answered in its place, that is said with the same verdict again: to approve it is to have it run after all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from approvals.errors import Invalid, Problem, problem
+from approvals.schema import pointers, validate
+from approvals.schema.walk import is_list
+from checkpoints.errors import ValueRefused
+from checkpoints.runs.plans import PlanSpec
+from checkpoints.values import canonical_json
+from checkpoints.values.ops import Append
+from checkpoints.values.patch import same
+
+from .action import APPROVE, EDIT, REJECT, RESPOND, VERDICTS, Action, Settled
+from .card import Card
+
+LIMIT = 20_000  # characters of a reason, and of a response in words
+PARTS = ("verdict", "arguments", "reason", "response")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Each:
+    """What one person says of one action."""
+
+    verdict: str
+    arguments: Any = None  # of an edit
+    reason: str = ""  # of a rejection
+    response: Any = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Word:
+    """One person's word on every action of a card, by id and in the card's order."""
+
+    said: Mapping[str, Each]
+
+    @property
+    def rejects_all(self) -> bool:
+        return all(each.verdict == REJECT for each in self.said.values())
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The new arguments of what is edited."""
+        return {name: each.arguments for name, each in self.said.items() if each.verdict == EDIT}
+
+    @property
+    def verdicts(self) -> dict[str, str]:
+        return {name: each.verdict for name, each in self.said.items()}
+
+    def settles(self, card: Card, *, by: str) -> Card:
+        """The card with what this word settles; what is said again stays with whoever said it first."""
+        return replace(card, actions=[_settled(action, self.said[action.id], by) for action in card.actions])
+
+
+def read(said: Mapping[str, Any], card: Card) -> Word:
+    """The word, with every action spoken of. Raises Invalid with every fault at once."""
+    if card.question is not None:
+        raise Invalid([problem("The gate asks a question: answer it.", pointer="/actions")])
+    faults = [problem("The gate has no such action.", action=name) for name in said if card.action(name) is None]
+    found = {}
+    for action in card.actions:
+        each = said.get(action.id)
+        if each is None:
+            faults.append(problem("Choose a verdict for this action.", action=action.id, part="verdict"))
+            continue
+        wrong = _form_faults(action, each)
+        faults += wrong
+        if not wrong:
+            found[action.id] = Each(**each)
+    if not faults:
+        faults = _faults(Word(said=found), card)
+    if faults:
+        raise Invalid(faults)
+    return Word(said=found)
+
+
+def written(plan: PlanSpec, action: Action) -> dict[str, Any]:
+    """What an answer in the place of an action's effect writes: an item, where the field that takes it is a list."""
+    effect = next((step for step in plan.steps if step.name == action.effect), None)
+    if action.settled is None or action.settled.verdict != RESPOND or effect is None or not effect.responds:
+        return {}
+    listed = is_list(plan.state_schema, pointers.join("", effect.responds))
+    return {effect.responds: Append([action.settled.response]) if listed else action.settled.response}
+
+
+def of_card(card: Card, asked: Card) -> dict[str, str]:
+    """Action id -> the verdict that a proposal stands for, beside the card that the agent asked with."""
+    return {action.id: _verdict_of(action, asked.action(action.id)) for action in card.actions}
+
+
+def _verdict_of(action: Action, asked: Action | None) -> str:
+    if action.settled is not None:
+        return action.settled.verdict
+    return APPROVE if asked is not None and same(action.arguments, asked.arguments) else EDIT
+
+
+def _settled(action: Action, each: Each, by: str) -> Action:
+    if each.verdict not in (REJECT, RESPOND):
+        return replace(action, settled=None)
+    made = Settled(verdict=each.verdict, by=by, reason=each.reason, response=each.response)
+    before = action.settled
+    return action if _repeats(action, each) or made.same(before) else replace(action, settled=made)
+
+
+def _repeats(action: Action, each: Each) -> bool:
+    """Whether this is the verdict that stands, said again without words of one's own."""
+    silent = not each.reason and each.response in (None, "")
+    return silent and action.settled is not None and action.settled.verdict == each.verdict
+
+
+def _form_faults(action: Action, each: Any) -> list[Problem]:
+    """What is no word about an action at all."""
+    if not isinstance(each, Mapping) or each.get("verdict") not in VERDICTS:
+        return [problem(f"Choose one of {', '.join(action.verdicts)}.", action=action.id, part="verdict")]
+    strange = sorted(set(each) - set(PARTS))
+    faults = [problem(f"There is no {name!r} to be said of an action.", action=action.id) for name in strange]
+    if not isinstance(each.get("reason", ""), str):
+        faults.append(problem("Write the reason as text.", action=action.id, part="reason"))
+    verdict = each["verdict"]
+    for part, of, words in (
+        ("arguments", EDIT, "Only an edit takes new values."),
+        ("reason", REJECT, "Only a rejection takes a reason."),
+        ("response", RESPOND, "Only an answer in its place takes a response."),
+    ):
+        if verdict != of and each.get(part) not in (None, ""):
+            faults.append(problem(words, action=action.id, part="" if part == "arguments" else part))
+    return faults
+
+
+def _faults(word: Word, card: Card) -> list[Problem]:
+    faults = []
+    for action in card.actions:
+        each = word.said[action.id]
+        if not action.takes(each.verdict):
+            offered = ", ".join(action.verdicts)
+            words = f"This action takes no {each.verdict}; there is {offered}."
+            faults.append(problem(words, action=action.id, part="verdict"))
+        elif missing := wordless(action, each, all_rejected=word.rejects_all):
+            faults += missing
+        elif each.verdict == RESPOND and not _repeats(action, each):
+            faults += _response_faults(action, each.response)
+        if len(each.reason) > LIMIT:
+            faults.append(problem(f"Write at most {LIMIT:,} characters.", action=action.id, part="reason"))
+    return faults
+
+
+def wordless(action: Action, each: Each, *, all_rejected: bool) -> list[Problem]:
+    """What is missing where a verdict takes words: the agent goes on without the effect, so it has to be told."""
+    if _repeats(action, each):
+        return []
+    if each.verdict == REJECT and not each.reason.strip() and not all_rejected:
+        return [problem("Say why; the agent reads it.", action=action.id, part="reason")]
+    if each.verdict == RESPOND and each.response in (None, ""):
+        return [problem("Write what the agent gets in its place.", action=action.id, part="response")]
+    return []
+
+
+def _response_faults(action: Action, response: Any) -> list[Problem]:
+    try:
+        canonical_json.canonical(response)
+    except ValueRefused as refused:
+        return [problem(refused.reason, action=action.id, pointer=refused.pointer, part="response")]
+    if not action.response:
+        if not isinstance(response, str):
+            return [problem("Write the response as text.", action=action.id, part="response")]
+        too_long = len(response) > LIMIT
+        return [problem(f"Write at most {LIMIT:,} characters.", action=action.id, part="response")] * too_long
+    found = validate.faults_of(action.response, response)
+    return [problem(said, action=action.id, pointer=place, part="response") for place, said in found]

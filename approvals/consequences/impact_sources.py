@@ -1,0 +1,41 @@
+"""Where a history comes from: whoever has the agents' code and the ledger of effects registers here.
+
+This app may not import them. Where nobody registered, nothing recorded is known, and an impact names every step as
+one that has to run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from approvals.impact.facts import History
+from approvals.impact.result import Repeat
+from approvals.models import Gate
+from checkpoints.models import Run
+from checkpoints.runs.plans import spec_of
+
+Source = Callable[[Run], History]
+Beside = Callable[[Sequence[Gate]], dict[int, list[Repeat]]]
+_registered: list[tuple[Source, Callable[[Run], str], Beside]] = []
+
+
+def register(source: Source, stamp: Callable[[Run], str], beside: Beside) -> None:
+    """Add whoever can read all that a run's lineage has recorded; see `history_of`, `stamp_of` and `beside`."""
+    _registered.append((source, stamp, beside))
+
+
+def history_of(run: Run) -> History:
+    """What is recorded of the run's lineage. Needs the run's plan."""
+    for source, *_ in _registered:
+        return source(run)
+    return History(run=run.pk, plan=spec_of(run.plan), next_step=run.next_step)
+
+
+def stamp_of(run: Run) -> str:
+    """A text that is another one where a run of the lineage has begun an effect, or one was settled."""
+    return "".join(stamp(run) for _, stamp, _ in _registered)
+
+
+def beside(gates: Sequence[Gate]) -> dict[int, list[Repeat]]:
+    """By gate, for a list of them: what stands from before and a yes would do once more, as far as that is cheap."""
+    return {gate: rows for *_, look in _registered for gate, rows in look(gates).items()}

@@ -1,0 +1,102 @@
+"""What one person's decision would do if it were taken now, and whether that is what they were shown.
+
+A page, or whoever asks over the API, gets a *mark* with what is shown and sends it back with the decision: a few bytes
+of a digest for each thing that it does, so that "no more than was shown" can be told. A decision after which others
+still have to agree does nothing by itself, so it is never too much. One that closes the gate has to do no more than
+was shown, and that it closes the gate has to have been shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass, replace
+
+from approvals.consequences.errors import ConsequencesChanged, RepeatNotConfirmed
+from approvals.consequences.gate import Foretold
+from approvals.impact import Impact
+from approvals.impact.result import Repeat
+from approvals.models import Decision, Gate, Proposal
+from checkpoints.values import digests
+
+from .next_proposal import Next
+from .submission import Submission, back_to
+
+Verdict = Decision.Verdict
+CLOSES, WAITS = "closes", "waits"  # the act of ending the gate, or of waiting for others
+LENGTH = 32  # hex digits of a mark for each act: too many for a program to find two names that share them
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecisionImpact:
+    """One decision. `others` is how many people agree with what it asks for; `impact` is None where none is known."""
+
+    impact: Impact | None
+    rejects: bool = False
+    others: int = 0
+    quorum: int = 1
+
+    @property
+    def left(self) -> int:
+        """How many more have to agree after it."""
+        return 0 if self.rejects else max(self.quorum - self.others - 1, 0)
+
+    @property
+    def closes(self) -> bool:
+        """Whether it ends the gate, so that what the impact says happens at once."""
+        return self.left == 0
+
+    @property
+    def repeats(self) -> tuple[Repeat, ...]:
+        """What was done before and would be done once more, which whoever sends it has to confirm."""
+        return self.impact.repeats if self.impact else ()
+
+    @property
+    def mark(self) -> str:
+        """What a decision carries as `shown`, in hex."""
+        return "".join(sorted(map(_marked, self._acts)))
+
+    @property
+    def _acts(self) -> set[str]:
+        return (self.impact.acts() if self.impact else set()) | {CLOSES if self.closes else WAITS}
+
+    def beside(self, others: int) -> DecisionImpact:
+        """The same where so many others agree."""
+        return replace(self, others=others)
+
+    def check_shown(self, shown: str) -> None:
+        """Raises ConsequencesChanged. `shown` is the mark of what was shown; "" where nothing was."""
+        if not (shown and self.closes):
+            return
+        known = {shown[at : at + LENGTH] for at in range(0, len(shown), LENGTH)}
+        beyond = {act for act in self._acts if _marked(act) not in known}
+        if beyond:
+            raise ConsequencesChanged(self.impact, last=beyond == {CLOSES})
+
+    def check_confirmed(self, effects: Set[int], *, run: int) -> None:
+        """Raises RepeatNotConfirmed. `effects` are the numbers of those that may be done once more."""
+        if lacking := [each for each in self.repeats if each.effect not in effects]:
+            raise RepeatNotConfirmed(lacking, run=run)
+
+
+def of_word(gate: Gate, standing: Proposal, said: Submission, following: Next | None) -> DecisionImpact:
+    """What a word does, see following.put; beside nobody yet. Reads what the run's lineage has recorded."""
+    future = Foretold(gate, standing.card, standing.state_patch)
+    rejects = said.verdict == Verdict.REJECT
+    impact = _rejected(future, said) if rejects else _agreed(future, standing, said, following)
+    return DecisionImpact(impact=impact, rejects=rejects, quorum=gate.policy.quorum)
+
+
+def _rejected(future: Foretold, said: Submission) -> Impact:
+    step = back_to(said, future.card)
+    return future.back(step) if step else future.stop()
+
+
+def _agreed(future: Foretold, standing: Proposal, said: Submission, following: Next | None) -> Impact | None:
+    if future.card.question is not None:
+        answer = said.answer if said.verdict == Verdict.ANSWER else standing.content["answer"]
+        return future.answering(str((answer or {}).get("choice", "")))
+    return future.approve() if following is None else future.with_patch(following.patch, following.card)
+
+
+def _marked(act: str) -> str:
+    return digests.of_value(["act", act]).hex()[:LENGTH]

@@ -1,0 +1,198 @@
+"""An edit: new arguments for some actions, checked as a change of the state. Reads no tables.
+
+Refused before anything is checked: what the gate does not offer to edit. What is left goes to the agent's
+own validator as a whole state, and its normal form is what others see, what is hashed and what runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from approvals.cards import fitting
+from approvals.cards.action import Action, pinned_faults
+from approvals.cards.card import Card, scrubbed
+from approvals.errors import EditRefused, Invalid, Problem, problem
+from approvals.schema import pointers, redact
+from checkpoints.errors import ValueRefused
+from checkpoints.models import Plan
+from checkpoints.runs.plans import spec_of
+from checkpoints.values import patch
+
+from . import validators
+
+NOTHING = "Nothing is different from what is proposed; choose Approve, or change a value."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edit:
+    """A valid edit. `patch` leads from the gate's saved state to `state`."""
+
+    card: Card
+    state: dict[str, Any]
+    patch: list[dict[str, Any]]
+    changed: tuple[str, ...]  # ids of the actions whose arguments are new
+
+
+def edited(
+    card: Card,
+    *,
+    plan: Plan,
+    step: str,
+    saved: Mapping[str, Any],
+    standing: Sequence[dict[str, Any]],
+    arguments: Mapping[str, Any],
+    offered: Sequence[str],
+) -> Edit:
+    """Apply new `arguments`, by action id, to the proposal that stands.
+
+    `saved` is the gate's state, `standing` the JSON Patch of the proposal that stands, `offered` the pointers
+    within the state that this gate lets people edit. Raises EditRefused or Invalid with every problem at once.
+    """
+    arguments = {name: _kept(card.action(name), new) for name, new in arguments.items()}
+    wanted = _wanted(card, arguments, offered)
+    state = patch.apply(list(standing), dict(saved))
+    after = state
+    for action in sorted(wanted, key=lambda a: len(a.pointer)):
+        after = pointers.put(after, action.pointer, arguments[action.id])
+    valid = normal(card, plan, after)
+    for action in wanted:
+        _refuse_dropped(action, arguments[action.id], valid)
+        state = pointers.put(state, action.pointer, pointers.get(valid, action.pointer))
+    _refuse_beside(card, wanted, state)
+    final = {a.id: pointers.get(state, a.pointer) if a.pointer else a.arguments for a in card.actions}
+    changed = tuple(a.id for a in card.actions if not patch.same(a.arguments, final[a.id]))
+    if not changed:
+        raise Invalid([problem(NOTHING)])
+    drawn = redrawn(card, plan, step, state).with_arguments(final)
+    if long := [problem(told, action=each.id) for each in drawn.actions for told in pinned_faults(each)]:
+        raise Invalid(long)
+    fitting.refuse_unfit(drawn, changed)
+    return Edit(card=drawn, state=state, patch=patch.diff(dict(saved), state), changed=changed)
+
+
+def _kept(action: Action | None, new: Any) -> Any:
+    """What was sent, with the secrets that its placeholders stand for. Raises Invalid."""
+    if action is None:
+        return new
+    try:
+        return redact.veil(action.schema).kept(new, action.arguments)
+    except ValueRefused as refused:
+        raise Invalid([problem(refused.reason, action=action.id, pointer=refused.pointer)]) from refused
+
+
+def _wanted(card: Card, arguments: Mapping[str, Any], offered: Sequence[str]) -> list[Action]:
+    """The actions that the edit changes. Raises EditRefused for everything that may not be touched."""
+    refused: list[Problem] = []
+    wanted: list[Action] = []
+    for action_id, new in arguments.items():
+        action = card.action(action_id)
+        if action is None:
+            refused.append(problem("The gate has no such action.", action=action_id))
+            continue
+        rows = patch.changes(action.arguments, new)
+        beyond = [row for row in rows if not _offers(action, _reach(row, action.arguments), offered)]
+        refused += [_beyond(action, row["pointer"]) for row in beyond]
+        wanted += [action] if rows else []
+    refused += [
+        problem("Two actions share this value; edit it in one of them.", action=two.id, at=two.pointer)
+        for index, one in enumerate(wanted)
+        for two in wanted[index + 1 :]
+        if pointers.overlaps(one.pointer, two.pointer)
+    ]
+    if refused:
+        raise EditRefused(refused)
+    if not wanted:
+        raise Invalid([problem(NOTHING)])
+    return wanted
+
+
+def _reach(row: Mapping[str, Any], before: Any) -> str:
+    """The place that a change alters: all of a list where an item came, went or moved, for the others shift."""
+    outer = row["pointer"].rpartition("/")[0]
+    shifts = row["kind"] != "changed" and pointers.has(before, outer) and isinstance(pointers.get(before, outer), list)
+    return outer if shifts and row["pointer"] else str(row["pointer"])
+
+
+def _offers(action: Action, pointer: str, offered: Sequence[str]) -> bool:
+    place = action.pointer + pointer
+    return action.edits and bool(action.pointer) and any(pointers.covers(o, place) for o in offered)
+
+
+def _beyond(action: Action, pointer: str) -> Problem:
+    return problem("This cannot be edited here.", action=action.id, pointer=pointer, at=action.pointer + pointer)
+
+
+def normal(card: Card, plan: Plan, state: dict[str, Any]) -> dict[str, Any]:
+    """The state as the agent's own model has it. Raises Invalid, each fault at the action that it is in."""
+    try:
+        valid, faults = validators.validated(plan, state)
+    except validators.NoValidator as unknown:
+        raise Invalid([problem(str(unknown))]) from unknown
+    if faults:
+        raise Invalid([_located(card, fault) for fault in faults])
+    return valid
+
+
+def _located(card: Card, fault: validators.Fault) -> Problem:
+    """A fault of the state, named by the innermost action whose arguments it is in."""
+    place, message = fault["pointer"], fault["message"]
+    owners = [a for a in card.actions if a.pointer and pointers.covers(a.pointer, place)]
+    if not owners:
+        return problem(message, at=place)
+    owner = max(owners, key=lambda action: len(action.pointer))
+    return problem(message, action=owner.id, pointer=place[len(owner.pointer) :], at=place)
+
+
+def _refuse_dropped(action: Action, sent: Any, state: dict[str, Any]) -> None:
+    """A name that the agent's model passes over would vanish without a word: refuse it instead."""
+    there = pointers.has(state, action.pointer)
+    places = dropped(sent, pointers.get(state, action.pointer)) if there else [""]
+    refused = [_beyond(action, place) for place in places]
+    if refused:
+        raise EditRefused(refused)
+
+
+def _refuse_beside(card: Card, wanted: Sequence[Action], state: dict[str, Any]) -> None:
+    """Places may lie in one another: an edit of one action is none of another that takes no edit, or was refused."""
+    refused: list[Problem] = []
+    for other in card.actions:
+        if not other.pointer or other in wanted:
+            continue
+        there = pointers.has(state, other.pointer)
+        free = other.edits and other.settled is None
+        if there and (free or patch.same(pointers.get(state, other.pointer), other.arguments)):
+            continue
+        why = "takes no edit" if not other.edits else "is refused" if other.settled else "would be left without it"
+        owner = next(each for each in wanted if pointers.overlaps(each.pointer, other.pointer))
+        within = other.pointer[len(owner.pointer) :] if pointers.covers(owner.pointer, other.pointer) else ""
+        said = f"The action {other.id!r} asks about this too, and {why}."
+        refused.append(problem(said, action=owner.id, pointer=within, at=other.pointer))
+    if refused:
+        raise EditRefused(refused)
+
+
+def dropped(sent: Any, normal: Any, pointer: str = "") -> list[str]:
+    """The pointers of what was sent and its normal form does not have."""
+    if isinstance(sent, dict) and isinstance(normal, dict):
+        gone = [pointers.join(pointer, name) for name in sent if name not in normal]
+        kept = [name for name in sent if name in normal]
+        return gone + [p for name in kept for p in dropped(sent[name], normal[name], pointers.join(pointer, name))]
+    if isinstance(sent, list) and isinstance(normal, list) and len(sent) == len(normal):
+        return [p for i, item in enumerate(sent) for p in dropped(item, normal[i], pointers.join(pointer, str(i)))]
+    return []
+
+
+def redrawn(card: Card, plan: Plan, step: str, state: dict[str, Any]) -> Card:
+    """The card with words that speak of the edited state.
+
+    Only words are taken from a card drawn anew: which actions there are and what they allow stay as they were
+    asked. Where nobody can draw it, the amount goes, since it speaks of what will not run.
+    """
+    observed = {each.observes: each.value for each in card.preconditions}
+    drawn = validators.redrawn(plan, step, state, observed)
+    if drawn is None:
+        return replace(card, amount="")
+    words = scrubbed(drawn, redact.veil(spec_of(plan).state_schema).words(state))
+    return replace(card, title=words.title, summary=words.summary, amount=words.amount)

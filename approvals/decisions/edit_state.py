@@ -1,0 +1,144 @@
+"""An edit of the whole saved state, where the gate's policy lets people make one. Reads no tables.
+
+What is asked about stays: an edit may change what an action would be called with, and not take it out. What the gate
+writes itself is not offered either. The rest is the agent's own validator's word, as with any edit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from approvals.cards import fitting
+from approvals.cards.card import Card
+from approvals.errors import EditRefused, Invalid, Problem, problem
+from approvals.impact.walk import DECISION
+from approvals.schema import pointers, redact
+from checkpoints.errors import ValueRefused
+from checkpoints.models import Plan
+from checkpoints.runs.plans import StepSpec, spec_of
+from checkpoints.values import patch
+
+from . import edit, validators
+from .edit import Edit
+
+PART = "state"  # of a problem: its pointer is a place within the whole state
+NOT_OFFERED = (
+    "This gate's policy does not let the state be edited as a whole: change the values of its actions, "
+    "or ask for a policy that allows it."
+)
+BOTH = "Change the values of the actions or the whole state, not both at once."
+
+
+def rewritten(
+    card: Card,
+    *,
+    plan: Plan,
+    step: str,
+    saved: Mapping[str, Any],
+    standing: Sequence[dict[str, Any]],
+    wanted: Mapping[str, Any],
+) -> Edit:
+    """Put the state `wanted` in the place of what stands; else as editing.edited.
+
+    A field that is not changed stays byte for byte, one that is takes its normal form, one left out is taken out.
+    Raises EditRefused or Invalid with every problem at once, each by its pointer within the state.
+    """
+    before = patch.apply(list(standing), dict(saved))
+    wanted = _kept(plan, wanted, before)
+    if patch.same(dict(wanted), before):
+        raise Invalid([fault(edit.NOTHING)])
+    _refuse_kept(card, spec_of(plan).step(step), before, wanted)
+    valid = _normal(plan, dict(wanted))
+    refused = [fault("The agent's state has no such place; take it out.", at) for at in edit.dropped(wanted, valid)]
+    if refused:
+        raise EditRefused(refused)
+    stays = {name for name in wanted if name in before and patch.same(wanted[name], before[name])}
+    state = {name: before[name] if name in stays else valid[name] for name in wanted}
+    final = {a.id: pointers.get(state, a.pointer) if a.pointer else a.arguments for a in card.actions}
+    changed = tuple(a.id for a in card.actions if not patch.same(a.arguments, final[a.id]))
+    drawn = edit.redrawn(card, plan, step, state).with_arguments(final)
+    fitting.refuse_unfit(drawn, changed)
+    return Edit(card=drawn, state=state, patch=patch.diff(dict(saved), state), changed=changed)
+
+
+def _kept(plan: Plan, wanted: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """What was sent, with the secrets that its placeholders stand for. Raises Invalid."""
+    try:
+        state: dict[str, Any] = redact.veil(spec_of(plan).state_schema).kept(dict(wanted), before)
+    except ValueRefused as refused:
+        raise Invalid([fault(refused.reason, refused.pointer)]) from refused
+    return state
+
+
+def beyond(card: Card, operations: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether a JSON Patch of the state changes anything that the actions do not show."""
+    return any(not _shown(card, str(each["path"])) for each in operations)
+
+
+def rows_beyond(card: Card, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What differs between two states where no action shows it, as rows for a diff."""
+    names = [name for name in {**before, **after} if before.get(name) is not after.get(name) or name not in before]
+    old, new = ({name: state[name] for name in names if name in state} for state in (before, after))
+    return [row for row in patch.changes(old, new) if not _shown(card, row["pointer"])]
+
+
+def rows_of_versions(
+    card: Card, saved: Callable[[], Mapping[str, Any]], before: list[dict[str, Any]], after: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """The same between two versions of a proposal by their patches; `saved` gives the state that the gate shows."""
+    if not (beyond(card, before) or beyond(card, after)):
+        return []
+    old, new = (patch.apply(operations, dict(saved())) for operations in (before, after))
+    return [{"of": PART, **row} for row in rows_beyond(card, old, new)]
+
+
+def hidden(rows: Iterable[Mapping[str, Any]], card: Card, veil: redact.Veil) -> list[dict[str, Any]]:
+    """Rows between two versions of what is asked, each of what its `of` says, without what is secret."""
+    found = []
+    for row in rows:
+        part, _, name = str(row.get("of", "")).partition(":")
+        action = card.action(name) if name else None
+        if part == "action" and action is not None:
+            found.append(redact.veil(action.schema).row(row))
+        elif part == "verdict" and action is not None:
+            inner = redact.veil({"type": "object", "properties": {"response": action.response}}, action.response)
+            found.append(inner.row(row))
+        else:
+            found.append(veil.row(row) if part == PART else dict(row))
+    return found
+
+
+def fault(message: str, at: str = "") -> Problem:
+    """One fault, by its place within the state."""
+    return problem(message, part=PART, pointer=at, at=at)
+
+
+def _shown(card: Card, place: str) -> bool:
+    return any(action.pointer and pointers.covers(action.pointer, place) for action in card.actions)
+
+
+def _refuse_kept(card: Card, step: StepSpec, before: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    """Raises EditRefused where what is asked about is gone, or what the gate itself writes is another."""
+    asked = [action.pointer for action in card.actions if action.pointer and not pointers.has(wanted, action.pointer)]
+    own = [name for name in (step.feedback, DECISION) if name and not _alike(name, before, wanted)]
+    refused = [fault("The gate asks about this, so it has to stay; reject it instead.", at) for at in asked]
+    refused += [fault("The gate writes this itself; leave it as it is.", pointers.join("", name)) for name in own]
+    if refused:
+        raise EditRefused(refused)
+
+
+def _alike(name: str, before: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    if name not in before or name not in wanted:
+        return name not in before and name not in wanted
+    return patch.same(before[name], wanted[name])
+
+
+def _normal(plan: Plan, wanted: dict[str, Any]) -> dict[str, Any]:
+    try:
+        valid, faults = validators.validated(plan, wanted)
+    except validators.NoValidator as unknown:
+        raise Invalid([fault(str(unknown))]) from unknown
+    if faults:
+        raise Invalid([fault(each["message"], each["pointer"]) for each in faults])
+    return valid

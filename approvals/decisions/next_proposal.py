@@ -1,0 +1,125 @@
+"""What one reviewer's word puts in the place of what stands. Writes nothing.
+
+A decision asks it before it takes the gate's row, and so does whoever wants to know what a decision would do: the one
+is refused where the other would be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.contrib.auth.models import User
+
+from approvals.cards import answer as answering
+from approvals.cards.action import editable, is_empty
+from approvals.cards.card import Card
+from approvals.cards.verdicts import Word
+from approvals.errors import CannotResume, EditRefused, Invalid, NotAllowed, problem
+from approvals.gates import preflight_facts as preflights
+from approvals.gates.reading import Reading
+from approvals.models import Gate, Proposal
+from approvals.policy import authority
+from approvals.schema import pointers
+from checkpoints import actors
+from checkpoints.runs.plans import spec_of
+from checkpoints.values import patch
+from checkpoints.values.patch import same
+
+from . import edit, edit_state, per_action, uploads
+from .edit import Edit
+from .lost_race import lost_race
+from .submission import Submission, Verdict, check_form
+
+UNFILLED = "Fill this in: nothing can be approved without it."
+UNCHANGED = "Change this value: the agent says that it cannot go on with it as it is."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Next:
+    """The proposal that a word puts in the place of the one that stands."""
+
+    card: Card
+    answer: Any
+    patch: list[dict[str, Any]]
+    changed: tuple[str, ...] = ()
+    kind: Verdict = Verdict.EDIT
+
+
+def put(reading: Reading, *, by: User, said: Submission) -> tuple[Submission, Word | None, Next | None]:
+    """(what was said, of each action where it was, what it asks instead of what stands: None where it speaks of that).
+
+    Raises NotAllowed, AlreadyDecided, StaleGate, GateExpired, GateWithdrawn, CannotResume, EditRefused or Invalid.
+    """
+    gate, standing = reading.gate, reading.standing
+    reason = authority.why_not(by, gate)
+    if reason:
+        raise NotAllowed(reason)
+    lost = lost_race(gate, said.seen, standing, reading.now)
+    if lost:
+        raise lost
+    found = preflights.of_gate(gate, snapshot=gate.saved)
+    if found.red:
+        raise CannotResume(found)
+    said, word = per_action.heard(said, standing.card)
+    check_form(said, standing.card, gate.policy)
+    following = _instead(gate, standing, said, word, by)
+    if said.verdict in (Verdict.APPROVE, Verdict.EDIT, Verdict.MIXED):
+        _refuse_unfilled(gate.asked, following.card if following else standing.card)
+    if following is not None:
+        after = patch.apply(following.patch, gate.saved.state)
+        uploads.refuse_foreign(gate, standing, gate.saved.state, following.card.to_json(), following.answer, after)
+    return said, word, following
+
+
+def _refuse_unfilled(asked: Card, card: Card) -> None:
+    """Raises Invalid where what would be agreed to lacks what the agent cannot go on without."""
+    faults = []
+    for action, place in card.unfilled(asked):
+        there = pointers.has(action.arguments, place) and not is_empty(pointers.get(action.arguments, place))
+        faults.append(problem(UNCHANGED if there else UNFILLED, action=action.id, pointer=place))
+    if faults:
+        raise Invalid(faults)
+
+
+def _instead(gate: Gate, standing: Proposal, said: Submission, word: Word | None, by: User) -> Next | None:
+    """What this word asks instead of what stands; None where it speaks of what stands."""
+    body, card = standing.content, standing.card
+    if word is not None:
+        made = per_action.mixed(
+            card, word, plan=gate.run.plan, step=gate.step, saved=gate.saved.state, standing=standing.state_patch,
+            by=actors.of_user(by).name,
+        )  # fmt: skip
+        if same(made.card.to_json(), card.to_json()):
+            return None
+        return Next(card=made.card, answer=None, patch=made.patch, changed=made.changed, kind=per_action.named(word))
+    if said.verdict == Verdict.EDIT:
+        if card.question is not None:
+            raise Invalid([problem("Choose one of the answers.", pointer="/verdict")])
+        edit = _edited(gate, standing, said)
+        return Next(card=_revived(edit.card, edit.changed), answer=None, patch=edit.patch, changed=edit.changed)
+    if said.verdict == Verdict.ANSWER:
+        answer = answering.answered(card, said.answer)
+        return None if same(answer, body["answer"]) else Next(card=card, answer=answer, patch=[], kind=Verdict.ANSWER)
+    if said.verdict == Verdict.APPROVE and card.question is not None and body["answer"] is None:
+        raise Invalid([problem("Choose one of the answers.", pointer="/verdict")])
+    return None
+
+
+def _edited(gate: Gate, standing: Proposal, said: Submission) -> Edit:
+    """What an edit makes of what stands: of its actions, or of the whole state where the policy allows that."""
+    over: dict[str, Any] = {
+        "plan": gate.run.plan, "step": gate.step, "saved": gate.saved.state, "standing": standing.state_patch,
+    }  # fmt: skip
+    if said.state is None:
+        offered = editable(spec_of(gate.run.plan).step(gate.step))
+        return edit.edited(standing.card, arguments=said.arguments, offered=offered, **over)
+    if not gate.policy.whole_state:
+        raise EditRefused([edit_state.fault(edit_state.NOT_OFFERED)])
+    return edit_state.rewritten(standing.card, wanted=said.state, **over)
+
+
+def _revived(card: Card, changed: Sequence[str]) -> Card:
+    """What others had refused runs after all where somebody edits it."""
+    return replace(card, actions=[replace(a, settled=None) if a.id in changed else a for a in card.actions])

@@ -1,0 +1,181 @@
+"""What a word that speaks of each action asks for, in the place of what stands. Reads no tables.
+
+What it approves and edits is in the arguments, what it refuses and answers for is in the actions as settled: all of
+it is in the proposal's body, so that the digest covers it and others agree to the whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from approvals.cards import verdicts
+from approvals.cards.action import RESPOND, Action, editable
+from approvals.cards.card import Card
+from approvals.cards.verdicts import Word
+from approvals.errors import Invalid, Problem, problem
+from approvals.schema import pointers
+from approvals.schema.walk import is_list
+from checkpoints.models import Plan
+from checkpoints.runs.plans import PlanSpec, spec_of
+from checkpoints.values import patch
+from checkpoints.values.patch import same
+
+from . import edit as editing
+from . import validators
+from .submission import Submission, Verdict
+
+QUOTED = 80  # characters of a title in somebody's comment
+UNCHANGED = "Nothing of it is different from what is proposed; approve it, or change a value."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mixed:
+    """The card that a word asks for. `patch` leads from the gate's saved state to what it makes of that."""
+
+    card: Card
+    patch: list[dict[str, Any]]
+    changed: tuple[str, ...]  # ids of the actions that are asked about in another way than before
+
+
+def mixed(
+    card: Card,
+    word: Word,
+    *,
+    plan: Plan,
+    step: str,
+    saved: Mapping[str, Any],
+    standing: Sequence[dict[str, Any]],
+    by: str,
+) -> Mixed:
+    """What the word makes of the proposal that stands. Raises EditRefused and Invalid with every problem at once.
+
+    An action that is refused loses what others had edited in it: nothing of it is written.
+    """
+    spec = spec_of(plan)
+    _refuse_unchanged(card, word)
+    settled = _checked(word.settles(card, by=by), plan, spec, saved)
+    state = _without_refused(settled, saved, patch.apply(list(standing), dict(saved)))
+    base = patch.diff(dict(saved), state)
+    asked = settled.with_arguments({each.id: _at(state, each) for each in settled.actions})
+    if word.arguments:
+        edit = editing.edited(
+            asked, plan=plan, step=step, saved=saved, standing=base, arguments=word.arguments,
+            offered=editable(spec.step(step)),
+        )  # fmt: skip
+        made, operations = edit.card, edit.patch
+    else:
+        made, operations = _as_left(asked, card, plan, step, state), base
+    pairs = zip(made.actions, card.actions, strict=True)
+    changed = tuple(new.id for new, old in pairs if not same(new.to_json(), old.to_json()))
+    return Mixed(card=made, patch=operations, changed=changed)
+
+
+def heard(said: Submission, card: Card) -> tuple[Submission, Word | None]:
+    """What was said of each action, where it was; one that rejects them all is the gate's rejection."""
+    if said.verdict != Verdict.MIXED:
+        return said, None
+    word = verdicts.read(said.verdicts, card)
+    return (as_rejection(said, word, card), None) if word.rejects_all else (said, word)
+
+
+def as_rejection(said: Submission, word: Word, card: Card) -> Submission:
+    """A word that rejects every action is the gate's rejection; the reasons go into the comment."""
+    reasons = [(action, word.said[action.id].reason) for action in card.actions]
+    return replace(said, verdict=Verdict.REJECT, verdicts={}, comment=with_reasons(said.comment, card, reasons))
+
+
+def with_reasons(comment: str, card: Card, reasons: Sequence[tuple[Action, str]]) -> str:
+    """A comment with what was said of each action, by its title where there are several.
+
+    A title may be anybody's words: it stays one short line, in quotation marks.
+    """
+    several = len(card.actions) > 1
+    said = [f"{quoted(action)}: {why}" if several else why for action, why in reasons if why.strip()]
+    return "\n\n".join(filter(None, [comment, *said]))
+
+
+def quoted(action: Action) -> str:
+    """An action's title, as a comment quotes it."""
+    line = " ".join(re.sub("[“”]", "", action.title).split()) or action.id
+    return f"“{line if len(line) <= QUOTED else line[:QUOTED] + '…'}”"
+
+
+def named(word: Word) -> Verdict:
+    """The one word for what was said of them all."""
+    said = set(word.verdicts.values())
+    if said <= {Verdict.APPROVE, Verdict.EDIT}:
+        return Verdict.EDIT if Verdict.EDIT in said else Verdict.APPROVE
+    return Verdict.MIXED
+
+
+def _refuse_unchanged(card: Card, word: Word) -> None:
+    faults = [
+        problem(UNCHANGED, action=action.id)
+        for action in card.actions
+        if action.id in word.arguments and same(action.arguments, word.arguments[action.id])
+        and action.settled is None
+    ]  # fmt: skip
+    if faults:
+        raise Invalid(faults)
+
+
+def _without_refused(card: Card, saved: Mapping[str, Any], state: dict[str, Any]) -> dict[str, Any]:
+    """The state that stands, less what people have edited in the actions that do not run."""
+    for action in sorted(card.actions, key=lambda each: len(each.pointer)):
+        if action.settled is not None and action.pointer and pointers.has(saved, action.pointer):
+            state = _put(state, action.pointer, pointers.get(saved, action.pointer))
+    live = [action for action in card.actions if action.settled is None and action.pointer]
+    for action in sorted(live, key=lambda each: len(each.pointer)):
+        state = _put(state, action.pointer, action.arguments)
+    return state
+
+
+def _put(state: dict[str, Any], pointer: str, value: Any) -> dict[str, Any]:
+    return state if same(pointers.get(state, pointer), value) else pointers.put(state, pointer, value)
+
+
+def _as_left(asked: Card, before: Card, plan: Plan, step: str, state: dict[str, Any]) -> Card:
+    """The card where nothing is edited anew; what others edited and is refused now may be what the rest relied on."""
+    if all(same(new.arguments, old.arguments) for new, old in zip(asked.actions, before.actions, strict=True)):
+        return asked
+    editing.normal(asked, plan, state)
+    return editing.redrawn(asked, plan, step, state)
+
+
+def _at(state: Mapping[str, Any], action: Action) -> Any:
+    return pointers.get(state, action.pointer) if action.pointer else action.arguments
+
+
+def _checked(card: Card, plan: Plan, spec: PlanSpec, saved: Mapping[str, Any]) -> Card:
+    """The card with its responses in the form that the agent's own model gives them. Raises Invalid."""
+    known = {step.name: step.responds for step in spec.steps}
+    actions: list[Action] = []
+    faults: list[Problem] = []
+    for action in card.actions:
+        place = known.get(action.effect, "") if action.settled and action.settled.verdict == RESPOND else ""
+        made, wrong = _normal(action, place, plan, saved) if place else (action, [])
+        actions.append(made)
+        faults += wrong
+    if faults:
+        raise Invalid(faults)
+    return replace(card, actions=actions)
+
+
+def _normal(action: Action, field: str, plan: Plan, saved: Mapping[str, Any]) -> tuple[Action, Sequence[Problem]]:
+    if action.settled is None:
+        return action, []
+    response, at = action.settled.response, pointers.join("", field)
+    listed = is_list(spec_of(plan).state_schema, at)
+    value = [*(saved.get(field) or []), response] if listed else response
+    try:
+        normal, faults = validators.validated(plan, {**saved, field: value})
+    except validators.NoValidator as unknown:
+        raise Invalid([problem(str(unknown))]) from unknown
+    mine = [fault for fault in faults if pointers.covers(at, fault["pointer"])]
+    if mine:
+        return action, [problem(fault["message"], action=action.id, part="response") for fault in mine]
+    final = normal[field][-1] if listed else normal[field]
+    return replace(action, settled=replace(action.settled, response=final)), []

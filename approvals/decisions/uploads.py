@@ -1,0 +1,63 @@
+"""Files in what people decide: which an edit may bring in, and which a gate hands out.
+
+A reference is a digest, and digests get around. So an edit may name what the gate's state or what stands names
+already, and what was uploaded at this very gate; anything else would hand out a file to whoever knows its digest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from approvals.errors import Invalid, problem
+from approvals.models import Gate, Proposal, Upload
+from checkpoints.models import Run
+from checkpoints.retention import strays
+from checkpoints.values import artifacts
+from checkpoints.values.artifacts import MARK, Reference
+from checkpoints.values.canonical_json import canonical
+
+FOREIGN = "This file was not uploaded here; choose it in the form."
+FOREIGN_TO_RUN = "is a file of another run; a gate of this one is where a file is uploaded"
+GONE = "This file is not kept any more; choose it again."
+
+
+def refuse_foreign(gate: Gate, standing: Proposal, saved: Mapping[str, Any], *wanted: Any) -> None:
+    """Raise Invalid where any of these values names a file that is neither there already nor uploaded here."""
+    found = [each for value in wanted for _, each in artifacts.references(value)]
+    known = [each for value in (saved, standing.content) for _, each in artifacts.references(value)] if found else []
+    there = {_content(each) for each in known}
+    new = [each for each in found if _content(each) not in there]
+    digests = {str(each[MARK]) for each in new} - {str(each[MARK]) for each in known}
+    if digests and digests - Upload.objects.of(gate, digests):
+        raise Invalid([problem(FOREIGN)])
+    if artifacts.missing(new):
+        raise Invalid([problem(GONE)])
+
+
+def foreign(run: Run | None, value: Any, *, to: Any = None) -> list[str]:
+    """The JSON Pointers of files in a value that are neither in what it is `to` replace nor uploaded in the lineage.
+
+    Whatever people or programs outside write into a state is asked this. A run that is only about to start is None.
+    """
+    found = list(artifacts.references(value))
+    known = {str(each[MARK]) for _, each in artifacts.references(to)} if found else set()
+    digests = {str(each[MARK]) for _, each in found} - known
+    theirs = digests - Upload.objects.of_lineage(run, digests) if digests and run is not None else digests
+    return [at for at, each in found if str(each[MARK]) in theirs]
+
+
+def referenced(digest: str, *values: Any) -> Reference | None:
+    """The first well-formed reference to this content in any of these values."""
+    found = (each for value in values for _, each in artifacts.references(value))
+    return next((each for each in found if each[MARK] == digest and artifacts.is_reference(each)), None)
+
+
+def named_in() -> Iterator[Iterable[bytes]]:
+    """What a prune leaves alone because somebody uploaded it and it may still be written into a state."""
+    yield (canonical({MARK: each}) for each in strays.column(Upload.objects.needed(), "digest"))
+
+
+def _content(reference: Reference) -> tuple[str, str]:
+    """Which content a reference names, and how long it says that is."""
+    return str(reference[MARK]), repr(reference.get("size"))

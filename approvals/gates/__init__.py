@@ -1,0 +1,1 @@
+"""Gates: opened, read, listed, remarked on and closed."""

@@ -1,0 +1,202 @@
+"""How a gate ends: its outcome, its grants, the hold freed and the run woken, in the transaction that ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from approvals.audit import evidence
+from approvals.cards import answer as answering
+from approvals.cards import binding, precondition
+from approvals.consequences.gate import Foretold
+from approvals.models import Decision, Gate, Grant, Outcome, Policy, Proposal
+from approvals.policy import authority
+from approvals.webhooks import outbox
+from checkpoints.actors import SYSTEM, Actor
+from checkpoints.events import event_log
+from checkpoints.models import Hold
+from checkpoints.runs.plans import spec_of
+from checkpoints.values import digests, patch
+from checkpoints.values.canonical_json import canonical
+
+from .reading import read
+
+Kind = Outcome.Kind
+
+
+@dataclass(frozen=True, kw_only=True)
+class End:
+    """How a gate ends."""
+
+    kind: Outcome.Kind
+    by: Actor
+    decisions: Sequence[Decision] = ()
+    then: str = ""
+    back_to: str = ""
+    feedback: str = ""
+    added: Sequence[str] = ()  # ids of preconditions that those who agreed added to the required ones
+
+
+def agreed_kind(standing: Proposal) -> Outcome.Kind:
+    """What agreement on this proposal means."""
+    if standing.content["answer"] is not None:
+        return Kind.ANSWERED
+    if standing.card.settled:
+        return Kind.MIXED
+    return Kind.EDITED if standing.state_patch else Kind.APPROVED
+
+
+def close(
+    gate: Gate,
+    standing: Proposal,
+    end: End,
+    *,
+    status: Gate.Status = Gate.Status.DECIDED,
+    told: Sequence[event_log.Entry] = (),
+    sound: bool = True,
+) -> Outcome:
+    """End a gate that `move` has locked in this transaction. `told`: events that come before the ending's own.
+
+    Where its rows are not `sound` the event vouches for none of them, so that verifying goes on naming them.
+    """
+    if not gate.move(status=status):
+        raise AssertionError(f"{gate} was locked and is not open")
+    outcome, grants = _outcome(gate, standing, end)
+    Hold.objects.free(run=gate.run_id, subject=gate.subject, by=end.by)
+    event_log.append([*told, gate.entry(f"gate.{_EVENT[status]}", by=end.by, data=_facts(outcome, end, grants, sound))])
+    outbox.tell(gate, f"gate.{_EVENT[status]}", at=gate.closed_at or outcome.created_at, ended=end.kind)
+    gate.run.wake(end.by)
+    return outcome
+
+
+def _facts(outcome: Outcome, end: End, grants: Sequence[Grant], sound: bool) -> dict[str, Any]:
+    """What the event says of the end; by action where that is not the same for all."""
+    verdicts = {"verdicts": outcome.by_action} if end.kind == Kind.MIXED else {}
+    rows = evidence.ended(outcome.gate, outcome, end.decisions, grants) if sound else {}
+    return {"kind": end.kind, **verdicts, **rows}
+
+
+_EVENT = {Gate.Status.DECIDED: "closed", Gate.Status.EXPIRED: "expired", Gate.Status.WITHDRAWN: "withdrawn"}
+
+
+def expire(gate: Gate, *, by: Actor = SYSTEM) -> Outcome | None:
+    """Close an open gate past its deadline; None where it is not one.
+
+    A deadline never agrees to what was done before and would be done once more: nobody is there to confirm that.
+    """
+    with transaction.atomic():
+        reading = read(gate.pk)
+        gate, sound = reading.gate, evidence.sound(reading.standing)
+        if not gate.move(due=True):
+            return None
+        standing = gate.standing()
+        approves = sound and deadline_approves(gate, standing)
+        if approves and reading.acted:
+            approves = not Foretold(gate, standing.card, standing.state_patch).approve().repeats
+        kind = agreed_kind(standing) if approves else Kind.EXPIRED
+        end = End(kind=kind, by=by, added=_added(gate, standing) if approves else ())
+        return close(gate, standing, end, status=Gate.Status.EXPIRED, sound=sound)
+
+
+def pass_deadline(gate: Gate) -> None:
+    """Let an open gate's deadline be a second ago, as a trial of an agent does, with the event that tells of it."""
+    with transaction.atomic():
+        gate.move()
+        Gate.objects.filter(pk=gate.pk).update(deadline=Now() - timedelta(seconds=1))
+        passed = read(gate.pk)
+        passed.gate.say("gate.rescheduled", by=SYSTEM, data=evidence.opened(passed.gate, passed.standing))
+
+
+def deadline_approves(gate: Gate, standing: Proposal) -> bool:
+    """Whether the deadline approves what stands, where nobody agrees in time.
+
+    Only where the policy says so in that word, and its newest version still does; only what the agent proposed first,
+    since what people changed is for people to agree to; never a question, nor what lacks something.
+    """
+    approves = gate.policy.on_expiry == Policy.OnExpiry.APPROVE and standing.number == 1
+    if not approves or standing.card.question is not None or standing.card.unfilled(gate.asked):
+        return False
+    return Policy.objects.newest(gate.policy).on_expiry == Policy.OnExpiry.APPROVE
+
+
+def withdraw(gate: Gate, *, by: Actor, reason: str) -> Outcome | None:
+    """Close an open gate that needs no answer any more; None where it is not open."""
+    with transaction.atomic():
+        reading = read(gate.pk)
+        gate, sound = reading.gate, evidence.sound(reading.standing)
+        if not gate.move():
+            return None
+        end = End(kind=Kind.WITHDRAWN, by=by, feedback=reason)
+        return close(gate, gate.standing(), end, status=Gate.Status.WITHDRAWN, sound=sound)
+
+
+def _added(gate: Gate, standing: Proposal) -> list[str]:
+    """What the agent preselected and people added who agreed in time and may still decide, where the deadline approved.
+
+    A deadline drops nothing.
+    """
+    offered = standing.card.preconditions
+    if not offered:
+        return []
+    agreed = list(standing.decisions.filter(counts=True))
+    why_not = authority.reasons([decision.user_id for decision in agreed], gate)
+    said = [each for decision in agreed if not why_not[decision.user_id] for each in decision.added]
+    return precondition.agreed_to(offered, added=said, dropped=())
+
+
+def _outcome(gate: Gate, standing: Proposal, end: End) -> tuple[Outcome, list[Grant]]:
+    body = standing.content
+    rights = _rights(standing, end.kind)
+    agreed = end.kind in (Kind.APPROVED, Kind.EDITED, Kind.MIXED, Kind.ANSWERED)
+    state_patch = standing.state_patch if agreed else []
+    bound = _bound(gate, [effect for _, effect in rights], state_patch) if agreed else {}
+    arguments = {action.id: action.arguments for action in standing.card.actions} if agreed else {}
+    conditions = precondition.counted(standing.card.preconditions, end.added) if rights else []
+    approved = binding.Approved.of(body, gate=gate.pk, bound=bound, arguments=arguments, preconditions=conditions)
+    outcome = Outcome.objects.create(
+        gate=gate,
+        proposal=standing,
+        kind=end.kind,
+        arguments=canonical(arguments),
+        patch=canonical(state_patch),
+        then=end.then,
+        back_to=end.back_to,
+        answer=canonical(body["answer"] if agreed else None),
+        feedback=end.feedback.encode(errors="replace"),
+        seen=bytes(standing.digest),
+        to_run=approved.digest() if rights else None,
+        bound=canonical(bound),
+        preconditions=canonical(conditions),
+        by=end.by.id,
+        by_name=end.by.name,
+    )
+    through = Outcome.decisions.through
+    through.objects.bulk_create(through(outcome=outcome, decision=decision) for decision in end.decisions)
+    grants = [Grant(outcome=outcome, action=action, effect=effect) for action, effect in rights]
+    return outcome, Grant.objects.bulk_create(grants)
+
+
+def _rights(standing: Proposal, kind: Outcome.Kind) -> list[tuple[str, str]]:
+    """(action, effect) for every grant that this end gives."""
+    card = standing.card
+    answer = standing.content["answer"]
+    if kind in (Kind.APPROVED, Kind.EDITED, Kind.MIXED) or (kind == Kind.ANSWERED and answering.grants(card, answer)):
+        return binding.pairs(card.actions, card.allows)
+    return []
+
+
+def _bound(gate: Gate, effects: Sequence[str], state_patch: list[dict[str, Any]]) -> binding.Bound:
+    """The digests of what the effects will read, as it will be once the edit is in the state."""
+    if not effects:
+        return {}
+    saved = gate.saved
+    state = patch.apply(state_patch, saved.state) if state_patch else saved.state
+    changed = {name for name in {**saved.state, **state} if saved.state.get(name) is not state.get(name)}
+    fields = {name: digests.of_field(state[name]) if name in changed else saved.fields[name] for name in state}
+    plan = spec_of(gate.run.plan)
+    return binding.bound_fields(plan, gate_step=gate.step, effects=effects, fields=fields)

@@ -1,0 +1,93 @@
+"""Where a preflight's facts come from: the store, and for those about code whoever registered here.
+
+This app may not import the agents' code. Where nobody registered, as in a process that has none of it, the code is
+not looked at, and the preflight says so instead of being green.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from uuid import UUID
+
+from approvals.models import Gate
+from approvals.preflight.checks import Preflight, judge
+from approvals.preflight.facts import NOBODY, Code, Saved, Unknown
+from checkpoints import store
+from checkpoints.errors import CheckpointError
+from checkpoints.models import Checkpoint, Plan, Run
+from checkpoints.runs.plans import spec_of
+from checkpoints.store import Snapshot
+from checkpoints.values import artifacts
+
+Source = Callable[[Run, Plan, Snapshot | None, Collection[str]], "Code | Unknown"]
+_registered: list[Source] = []
+
+
+def register(source: Source) -> None:
+    """Add whoever has the agents' code.
+
+    `source(run, plan, snapshot, steps)` says what is known of the code for a state of that plan; `snapshot` is None
+    where the saved state does not verify, `steps` are the names at which the run may have to go on. The first who
+    knows counts.
+    """
+    _registered.append(source)
+
+
+def of_gate(gate: Gate, *, snapshot: Snapshot | None = None) -> Preflight:
+    """The preflight of a gate, from the state that it shows: whatever is decided, the run can go on from there.
+
+    Who has loaded that state already saves a query. Needs the gate's run with its plan.
+    """
+    plan = plan_of(gate, snapshot)
+    spec = spec_of(plan)
+    asked = gate.asked
+    ways = {gate.step, spec.step(gate.step).on_reject, asked.on_reject, *asked.back_to, *spec.successors(gate.step)}
+    return _preflight(gate.run, plan, gate.checkpoint, sorted(ways), snapshot)
+
+
+def of_run(run: Run) -> Preflight:
+    """The preflight of a run from its head. Needs the run's plan."""
+    return _preflight(run, run.plan, run.head, [run.next_step], None)
+
+
+def plan_of(gate: Gate, snapshot: Snapshot | None = None) -> Plan:
+    """The plan under which a gate was opened: its run may be of another version by now."""
+    if gate.status == Gate.Status.OPEN or (snapshot is not None and snapshot.plan_id == gate.run.plan_id):
+        return gate.run.plan
+    return Checkpoint.objects.select_related("plan").get(pk=gate.checkpoint).plan
+
+
+def _preflight(
+    run: Run, plan: Plan, checkpoint: UUID | None, steps: Collection[str], snapshot: Snapshot | None
+) -> Preflight:
+    fault = ""
+    if snapshot is None:
+        try:
+            snapshot = store.load_checkpoint(checkpoint, lineage=run.lineage) if checkpoint else store.load(run)
+        except CheckpointError as error:
+            fault = str(error)
+    saved = _unverified(checkpoint, fault) if snapshot is None else _saved(snapshot)
+    return judge(saved, _code(run, plan, snapshot, steps))
+
+
+def _unverified(checkpoint: UUID | None, fault: str) -> Saved:
+    seq = Checkpoint.objects.filter(pk=checkpoint).values_list("seq", flat=True).first() if checkpoint else None
+    return Saved(seq=seq or 0, fault=fault)
+
+
+def _saved(snapshot: Snapshot) -> Saved:
+    count = sum(1 for _ in artifacts.references(snapshot.state))
+    try:
+        missing = tuple(artifacts.missing(snapshot.state)) if count else ()
+    except OSError as error:
+        return Saved(seq=snapshot.seq, artifacts=count, unseen=str(error))
+    return Saved(seq=snapshot.seq, artifacts=count, missing=missing)
+
+
+def _code(run: Run, plan: Plan, snapshot: Snapshot | None, steps: Collection[str]) -> Code | Unknown:
+    told: Code | Unknown = NOBODY
+    for source in _registered:
+        told = source(run, plan, snapshot, steps)
+        if isinstance(told, Code):
+            break
+    return told

@@ -1,0 +1,204 @@
+"""Queues of gates: those that wait for somebody's word, those they may see, those that were decided.
+
+A queue may hold a handful out of a hundred thousand open gates, or half of them. Either way it is read along an
+index, a few rows of each policy or team that the reader has, which are then put in order: what it costs follows what
+is shown and not what there is. One policy belongs to one team, and so do the gates that were opened under it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.contrib.auth.models import Group
+from django.db import connection
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from approvals.models import Gate, Policy
+from checkpoints.access.permissions import teams_where
+from checkpoints.postgresql.capped_count import MOST, Capped
+from checkpoints.postgresql.text_search import looked_for
+
+MINE, ALL, DECIDED = "mine", "all", "decided"
+MINE_DECIDED = "mine_decided"  # those that could have been the reader's to decide
+
+MATCHES = "to_tsvector('simple'::regconfig, coalesce(g.terms, '')) @@ to_tsquery('simple', %s)"  # as the index has it
+NAMED = 300  # gates whose agents can be picked from
+
+_OPEN = "g.status = 'open'"
+_CLOSED = "g.status <> 'open'"
+# `s` is the policy that the row is read for.
+_MAY = """
+  AND NOT (s.separation AND (g.asked_by_id IS NOT DISTINCT FROM %s OR EXISTS (
+    SELECT FROM checkpoints_run r WHERE r.id = g.run_id AND r.started_by_id = %s)))
+"""
+_WAITS = """
+  AND (g.deadline IS NULL OR g.deadline > statement_timestamp())
+  AND NOT EXISTS (
+    SELECT FROM approvals_decision d JOIN approvals_proposal o ON o.id = d.proposal_id
+    WHERE d.gate_id = g.id AND d.user_id = %s AND d.counts AND o.number = g.proposal)
+"""
+_AGENTS = """
+SELECT DISTINCT p.agent FROM ({}) q JOIN approvals_gate g ON g.id = q.id
+JOIN checkpoints_run r ON r.id = g.run_id JOIN checkpoints_plan p ON p.id = r.plan_id ORDER BY p.agent
+"""
+_URGENT = "deadline, opened_at, id"
+_NEWEST = "closed_at DESC, id DESC"
+
+# The first rows of each of some owners, along the index of their gates in that order.
+_STRETCH = """(
+SELECT q.* FROM unnest(%s::bigint[], %s::boolean[]) s(id, separation) CROSS JOIN LATERAL (
+  SELECT g.id, g.deadline, g.opened_at, g.closed_at FROM approvals_gate g WHERE g.{} = s.id AND {}{}
+  ORDER BY {} LIMIT %s) q)"""
+_WAITING = f"""
+SELECT q.id FROM ({{}}) s(id, separation) CROSS JOIN LATERAL (
+  SELECT g.id, g.deadline, g.opened_at FROM approvals_gate g WHERE g.policy_id = s.id AND {_OPEN}{_MAY}{_WAITS}
+  ORDER BY {_URGENT} LIMIT %s) q
+ORDER BY q.deadline, q.opened_at, q.id LIMIT %s
+"""  # noqa: S608 - constants
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What of a queue is asked for."""
+
+    risk: str = ""
+    agent: str = ""
+    words: str = ""  # that begin so in what a row shows, or a number of the gate or of its run
+    after: int = 0  # the id of the gate before the first one
+    closed_within: float = 0  # seconds; 0 for any time
+    due: datetime | None = None  # by then at the latest; None: no bound
+
+    def condition(self, order: str) -> tuple[str, list[Any]]:
+        """As SQL on a gate `g`, with its parameters."""
+        parts: list[str] = []
+        values: list[Any] = []
+        if self.risk:
+            parts.append("g.risk = %s")
+            values.append(self.risk)
+        if self.agent:
+            parts.append(
+                "EXISTS (SELECT FROM checkpoints_run r JOIN checkpoints_plan p ON p.id = r.plan_id"
+                " WHERE r.id = g.run_id AND p.agent = %s)"
+            )
+            values.append(self.agent)
+        if self.words.strip():
+            words, gate, run = looked_for(self.words)
+            parts.append(f"({MATCHES} OR g.id = %s OR g.run_id = %s)")
+            values += [words, gate, run]
+        if self.after:
+            parts.append(_AFTER[order])
+            values.append(self.after)
+        if self.due:
+            parts.append("g.deadline <= %s")
+            values.append(self.due)
+        if self.closed_within:
+            parts.append("g.closed_at >= statement_timestamp() - make_interval(secs => %s)")
+            values.append(self.closed_within)
+        return "".join(f" AND {part}" for part in parts), values
+
+
+# No deadline comes last, as an index has it.
+_AFTER = {
+    _URGENT: (
+        "(coalesce(g.deadline, 'infinity'), g.opened_at, g.id) >"
+        " (SELECT coalesce(deadline, 'infinity'), opened_at, id FROM approvals_gate WHERE id = %s)"
+    ),
+    _NEWEST: "(g.closed_at, g.id) < (SELECT closed_at, id FROM approvals_gate WHERE id = %s)",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reach:
+    """How far a person reaches: the teams whose gates they see, and the policies under which they decide."""
+
+    user: int
+    teams: Mapping[int, str]  # their names by id
+    policies: tuple[tuple[int, int, bool], ...]  # (id, team, separation)
+
+    @classmethod
+    def of(cls, user: Any) -> Reach:
+        """As it is now; two statements, which every queue of one page shares."""
+        return cls(
+            user=user.pk,
+            teams=dict(seen_by(user).values_list("pk", "name")),
+            policies=tuple(decided_by(user).order_by().values_list("pk", "team_id", "separation")),
+        )
+
+    def ids(self, queue: str, *, most: int, wanted: Wanted | None = None) -> list[int]:
+        """The ids of the first `most` gates of a queue: the most urgent first, or the latest where they are closed."""
+        sql, values = self._select(queue, most, wanted or Wanted())
+        with connection.cursor() as cursor:
+            cursor.execute(sql, values)
+            return [row[0] for row in cursor.fetchall()]
+
+    def counts(self, *queues: str) -> dict[str, Capped]:
+        """How many gates wait in each of the queues, counted no further than is said; in one statement."""
+        selects = [self._select(queue, MOST + 1, Wanted()) for queue in queues]
+        counted = ", ".join(f"(SELECT count(*) FROM ({sql}) q)" for sql, _ in selects)  # noqa: S608 - values apart
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT {counted}", [value for _, values in selects for value in values])
+            numbers = cursor.fetchone()
+        return {queue: Capped(min(number, MOST), number > MOST) for queue, number in zip(queues, numbers, strict=True)}
+
+    def count(self, queue: str, wanted: Wanted) -> Capped:
+        """How many of a queue's gates are like that, counted no further than is said."""
+        number = len(self.ids(queue, most=MOST + 1, wanted=wanted))
+        return Capped(min(number, MOST), number > MOST)
+
+    def agents(self, queue: str) -> list[str]:
+        """The names of the agents that ask at the first `NAMED` gates of a queue; in one statement."""
+        sql, values = self._select(queue, NAMED, Wanted())
+        with connection.cursor() as cursor:
+            cursor.execute(_AGENTS.format(sql), values)
+            return [row[0] for row in cursor.fetchall()]
+
+    def gates(self, queue: str, *, most: int, wanted: Wanted | None = None) -> list[Gate]:
+        """The gates of `ids`, in its order, with the run and the policy that a row speaks of; two statements."""
+        order = self.ids(queue, most=most, wanted=wanted)
+        found = Gate.objects.select_related("run__plan", "policy", "team").in_bulk(order) if order else {}
+        return [found[each] for each in order if each in found]
+
+    def _select(self, queue: str, most: int, wanted: Wanted) -> tuple[str, list[Any]]:
+        """The statement and its values."""
+        closed, mine = queue in (DECIDED, MINE_DECIDED), queue in (MINE, MINE_DECIDED)
+        order = _NEWEST if closed else _URGENT
+        which = (_CLOSED if closed else _OPEN) + (_MAY if mine else "") + (_WAITS if queue == MINE else "")
+        condition, more = wanted.condition(order)
+        who = [self.user] * which.count("%s")
+        parts: list[str] = []
+        values: list[Any] = []
+        for column, owners, separation in self._sources(queue):
+            parts.append(_STRETCH.format(column, which, condition, order))
+            values += [owners, separation, *who, *more, most]
+        together = " UNION ALL ".join(parts)
+        return f"SELECT id FROM ({together}) q ORDER BY {order} LIMIT %s", [*values, most]  # noqa: S608 - values apart
+
+    def _sources(self, queue: str) -> list[tuple[str, list[int], list[bool]]]:
+        """Along which column of the gates the queue is read, for which ids. No gate is in two of them."""
+        mine = queue in (MINE, MINE_DECIDED)
+        policies = [(pk, separate) for pk, team, separate in self.policies if mine or team not in self.teams]
+        by_policy = ("policy_id", [pk for pk, _ in policies], [separate for _, separate in policies])
+        return [by_policy] if mine else [("team_id", list(self.teams), [False] * len(self.teams)), by_policy]
+
+
+def seen_by(user: Any) -> QuerySet[Group]:
+    """The teams whose gates a person sees, by name."""
+    return teams_where(user, "checkpoints.view_run").order_by("name", "pk")
+
+
+def decided_by(user: Any) -> QuerySet[Policy]:
+    """The policies under which a person decides."""
+    decides = teams_where(user, "approvals.decide_gate").values("pk")
+    groups = Policy.groups.through.objects.filter(policy_id=OuterRef("pk"))
+    mine = Exists(groups.filter(group_id__in=decides)) | (~Exists(groups) & Q(team__in=decides))
+    return Policy.objects.filter(mine)
+
+
+def waiting_for(user: Any, most: int) -> tuple[str, list[Any]]:
+    """The ids of the gates that wait for a person, as `Reach.ids` has them, without the reach: as SQL."""
+    policies, values = decided_by(user).order_by().values_list("pk", "separation").query.sql_with_params()
+    who = [user.pk] * (_MAY + _WAITS).count("%s")
+    return _WAITING.format(policies), [*values, *who, most, most]

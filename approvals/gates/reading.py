@@ -1,0 +1,185 @@
+"""A gate with what stands, its policy and its run, in few statements: before a decision, and for its page."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from django.contrib.auth.models import Group, User
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import Exists, F, OuterRef, Q
+from django.db.models.functions import Coalesce, Now
+from psycopg.types.numeric import Int8
+
+from approvals.audit import evidence
+from approvals.models import Decision, Draft, Gate, Grant, Policy, Proposal, Webhook
+from approvals.policy import second_look
+from checkpoints.access import permissions, token_scope
+from checkpoints.models import Run
+from checkpoints.postgresql import batch_query
+
+from . import queues
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """A gate as one statement saw it."""
+
+    gate: Gate  # with its run, plan, policy, team and reviewers
+    standing: Proposal
+    now: datetime  # the database's clock
+    said_before: bool  # whether this person used this key at this gate
+    acted: bool = True  # whether the run, or one of its lineage, has begun an effect
+    approvals: list[tuple[datetime, bool]] = field(default_factory=list)  # this person's last, as second_look has them
+
+
+def read(gate_id: int, *, user_id: int | None = None, key: str = "") -> Reading:
+    """Read a gate, and whether this person said something under this key already. One statement."""
+    reviewers = Policy.groups.through.objects.filter(policy_id=OuterRef("gate__policy_id")).order_by("group__name")
+    said = Decision.objects.filter(gate=OuterRef("gate_id"), user=user_id, key=key)
+    hooks = Webhook.objects.enabled().filter(team=OuterRef("gate__team_id"))
+    root = Coalesce(OuterRef("gate__run__lineage"), OuterRef("gate__run_id"))
+    kin = Q(pk=root) | Q(lineage=root, forked_from__isnull=False)
+    acted = Run.objects.filter(kin, effects__isnull=False)
+    recent = second_look.recent(user_id)
+    standing = (
+        Proposal.objects.select_related("by", "gate__run__plan", "gate__policy__team")
+        .annotate(now=Now(), said_before=Exists(said), hooked=Exists(hooks))
+        .annotate(acted=Exists(acted), **evidence.last_move("gate_id"))
+        .annotate(reviewers=ArraySubquery(reviewers.values("group_id")))
+        .annotate(approved_at=ArraySubquery(recent.values("created_at")))
+        .annotate(looked_twice=ArraySubquery(recent.values("second_look")))
+        .get(gate=gate_id, number=F("gate__proposal"))
+    )
+    gate = standing.gate
+    gate.policy.reviewer_ids = standing.reviewers or [gate.policy.team_id]
+    gate.hooked = standing.hooked
+    return Reading(
+        gate=gate, standing=standing, now=standing.now, said_before=standing.said_before, acted=standing.acted,
+        approvals=list(zip(standing.approved_at, standing.looked_twice, strict=True)),
+    )  # fmt: skip
+
+
+_GATE = batch_query.Place(1)
+_REVIEWERS = """
+SELECT json_build_object('id', one.id, 'name', one.name) FROM approvals_gate gate
+JOIN approvals_policy_groups may ON may.policy_id = gate.policy_id JOIN auth_group one ON one.id = may.group_id
+WHERE gate.id = %s ORDER BY one.name
+"""
+_DRAFT = """
+SELECT json_build_object('id', id, 'proposal', proposal, 'body', encode(body, 'base64'), 'kept_at', kept_at)
+FROM approvals_draft WHERE gate_id = %s AND user_id = %s
+"""
+# As LookingQuerySet.people has them.
+_LOOKING = """
+SELECT json_build_object('id', id, 'username', username, 'first_name', first_name, 'last_name', last_name)
+FROM auth_user WHERE id IN (
+  SELECT user_id FROM approvals_looking WHERE gate_id = %s AND until > statement_timestamp()) AND id <> %s
+ORDER BY first_name, id
+"""
+_GRANTED = """
+SELECT json_build_object('id', granted.id, 'action', granted.action, 'effect', granted.effect)
+FROM approvals_grant granted JOIN approvals_outcome outcome ON outcome.id = granted.outcome_id
+WHERE outcome.gate_id = %s ORDER BY granted.id
+"""
+# The withdrawn gates in whose place it asks, each with its policy.
+_REPLACED = """
+SELECT json_build_array(replaced.id, replaced.policy_id) FROM approvals_gate_replaces link
+JOIN approvals_gate replaced ON replaced.id = link.to_gate_id WHERE link.from_gate_id = %s ORDER BY replaced.id DESC
+"""
+
+# As permissions.members_where has them; no more than it takes for the quorum if one started the run and one asks.
+_MEMBERS = f"""
+SELECT DISTINCT member.user_id
+FROM approvals_gate gate JOIN approvals_policy policy ON policy.id = gate.policy_id
+JOIN auth_user_groups member ON member.group_id IN (
+  SELECT group_id FROM approvals_policy_groups WHERE policy_id = policy.id
+  UNION ALL SELECT policy.team_id
+  WHERE NOT EXISTS (SELECT FROM approvals_policy_groups WHERE policy_id = policy.id))
+JOIN auth_user one ON one.id = member.user_id AND one.is_active
+JOIN auth_permission granted ON granted.codename = 'decide_gate'
+JOIN django_content_type kind ON kind.id = granted.content_type_id AND kind.app_label = 'approvals'
+WHERE gate.id = %s AND gate.status = 'open' AND {permissions.HELD}
+LIMIT (SELECT quorum + 2 FROM approvals_policy policy JOIN approvals_gate gate ON gate.policy_id = policy.id
+  WHERE gate.id = %s)
+"""  # noqa: S608 - constants
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """A gate that somebody may see."""
+
+    gate: Gate  # with its run, plan, policy, team, outcome and reviewers
+    standing: Proposal
+    sees_run: bool  # a reviewer from elsewhere sees the gate and what it shows, nothing else
+    decides: bool | None  # whether the policy asks them; None for an account that is switched off
+    draft: Draft | None  # the reader's own
+    looking: list[User]  # who else looks at it now, by name
+    replaced: list[int]  # the withdrawn gates in whose place it asks, the newest first, those that the reader may see
+    approvals: list[tuple[datetime, bool]]  # the reader's own last, as second_look has them
+    deciders: frozenset[int]  # of an open gate: who may decide now, by id, or two more of them than must agree
+
+
+def shown(gate_id: int, *, to: User) -> Shown | None:
+    """Read a gate for its page; None where this person may not see it. Two statements."""
+    joined = Proposal.objects.select_related(
+        "by", "gate__run__plan", "gate__policy__team", "gate__team", "gate__outcome"
+    )
+    standing = joined.annotate(**evidence.last_move("gate_id")).filter(gate=gate_id, number=F("gate__proposal")).first()
+    if standing is None:
+        return None
+    gate = standing.gate
+    if not token_scope.of(to).take_in(team=gate.team_id, agent=gate.run.plan.agent):
+        return None
+    beside = _beside(to.pk, to.is_active, to.is_superuser).run(Int8(gate_id))
+    sees_run = gate.team_id in beside["teams"]
+    reviewed = {pk for pk, policy in beside["replaced"] if policy in beside["policies"]}
+    if not sees_run and not reviewed and gate.policy_id not in beside["policies"]:
+        return None
+    # Each replaces all before it, so whoever reviewed one of them sees every later one.
+    replaced = [pk for pk, _ in beside["replaced"] if sees_run or (reviewed and pk >= min(reviewed))]
+    if outcome := getattr(gate, "outcome", None):
+        outcome.gate = gate
+        if outcome.proposal_id == standing.pk:
+            outcome.proposal = standing
+        granted = Grant.objects.filter(outcome=outcome)
+        granted._result_cache = [Grant(outcome=outcome, **each) for each in beside["granted"]]
+        decisions = outcome.decisions.select_related("user")
+        outcome._prefetched_objects_cache = {"grants": granted, "decisions": decisions}
+    gate.policy.reviewers = [Group(**each) for each in beside["reviewers"]] or [gate.policy.team]
+    gate.policy.reviewer_ids = [group.pk for group in gate.policy.reviewers]
+    looking = [User(**each) for each in beside["looking"]]
+    draft = _draft(gate, to, beside["draft"][0]) if beside["draft"] else None
+    decides = gate.policy_id in beside["policies"] if to.is_active else None
+    return Shown(
+        gate=gate, standing=standing, sees_run=sees_run, decides=decides, draft=draft, looking=looking,
+        replaced=replaced,
+        approvals=list(zip(beside["approved_at"], beside["looked_twice"], strict=True)),
+        deciders=frozenset(beside["deciders"]),
+    )  # fmt: skip
+
+
+@lru_cache(1024)
+def _beside(pk: int, is_active: bool, is_superuser: bool) -> batch_query.Statement:
+    """What one person's page of a gate asks beside the gate."""
+    user = User(pk=pk, is_active=is_active, is_superuser=is_superuser)
+    return batch_query.columns(
+        teams=queues.seen_by(user).order_by().values("pk"),
+        policies=queues.decided_by(user).order_by().values("pk"),
+        replaced=(_REPLACED, [_GATE]),
+        reviewers=(_REVIEWERS, [_GATE]),
+        draft=(_DRAFT, [_GATE, pk]),
+        looking=(_LOOKING, [_GATE, pk]),
+        approved_at=second_look.recent(pk).values("created_at"),
+        looked_twice=second_look.recent(pk).values("second_look"),
+        granted=(_GRANTED, [_GATE]),
+        deciders=(_MEMBERS, [_GATE, _GATE]),
+    )
+
+
+def _draft(gate: Gate, reader: User, row: dict[str, Any]) -> Draft:
+    body, kept_at = b64decode(row["body"]), datetime.fromisoformat(row["kept_at"])
+    return Draft(pk=row["id"], gate=gate, user=reader, proposal=row["proposal"], body=body, kept_at=kept_at)

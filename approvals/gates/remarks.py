@@ -1,0 +1,40 @@
+"""What people say at a gate, open or closed: an event with its words beside it, which may be erased."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from approvals.errors import Invalid, problem
+from approvals.models import Gate
+from checkpoints import actors
+from checkpoints.models import Event
+from checkpoints.values import canonical_json
+
+KIND = "gate.remarked"
+MOST = 4_000  # characters
+MOST_EACH = 200  # of one person at one gate
+
+
+def remark(gate: Gate, *, by: User, text: str, key: str) -> bool:
+    """Say something at a gate; False where this person's form with this `key` was taken before.
+
+    Whoever may see the gate may speak; it decides nothing. Raises Invalid for no words, or too many.
+    """
+    words = text.replace("\r\n", "\n").strip()
+    if not words:
+        raise Invalid([problem("Write something first.", pointer="/text")])
+    if len(words) > MOST:
+        raise Invalid([problem(f"Write at most {MOST:,} characters.", pointer="/text")])
+    if not 0 < len(key) <= 80 or not key.isprintable():
+        raise Invalid([problem("Send a key of 1 to 80 characters.", pointer="/key")])
+    with transaction.atomic(durable=True):
+        held = Gate.objects.select_for_update(of=["self"]).select_related("run", "policy", "team").get(pk=gate.pk)
+        said = Event.objects.filter(run_id=held.run_id, kind=KIND, subject=held.subject, actor=actors.of_user(by).id)
+        keys = [canonical_json.decode(bytes(each)).get("key") for each in said.values_list("data", flat=True)]
+        if key in keys:
+            return False
+        if len(keys) >= MOST_EACH:
+            raise Invalid([problem(f"You have said {MOST_EACH} things here already.", pointer="/text")])
+        held.say("gate.remarked", by=actors.of_user(by), data={"key": key}, text=words)
+    return True

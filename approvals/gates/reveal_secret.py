@@ -1,0 +1,88 @@
+"""Showing one secret to one person: the event first, with the place and never the value, then the value.
+
+Nobody may by default, not even who decides: it takes a permission of its own in the run's team.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from approvals.models import Gate, Proposal
+from approvals.schema import pointers, redact
+from checkpoints import actors, store
+from checkpoints.access import permissions
+from checkpoints.errors import ValueRefused
+from checkpoints.events import event_log
+from checkpoints.models import Checkpoint, Plan, Run
+from checkpoints.runs.plans import spec_of
+from checkpoints.values import patch
+
+PERMISSION = "approvals.reveal_secret"
+
+
+class NotRevealed(Exception):
+    """There is no secret at this place."""
+
+
+class NotAllowed(NotRevealed):
+    """You may not reveal secrets of this team; ask an administrator for the permission "May reveal secrets"."""
+
+
+def may(user: User, team_id: int) -> bool:
+    """Whether this person may see secrets of the team's runs."""
+    return permissions.may(user, team_id, PERMISSION)
+
+
+def at_gate(gate: Gate, proposal: Proposal) -> dict[str, Any]:
+    """The state that a version of a gate asks for. Raises NotVerified, NoSuchCheckpoint."""
+    state: dict[str, Any] = patch.apply(proposal.state_patch, gate.saved.state)
+    return state
+
+
+def of_gate(gate: Gate, pointer: str, *, by: User) -> Any:
+    """The secret at a place of the state that the gate asks for, once its event is written. Raises NotRevealed."""
+    proposal = gate.standing()
+    state = at_gate(gate, proposal)
+    seq = Checkpoint.objects.values_list("seq", flat=True).get(pk=gate.checkpoint)
+    data = {"pointer": pointer, "seq": seq, "proposal": proposal.number}
+    return _revealed(state, gate.run.plan, pointer, run=gate.run, subject=gate.subject, data=data, by=by)
+
+
+def of_state(run: Run, *, by: User) -> None:
+    """Note that somebody is handed the state at the run's head with all of its secrets. Raises NotAllowed."""
+    if not may(by, run.team_id):
+        raise NotAllowed(" ".join((NotAllowed.__doc__ or "").split()))
+    data = {"pointer": "", "seq": run.seq}
+    with transaction.atomic():
+        event_log.record("secret.revealed", subject=f"run:{run.pk}", run=run, by=actors.of_user(by), data=data)
+
+
+def of_checkpoint(run: Run, checkpoint: Checkpoint, pointer: str, *, by: User) -> Any:
+    """The secret at a place of a checkpoint's state, once its event is written. Raises NotRevealed, NotVerified."""
+    state = store.load_checkpoint(checkpoint.id).state
+    data = {"pointer": pointer, "seq": checkpoint.seq}
+    return _revealed(state, checkpoint.plan, pointer, run=run, subject=f"run:{run.pk}", data=data, by=by)
+
+
+def _revealed(
+    state: dict[str, Any], plan: Plan, pointer: str, *, run: Run, subject: str, data: dict[str, Any], by: User
+) -> Any:
+    if not may(by, run.team_id):
+        raise NotAllowed(" ".join((NotAllowed.__doc__ or "").split()))
+    if pointer not in _places(state, plan, pointer):
+        raise NotRevealed(" ".join((NotRevealed.__doc__ or "").split()))
+    with transaction.atomic():
+        event_log.record("secret.revealed", subject=subject, run=run, by=actors.of_user(by), data=data)
+    return pointers.get(state, pointer)
+
+
+def _places(state: dict[str, Any], plan: Plan, pointer: str) -> list[str]:
+    """The pointer, where it names a secret in this state."""
+    try:
+        value = pointers.get(state, pointer)
+        return [pointer] if value is not None and redact.veil(spec_of(plan).state_schema).at(pointer).secret else []
+    except ValueRefused:
+        return []

@@ -1,0 +1,1 @@
+"""Live pages: the socket, who may hear what, and what a reconnecting page has missed."""

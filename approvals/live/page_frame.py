@@ -1,0 +1,87 @@
+"""The frame of a page, read before the page is: where its live feed starts, how far the reader reaches, what waits.
+
+All of it in one statement, as of one moment. A view reads what it shows after that: a feed that began later would lie
+after facts that the page does not show, and nobody would ever tell it of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from django.contrib.auth.models import AnonymousUser, User
+from django.http import HttpRequest
+
+from approvals.audit import readers
+from approvals.gates import queues
+from approvals.gates.queues import Reach
+from checkpoints.events.cursor import Cursor, settled
+from checkpoints.postgresql import batch_query
+from checkpoints.postgresql.capped_count import MOST, Capped
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """`queue` are the ids of the gates that wait for the reader, the most urgent first, as far as they are counted."""
+
+    cursor: Cursor
+    reach: Reach
+    queue: list[int]
+    sees_audit: bool
+
+    @property
+    def waiting(self) -> Capped:
+        """How many wait."""
+        return Capped(min(len(self.queue), MOST), len(self.queue) > MOST)
+
+
+def of(request: HttpRequest) -> Frame | None:
+    """The frame of whoever asks, read once for a request; None for somebody who has not signed in."""
+    user = getattr(request, "user", AnonymousUser())
+    if not isinstance(user, User):
+        return None
+    known: Frame | None = getattr(request, "frame", None)
+    if known is None or known.reach.user != user.pk:
+        known = request.frame = read(user)  # type: ignore[attr-defined]
+    return known
+
+
+def reach_of(request: HttpRequest) -> Reach:
+    """How far whoever asks reaches."""
+    found = of(request)
+    return found.reach if found else Reach(user=0, teams={}, policies=())
+
+
+def read(user: User) -> Frame:
+    """As it is now."""
+    found = _statement(user.pk, user.is_active, user.is_superuser).run()
+    policies = zip(found["policies"], found["owners"], found["separation"], strict=True)
+    return Frame(
+        cursor=Cursor(*found["xid"], *found["id"]),
+        reach=Reach(
+            user=user.pk,
+            teams=dict(zip(found["teams"], found["names"], strict=True)),
+            policies=tuple(policies),
+        ),
+        queue=found["queue"],
+        sees_audit=bool(found["audit"]) or readers.of_all(user),
+    )
+
+
+@lru_cache(1024)
+def _statement(pk: int, is_active: bool, is_superuser: bool) -> batch_query.Statement:
+    """What is asked for one person, by every page."""
+    user = User(pk=pk, is_active=is_active, is_superuser=is_superuser)
+    newest = settled().reverse()
+    teams, policies = queues.seen_by(user), queues.decided_by(user).order_by("pk")
+    return batch_query.columns(
+        xid=newest.values("xid")[:1],
+        id=newest.values("id")[:1],
+        teams=teams.values("pk"),
+        names=teams.values("name"),
+        policies=policies.values("pk"),
+        owners=policies.values("team_id"),
+        separation=policies.values("separation"),
+        queue=queues.waiting_for(user, MOST + 1),
+        audit=readers.teams_of(user).values("pk")[:1],
+    )

@@ -1,0 +1,1 @@
+"""Requests to addresses that people entered: checked, signed and sent."""

@@ -1,0 +1,118 @@
+"""The connection by which a message goes out: to the address that was looked at, and for so long.
+
+A name may stand for another address at the next look (DNS rebinding), so that there is one look: what it finds is
+checked, and that is what is connected to. TLS still asks for the name. Every read and write ends at one deadline, since
+a receiver that drips a byte whenever a timeout is near would keep a worker for good.
+"""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from ipaddress import ip_address
+from typing import Any
+
+import httpcore
+from django.conf import settings
+
+from .addresses import AddressRefused, Networks, every, within
+
+CONNECT = 5.0  # seconds, to look a name up, and to connect to one address
+
+
+class NotSent(Exception):
+    """The message did not leave; `word` says why."""
+
+    def __init__(self, word: str) -> None:
+        super().__init__(word)
+        self.word = word
+
+
+class Line(httpcore.NetworkBackend):
+    """One connection, until `deadline` by the monotonic clock. Without `secure` only to networks that are named."""
+
+    def __init__(self, *, secure: bool, deadline: float) -> None:
+        self.secure = secure
+        self.deadline = deadline
+        self.plain = httpcore.SyncBackend()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        """Connect to one of the addresses that the host has, if all of them may be sent to. Raises NotSent."""
+        failed: Exception | None = None
+        for address in self._addresses(host, port):
+            try:
+                stream = self.plain.connect_tcp(address, port, timeout=min(self.left(), CONNECT))
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                failed = error
+            else:
+                return Stream(stream, self)
+        raise failed or NotSent("dns_failed")
+
+    def left(self) -> float:
+        """Seconds until the deadline. Raises ReadTimeout after it."""
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise httpcore.ReadTimeout("The receiver took too long.")
+        return left
+
+    def _addresses(self, host: str, port: int) -> list[str]:
+        inside = settings.HOLDPOINT_WEBHOOKS_PRIVATE
+        found = looked_up(host, port, inside, seconds=min(self.left(), CONNECT))
+        if not self.secure and not all(within(ip_address(each), inside) for each in found):
+            raise NotSent("not_https")
+        return found
+
+
+def looked_up(host: str, port: int, inside: Networks, *, seconds: float) -> list[str]:
+    """The addresses that the host has now. The resolver knows no bound of its own. Raises NotSent."""
+    aside = ThreadPoolExecutor(1)
+    try:
+        return aside.submit(every, host, port, inside=inside).result(seconds)
+    except AddressRefused as refused:
+        raise NotSent(refused.code) from refused
+    except TimeoutError as error:
+        raise NotSent("dns_failed") from error
+    finally:
+        aside.shutdown(wait=False)
+
+
+class Stream(httpcore.NetworkStream):
+    """A stream whose every wait ends at its line's deadline."""
+
+    def __init__(self, stream: httpcore.NetworkStream, line: Line) -> None:
+        self.stream = stream
+        self.line = line
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        """Up to so many bytes."""
+        return self.stream.read(max_bytes, timeout=self.line.left())
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        """All of them."""
+        self.stream.write(buffer, timeout=self.line.left())
+
+    def close(self) -> None:
+        """Hang up."""
+        self.stream.close()
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.NetworkStream:
+        """The same, encrypted, with whoever has a certificate for the name."""
+        try:
+            return Stream(self.stream.start_tls(ssl_context, server_hostname, timeout=self.line.left()), self.line)
+        except httpcore.ConnectError as error:
+            raise NotSent("tls_failed") from error
+
+    def get_extra_info(self, info: str) -> Any:
+        """What the stream below knows."""
+        return self.stream.get_extra_info(info)

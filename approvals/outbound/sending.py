@@ -1,0 +1,130 @@
+"""Sending one message once: what came of it is a word that the pages show, never an exception."""
+
+from __future__ import annotations
+
+import email.utils
+import ssl
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import httpcore
+import httpx
+from django.conf import settings
+
+from .connection import Line, NotSent
+from .targets import target_of
+
+DELIVERED, GONE = "delivered", "gone"
+ANSWER = 8192  # bytes of an answer that are read, so that its sender is not cut off in the middle of a short one
+AFTERWARDS = 1.0  # seconds for them
+ALWAYS = {"user-agent": "Holdpoint-Webhooks/1", "content-type": "application/json"}
+# What came of it, in a word, and in words for people; beside these http_404 and the like.
+WORDS = {
+    DELIVERED: "The receiver took it.",
+    GONE: "The receiver answered 410: it wants no more.",
+    "bad_address": "The address may not be sent to any more.",
+    "not_https": "The address is not encrypted.",
+    "dns_failed": "The host's name leads nowhere.",
+    "private_address": "The host's name leads to a private address.",
+    "refused": "Nobody answers there.",
+    "tls_failed": "No encrypted connection: the certificate does not fit, or is not trusted.",
+    "timeout": "The receiver took too long.",
+    "cut": "The connection was cut before an answer came.",
+    "bad_answer": "Invalid response.",
+    "redirected": "The receiver answered that it is elsewhere; redirects are not followed.",
+    "secret_lost": "The key that the webhook's secret was made with is gone.",
+    "lost": "The worker that sent it is gone; whether it arrived nobody knows.",
+    "removed": "The webhook was removed.",
+}
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What came of one message."""
+
+    word: str
+    status: int | None = None  # of the answer
+    retry_after: float | None = None  # seconds that the receiver asks for
+
+    @property
+    def delivered(self) -> bool:
+        return self.word == DELIVERED
+
+
+def send(url: str, body: bytes, headers: Mapping[str, str]) -> Sent:
+    """POST the message, and judge it by the answer's status alone. Takes no longer than the setting says."""
+    target = target_of(url)
+    if target is None:
+        return Sent("bad_address")
+    line = Line(secure=target.secure, deadline=time.monotonic() + settings.HOLDPOINT_WEBHOOKS_TIMEOUT)
+    told = {"host": target.authority, "content-length": str(len(body)), **ALWAYS, **headers}
+    try:
+        with (
+            httpcore.ConnectionPool(ssl_context=_trusted(), network_backend=line) as pool,
+            pool.stream("POST", url, headers=list(told.items()), content=body) as answer,
+        ):
+            line.deadline = min(line.deadline, time.monotonic() + AFTERWARDS)
+            _hear_out(answer)
+            return judged(answer.status, answer.headers, now=time.time())
+    except NotSent as reason:
+        return Sent(reason.word)
+    except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as error:
+        return Sent(_word(error))
+
+
+def judged(status: int, headers: Sequence[tuple[bytes, bytes]], *, now: float) -> Sent:
+    """What an answer means. Pure."""
+    if 200 <= status < 300:
+        return Sent(DELIVERED, status)
+    if status == httpx.codes.GONE:
+        return Sent(GONE, status)
+    if 300 <= status < 400:
+        return Sent("redirected", status)
+    wait = next((value for name, value in headers if name.lower() == b"retry-after"), b"")
+    return Sent(f"http_{status}", status, _seconds(wait.decode("latin-1").strip(), now))
+
+
+def _seconds(text: str, now: float) -> float | None:
+    """Retry-After (RFC 9110, 10.2.3): seconds, or a date."""
+    if text.isascii() and text.isdigit() and len(text) < 10:
+        return float(text)
+    found = email.utils.parsedate_tz(text)
+    try:
+        return max(email.utils.mktime_tz(found) - now, 0.0) if found else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _word(error: Exception) -> str:
+    if isinstance(error, httpcore.TimeoutException):
+        return "timeout"
+    if isinstance(error, httpcore.ConnectError):
+        return "refused"
+    return "bad_answer" if isinstance(error, httpcore.ProtocolError) and not _cut(error) else "cut"
+
+
+def _cut(error: Exception) -> bool:
+    return isinstance(error, httpcore.RemoteProtocolError) and "disconnected" in str(error)
+
+
+def _hear_out(answer: httpcore.Response) -> None:
+    """Take in the beginning of the answer's body. Its status has come, and that is what counts."""
+    left = ANSWER
+    try:
+        for part in answer.iter_stream():
+            left -= len(part)
+            if left <= 0:
+                return
+    except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError):
+        return
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    """The certificates that are trusted: the usual ones, and those that a setting adds. No environment, no proxy."""
+    context = httpx.create_ssl_context(trust_env=False)
+    if settings.HOLDPOINT_WEBHOOKS_CA:
+        context.load_verify_locations(cafile=settings.HOLDPOINT_WEBHOOKS_CA)
+    return context

@@ -1,0 +1,80 @@
+"""The addresses of webhooks, read strictly: where two programs could read one differently, it is refused."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from django.conf import settings
+
+from .addresses import permitted
+
+LONGEST = 2000  # characters
+_WRITTEN = re.compile(r"[!-\[\]-~]+")  # visible ASCII without the backslash
+_HOST = re.compile(r"(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?\.)*[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?\.?")
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where to send."""
+
+    secure: bool
+    host: str
+    port: int
+
+    @property
+    def authority(self) -> str:
+        """As the Host header has it: without the port that the scheme stands for."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == (443 if self.secure else 80) else f"{host}:{self.port}"
+
+
+def fault(url: str) -> str:
+    """Why nothing may be sent to this address, as a sentence that says what to do; "" where it may."""
+    if len(url) > LONGEST:
+        return f"Write an address of at most {LONGEST:,} characters."
+    if not _WRITTEN.fullmatch(url):
+        return "Write the address in plain ASCII, without spaces: a host in other letters as xn--…"
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return "This is no address; write one like https://hooks.example.com/holdpoint."
+    if parts.scheme not in ("https", "http") or not parts.hostname or port == 0:
+        return "Write a whole address, like https://hooks.example.com/holdpoint."
+    if "@" in parts.netloc:
+        return "Leave the name and password out of the address: what is sent is signed, check that."
+    if "#" in url:
+        return "Leave out what begins with #; it is never sent."
+    if parts.scheme == "http" and not settings.HOLDPOINT_WEBHOOKS_PRIVATE:
+        return "Write an address that begins with https://."
+    return _host_fault(parts.hostname)
+
+
+def _host_fault(host: str) -> str:
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return "" if _HOST.fullmatch(host) else "The host is none; write an address like https://hooks.example.com/."
+    if permitted(address, settings.HOLDPOINT_WEBHOOKS_PRIVATE):
+        return ""
+    return "This is a private address. Webhooks go to the public internet, and to HOLDPOINT_WEBHOOKS_PRIVATE."
+
+
+def target_of(url: str) -> Target | None:
+    """Where an address leads; None where nothing may be sent there any more, by today's settings."""
+    if fault(url):
+        return None
+    parts = urlsplit(url)
+    secure = parts.scheme == "https"
+    return Target(secure, parts.hostname or "", parts.port or (443 if secure else 80))
+
+
+def host_of(url: str) -> str:
+    """The host alone, for events and lists."""
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""

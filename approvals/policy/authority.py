@@ -1,0 +1,41 @@
+"""Who may decide a gate: asked when somebody decides, and again for every voter when a quorum closes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from approvals.models import Gate
+from checkpoints.access.permissions import holders
+
+SIGN_IN = "Sign in to decide."
+SWITCHED_OFF = "This account is switched off; ask an administrator."
+STARTED_IT = "You started this run, and its policy wants somebody else to decide."
+ASKED_IT = "A program that you answer for asks this, and its policy wants somebody else to decide."
+
+
+def why_not(user: Any, gate: Gate) -> str:
+    """Why this person may not decide this gate, as a sentence; "" where they may. See `reasons`."""
+    return reasons([user.pk], gate)[user.pk] if user.is_authenticated else SIGN_IN
+
+
+def reasons(people: Collection[int], gate: Gate) -> dict[int, str]:
+    """For each of these people, by id, why they may not decide this gate; "" where they may. One statement.
+
+    Being a superuser is no authority here: they must be in the groups like anybody else. Groups, permissions
+    and the account's state are read as they are now, whatever objects are in hand.
+    """
+    found = holders("approvals.decide_gate", teams=gate.policy.reviewer_ids, among=people)
+    return {person: reason(person, found.get(person), gate) for person in people}
+
+
+def reason(person: int, may: bool | None, gate: Gate) -> str:
+    """Why this person may not decide; `may` says whether they are asked at all, None for an account switched off."""
+    if may is None:
+        return SWITCHED_OFF
+    if not may:
+        names = " or ".join(group.name for group in gate.policy.reviewers)
+        return f"Only people in {names} who may decide gates can decide this one."
+    if gate.policy.separation and gate.run.started_by_id == person:
+        return STARTED_IT
+    return ASKED_IT if gate.policy.separation and gate.asked_by_id == person else ""

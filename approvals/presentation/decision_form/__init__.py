@@ -1,0 +1,1 @@
+"""The form of a decision: the actions, what is chosen for each, and what that would do."""

@@ -1,0 +1,338 @@
+"""The actions of a gate as forms: pinned values first, then typed fields, then the reader's edit as a diff."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
+from typing import Any
+
+from approvals import forms
+from approvals.cards.action import Action
+from approvals.cards.card import Card, Choice
+from approvals.errors import Problem
+from approvals.forms import MISSING, Field, Form, Node
+from approvals.presentation.gate_facts.outcomes import Judged
+from approvals.presentation.gate_facts.provenance import HERE, Provenance
+from approvals.presentation.text import amounts, exact_call
+from approvals.schema import pointers, redact, walk
+from checkpoints.runs.plans import in_words
+from checkpoints.values import patch
+
+from .verdict_choice import Ballot
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pinned:
+    """A dangerous value: never folded, never clamped."""
+
+    label: str
+    value: Any
+    place: str = ""  # its pointer within the arguments
+    name: str = ""  # of the input that edits it
+    parts: str = ""  # what the names of the inputs begin with that edit it part by part
+    before: Any = None
+    changed: str = ""  # by whom: "you", "others", or nobody
+    editable: bool = False
+    unit: str = ""  # the currency beside an amount
+    wrong: bool = False  # what was typed for it cannot be read, so that it has no words
+    quoted: bool = False  # `label` is its real name, and `said` what the program that asks calls it
+    said: str = ""
+
+    @property
+    def words(self) -> str:
+        """An amount in words; none beside a field that says something else by now."""
+        return amounts.in_words(self.value, self.unit) if self.unit and not self.wrong else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sheet:
+    """One action: what will be called, with what."""
+
+    number: int
+    action: Action
+    pinned: Sequence[Pinned] = ()
+    form: Form | None = None  # where it can be edited
+    values: Sequence[Node] = ()  # the same fields of an action that cannot be edited, less what is pinned
+    shown: Any = None  # its arguments, where no schema names their fields
+    changes: Sequence[Mapping[str, Any]] = ()  # rows of the reader's own edit
+    errors: Sequence[str] = ()  # that belong to no field
+    value_text: str = ""  # the arguments as JSON, for "put this value in its place"
+    ballot: Ballot | None = None  # the choice beside it, where each action is decided by itself
+    judged: Judged | None = None  # what became of it
+    quoted: bool = False  # its title and labels are the words of the program that asks
+
+    @property
+    def prefix(self) -> str:
+        return prefix(self.action)
+
+    def label_of(self, place: str) -> str:
+        """What people call the argument at a pointer."""
+        nodes = self.form.nodes if self.form else ()
+        named = next((each.label for each in nodes if each.pointer == place), "")
+        return named or " ".join(pointers.tokens(place)).replace("_", " ")
+
+    @property
+    def named(self) -> str:
+        """What our own words call the action."""
+        return self.action.tool if self.quoted else self.action.title
+
+    @property
+    def fields(self) -> Sequence[Field]:
+        """Every input that is drawn."""
+        return self.form.fields if self.form else ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Typed:
+    """What somebody typed and has not managed to send. `arguments` is by action id, where it could be read."""
+
+    posted: Mapping[str, str] = dataclass_field(default_factory=dict)
+    arguments: Mapping[str, Any] = dataclass_field(default_factory=dict)
+    errors: Sequence[Problem] = ()
+    state: Mapping[str, Any] | None = None  # where the whole of it was typed anew
+    rows: Sequence[Mapping[str, Any]] = ()  # how that differs from what was on the screen
+    patch: Sequence[Mapping[str, Any]] = ()  # on the gate's state, where what was typed is a valid edit
+    card: Card | None = None  # as it would be by that edit
+
+
+def prefix(action: Action) -> str:
+    """What the names of an action's inputs begin with."""
+    return f"args.{action.id}"
+
+
+def editable(action: Action) -> bool:
+    return action.edits and action.arguments is not None
+
+
+def sheets(
+    card: Card,
+    *,
+    typed: Typed | None = None,
+    before: Card | None = None,
+    read_only: bool = False,
+    provenance: Provenance = HERE,
+) -> list[Sheet]:
+    """One sheet an action. `typed` keeps what was typed; `before` is the card that the agent proposed at first."""
+    typed = typed or Typed()
+    found: list[Sheet] = []
+    left = forms.INPUTS  # that all actions share: a gate is one form, and a browser posts all of it
+    for number, action in enumerate(card.actions, 1):
+        share = left // (len(card.actions) - len(found))
+        found.append(
+            sheet(
+                action, number=number, typed=typed, before=before, read_only=read_only, inputs=share,
+                quoted=provenance.quotes(action),
+            )
+        )  # fmt: skip
+        left = max(left - len(found[-1].fields), 0)
+    return found
+
+
+def sheet(
+    action: Action,
+    *,
+    number: int,
+    typed: Typed,
+    before: Card | None,
+    read_only: bool,
+    inputs: int = forms.INPUTS,
+    quoted: bool = False,
+) -> Sheet:
+    """One action with its form, of which so many `inputs` are drawn at once. `quoted`: as Sheet has it."""
+    mine = typed.arguments.get(action.id, action.arguments)
+    errors = {e["pointer"]: e["message"] for e in typed.errors if e["action"] == action.id and not e["part"]}
+    form = None
+    if not read_only and editable(action):
+        form = form_of(action, typed.posted, errors=errors, inputs=inputs, quoted=quoted)
+    values = [] if form else values_of(action, quoted=quoted)
+    proposed = before.action(action.id) if before else None
+    return Sheet(
+        number=number,
+        action=action,
+        pinned=pinned_of(action, mine=mine, before=proposed, form=form, values=values, wrong=errors, quoted=quoted),
+        form=form,
+        values=[each for each in values if not each.pinned],
+        shown=None if form or values else without(veil_of(action).masked(action.arguments), action.pinned),
+        changes=changes_of(action, action.arguments, mine) if mine != action.arguments else (),
+        errors=loose(form, errors),
+        value_text=json_of(action) if form else "",
+        quoted=quoted,
+    )
+
+
+def veil_of(action: Action) -> redact.Veil:
+    """What of an action's arguments is secret."""
+    return redact.veil(action.schema)
+
+
+def changes_of(action: Action, before: Any, after: Any) -> list[dict[str, Any]]:
+    """How two arguments of an action differ, as rows that hide what is secret."""
+    return veil_of(action).rows(patch.changes(before, after))
+
+
+def form_of(
+    action: Action,
+    posted: Mapping[str, str],
+    *,
+    errors: Mapping[str, str] | None = None,
+    inputs: int = forms.INPUTS,
+    quoted: bool = False,
+) -> Form:
+    """The form of an action's arguments, with what was typed into it; a whole field of the state goes by its name."""
+    field = action.pointer.removeprefix("/")
+    return forms.build(
+        action.schema, action.arguments, prefix=prefix(action), posted=posted, errors=errors, pinned=action.pinned,
+        missing=action.missing, inputs=inputs, quoted=quoted,
+        label=in_words(field) if field and "/" not in field else "",
+    )  # fmt: skip
+
+
+def loose(form: Form | None, errors: Mapping[str, str]) -> list[str]:
+    """The errors that no node of the form shows."""
+    if form is None:
+        return list(errors.values())
+    shown = " ".join(node.error for node in form.nodes)
+    return [message for message in errors.values() if message not in shown]
+
+
+def json_of(action: Action) -> str:
+    """The arguments as JSON, for a form; nothing where that would be too long to carry back."""
+    text = forms.texts.written("json", veil_of(action).masked(action.arguments, named=True))
+    return text if len(text) <= forms.EDITABLE else ""
+
+
+def values_of(action: Action, *, quoted: bool = False) -> list[Node]:
+    """The fields that the schema names, to be read only; none where it names no fields."""
+    shown = veil_of(action).masked(action.arguments)
+    root = forms.build(action.schema, shown, prefix=prefix(action), pinned=action.pinned, quoted=quoted).root
+    return [each for each in root.children if each.value is not forms.MISSING] if root.kind == "group" else []
+
+
+def pinned_of(
+    action: Action, *, mine: Any, before: Action | None, form: Form | None, values: Sequence[Node] = (),
+    wrong: Container[str] = (), quoted: bool = False,
+) -> list[Pinned]:  # fmt: skip
+    """The pinned values, `mine` beside what stands. `wrong` are the pointers of those typed that cannot be read."""
+    known = form.nodes if form else [inner for each in values for inner in forms.all_nodes(each)]
+    fields = {each.pointer: each for each in known if isinstance(each, Field)}
+    names = {each.pointer: each.name for each in known}
+    called = {each.pointer: each for each in known if each.label}
+    found = []
+    for place in action.pinned:
+        stands = at(action.arguments, place)
+        value, proposed = at(mine, place), at(before.arguments, place) if before else stands
+        if value is MISSING and stands is MISSING:
+            continue
+        changed = "you" if value != stands else "others" if stands != proposed else ""
+        hidden = veil_of(action).at(place)
+        label, said = _called(called.get(place), place, quoted=quoted)
+        old, field = stands if changed == "you" else proposed, fields.get(place)
+        parts = names.get(place, "") if form and field is None else ""
+        found.append(
+            Pinned(
+                label=label, place=place, said=said, quoted=quoted, value=shown(hidden.masked(value)),
+                name=field.name if field else "", parts=parts,
+                before=shown(hidden.masked(old)), changed=changed,
+                editable=form is not None and (field.open if field else any(each.pointer == place for each in known)),
+                unit=unit_of(mine, place) if field is not None and field.kind == "decimal" else "",
+                wrong=place in wrong,
+            )
+        )  # fmt: skip
+    return found
+
+
+def _called(node: Node | None, place: str, *, quoted: bool) -> tuple[str, str]:
+    """(what a pinned value is called, what the program that asks calls it where that is `quoted`)."""
+    if quoted:
+        return exact_call.dotted(place) or "all of it", node.said if node else ""
+    plain = node.label if node else " ".join(pointers.tokens(place)).replace("_", " ")
+    return plain or "all of it", ""
+
+
+def unit_of(arguments: Any, place: str) -> str:
+    """The currency code that stands beside an amount as its sibling `currency`; "" where there is none."""
+    beside = at(arguments, place.rpartition("/")[0] + "/currency")
+    return beside if isinstance(beside, str) and re.fullmatch("[A-Z]{3}", beside) else ""
+
+
+def at(value: Any, place: str) -> Any:
+    """The value at a pointer, or MISSING."""
+    return pointers.get(value, place) if pointers.has(value, place) else MISSING
+
+
+def shown(value: Any) -> Any:
+    """A pinned value, or the words for one that is not there."""
+    return "(not there)" if value is MISSING else value
+
+
+def without(arguments: Any, places: Sequence[str]) -> Any:
+    """The arguments less what is already shown as pinned."""
+    if not isinstance(arguments, dict):
+        return None if "" in places else arguments
+    tops = {pointers.tokens(place)[0] for place in places if len(pointers.tokens(place)) == 1}
+    return {name: value for name, value in arguments.items() if name not in tops}
+
+
+def changes_between(old: Card, new: Card) -> list[dict[str, Any]]:
+    """What differs between two versions of a proposal, as rows for a diff."""
+    rows: list[dict[str, Any]] = []
+    for action in new.actions:
+        earlier = old.action(action.id)
+        if earlier is None or patch.same(earlier.arguments, action.arguments):
+            continue
+        several = len(new.actions) > 1
+        for row in changes_of(action, earlier.arguments, action.arguments):
+            rows.append({**row, "pointer": (f"/{action.id}" if several else "") + row["pointer"]})
+    return rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """One answer that a gate offers, with the form of the value it needs."""
+
+    id: str
+    label: str
+    grants: bool = False  # it lets the gate's effects run
+    form: Form | None = None
+    errors: Sequence[str] = ()
+
+    @property
+    def prefix(self) -> str:
+        return answer_prefix(self.id)
+
+
+def answer_prefix(choice_id: str) -> str:
+    return "value." + forms.names.encoded(choice_id).replace("!", "%21").replace("~1", "%2F")
+
+
+def answer_form(
+    choice: Choice, posted: Mapping[str, str], errors: Mapping[str, str] | None = None, *, quoted: bool = False
+) -> Form:
+    """The form of a value that nobody has written yet."""
+    schema = choice.get("schema") or {}
+    return forms.build(
+        schema, blank(schema), prefix=answer_prefix(choice["id"]), posted=posted, errors=errors, quoted=quoted
+    )
+
+
+def blank(schema: Mapping[str, Any]) -> Any:
+    """What such a form starts from: the default, or an object to fill in."""
+    part = walk.resolved(schema, schema)
+    return schema.get("default", {} if part.get("type") == "object" else None)
+
+
+def answers(card: Card, *, typed: Typed, quoted: bool = False) -> list[Answer]:
+    """The choices of a gate's question. `quoted`: the words of the values' schemas are a program's elsewhere."""
+    question = card.question
+    if question is None:
+        return []
+    found = []
+    for choice in question["choices"]:
+        mine = {e["pointer"].removeprefix("/value"): e["message"] for e in typed.errors if not e["action"]}
+        errors = mine if typed.posted.get("answer") == choice["id"] else {}
+        form = answer_form(choice, typed.posted, errors, quoted=quoted) if choice.get("needs_value") else None
+        label, grants = choice.get("label", choice["id"]), choice.get("grants", False)
+        found.append(Answer(id=choice["id"], label=label, grants=grants, form=form, errors=loose(form, errors)))
+    return found

@@ -1,0 +1,65 @@
+"""What of a posted form a draft keeps: all but secrets that were typed, files, and what is about the form. Pure.
+
+In a secret's place a placeholder stays; a text that is no JSON goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from approvals.cards.card import Card
+from approvals.forms import names
+from approvals.forms.texts import as_json
+from approvals.schema import pointers
+from approvals.schema.redact import Veil, placeholder
+from checkpoints.errors import ValueRefused
+from checkpoints.values import canonical_json
+
+from . import actions, whole_state
+from .posted import SHOWN
+
+ABOUT_THE_FORM = frozenset(
+    {"csrfmiddlewaretoken", "seen", "proposal", "key", "discard", "draft_seen", "typed", "instead"}
+)
+
+
+def kept(fields: Mapping[str, str], card: Card, veil: Veil) -> dict[str, str]:
+    """The fields of a posted form that a draft keeps; `veil` hides what is secret of the whole state."""
+    said = {name: text for name, text in fields.items() if not _about_the_form(name)}
+    _mask(said, whole_state.NAME, veil)
+    for action in card.actions:
+        hidden = actions.veil_of(action)
+        if not hidden:
+            continue
+        _mask(said, f"override.{action.id}", hidden)
+        for field in actions.form_of(action, fields).fields if actions.editable(action) else ():
+            if field.kind == "secret":
+                said.pop(field.name, None)
+            elif field.kind == "json":
+                _mask(said, field.name, hidden.at(field.pointer))
+    return said
+
+
+def _about_the_form(name: str) -> bool:
+    return name in ABOUT_THE_FORM or name.startswith(SHOWN) or names.is_file(name)
+
+
+def _mask(fields: dict[str, str], name: str, veil: Veil) -> None:
+    """Put placeholders in the place of the secrets of a JSON text."""
+    text = fields.get(name)
+    if text is None or not veil:
+        return
+    try:
+        value = canonical_json.parse(text)
+    except ValueRefused:
+        del fields[name]
+        return
+    typed = [place for place in veil.places(value) if not _stands(pointers.get(value, place))]
+    for place in typed:
+        value = pointers.put(value, place, placeholder(place))
+    fields[name] = as_json(value) if typed else text
+
+
+def _stands(value: object) -> bool:
+    """Whether it is a placeholder, maybe of another place: it says which item was moved there."""
+    return isinstance(value, str) and value.startswith(placeholder("/"))

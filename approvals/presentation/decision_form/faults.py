@@ -1,0 +1,78 @@
+"""What does not hold in a form, as a list that leads to its fields. The errors stand beside the fields as well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from approvals.decisions.edit_state import PART
+from approvals.forms import Form, Node, Rows
+
+from .actions import Answer, Sheet, Typed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """One fault. `id` is that of the input, or of the part of the form, that it is about; empty where there is none."""
+
+    message: str
+    id: str = ""
+    label: str = ""
+
+
+# By pointer, where a rejection's own parts are on the page.
+OF_REJECTION = {"/comment": ("feedback", "Reason"), "/then": ("then", "What happens next")}
+
+
+def faults(sheets: Sequence[Sheet], answers: Sequence[Answer], typed: Typed, *, rejects: bool = False) -> list[Fault]:
+    """Every fault of what was typed, in the order of the page; last what is about no field."""
+    found: list[Fault] = []
+    parts: list[Sheet | Answer] = [*sheets, *answers]
+    for each in parts:
+        if each.form is not None and _sent(each):
+            found += of_form(each.form)
+        if isinstance(each, Sheet):
+            found += _of_sheet(each)
+        else:
+            found += [Fault(message=said) for said in each.errors]
+    known = {sheet.action.id for sheet in sheets}
+    whole = [each for each in typed.errors if each["part"] == PART]
+    found += [Fault(message=e["message"], id="whole-state", label=e["pointer"] or "Whole state") for e in whole]
+    placed = {each.message for each in found}
+    loose = [e for e in typed.errors if e["action"] not in known and e["message"] not in placed and e["part"] != PART]
+    places = OF_REJECTION if rejects else {}
+    return found + [_loose(e["message"], *places.get(e["pointer"], ("", ""))) for e in loose]
+
+
+def _loose(message: str, place: str, label: str) -> Fault:
+    return Fault(message=message, id=place, label=label)
+
+
+def _sent(part: Sheet | Answer) -> bool:
+    return not isinstance(part, Sheet) or part.ballot is None or part.ballot.chosen.sends_fields
+
+
+def _of_sheet(sheet: Sheet) -> Iterator[Fault]:
+    """What is wrong with an action beside its form, and with what was said of it."""
+    whole, label = f"action-{sheet.action.id}", sheet.named
+    yield from (Fault(message=said, id=whole, label=label) for said in sheet.errors)
+    for part, said in sheet.ballot.errors.items() if sheet.ballot else ():
+        place = whole if part == "verdict" else f"{part}-{sheet.number}"
+        yield Fault(message=said, id=place, label=label)
+
+
+def of_form(form: Form) -> Iterator[Fault]:
+    """What does not hold in one form."""
+    for node, outer in _walk(form.root, ()):
+        if node.error:
+            yield Fault(message=node.error, id=node.id, label=", ".join([*outer, node.label or "Value"]))
+        if isinstance(node, Rows):
+            named = [(row, said) for row in node.rows if (said := row.key_fault)]
+            yield from (Fault(message=said, id=f"{row.node.id}-key", label="New entry") for row, said in named)
+
+
+def _walk(node: Node, outer: tuple[str, ...]) -> Iterator[tuple[Node, tuple[str, ...]]]:
+    yield node, outer
+    inside = (*outer, node.label) if node.label and node.place.depth else outer
+    for child in node.children:
+        yield from _walk(child, inside)

@@ -1,0 +1,52 @@
+"""What is chosen for each action so far, as the word that it would be: so that what it does can be foretold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from django.contrib.auth.models import User
+
+from approvals.cards import verdicts
+from approvals.cards.action import APPROVE, EDIT, REJECT, RESPOND, Action
+from approvals.decisions import per_action
+from approvals.decisions.per_action import Mixed
+from approvals.errors import DecisionRefused
+from approvals.models import Gate, Proposal
+from checkpoints import actors
+from checkpoints.errors import ValueRefused
+
+from . import verdict_choice
+from .actions import Typed
+from .verdict_choice import Chosen
+
+
+def foreseen(gate: Gate, standing: Proposal, each: Mapping[str, Chosen], typed: Typed, *, by: User) -> Mixed | None:
+    """What it asks for; None where it is no valid word, or rejects all of them.
+
+    Words that are still missing are no reason to foretell something else, and what is not chosen stands as it is.
+    """
+    card = standing.card
+    said = {action.id: _so_far(action, each.get(action.id, Chosen()), typed) for action in card.actions}
+    with suppress(DecisionRefused):
+        word = verdicts.read(said, card)
+        if not word.rejects_all:
+            return per_action.mixed(
+                card, word, plan=gate.run.plan, step=gate.step, saved=gate.saved.state, standing=standing.state_patch,
+                by=actors.of_user(by).name,
+            )  # fmt: skip
+    return None
+
+
+def _so_far(action: Action, chosen: Chosen, typed: Typed) -> dict[str, Any]:
+    wrong = any(one["action"] == action.id and not one["part"] for one in typed.errors)
+    if chosen.verdict in ("", EDIT) and action.id in typed.arguments and not wrong:
+        return {"verdict": EDIT, "arguments": typed.arguments[action.id]}
+    if chosen.verdict == RESPOND and (chosen.response or verdict_choice.takes_text(action)):
+        with suppress(ValueRefused):
+            return {"verdict": RESPOND, "response": verdict_choice.response_of(action, chosen.response or "…")}
+    if not chosen.sends_fields:
+        return {"verdict": REJECT, "reason": chosen.reason or "…"}
+    settled = action.settled.verdict if action.settled and not chosen.verdict else APPROVE
+    return {"verdict": settled}

@@ -1,0 +1,321 @@
+"""A posted decision form, read: what was chosen, what was edited against the version that was on the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from approvals import forms
+from approvals.cards.action import EDIT, REJECT, RESPOND
+from approvals.cards.card import Card, Question
+from approvals.cards.verdicts import Each, wordless
+from approvals.decisions import per_action
+from approvals.errors import Problem, problem
+from approvals.presentation.gate_facts import preconditions
+from approvals.schema.redact import OPEN, Veil
+from checkpoints.errors import ValueRefused
+from checkpoints.values import canonical_json
+from checkpoints.values.patch import same
+
+from . import actions, verdict_choice, whole_state
+from .actions import Typed
+from .verdict_choice import CONTRADICTED, UNCHANGED, UNFILLED, UNSENT, Chosen
+
+ANSWER = "answer."  # before a choice's id, where an answer is one verdict among others
+INSTEAD = "instead"  # the field by which a page's other buttons say what is to be done with an edit
+RESTORE = "restore"
+EACH = "each"  # chosen where each action is decided by itself
+BACK = "back."  # before the step that the run is sent back to
+SHOWN = "shown."  # before a choice: what its page showed that it does
+CONFIRM = "confirm."  # before the numbers of effects that may be done once more, and a choice
+UNSHOWN = "0"  # the mark of nothing: what was not shown to do anything may do nothing
+
+
+@dataclass(frozen=True, kw_only=True)
+class Posted:
+    """What somebody sent. `decision` is ready for `Submission.of` where `problems` is empty."""
+
+    chosen: str  # approve, edit, reject, answer, each, or nothing
+    then: str = ""
+    back_to: str = ""
+    answer: str = ""
+    comment: str = ""
+    typed: Typed = field(default_factory=Typed)  # with the problems
+    override: Mapping[str, str] = field(default_factory=dict)
+    only_if: Sequence[str] = ()  # ids of the preconditions that were ticked
+    each: Mapping[str, Chosen] = field(default_factory=dict)  # by action id, where each is decided by itself
+    confirm: Mapping[str, Sequence[int]] = field(default_factory=dict)  # by choice, the effects ticked to be repeated
+    decision: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def rejects_each(self) -> bool:
+        """Whether every action is rejected by itself: then the page asks what becomes of the run."""
+        return self.chosen == EACH and "then" in self.decision
+
+    @property
+    def choice(self) -> str:
+        """By what name the page shows what this does."""
+        if self.decision.get("verdict") == "reject" or self.rejects_each:
+            return BACK + self.decision["back_to"] if self.decision["then"] == "back" else "stop"
+        if self.chosen == "answer":
+            return ANSWER + self.answer
+        return "override" if self.chosen == "reject" else self.chosen
+
+    @property
+    def problems(self) -> list[Problem]:
+        return list(self.typed.errors)
+
+
+def read(form: Mapping[str, str], card: Card, state: Mapping[str, Any] | None = None, veil: Veil = OPEN) -> Posted:
+    """Read a posted form against the card that it was rendered from.
+
+    `state` is the one that this version asks for, where the whole of it could be edited; `veil` hides what of it is
+    secret.
+    """
+    form = as_edit(form, card)
+    sent = _read(form, card, state, veil)
+    choice = BACK + card.on_reject if sent.choice == BACK else sent.choice
+    beside: dict[str, Any] = {"shown": form.get(SHOWN + choice) or UNSHOWN, "second_look": "second_look" in form}
+    beside["confirm"] = list(sent.confirm.get(choice, ()))
+    if "preconditions" in sent.decision:
+        beside["dropped"] = preconditions.dropped(card, sent.only_if)
+    return replace(sent, decision={**sent.decision, **beside})
+
+
+def confirmed_in(form: Mapping[str, str]) -> dict[str, list[int]]:
+    """By choice, the numbers of the effects whose boxes a form says are ticked; junk is no number."""
+    found: dict[str, list[int]] = {}
+    for name in form:
+        numbers, _, choice = name.removeprefix(CONFIRM).partition(".")
+        if name.startswith(CONFIRM):
+            known = [int(each) for each in numbers.split(",") if each.isascii() and each.isdigit() and len(each) < 19]
+            found[choice] = found.get(choice, []) + known
+    return found
+
+
+def _read(form: Mapping[str, str], card: Card, state: Mapping[str, Any] | None, veil: Veil) -> Posted:
+    chosen, then = form.get("verdict", ""), form.get("then", "")
+    answer = form.get("answer", "")
+    if chosen.startswith(ANSWER):
+        chosen, answer = "answer", chosen.removeprefix(ANSWER)
+    back = chosen == "reject" and then == "back"
+    comment = reason_in(form) if chosen == "reject" and then != "override" else form.get("comment", "")
+    common = {
+        "chosen": chosen,
+        "then": then,
+        "back_to": form.get("back_to", "") if back else "",
+        "answer": answer,
+        "comment": comment.replace("\r\n", "\n"),
+        "only_if": preconditions.ticked_in(form, card),
+        "each": verdict_choice.chosen_in(form, card),
+        "confirm": confirmed_in(form),
+        "override": {
+            action.id: form[f"override.{action.id}"] for action in card.actions if f"override.{action.id}" in form
+        },
+    }
+    if card.question is not None and not (chosen == "reject" and card.rejects):
+        return answered(form, card.question, common)
+    if chosen == "reject" and then == "override":
+        return overridden(form, card, common)
+    if chosen == EACH:
+        return mixed(form, card, common)
+    return edited(form, card, common, whole_state.read(form, state, veil))
+
+
+def as_edit(form: Mapping[str, str], card: Card) -> Mapping[str, str]:
+    """The form with an approval of changed fields as the edit that it is, where its sender said so.
+
+    They say so by a button, or by the choice beside each action whose fields they changed.
+    """
+    if form.get("verdict") not in ("approve", EACH) or card.question is not None:
+        return form
+    wanted = form.get(INSTEAD) == EDIT
+    if len(card.actions) < 2:
+        return {**form, "verdict": EDIT} if wanted else form
+    if form["verdict"] == "approve" and contradicted(card, verdict_choice.chosen_in(form, card)):
+        return form  # all and not all: nobody's rejection is turned into an approval
+    if not wanted and (form["verdict"] == EACH or all(form.get(f"verdict.{each.id}") != EDIT for each in card.actions)):
+        return form
+    said = {name: form.get(f"verdict.{name}", "") for name in changed_in(form, card)}
+    if form["verdict"] == "approve" and said and (wanted or set(said.values()) == {EDIT}):
+        every = {f"verdict.{a.id}": a.settled.verdict if a.settled else "approve" for a in card.actions}
+        return {**form, "verdict": EACH, **every, **{f"verdict.{name}": EDIT for name in said}}
+    also = [name for name, verdict in said.items() if verdict in ("", "approve")] if wanted else []
+    return {**form, **{f"verdict.{name}": EDIT for name in also}}
+
+
+def changed_in(form: Mapping[str, str], card: Card) -> list[str]:
+    """The ids of the actions whose fields hold something else than what is asked."""
+    arguments, _, problems = filled_in(form, card)
+    wrong = {each["action"] for each in problems}
+    return [action.id for action in card.actions if action.id in arguments or action.id in wrong]
+
+
+def without_edits(form: Mapping[str, str]) -> dict[str, str]:
+    """The form with every field as it was proposed."""
+    return {name: text for name, text in form.items() if name != whole_state.NAME and not name.startswith("args.")}
+
+
+def reason_in(form: Mapping[str, str]) -> str:
+    """Why something is rejected; without script, somebody may have said it in the comment."""
+    return form.get("feedback", "") if form.get("feedback", "").strip() else form.get("comment", "")
+
+
+def edited(form: Mapping[str, str], card: Card, common: dict[str, Any], all_of_it: whole_state.Sent) -> Posted:
+    """Approve, edit or reject, with whatever stands in the fields."""
+    arguments, kept, problems = filled_in(form, card)
+    problems += [*all_of_it.problems, *whole_state.both(all_of_it, arguments)]
+    kept |= {whole_state.NAME: all_of_it.text} if all_of_it.text else {}
+    chosen = common["chosen"]
+    problems = problems if chosen in ("approve", "edit") else []
+    if chosen not in ("approve", "edit", "reject"):
+        problems.append(problem("Choose Approve, Edit or Reject.", pointer="/verdict"))
+    elif chosen == "approve" and (opposed := contradicted(card, common["each"])):
+        problems += opposed
+    elif chosen == "approve" and (arguments or all_of_it.text or problems):
+        problems.append(problem(UNSENT, pointer="/verdict"))
+    elif chosen == "edit" and not (arguments or all_of_it.text or problems):
+        lacking = any(action.missing for action in card.actions)
+        problems.append(problem(UNFILLED if lacking else UNCHANGED, pointer="/verdict"))
+    typed = Typed(
+        posted=kept, arguments=arguments, errors=problems, state=all_of_it.state, rows=all_of_it.rows
+    )  # fmt: skip
+    decision = {"verdict": chosen, "comment": common["comment"]}
+    if chosen in ("approve", "edit"):
+        decision["preconditions"] = common["only_if"]
+    if chosen == "edit":
+        decision |= {"arguments": arguments, "state": all_of_it.state}
+    if chosen == "reject":
+        reasons = [(action, one.reason) for action in card.actions if (one := common["each"].get(action.id))]
+        decision |= {"comment": per_action.with_reasons(common["comment"], card, reasons)}
+        decision |= {"then": common["then"], "back_to": common["back_to"]}
+    return Posted(**common, typed=typed, decision=decision)
+
+
+def contradicted(card: Card, each: Mapping[str, Chosen]) -> list[Problem]:
+    """Where all is approved, an action beside which something else is chosen than what stands of it."""
+    said = [(action, each[action.id].verdict) for action in card.actions if action.id in each]
+    return [
+        problem(CONTRADICTED, action=action.id, part="verdict")
+        for action, verdict in said
+        if verdict in (REJECT, RESPOND) and not (action.settled and action.settled.verdict == verdict)
+    ]
+
+
+def filled_in(form: Mapping[str, str], card: Card) -> tuple[dict[str, Any], dict[str, str], list[Problem]]:
+    """(new arguments by action id, what stands in the fields that differ, what cannot be read)."""
+    arguments: dict[str, Any] = {}
+    kept: dict[str, str] = {}
+    problems: list[Problem] = []
+    for action in card.actions:
+        if not actions.editable(action):
+            continue
+        read = actions.form_of(action, form)
+        problems += [problem(said, action=action.id, pointer=place) for place, said in read.errors.items()]
+        if read.value is not action.arguments and not same(read.value, action.arguments):
+            arguments[action.id] = read.value
+        kept |= read.touched | forms.names.drawn(form, actions.prefix(action))
+    return arguments, kept, problems
+
+
+def mixed(form: Mapping[str, str], card: Card, common: dict[str, Any]) -> Posted:
+    """A word on each action. What stands in the fields of one that is refused is kept and not sent."""
+    arguments, kept, unread = filled_in(form, card)
+    each: dict[str, Chosen] = common["each"]
+    said: dict[str, Any] = {}
+    problems: list[Problem] = []
+    for action in card.actions:
+        chosen = each.get(action.id, Chosen())
+        wrong = [one for one in unread if one["action"] == action.id]
+        changed = action.id in arguments or bool(wrong)
+        said[action.id], faults = verdict_choice.said_of(action, chosen, arguments.get(action.id), changed=changed)
+        problems += [*faults, *(wrong if chosen.verdict == "edit" else [])]
+    decision: dict[str, Any] = {"verdicts": said, "comment": common["comment"]}
+    all_rejected = all(one.verdict == "reject" for one in each.values()) and len(each) == len(card.actions)
+    for action in card.actions:  # all at once with what else is wrong, and not only when that is put right
+        if said[action.id]:
+            problems += wordless(action, Each(**said[action.id]), all_rejected=all_rejected)
+    if all_rejected:
+        decision |= {"then": common["then"], "back_to": form.get("back_to", "")}
+        decision["comment"] = reason_in(form)
+        decision["back_to"] = decision["back_to"] if decision["then"] == "back" else ""
+    else:
+        decision["preconditions"] = common["only_if"]
+    typed = Typed(posted=kept, arguments=arguments, errors=problems)
+    return Posted(**common, typed=typed, decision=decision)
+
+
+def edits_said(sent: Posted) -> dict[str, Chosen]:
+    """What was chosen for each action; one whose fields differ and of which nothing else was said is edited."""
+    said = {name: sent.each.get(name, Chosen()) for name in sent.typed.arguments}
+    edited = {name: replace(one, verdict="edit") for name, one in said.items() if one.verdict in ("", "approve")}
+    return {**sent.each, **edited}
+
+
+def overridden(form: Mapping[str, str], card: Card, common: dict[str, Any]) -> Posted:
+    """Values put in the place of an action's arguments: an edit, reached from the reject menu."""
+    arguments: dict[str, Any] = {}
+    problems: list[Problem] = []
+    for action_id, text in common["override"].items():
+        action = card.action(action_id)
+        if action is None or not actions.editable(action):
+            continue
+        try:
+            value = canonical_json.parse(text)
+        except ValueRefused as refused:
+            place = f" at {refused.pointer}" if refused.pointer else ""
+            problems.append(problem(f"Write JSON: {refused.reason}{place}.", action=action_id))
+            continue
+        try:
+            value = actions.veil_of(action).kept(value, action.arguments)
+        except ValueRefused as refused:
+            problems.append(problem(f"{refused.reason}.", action=action_id, pointer=refused.pointer))
+            continue
+        if not same(value, action.arguments):
+            arguments[action_id] = value
+    if not arguments and not problems:
+        problems.append(problem("This is the value that is there already: write another one.", pointer="/override"))
+    decision = {"verdict": "edit", "comment": common["comment"], "arguments": arguments}
+    decision["preconditions"] = common["only_if"]
+    return Posted(**common, typed=Typed(errors=problems), decision=decision)
+
+
+def answered(form: Mapping[str, str], question: Question, common: dict[str, Any]) -> Posted:
+    """An answer to a gate's question."""
+    chosen = next((choice for choice in question["choices"] if choice["id"] == common["answer"]), None)
+    problems: list[Problem] = []
+    value = None
+    if chosen is None:
+        problems.append(problem("Choose one of the answers.", pointer="/choice"))
+    elif chosen.get("needs_value"):
+        read = actions.answer_form(chosen, form)
+        problems += [problem(said, pointer="/value" + place) for place, said in read.errors.items()]
+        value = read.value
+    kept = {name: text for name, text in form.items() if name.startswith("value.")} | {"answer": common["answer"]}
+    answer = {"choice": common["answer"], "value": value}
+    decision = {"verdict": "answer", "comment": common["comment"], "answer": answer}
+    decision["preconditions"] = common["only_if"]
+    return Posted(**common, typed=Typed(posted=kept, errors=problems), decision=decision)
+
+
+def rows(posted: Posted, card: Card) -> list[dict[str, Any]]:
+    """The edit as rows, where there is no form left to keep it in."""
+    found: list[dict[str, Any]] = []
+    for action_id, arguments in posted.typed.arguments.items():
+        action = card.action(action_id)
+        found += actions.changes_of(action, action.arguments, arguments) if action else []
+    text = posted.typed.posted.get(whole_state.NAME, "")
+    unread = [{"pointer": "", "kind": "added", "after": text}] if text and posted.typed.state is None else []
+    return [*found, *map(dict, posted.typed.rows), *unread]
+
+
+def carried_over(posted: Posted, card: Card) -> Typed:
+    """What was typed, read again against a card that has changed since: nothing typed is lost."""
+    arguments = {}
+    for action in card.actions:
+        if actions.editable(action):
+            read = actions.form_of(action, posted.typed.posted)
+            if read.value is not action.arguments:
+                arguments[action.id] = read.value
+    return Typed(posted=posted.typed.posted, arguments=arguments)

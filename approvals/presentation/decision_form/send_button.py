@@ -1,0 +1,123 @@
+"""The words of the button that sends a decision: what it does, with the amounts, before it is pressed. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+
+from approvals.cards.action import APPROVE, EDIT, REJECT, RESPOND, Action
+from approvals.cards.card import Card
+from approvals.consequences.verbs import third
+from approvals.english import listed
+from approvals.presentation.text import amounts, exact_call, untrusted
+from checkpoints.runs.plans import PlanSpec
+
+from . import actions
+
+SEND = "Send these verdicts"  # where not every action has one yet
+STANDS = "what was done stays done"
+
+
+def approving(card: Card, plan: PlanSpec, *, edited: bool, stands: Container[str] = (), votes: str = "") -> str:
+    """One word about all there is: `Approve: pay the refund €5.25, reply to the customer (1 of 2)`.
+
+    The card's own amount is said where no action has it; an edit may have made it another. A program elsewhere has no
+    say in that: what its arguments say counts. `stands`: the effects that were done before, whose results are taken.
+    """
+    running = [action for action in card.actions if action.settled is None]
+    does = deeds(card, plan, running, stands=stands)
+    if stands and not does:
+        return _with_votes(f"{_verb(edited)}: {STANDS}", votes)
+    said = exact_call.amount(card) if plan.external else card.amount
+    amount = "" if edited else untrusted.plain(said, limit=40)
+    of = f" {amount}" if amount and amount not in does else ""
+    return _with_votes(f"{_verb(edited)}{of}: {does or 'the agent continues'}", votes)
+
+
+def deciding(
+    card: Card, plan: PlanSpec, verdicts: Mapping[str, str], *, stands: Container[str] = (), votes: str = ""
+) -> str:
+    """A word on each action, by id: `Approve with edit: order the goods €12.00; reject 1`. `stands`: as `approving`."""
+    said = [verdicts.get(action.id, "") for action in card.actions]
+    if not all(said):
+        return SEND
+    running = [action for action in card.actions if verdicts[action.id] in (APPROVE, EDIT)]
+    does = deeds(card, plan, running, stands=stands) or (STANDS if stands else "the agent continues")
+    own = {action.effect for action in card.actions}
+    parts = [f"{_verb(EDIT in said)}: {does}"] if running or set(card.allows) - own else []
+    parts += [f"reject {said.count(REJECT)}"] if REJECT in said else []
+    parts += [f"answer {said.count(RESPOND)} instead"] if RESPOND in said else []
+    words = "; ".join(parts)
+    return _with_votes(words[:1].upper() + words[1:], votes)
+
+
+def answering(label: str, runs: str, *, votes: str = "") -> str:
+    """One answer to a question: `Send “Yes, pay it” and run “Pay” (1 of 2)`."""
+    then = f" and run {runs}" if runs else ""
+    return _with_votes(f"Send “{untrusted.plain(label, limit=80)}”{then}", votes)
+
+
+def deeds(card: Card, plan: PlanSpec, running: Sequence[Action], *, stands: Container[str] = ()) -> str:
+    """What runs when these actions do, by the titles of the steps that do it; empty where nothing does.
+
+    Which amount it names is what the agent pinned: a program elsewhere might pin another one, so it is left out there.
+    """
+    said = []
+    for effect, mine in _running(card, running, stands):
+        times = f"{len(mine)} times " if len(mine) > 1 else ""
+        known = [] if any(action.in_own_words(external=plan.external) for action in mine) else mine
+        said.append(" ".join([times + _as_verb(plan.title_of(effect)), *_amounts(known)]))
+    return ", ".join(said)
+
+
+def once(card: Card, plan: PlanSpec, *, stands: Container[str] = ()) -> str:
+    """What a yes to all there is does: `Pays a refund €5.25 and sends an e-mail, each once`; "Runs nothing".
+
+    A program elsewhere has no say in that either: its steps go by their names. `stands`: as `approving` has it.
+    """
+    said = []
+    for effect, mine in _running(card, [action for action in card.actions if action.settled is None], stands):
+        if plan.external:
+            said.append(f"runs “{untrusted.plain(plan.title_of(effect), limit=60)}”")
+            continue
+        titles = list(dict.fromkeys(action.title for action in mine if action.title)) or [plan.title_of(effect)]
+        said.append(" ".join([listed(third(title) for title in titles), *_amounts(mine)]))
+    if not said:
+        return f"Runs nothing: {STANDS}" if stands else "Runs nothing"
+    words = listed(said)
+    return f"{words[:1].upper()}{words[1:]}, {'each ' if len(said) > 1 else ''}once"
+
+
+def _running(card: Card, running: Sequence[Action], stands: Container[str]) -> Iterator[tuple[str, list[Action]]]:
+    """Each effect that runs with those actions, and which of them it does; none that `stands`.
+
+    An effect that belongs to no action runs whatever becomes of each.
+    """
+    own = {action.effect for action in card.actions}
+    for effect in card.allows:
+        mine = [action for action in running if action.effect == effect]
+        if (mine or effect not in own) and effect not in stands:
+            yield effect, mine
+
+
+def _amounts(running: Sequence[Action]) -> list[str]:
+    """The pinned amounts of what runs; none where several do the same, each with its own."""
+    if len(running) != 1:
+        return []
+    [action] = running
+    values = actions.values_of(action)
+    pinned = actions.pinned_of(action, mine=action.arguments, before=None, form=None, values=values)
+    return [said for pin in pinned if pin.unit and (said := amounts.written(pin.value, pin.unit))]
+
+
+def _as_verb(title: str) -> str:
+    """A title within a sentence: only a word that begins with one capital loses it."""
+    plain = untrusted.plain(title, limit=60)
+    return plain[:1].lower() + plain[1:] if plain[1:2].islower() or plain[1:2] == " " else plain
+
+
+def _verb(edited: bool) -> str:
+    return "Approve with edit" if edited else "Approve"
+
+
+def _with_votes(words: str, votes: str) -> str:
+    return f"{words} ({votes})" if votes else words

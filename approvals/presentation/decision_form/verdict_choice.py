@@ -1,0 +1,144 @@
+"""Where a gate asks about several actions: the choice beside each, with what was said of it already."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from approvals.cards.action import APPROVE, EDIT, REJECT, RESPOND, VERDICTS, Action, Settled
+from approvals.cards.card import Card
+from approvals.errors import Problem, problem
+from checkpoints.errors import ValueRefused
+from checkpoints.values import canonical_json
+
+# By verdict: what its choice is called, its icon and its key.
+CHOICES = {
+    APPROVE: ("Approve", "check", "a"), EDIT: ("Edit", "pencil", "e"), REJECT: ("Reject", "x", "r"),
+    RESPOND: ("Answer instead", "reply", "p"),
+}  # fmt: skip
+UNSAID = "Choose a verdict for this action."
+UNSENT = "You changed a field but chose Approve. Send your change, or restore the original value."
+UNFILLED = "Nothing has changed yet. Fill in what is required."
+UNCHANGED = "Edit is selected but nothing has changed. Change a field or choose Approve."
+CONTRADICTED = "You chose Approve for all actions, and something else for this one. Choose one of the two."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """What a form says of one action, as it was typed."""
+
+    verdict: str = ""
+    reason: str = ""
+    response: str = ""
+
+    @property
+    def words(self) -> str:
+        """Those that go with the verdict."""
+        return {REJECT: self.reason, RESPOND: self.response}.get(self.verdict, "")
+
+    @property
+    def sends_fields(self) -> bool:
+        """Whether what stands in the action's fields is sent: not of one that is refused, or answered in its place."""
+        return self.verdict not in (REJECT, RESPOND)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """One verdict that is offered."""
+
+    value: str
+    label: str
+    icon: str
+    key: str
+    chosen: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ballot:
+    """The choice beside one action."""
+
+    id: str
+    choices: Sequence[Choice]
+    chosen: Chosen
+    settled: Settled | None = None  # what others said of it, and still stands
+    errors: Mapping[str, str] = field(default_factory=dict)  # by part: verdict, reason, response
+
+    @property
+    def offers(self) -> list[str]:
+        return [each.value for each in self.choices]
+
+    @property
+    def stands(self) -> str:
+        """What others answered in its place, as text."""
+        return as_text(self.settled.response) if self.settled else ""
+
+
+def ballots(card: Card, chosen: Mapping[str, Chosen], errors: Sequence[Problem] = ()) -> dict[str, Ballot]:
+    """By action id, for a card with several actions; {} for any other: there one choice is about all there is."""
+    if card.question is not None or len(card.actions) < 2:
+        return {}
+    return {action.id: _ballot(action, chosen.get(action.id), errors) for action in card.actions}
+
+
+def _ballot(action: Action, said: Chosen | None, errors: Sequence[Problem]) -> Ballot:
+    said = said or Chosen(verdict=action.settled.verdict if action.settled else "")
+    choices = [
+        Choice(
+            value=name, label=CHOICES[name][0], icon=CHOICES[name][1], key=CHOICES[name][2], chosen=name == said.verdict
+        )
+        for name in VERDICTS
+        if action.takes(name)
+    ]
+    mine = {each["part"]: each["message"] for each in errors if each["action"] == action.id and each["part"]}
+    return Ballot(id=action.id, choices=choices, chosen=said, settled=action.settled, errors=mine)
+
+
+def chosen_in(form: Mapping[str, str], card: Card) -> dict[str, Chosen]:
+    """What a posted form says of each action, where it says anything."""
+    return {
+        action.id: Chosen(
+            verdict=form.get(f"verdict.{action.id}", ""),
+            reason=form.get(f"reason.{action.id}", "").replace("\r\n", "\n"),
+            response=form.get(f"response.{action.id}", "").replace("\r\n", "\n"),
+        )
+        for action in card.actions
+        if any(f"{part}.{action.id}" in form for part in ("verdict", "reason", "response"))
+    }
+
+
+def said_of(action: Action, chosen: Chosen, arguments: Any, *, changed: bool) -> tuple[dict[str, Any], list[Problem]]:
+    """(the word on one action, as `Submission.of` takes it; what is wrong with it). `arguments`: what its fields hold."""
+    verdict = chosen.verdict
+    if verdict not in VERDICTS:
+        return {}, [problem(UNSAID, action=action.id, part="verdict")]
+    if verdict == APPROVE and changed:
+        return {}, [problem(UNSENT, action=action.id, part="verdict")]
+    if verdict == EDIT and not changed:
+        return {}, [problem(UNCHANGED, action=action.id, part="verdict")]
+    said: dict[str, Any] = {"verdict": verdict}
+    if verdict == EDIT:
+        said["arguments"] = arguments
+    elif verdict == REJECT and chosen.reason:
+        said["reason"] = chosen.reason
+    elif verdict == RESPOND and chosen.response:
+        try:
+            said["response"] = response_of(action, chosen.response)
+        except ValueRefused as refused:
+            return {}, [problem(f"Write JSON: {refused.reason}.", action=action.id, part="response")]
+    return said, []
+
+
+def response_of(action: Action, text: str) -> Any:
+    """A typed response as its value. Raises ValueRefused."""
+    return text if takes_text(action) else canonical_json.parse(text)
+
+
+def takes_text(action: Action) -> bool:
+    """Whether a response is written as it is, and not as JSON."""
+    return not action.response or action.response.get("type") == "string"
+
+
+def as_text(response: Any) -> str:
+    return response if isinstance(response, str) else json.dumps(response, ensure_ascii=False, indent=2)

@@ -1,0 +1,138 @@
+"""The whole state as JSON in one text area, where a gate's policy lets people edit it, and what was typed into it.
+
+Characters that cannot be seen are written as JSON escapes, as everywhere that a value is typed as JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from approvals.cards.card import Card
+from approvals.decisions.edit_state import BOTH, PART, fault
+from approvals.errors import Problem
+from approvals.forms import EDITABLE
+from approvals.forms.texts import as_json
+from approvals.models import Gate, Proposal
+from approvals.schema import redact
+from approvals.schema.redact import Veil
+from checkpoints.errors import ValueRefused
+from checkpoints.runs.plans import spec_of
+from checkpoints.values import canonical_json, patch
+
+from .actions import Typed
+
+NAME = "state"  # of the text area
+NO_OBJECT = "Write the whole state: an object with its fields."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Whole:
+    """The text area. `text` is None where the state is too large to be edited on a page."""
+
+    text: str | None
+    was: str
+    size: int
+    errors: Sequence[Problem] = ()
+    rows: Sequence[Mapping[str, Any]] = ()  # the reader's own change
+
+    @property
+    def edited(self) -> bool:
+        """Whether it is drawn open."""
+        return bool(self.errors) or self.text not in (None, self.was)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sent:
+    """What came back. `text` is "" and `state` None where nothing is different."""
+
+    text: str = ""
+    state: dict[str, Any] | None = None
+    rows: Sequence[Mapping[str, Any]] = ()
+    problems: Sequence[Problem] = ()
+
+
+def allowed(gate: Gate, card: Card) -> bool:
+    """Whether this gate takes an edit of the whole state."""
+    return gate.policy.whole_state and card.question is None
+
+
+def veil_of(gate: Gate) -> Veil:
+    """What of the gate's state is secret, where the whole of it may be edited."""
+    return redact.veil(spec_of(gate.run.plan).state_schema) if gate.policy.whole_state else redact.OPEN
+
+
+def state_of(gate: Gate, proposal: Proposal) -> dict[str, Any] | None:
+    """The state that this version asks for; None where the whole of it is not to be edited. Raises NotVerified."""
+    if not gate.policy.whole_state:
+        return None
+    found: dict[str, Any] = patch.apply(proposal.state_patch, gate.saved.state)
+    return found
+
+
+def written(state: Mapping[str, Any], veil: Veil) -> str:
+    """The text of a state, with placeholders for what is secret."""
+    return as_json(veil.masked(dict(state), named=True))
+
+
+def drawn(state: Mapping[str, Any], typed: Typed, veil: Veil) -> Whole:
+    """The text area over `state`, with what was typed into it."""
+    was = written(state, veil)
+    if len(was) > EDITABLE:
+        return Whole(text=None, was="", size=len(was))
+    errors = [each for each in typed.errors if each["part"] == PART]
+    return Whole(text=typed.posted.get(NAME, was), was=was, size=len(was), errors=errors, rows=typed.rows)
+
+
+def read(form: Mapping[str, str], state: Mapping[str, Any] | None, veil: Veil) -> Sent:
+    """What the form says of the whole state, over the one that was on the screen; None: it was not offered there."""
+    text = form.get(NAME, "").replace("\r\n", "\n")
+    if NAME not in form or (state is not None and text == written(state, veil)):
+        return Sent()
+    try:
+        value = canonical_json.parse(text)
+    except ValueRefused as refused:
+        return Sent(text=text, problems=[fault(f"Write JSON: {refused.reason}.", refused.pointer)])
+    if not isinstance(value, dict):
+        return Sent(text=text, problems=[fault(NO_OBJECT)])
+    try:
+        value = veil.kept(value, dict(state or {}))
+    except ValueRefused as refused:
+        return Sent(text=text, problems=[fault(f"{refused.reason}.", refused.pointer)])
+    if state is not None and patch.same(value, dict(state)):
+        return Sent()
+    return Sent(text=text, state=value, rows=veil.rows(patch.changes(dict(state or {}), value)))
+
+
+def both(sent: Sent, arguments: Mapping[str, Any]) -> list[Problem]:
+    """Said where two edits were typed, of which the one would undo the other."""
+    return [fault(BOTH)] if sent.text and arguments else []
+
+
+def carried(
+    typed: Typed, sent: Typed, veil: Veil, *, before: Mapping[str, Any] | None, now: Mapping[str, Any] | None
+) -> Typed:
+    """`typed` with the text that was sent over the state `before`, put over the one that stands now.
+
+    A field that the reader did not change is as it stands now. A text that is no state is kept as it is.
+    """
+    text = sent.posted.get(NAME, "")
+    if not text or now is None:
+        return typed
+    if sent.state is None or before is None:
+        return replace(typed, posted={**typed.posted, NAME: text})
+    names = [*now, *(name for name in sent.state if name not in now)]
+    mine = {name: _merged(name, before, now, sent.state) for name in names}
+    merged = {name: value for name, (there, value) in mine.items() if there}
+    rows = veil.rows(patch.changes(dict(now), merged))
+    kept = {**typed.posted, NAME: written(merged, veil)}
+    return replace(typed, posted=kept, state=merged if rows else None, rows=rows)
+
+
+def _merged(name: str, before: Mapping[str, Any], now: Mapping[str, Any], mine: Mapping[str, Any]) -> tuple[bool, Any]:
+    """(whether the field is there, its value)."""
+    there = name in mine
+    untouched = there == (name in before) and (not there or patch.same(mine[name], before[name]))
+    chosen = now if untouched else mine
+    return name in chosen, chosen.get(name)

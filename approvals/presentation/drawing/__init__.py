@@ -1,0 +1,1 @@
+"""Impacts, charts and times, in words and as drawings."""

@@ -1,0 +1,265 @@
+"""Gantt charts, drawn on the server. Pure.
+
+Every place along the time axis is a percentage, so that a chart is as wide as its page and its text stays as large
+as the page's; a page that is too narrow scrolls it in a box of its own. The charts of a card share one time axis.
+Jobs are told apart by their number, and what moved by its outline and fill: the data chooses no colour, no size and
+no word but its machines' names.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from approvals.cards.card import Card
+from approvals.cards.chart import Chart
+from approvals.presentation.text import untrusted
+from approvals.schema import pointers
+
+from .gantt_data import Number, Operation, Schedule, read, said
+
+LANE, BAR, TOP, FOOT = 22, 16, 22, 22  # px: a lane, a bar in it, the axis above, the line of moments below
+NARROWEST = 840  # px that a drawing has at least, from which it follows which bars have room for a number
+GLYPH = 7.5  # px of a digit
+TICKS = 10
+SHORTEST = 0.001  # time axis: a shorter one is nobody's schedule, and too small to divide by
+NOTHING, FIRST, PAST = SafeString(""), SafeString(' data-first=""'), SafeString(' data-past=""')
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawn:
+    """One chart on the page: a drawing, or the sentence that says why there is none."""
+
+    number: int
+    title: str  # the agent's
+    fault: str = ""
+    lanes: SafeString = NOTHING
+    bars: SafeString = NOTHING
+    counted: str = ""  # what the drawing shows, in words
+    named: bool = False
+    table: Sequence[Sequence[str]] = ()  # machine, job, operation, start, end, change
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One line of the comparison: a label, and a text for each chart."""
+
+    label: str
+    texts: Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Charts:
+    """All charts of a card, with their figures side by side."""
+
+    drawn: Sequence[Drawn] = ()
+    figures: Sequence[Figure] = ()
+
+
+@dataclass
+class _Axis:
+    """The time axis that the charts share, from 0."""
+
+    end: Number
+    ticks: list[Number] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        step = _step(self.end)
+        self.ticks = [step * number for number in range(int(self.end // step) + 1)]
+
+    def at(self, moment: Number) -> str:
+        """Where a moment is, as a percentage."""
+        return f"{moment / self.end * 100:.3f}%"
+
+    def long(self, start: Number, end: Number) -> str:
+        return f"{(end - start) / self.end * 100:.3f}%"
+
+    def room(self, operation: Operation) -> float:
+        """px that a bar has at least."""
+        return (operation.end - operation.start) / self.end * NARROWEST
+
+
+def charts(card: Card, state: Mapping[str, Any]) -> Charts:
+    """The card's charts, drawn from the state that the gate shows."""
+    found = [_read(chart, state) for chart in card.charts]
+    axis = _Axis(max([SHORTEST, *(each.end for each in found if isinstance(each, Schedule))]))
+    drawn = [
+        Drawn(number=number, title=chart.title, fault=data)
+        if isinstance(data, str)
+        else _drawn(data, axis, number=number, title=chart.title)
+        for number, (chart, data) in enumerate(zip(card.charts, found, strict=True), 1)
+    ]
+    return Charts(drawn=drawn, figures=_figures(card.charts))
+
+
+def _read(chart: Chart, state: Mapping[str, Any]) -> Schedule | str:
+    return read(pointers.get(state, chart.pointer) if pointers.has(state, chart.pointer) else None)
+
+
+def _step(end: Number) -> Number:
+    """Between two ticks: 1, 2 or 5 times a power of ten, at most TICKS of them."""
+    power = 10.0 ** math.floor(math.log10(end / TICKS))
+    step = next((power * times for times in (1, 2, 5) if end <= power * times * TICKS), power * 10)
+    return int(step) if step >= 1 else step
+
+
+def _drawn(found: Schedule, axis: _Axis, *, number: int, title: str) -> Drawn:
+    height = TOP + LANE * len(found.names) + FOOT
+    names = format_html_join(
+        "",
+        '<text x="100%" y="{}" dx="-8">{}</text>',
+        ((TOP + LANE * lane + LANE / 2, name) for lane, name in enumerate(found.names)),
+    )
+    named = any(not name.isdigit() for name in found.names)
+    return Drawn(
+        number=number,
+        title=title,
+        lanes=format_html('<svg class="gantt-lanes" height="{}" aria-hidden="true">{}</svg>', height, names),
+        bars=_bars(found, axis, number=number, title=title, height=height),
+        counted=counted(found),
+        named=named,
+        table=_table(found),
+    )
+
+
+def counted(found: Schedule) -> str:
+    """What the drawing shows, counted from what is drawn."""
+    moved = f"{found.moved:,} of {len(found.operations):,} operations moved"
+    order = f", {found.reordered:,} of them to another place in line" if found.reordered else ""
+    return f"ends at {said(found.end)}; {moved}{order}"
+
+
+def _bars(found: Schedule, axis: _Axis, *, number: int, title: str, height: int) -> SafeString:
+    stops = "".join(
+        f"; machine {found.names[machine]} stands still from {said(start)} to {said(end)}"
+        for machine, start, end in found.downtimes
+    )
+    label = f"Gantt chart, {untrusted.plain(title, limit=80)}: {len(found.names)} machines, {counted(found)}{stops}"
+    rules = ((TOP + LANE * lane,) for lane in range(len(found.names) + 1))
+    parts = [
+        _hatch(number),
+        _past(found, axis, height),
+        format_html_join("", '<path class="lane" d="M0 {}h9999"/>', rules),
+        format_html_join(
+            "",
+            '<line class="tick" x1="{0}" x2="{0}" y1="{1}" y2="{2}"/><text class="tick" x="{0}" y="{3}"{4}>{5}</text>',
+            (
+                (axis.at(tick), TOP - 4, height - FOOT, TOP / 2, NOTHING if tick else FIRST, said(tick))
+                for tick in axis.ticks
+            ),
+        ),
+        *(_bar(operation, found, axis) for operation in found.operations if operation.end > operation.start),
+        *(_stop(found, axis, stop, number=number) for stop in found.downtimes),
+        _moment(axis, found.end, height, kind="end"),
+    ]
+    if found.now is not None and found.now <= axis.end:
+        parts.append(_moment(axis, found.now, height, kind="now"))
+    inside = format_html_join("", "{}", ((part,) for part in parts))
+    return format_html('<svg class="gantt-bars" height="{}" role="img" aria-label="{}">{}</svg>', height, label, inside)
+
+
+def _hatch(number: int) -> SafeString:
+    """The pattern of a standstill; its name is the chart's own, since a page holds several."""
+    return format_html(
+        '<defs><pattern id="hatch-{}" width="6" height="6" patternUnits="userSpaceOnUse" '
+        'patternTransform="rotate(45)"><path class="hatch" d="M0 0v6"/></pattern></defs>',
+        number,
+    )
+
+
+def _past(found: Schedule, axis: _Axis, height: int) -> SafeString:
+    if not found.now:
+        return NOTHING
+    width = axis.long(0, min(found.now, axis.end))
+    return format_html('<rect class="past" y="{}" width="{}" height="{}"/>', TOP, width, height - TOP - FOOT)
+
+
+def _bar(operation: Operation, found: Schedule, axis: _Axis) -> SafeString:
+    top = TOP + LANE * operation.machine + (LANE - BAR) // 2
+    number = str(operation.job)
+    text = NOTHING
+    if axis.room(operation) >= GLYPH * len(number) + 4:
+        middle = axis.at((operation.start + operation.end) / 2)
+        text = format_html('<text x="{}" y="{}">{}</text>', middle, top + BAR / 2, number)
+    past = found.now is not None and operation.start < found.now
+    return format_html(
+        '<g class="bar" data-job="{}" data-moved="{}"{}><title>{}</title>'
+        '<rect x="{}" y="{}" width="{}" height="{}" rx="2"/>{}</g>',
+        operation.job,
+        operation.moved,
+        PAST if past else NOTHING,
+        _words(operation, found),
+        axis.at(operation.start),
+        top,
+        axis.long(operation.start, operation.end),
+        BAR,
+        text,
+    )
+
+
+def _words(operation: Operation, found: Schedule) -> str:
+    change = f", {operation.change}" if operation.change else ""
+    return (
+        f"Job {operation.job}, operation {operation.index}, machine {found.names[operation.machine]}: "
+        f"{said(operation.start)} to {said(operation.end)}{change}"
+    )
+
+
+def _stop(found: Schedule, axis: _Axis, stop: tuple[int, Number, Number], *, number: int) -> SafeString:
+    machine, start, end = stop
+    if start >= axis.end:
+        return NOTHING
+    return format_html(
+        '<g class="stop"><title>Machine {} stands still: {} to {}</title>'
+        '<rect x="{}" y="{}" width="{}" height="{}" fill="url(#hatch-{})"/></g>',
+        found.names[machine],
+        said(start),
+        said(end),
+        axis.at(start),
+        TOP + LANE * machine + 1,
+        axis.long(start, min(end, axis.end)),
+        LANE - 2,
+        number,
+    )
+
+
+def _moment(axis: _Axis, at: Number, height: int, *, kind: str) -> SafeString:
+    """A line through all lanes with its moment below: where the past ends, and where the schedule does."""
+    words = {"now": f"past before {said(at)}", "end": f"ends at {said(at)}"}[kind]
+    return format_html(
+        '<line class="moment" data-kind="{0}" x1="{1}" x2="{1}" y1="{2}" y2="{3}"/>'
+        '<text class="moment" data-kind="{0}" x="{1}" y="{4}">{5}</text>',
+        kind,
+        axis.at(at),
+        TOP - 4,
+        height - FOOT + 4,
+        height - FOOT / 2 + 2,
+        words,
+    )
+
+
+def _table(found: Schedule) -> list[list[str]]:
+    rows = sorted(found.operations, key=lambda each: (each.machine, each.start, each.end, each.job, each.index))
+    return [
+        [
+            found.names[each.machine],
+            said(each.job),
+            said(each.index),
+            said(each.start),
+            said(each.end),
+            each.change,
+        ]
+        for each in rows
+    ]
+
+
+def _figures(charts: Sequence[Chart]) -> list[Figure]:
+    """The charts' figures, a line for each label in the order in which they first come."""
+    labels = dict.fromkeys(label for chart in charts for label, _ in chart.figures)
+    known = [dict(chart.figures) for chart in charts]
+    return [Figure(label=label, texts=[each.get(label, "") for each in known]) for label in labels]

@@ -1,0 +1,35 @@
+"""Times as words, in the reader's zone where it is known (approvals.time_zones). A script keeps them true."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.utils import timezone
+
+
+def lasting(span: timedelta) -> str:
+    """`9 s`, `25 min`, `1 h 8 min`, `3 days`."""
+    seconds = max(int(span.total_seconds()), 0)
+    if seconds < 60:
+        return f"{seconds} s"
+    minutes = seconds // 60
+    if minutes < 60:
+        return f"{minutes} min"
+    if minutes < 48 * 60:
+        hours, rest = divmod(minutes, 60)
+        return f"{hours} h {rest} min" if rest and hours < 10 else f"{hours} h"
+    return f"{minutes // (24 * 60)} days"
+
+
+def say(moment: datetime, style: str, *, now: datetime | None = None) -> str:
+    """`moment` in a style: clock (14:02), second (14:02:41), moment (21 Nov, 14:02), ago (5 min), until (in 5 min)."""
+    now = now or timezone.now()
+    if style == "ago":
+        return lasting(now - moment)
+    if style == "until":
+        return f"in {lasting(moment - now)}" if moment > now else "overdue"
+    here, today = timezone.localtime(moment), timezone.localtime(now).date()
+    zone = "" if timezone.get_current_timezone() != timezone.get_default_timezone() else " UTC"
+    if style == "moment" or here.date() != today:
+        return f"{here.day} {here:%b, %H:%M}{zone}"
+    return f"{here:%H:%M:%S}{zone}" if style == "second" else f"{here:%H:%M}{zone}"

@@ -1,0 +1,120 @@
+"""Who must agree, who has, and whose word has lapsed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.contrib.auth.models import User
+
+from approvals.models import Decision, Gate, Policy
+from approvals.policy import quorum
+
+from . import outcomes, preconditions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Voice:
+    """One person's word, or a place that is still empty."""
+
+    name: str  # empty for an empty place
+    verdict: str = ""
+    by_action: Mapping[str, str] = field(default_factory=dict)  # what they said of each action, by id
+    words: str = ""
+    at: datetime | None = None
+    comment: str = ""
+    you: bool = False
+    lapsed: bool = False
+    state: str = "open"
+    proposal: int = 0
+    note: str = ""
+    only_if: Sequence[preconditions.Shown] = ()  # what they added
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agreement:
+    """The agreement on what stands now."""
+
+    quorum: int
+    agreed: int
+    voices: Sequence[Voice]
+    mine: Decision | None  # the reader's own word on what stands now
+    who: str  # who may decide, in words
+    lacking: str = ""  # why those who may decide now are too few
+
+    @property
+    def slots(self) -> list[bool]:
+        return [number < self.agreed for number in range(self.quorum)]
+
+    @property
+    def names(self) -> list[str]:
+        return [voice.name for voice in self.voices if voice.state == "approved"]
+
+
+STATES = {"reject": "rejected"}  # any other verdict agrees
+
+
+def name_of(user: User) -> str:
+    return user.get_full_name() or user.get_username()
+
+
+def agreement(gate: Gate, *, user: User, deciders: Set[int] | None = None) -> Agreement:
+    """Reads the gate's decisions and policy, and who may decide now where `deciders` does not say it."""
+    decisions = list(gate.decisions.select_related("user", "proposal").order_by("created_at"))
+    policy = gate.policy
+    voices = [voice(decision, user=user, current=gate.proposal) for decision in decisions]
+    counting = [d for d in decisions if d.counts and d.proposal.number == gate.proposal]
+    agreed = sum(decision.verdict != Decision.Verdict.REJECT for decision in counting)
+    empty = policy.quorum - agreed if gate.status == Gate.Status.OPEN else 0
+    who = reviewers(policy)
+    lacking = ""
+    if empty > 0:
+        lacking = quorum.lacking(gate, quorum.people(policy.reviewers)[0] if deciders is None else deciders)
+    voices += [Voice(name="", note=who) for _ in range(max(empty, 0))]
+    mine = next((decision for decision in counting if decision.user_id == user.pk), None)
+    return Agreement(quorum=policy.quorum, agreed=agreed, voices=voices, mine=mine, who=who, lacking=lacking)
+
+
+def voice(decision: Decision, *, user: User, current: int) -> Voice:
+    lapsed = not decision.counts or decision.proposal.number != current
+    return Voice(
+        name=name_of(decision.user),
+        verdict=decision.verdict,
+        by_action=decision.by_action,
+        words=_words(decision),
+        at=decision.created_at,
+        comment=bytes(decision.comment).decode(),
+        you=decision.user_id == user.pk,
+        lapsed=lapsed,
+        state="expired" if lapsed else STATES.get(decision.verdict, "approved"),
+        proposal=decision.proposal.number,
+        note=_lapse(decision, current) if lapsed else "",
+        only_if=preconditions.added(decision.proposal.card, decision.added) if decision.added else (),
+    )
+
+
+def _lapse(decision: Decision, current: int) -> str:
+    earlier = decision.proposal.number != current
+    return "For an earlier version; not counted" if earlier else "Not counted any more; may approve again"
+
+
+def _words(decision: Decision) -> str:
+    """What was said, in a word; of several actions, how many of each."""
+    if decision.verdict == Decision.Verdict.ANSWER:
+        return f"Answered “{decision.proposal.card.label_of(decision.proposal.content['answer'])}”"
+    if decision.verdict != Decision.Verdict.MIXED:
+        return str(decision.get_verdict_display())
+    return outcomes.counted(list(decision.by_action.values())).capitalize()
+
+
+def reviewers(policy: Policy) -> str:
+    """`anyone who may decide in Finance; not the person who started it; password required`."""
+    groups = [group.name for group in policy.reviewers]
+    apart = "; not the person who started it or owns its token" if policy.separation else ""
+    again = "; password required" if policy.step_up else ""
+    return f"anyone who may decide in {' or '.join(groups)}{apart}{again}"
+
+
+def people_needed(quorum: int) -> str:
+    return "1 approval needed" if quorum == 1 else f"{quorum} approvals needed"

@@ -1,0 +1,74 @@
+"""What was said about a gate: by people at it while it is open, and by reviewers at the run's earlier gates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.contrib.auth.models import User
+
+from approvals.gates import remarks
+from approvals.models import Gate
+from checkpoints import actors
+from checkpoints.models import Event
+from checkpoints.values import canonical_json
+
+SHOWN = 50  # of each, the latest
+VERBS = {
+    "approve": "approved", "edit": "approved with an edit", "reject": "rejected", "answer": "answered",
+    "mixed": "decided action by action",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Said:
+    """One person's words. `text` is None where they have been erased."""
+
+    who: str
+    you: bool
+    at: datetime
+    text: str | None
+    how: str = ""  # what they did with it: "reviewer, rejected"
+    gate: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conversation:
+    """Both parts, each oldest first, and how many older ones are not shown."""
+
+    here: Sequence[Said]
+    before: Sequence[Said]
+    more: bool
+
+
+def conversation(gate: Gate, *, user: User, earlier: bool) -> Conversation:
+    """Read it, in one statement. `earlier`: also what was said at other gates of the run, for those who may see it."""
+    found = Event.objects.filter(run_id=gate.run_id, kind__in=(remarks.KIND, "gate.decided"), text_digest__isnull=False)
+    if not earlier:
+        found = found.filter(subject=gate.subject)
+    rows = list(found.select_related("words").order_by("-id")[: 2 * SHOWN + 1])
+    here = [each for each in rows if each.subject == gate.subject and each.kind == remarks.KIND]
+    before = [each for each in rows if each.subject != gate.subject and each.kind == "gate.decided"]
+    return Conversation(
+        here=[_said(each, user) for each in here[:SHOWN][::-1]],
+        before=[_said(each, user) for each in before[:SHOWN][::-1]],
+        more=len(rows) > 2 * SHOWN,
+    )
+
+
+def _said(event: Event, user: User) -> Said:
+    words = getattr(event, "words", None)
+    verb = (
+        VERBS.get(str(canonical_json.decode(bytes(event.data)).get("kind", "")), "")
+        if event.kind != remarks.KIND
+        else ""
+    )
+    return Said(
+        who=event.actor_name or event.actor,
+        you=event.actor == actors.of_user(user).id,
+        at=event.at,
+        text=bytes(words.text).decode(errors="replace") if words is not None else None,
+        how=f"reviewer, {verb}" if verb else "",
+        gate=int(event.subject.partition(":")[2]),
+    )

@@ -1,0 +1,163 @@
+"""How a gate ended, in words: who, what, and what runs now. Expired is not rejected, and neither is withdrawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from approvals.english import listed, quoted
+from approvals.models import Gate, Outcome
+from checkpoints.runs.plans import PlanSpec
+
+VERBS = {
+    "approved": "Approved",
+    "edited": "Approved with an edit",
+    "rejected": "Rejected",
+    "answered": "Answered",
+    "mixed": "Decided",
+    "expired": "Expired: nobody answered in time",
+    "withdrawn": "Withdrawn",
+}
+ICONS = {
+    "approved": "check",
+    "edited": "pencil",
+    "mixed": "pencil",
+    "rejected": "x",
+    "answered": "reply",
+    "expired": "clock",
+}
+
+
+# By verdict on one action: what became of it in a word, the state that colours it, its icon.
+DONE = {"approve": "approved", "edit": "edited", "reject": "rejected", "respond": "answered"}
+STATES = {"approve": "approved", "edit": "edited", "reject": "rejected", "respond": "edited"}
+SIGNS = {"approve": "check", "edit": "pencil", "reject": "x", "respond": "reply"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """What became of one action."""
+
+    number: int
+    id: str
+    title: str
+    verdict: str
+    tool: str = ""
+    registered: bool = False  # people registered the tool, so its title is ours
+    by: str = ""  # who refused it, or answered in its place
+    reason: str = ""
+    response: Any = None
+
+    @property
+    def word(self) -> str:
+        return DONE[self.verdict]
+
+    @property
+    def state(self) -> str:
+        return STATES[self.verdict]
+
+    @property
+    def icon(self) -> str:
+        return SIGNS[self.verdict]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """How one gate ended."""
+
+    kind: str  # an Outcome.Kind
+    state: str  # for [data-status]
+    by: str  # a person's name; empty where nobody decided
+    at: datetime | None
+    then: str  # what happens now, one sentence; empty where the plan was not given
+    icon: str
+    said: str = ""  # the answer that was chosen, as the question put it
+    actions: Sequence[Judged] = ()  # what became of each, where there are several or not all of them run
+
+    @property
+    def words(self) -> str:
+        verb = VERBS.get(self.kind, "Closed")
+        verb = counted([each.verdict for each in self.actions]).capitalize() if self.kind == "mixed" else verb
+        return f"{verb} by {self.by}" if self.by and self.kind not in ("expired", "withdrawn") else verb
+
+
+def ended(gate: Gate, plan: PlanSpec | None = None) -> Ended:
+    """How a closed gate ended, and by its plan what happens now. Needs its outcome and decisions."""
+    outcome: Outcome | None = getattr(gate, "outcome", None)
+    kind = outcome.kind if outcome else gate.status
+    return Ended(
+        kind=kind,
+        state="approved" if kind in ("edited", "mixed", "answered") else kind,
+        by=deciders(outcome) if outcome else "",
+        at=gate.closed_at,
+        then=sentence(outcome, plan) if outcome and plan else "",
+        icon=ICONS.get(kind, "hold"),
+        said=chosen(gate, outcome) if outcome else "",
+        actions=_told(outcome) if outcome else (),
+    )
+
+
+def judged(outcome: Outcome) -> list[Judged]:
+    """What became of each action, in the card's order; [] where nobody decided, or a question was answered."""
+    verdicts = outcome.by_action
+    if not verdicts:
+        return []
+    rejected = outcome.kind == "rejected"
+    found = []
+    for number, action in enumerate(outcome.proposal.card.actions, 1):
+        settled = None if rejected else action.settled
+        found.append(
+            Judged(
+                number=number, id=action.id, title=action.title, verdict=verdicts[action.id],
+                tool=action.tool, registered=action.registered is not None,
+                by=settled.by if settled else "", reason=settled.reason if settled else "",
+                response=settled.response if settled else None,
+            )
+        )  # fmt: skip
+    return found
+
+
+def _told(outcome: Outcome) -> list[Judged]:
+    found = judged(outcome)
+    return found if outcome.kind == "mixed" or (len(found) > 1 and outcome.kind == "edited") else []
+
+
+def counted(verdicts: Sequence[str]) -> str:
+    """`approved 1, edited 1, rejected 2`: how many of each, in one order."""
+    return ", ".join(f"{word} {verdicts.count(name)}" for name, word in DONE.items() if name in verdicts)
+
+
+def chosen(gate: Gate, outcome: Outcome) -> str:
+    """The label of the answer to a gate's question; empty where there was no question."""
+    return gate.asked.label_of(outcome.answered)
+
+
+def deciders(outcome: Outcome) -> str:
+    """The people whose decisions counted, by name."""
+    people = [decision.user for decision in outcome.decisions.all()]
+    return listed(person.get_full_name() or person.get_username() for person in people)
+
+
+def sentence(outcome: Outcome, plan: PlanSpec) -> str:
+    """What the run does now."""
+    effects = list(dict.fromkeys(grant.effect for grant in sorted(outcome.grants.all(), key=lambda each: each.pk)))
+    held = ", if its preconditions still hold" if outcome.counted else ""
+    times = "once each" if len(effects) == outcome.grants.count() else "once for each action"
+    runs = (
+        f"The run continues: {quoted(map(plan.title_of, effects))} may run, {times}{held}."
+        if effects
+        else "The run continues."
+    )
+    told = "with the feedback" if outcome.words else "without feedback"
+    back = f"The run goes back to {quoted([plan.title_of(outcome.back_to)])}, {told}."
+    return {
+        "approved": runs,
+        "edited": f"{runs} The edited values are used.",
+        "mixed": runs,
+        "answered": "The run does what the answer says.",
+        "rejected": back if outcome.then == "back" else "The run stops.",
+        "expired": runs if outcome.to_run else "Nobody answered in time, so nothing runs.",
+        "withdrawn": f"Nothing runs. {outcome.words or 'This request is no longer needed.'}",
+    }[outcome.kind]

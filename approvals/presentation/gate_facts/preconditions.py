@@ -1,0 +1,80 @@
+"""A gate's preconditions as they are shown: the agent's words, what was observed, and whether it counts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from approvals.cards.card import Card
+
+FIELD = "only_if."  # before the id, in the name of a check box
+OFFERED = "offered."  # before the id, in the name of the hidden field beside it: an unticked box sends nothing itself
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """One precondition. `before` and `after` are the agent's words around the value that was observed."""
+
+    id: str
+    before: str
+    after: str
+    value: Any
+    required: bool
+    ticked: bool
+    effects: Sequence[str]  # those that it is checked before
+    counts: bool = False  # at a closed gate: it was added, or required
+
+    @property
+    def name(self) -> str:
+        """Of its check box."""
+        return FIELD + self.id
+
+    @property
+    def beside(self) -> str:
+        """The name of the field that says that the box was there."""
+        return OFFERED + self.id
+
+
+def shown(card: Card, *, ticked: Collection[str] | None, counted: Collection[str] = ()) -> list[Shown]:
+    """All that the card offers; `ticked` None: as the agent suggests."""
+    return [
+        Shown(
+            id=each.id,
+            before=each.around()[0],
+            after=each.around()[1],
+            value=each.value,
+            required=each.required,
+            ticked=each.required or (each.preselected if ticked is None else each.id in ticked),
+            effects=tuple(each.effects) or tuple(card.allows),
+            counts=each.id in counted,
+        )
+        for each in card.preconditions
+    ]
+
+
+def added(card: Card, ids: Collection[str]) -> list[Shown]:
+    """Those of the card's that somebody added."""
+    return [each for each in shown(card, ticked=ids) if each.id in ids]
+
+
+def ticked_in(form: Mapping[str, str], card: Card) -> list[str]:
+    """The ids whose boxes a posted form says are ticked, whether or not the card offers them.
+
+    What is preselected is unticked only where its box was in the form.
+    """
+    ticked = [name.removeprefix(FIELD) for name in form if name.startswith(FIELD)]
+    unasked = [each.id for each in card.preconditions if each.preselected and OFFERED + each.id not in form]
+    return [*ticked, *(each for each in unasked if each not in ticked)]
+
+
+def dropped(card: Card, ticked: Collection[str]) -> list[str]:
+    """The ids of the preselected ones that somebody unticked."""
+    offered = [each for each in card.preconditions if each.preselected and not each.required]
+    return [each.id for each in offered if each.id not in ticked]
+
+
+def world_rows(card: Card, *, of_world: bool) -> list[dict[str, Any]]:
+    """The rows of a card that is asked again: what changed in the world, or what changed in the run."""
+    rows = (card.reopened or {}).get("changes", [])
+    return [row for row in rows if (row["of"] == "world") is of_world]

@@ -1,0 +1,37 @@
+"""What a page says of the password that is asked for again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from approvals.models import Policy
+from approvals.policy.step_up import Confirmed, counts, within
+
+
+@dataclass(frozen=True)
+class StepUp:
+    """A password that is asked for, or was given."""
+
+    until: datetime | None  # until when it counts that it was given; None where it has to be given
+    possible: bool  # whether this account has a password
+    minutes: str
+
+
+def step_up(policy: Policy, user: User, confirmed: Confirmed | None) -> StepUp | None:
+    """None where the policy asks for no password."""
+    return asked(user, confirmed) if policy.step_up else None
+
+
+def asked(user: User, confirmed: Confirmed | None) -> StepUp:
+    """Whether this person has given it lately, and whether they can."""
+    lately = confirmed if counts(confirmed, by=user, now=timezone.now()) else None
+    return StepUp(
+        until=lately.at + within() if lately else None,
+        possible=user.has_usable_password(),
+        minutes=f"{settings.HOLDPOINT_STEP_UP_MINUTES:g}",
+    )

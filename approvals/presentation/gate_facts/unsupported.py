@@ -1,0 +1,160 @@
+"""Amounts and names in what a program says of its own request that no argument bears out. Pure.
+
+Arguments that speak of money, or of who gets something, by their real names are the ones that count where there are
+any: an attacker who writes "€10.00" puts 10.00 into another argument. It helps a reader to look; what runs stands
+beside the words in any case, so a form of words that is not known here misleads nobody who reads that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import islice
+
+from approvals.cards.card import Card
+from approvals.presentation.text.exact_call import (
+    FIGURES,
+    Leaf,
+    TooMany,
+    alike,
+    is_number,
+    leaves,
+    money,
+    readings,
+    short,
+)
+
+LONGEST = 1_000  # characters of a title that are read
+MOST = 8  # amounts, and names, of one text
+TOLD = 8  # sentences
+RECIPIENTS = frozenset(
+    {
+        "to", "recipient", "recipients", "payee", "beneficiary", "creditor", "account", "iban", "bic", "email", "mail",
+        "address", "customer", "name", "destination", "target", "receiver", "supplier", "vendor", "user", "client",
+        "card", "phone", "cc", "bcc", "whom", "merchant", "empfänger", "konto",
+    }
+)  # fmt: skip
+CODES = "EUR|USD|GBP|CHF|JPY|CNY|SEK|NOK|DKK|PLN|CZK|HUF|RON|BGN|TRY|INR|CAD|AUD|NZD|BRL|MXN|ZAR|SGD|HKD|KRW|ILS|AED"
+CURRENCY = rf"(?:[$£¥€₹₩₽₺₴₪₫฿₿]|\b(?:{CODES})\b)"
+UNITS = rf"(?:{CURRENCY}|(?:euros?|dollars?|pounds?|francs?|yen)\b)"
+SCALE = r"(?:\s?(?:k|m|mio|mn|bn|thousand|million|billion)\b)?"
+AMOUNT = re.compile(
+    rf"(?:{CURRENCY}\s?{FIGURES}{SCALE}|{FIGURES}{SCALE}\s?{UNITS}|(?<![\d.,])\d{{1,15}}[.,]\d\d(?![\d.,]*\d))",
+    re.IGNORECASE,
+)
+_NAME = r"[^\W\d_a-zß-ÿ][\w&.'\u2019-]*(?:\s+(?:[^\W\d_a-zß-ÿ][\w&.'\u2019-]*|&|of|and|und|de|van|von|der))*"
+NAMED = re.compile(rf"(?:\b(?:[Tt]o|TO|an|à|[Pp]ay|[Ww]ire|[Rr]efund|[Rr]eimburse|[Cc]redit)\s+)[\"“„«']?({_NAME})")
+ABOUT = re.compile(rf"(?:\b(?:[Ff]or|FOR|für|pour)\s+)[\"“„«']?({_NAME})")
+MAIL = re.compile(r"[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+")
+IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?:\s?[A-Z0-9]){10,30}\b")
+
+
+@dataclass(frozen=True)
+class _Said:
+    """One thing that a program says of its request."""
+
+    where: str  # what our sentence calls the place
+    text: str
+
+
+def found(card: Card) -> list[str]:
+    """A sentence for each amount and name in the card's words that no argument bears out, in their order."""
+    running = [action for action in card.actions if action.settled is None]
+    if not running:
+        return []
+    try:
+        known = leaves(*running)
+    except TooMany:
+        return ["There are too many arguments to compare the title with: read what would run."]
+    paid = [leaf for action in running for leaf in money(leaf for leaf in known if leaf.action is action)]
+    told: dict[str, str] = {}  # by what is quoted: said twice, it is told of once
+    for said in _said(card):
+        for quote in _amounts(said.text):
+            for sentence in _of_amount(said, quote, paid, known):
+                told.setdefault(quote, sentence)
+        for quote, anybody in _names(said.text):
+            for sentence in _of_name(said, quote, [] if anybody else _who(known), known):
+                told.setdefault(quote, sentence)
+    if whom := card.for_whom[:LONGEST]:
+        for sentence in _of_name(_Said("", whom), whom, [], known):
+            told.setdefault(whom, sentence)
+    return list(told.values())[:TOLD]
+
+
+def _said(card: Card) -> Iterator[_Said]:
+    yield _Said("title", card.title[:LONGEST])
+    yield _Said("amount", card.amount[:LONGEST])
+    for number, action in enumerate(card.actions, 1):
+        told = action.settled is None and action.in_own_words(external=True)
+        if told and action.title not in (card.title, action.tool):
+            where = "action's title" if len(card.actions) == 1 else f"title of action {number}"
+            yield _Said(where, action.title[:LONGEST])
+
+
+def _amounts(text: str) -> list[str]:
+    return [match[0].strip() for match in islice(AMOUNT.finditer(text), MOST)]
+
+
+def _names(text: str) -> Iterator[tuple[str, bool]]:
+    """(a name, whether any argument may bear it out): who gets something, and what it is about."""
+    for pattern, whole in ((NAMED, False), (ABOUT, True)):
+        for match in islice(pattern.finditer(text), MOST):
+            name = match[1].strip(" .,'\u2019-")
+            if name and not AMOUNT.fullmatch(name) and not re.fullmatch(CODES, name):
+                yield name, whole
+    for pattern in (MAIL, IBAN):
+        for match in islice(pattern.finditer(text), MOST):
+            yield match[0], False
+
+
+def _who(known: Sequence[Leaf]) -> list[Leaf]:
+    return [leaf for leaf in known if leaf.words & RECIPIENTS and isinstance(leaf.value, str)]
+
+
+def _of_amount(said: _Said, quote: str, paid: Sequence[Leaf], known: Sequence[Leaf]) -> Iterator[str]:
+    wanted = readings(quote)
+    if any(wanted & leaf.numbers for leaf in paid) or wanted & _sums(paid):
+        return
+    counted = {leaf.key for leaf in paid}
+    elsewhere = [leaf for leaf in known if leaf.key not in counted and wanted & leaf.numbers]
+    if paid or not elsewhere:
+        yield _sentence(said, quote, paid, elsewhere)
+
+
+def _of_name(said: _Said, quote: str, who: Sequence[Leaf], known: Sequence[Leaf]) -> Iterator[str]:
+    plain = alike(quote)
+
+    def bears(leaf: Leaf) -> bool:
+        return plain in leaf.plain or _squeezed(plain) in _squeezed(leaf.plain)
+
+    counted = who or known
+    together = {word for leaf in counted if isinstance(leaf.value, str) for word in leaf.plain.split()}
+    if any(map(bears, counted)) or together.issuperset(plain.split()):
+        return
+    there = {leaf.key for leaf in counted}
+    yield _sentence(said, quote, who, [leaf for leaf in known if leaf.key not in there and bears(leaf)])
+
+
+def _sentence(said: _Said, quote: str, instead: Sequence[Leaf], elsewhere: Sequence[Leaf]) -> str:
+    """`“€10.00” in the title is in no argument …`, with what the arguments say in its place."""
+    first = f"“{short(quote)}” in the {said.where}" if said.where else f"“{short(quote)}”"
+    if not instead:
+        return f"{first} is in no argument that runs."
+    is_ = " and ".join(f"{leaf.name} is {short(leaf.value)}" for leaf in instead[:3])
+    beside = f" It stands only in {', '.join(leaf.name for leaf in elsewhere[:3])}." if elsewhere else ""
+    return f"{first} is not what runs: {is_}.{beside}"
+
+
+def _sums(paid: Sequence[Leaf]) -> set[Decimal]:
+    """What the amounts of one name come to together, where several actions or lines have one."""
+    by_name: dict[str, list[Decimal]] = {}
+    for leaf in paid:
+        if is_number(leaf.value):
+            by_name.setdefault(leaf.name.rpartition(".")[2], []).extend(leaf.numbers)
+    return {sum(values, Decimal()) for values in by_name.values() if len(values) > 1}
+
+
+def _squeezed(text: str) -> str:
+    return text.replace(" ", "")

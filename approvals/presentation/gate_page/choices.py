@@ -1,0 +1,219 @@
+"""What each choice at a gate does: as an impact, and in the words of the button that sends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from approvals.cards.action import EDIT
+from approvals.decisions.consequences import DecisionImpact
+from approvals.decisions.per_action import Mixed
+from approvals.english import quoted
+from approvals.gates import closing
+from approvals.impact import Impact, Verdict
+from approvals.impact.result import names
+from approvals.presentation.decision_form import actions, per_action, posted, send_button
+from approvals.presentation.decision_form.verdict_choice import UNSENT
+from approvals.presentation.drawing import impact_words, repeats
+
+if TYPE_CHECKING:
+    from .page import GatePage
+
+
+DOING = {"approve": "Approving", "each": "Sending this", "edit": "Approving", "override": "Replacing"}
+
+
+@dataclass
+class Choices:
+    """The choices that a gate's page offers, each with what follows."""
+
+    page: GatePage
+
+    @cached_property
+    def people(self) -> impact_words.People:
+        agreed = self.page.agreement
+        return impact_words.People(agreed=agreed.agreed, quorum=agreed.quorum, names=tuple(agreed.names))
+
+    @cached_property
+    def told(self) -> dict[str, Impact]:
+        """What each choice would do, by its name."""
+        future, made = self.page.future, self.mix
+        approved = future.approve()
+        edited, put = (
+            future.with_patch([dict(each) for each in typed.patch], typed.card) if typed.patch else approved
+            for typed in (self.page.typed, self.page.instead)
+        )
+        chosen = future.with_patch([dict(each) for each in made.patch], made.card) if made else approved
+        return {"approve": approved, "each": chosen, "edit": edited, "override": put, "stop": future.stop()}
+
+    @cached_property
+    def impacts(self) -> dict[str, impact_words.Impact]:
+        told, people = self.told, self.people
+        standing = self.mix is None or not self.mix.changed
+        each = impact_words.mix(told["each"], people, standing=standing)
+        return {
+            "approve": self._offered("approve", impact_words.approve(told["approve"], people), others=people.agreed),
+            "each": self._offered("each", each, others=people.agreed if standing else 0),
+            "edit": self._offered("edit", impact_words.edit(told["edit"], people)),
+            "override": self._offered("override", impact_words.override(told["override"], people)),
+            "stop": self._offered("stop", impact_words.stop(told["stop"]), rejects=True),
+        }
+
+    def _offered(
+        self,
+        choice: str,
+        drawn: impact_words.Impact,
+        told: Impact | None = None,
+        *,
+        others: int = 0,
+        rejects: bool = False,
+        place: str = "",
+    ) -> impact_words.Impact:
+        """The same with what its form sends: what was shown, and what is confirmed."""
+        told = told or self.told.get(choice)
+        made = DecisionImpact(impact=told, rejects=rejects, others=others, quorum=self.people.quorum)
+        ticks = repeats.ticks(
+            made.repeats, run=self.page.gate.run_id, doing=DOING.get(choice, "This"),
+            ticked=self.page.confirm.get(choice, ()),
+            missing=self.page.unconfirmed if choice == self.page.unconfirmed_at else (),
+        )  # fmt: skip
+        return replace(drawn, choice=choice, place=place or choice, shown=made.mark, ticks=ticks)
+
+    @cached_property
+    def backs(self) -> list[tuple[str, str, impact_words.Impact]]:
+        """The steps the run can be sent back to, the nearest first, each with its title and what that does."""
+        ran = {step.name for step in self.page.saved.steps} | {self.page.card.on_reject}
+        nearest = [step for step in reversed(self.page.card.back_to) if step in ran]
+        title = self.page.plan.title_of
+        return [(step, title(step), self._back(step, f"back-{at}")) for at, step in enumerate(nearest, 1)]
+
+    def _back(self, step: str, place: str) -> impact_words.Impact:
+        told = self.page.future.back(step)
+        return self._offered(posted.BACK + step, impact_words.back(told, step), told, rejects=True, place=place)
+
+    @property
+    def chosen_back(self) -> str:
+        return self.page.back_to or self.page.card.on_reject or (self.backs[0][0] if self.backs else "")
+
+    @property
+    def chosen_then(self) -> str:
+        """What is chosen before anybody chose: never what ends the run."""
+        return self.page.then or ("back" if self.page.card.on_reject and self.backs else "")
+
+    @cached_property
+    def asked(self) -> list[tuple[actions.Answer, impact_words.Impact]]:
+        """Each answer with what it does."""
+        return [(each, self._answered(each, f"answer-{n}")) for n, each in enumerate(self.page.answers, 1)]
+
+    def _answered(self, answer: actions.Answer, place: str) -> impact_words.Impact:
+        standing = (self.page.proposal.content["answer"] or {}).get("choice") in (None, answer.id)
+        told = self.page.future.answering(answer.id)
+        drawn = impact_words.Impact(heading="")
+        if told is not None:
+            drawn = impact_words.answer(told, self.people, standing=standing)
+        others, votes = self.people.agreed if standing else 0, self._votes(standing=standing)
+        runs = self._called(self.page.card.allows) if answer.grants else ""
+        offered = self._offered(posted.ANSWER + answer.id, drawn, told, others=others, place=place)
+        return replace(offered, sends=send_button.answering(answer.label, runs, votes=votes))
+
+    @property
+    def expiry(self) -> str:
+        """What follows where nobody answers in time."""
+        if closing.deadline_approves(self.page.gate, self.page.proposal):
+            asks = bool(self.page.future.approve().repeats)  # nobody is there to confirm what is done once more
+            return impact_words.expiry(self.page.future.expire()) if asks else "Then it is approved automatically"
+        return impact_words.expiry(self.page.future.expire())
+
+    @cached_property
+    def summary(self) -> str:
+        """What a yes does: `Pays a refund €5.25 and sends an e-mail, each once`."""
+        if not self.page.card.allows:
+            acts = self.page.open and any(row.kind == "effect" for row in self.page.future.approve().will)
+            return "The agent continues" if acts else "The agent continues. Nothing is paid or sent yet"
+        return send_button.once(self.page.card, self.page.plan, stands=self._stands("approve"))
+
+    def _stands(self, choice: str) -> frozenset[str]:
+        """The effects that it would not do: they were done with this input, and what they gave is taken."""
+        if not self.page.open:
+            return frozenset()
+        ahead = self.told[choice]
+        rows = {verdict: names(ahead.having(verdict, kind="effect")) for verdict in Verdict}
+        return frozenset(rows[Verdict.STANDS]) - {*rows[Verdict.WILL], *rows[Verdict.MAY]}
+
+    @cached_property
+    def undo(self) -> str:
+        """Whether what a yes does can be taken back."""
+        allowed = [step for step in self.page.plan.steps if step.name in self.page.card.allows]
+        final = tuple(step.title for step in allowed if step.irreversible)
+        if self.page.open:
+            final = next((row.names for row in self.impacts["approve"].rows if row.effect == "oneway"), ())
+        if final:
+            return f"{quoted(final)} cannot be undone"
+        new = [step for step in allowed if step.name not in self._stands("approve")]
+        undone_by = [action.undo for action in self.page.card.actions if new] + [step.undo for step in new]
+        theirs = any(self.page.provenance.quotes(action) for action in self.page.card.actions)
+        by = f", says {self.page.provenance.agent}" if theirs else ""
+        return f"can be undone{by}" if any(undone_by) else ""
+
+    @property
+    def votes(self) -> str:
+        """Which approval this would be, where one is not enough."""
+        return self._votes(standing=True)
+
+    def _votes(self, *, standing: bool) -> str:
+        """An edit makes what others agreed to something else: it is the first again."""
+        now = self.people
+        return f"{now.agreed + 1 if standing else 1} of {now.quorum}" if now.quorum > 1 else ""
+
+    @cached_property
+    def commit(self) -> str:
+        """The large button's words: what an approval of what stands does."""
+        stands = self._stands("approve")
+        return send_button.approving(self.page.card, self.page.plan, edited=False, stands=stands, votes=self.votes)
+
+    @property
+    def edit_commit(self) -> str:
+        """The same with what is typed; in general where that does not hold, or nothing is typed."""
+        typed, page = self.page.typed, self.page
+        if any(each["message"] != UNSENT for each in typed.errors) or not (typed.card or typed.arguments):
+            return "Approve with edit"
+        card = typed.card or page.card.with_arguments(dict(typed.arguments))
+        votes, stands = self._votes(standing=False), self._stands("edit")
+        if page.several and page.verdict == "each":
+            edited = dict.fromkeys(typed.arguments, EDIT)
+            verdicts = {name: each.chosen.verdict for name, each in page.ballots.items()}
+            return send_button.deciding(card, page.plan, {**verdicts, **edited}, stands=stands, votes=votes)
+        return send_button.approving(card, page.plan, edited=True, stands=stands, votes=votes)
+
+    @property
+    def answer_commit(self) -> str:
+        """The same where an answer is sent, until one is chosen."""
+        if not any(choice.grants for choice in self.page.answers):
+            return "Send this answer"
+        runs = self._called(self.page.card.allows)
+        return "Agree to this answer" if self.page.left > 1 else f"Send this answer and run {runs}"
+
+    def _called(self, steps: Iterable[str]) -> str:
+        return quoted(map(self.page.plan.title_of, steps))
+
+    @cached_property
+    def mix(self) -> Mixed | None:
+        """What the choices so far would ask for; None where that is nothing else than what stands, or all rejected."""
+        if not (self.page.several and self.page.each):
+            return None
+        return per_action.foreseen(
+            self.page.gate, self.page.proposal, self.page.each, self.page.typed, by=self.page.user
+        )
+
+    @property
+    def mix_commit(self) -> str:
+        """The large button's words, where each action is decided by itself."""
+        verdicts = {name: each.chosen.verdict for name, each in self.page.ballots.items()}
+        made, typed = self.mix, self.page.typed
+        if made is None and typed.arguments:
+            return send_button.SEND
+        votes = self._votes(standing=made is None or not made.changed)
+        card, stands = made.card if made else self.page.card, self._stands("each")
+        return send_button.deciding(card, self.page.plan, verdicts, stands=stands, votes=votes)

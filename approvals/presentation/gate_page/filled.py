@@ -1,0 +1,78 @@
+"""A gate's page with a form that is filled in already: what was sent and refused, or kept as a draft."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from django.contrib.auth.models import User
+
+from approvals.cards.action import REJECT
+from approvals.cards.card import Card
+from approvals.errors import Problem
+from approvals.gates.reading import Shown
+from approvals.models import Draft, Proposal
+from approvals.presentation.decision_form import posted, whole_state
+from approvals.presentation.decision_form.actions import Typed
+from approvals.presentation.decision_form.posted import Posted
+from approvals.schema.redact import OPEN, Veil
+
+from .page import GatePage
+
+
+def fill(page: GatePage, sent: Posted, *, problems: Sequence[Problem] = ()) -> None:
+    """Put all that `sent` says into a page's fields, and the problems beside them."""
+    page.comment, page.then, page.back_to, page.answer = sent.comment, sent.then, sent.back_to, sent.answer
+    page.verdict = REJECT if sent.rejects_each else sent.chosen
+    page.each, page.only_if = dict(sent.each), sent.only_if
+    page.override, page.confirm = dict(sent.override), sent.confirm
+    page.typed = replace(sent.typed, errors=problems)
+
+
+def blamed(page: GatePage, said: Typed) -> Typed:
+    """`said` with what does not hold in what would be sent."""
+    if page.verdict == REJECT:
+        return replace(said, errors=())
+    unsent = {name for name, one in page.each.items() if not one.sends_fields}
+    return replace(said, errors=[each for each in said.errors if each["action"] not in unsent])
+
+
+def drafted(read: Shown, user: User) -> GatePage:
+    """The page as this person left it: with their draft, where they keep one; read against what stands now."""
+    gate, draft = read.gate, read.draft
+    page = GatePage(gate=gate, user=user, read=read)
+    if draft is None or draft.sent:
+        return page
+    page.draft = draft
+    looked_at = looked_at_by(draft)
+    sent = posted.read(draft.fields, looked_at.card, whole_state.state_of(gate, looked_at), whole_state.veil_of(gate))
+    if not page.may_send:
+        page.unsent = posted.rows(sent, looked_at.card)
+        return page
+    fill(page, sent)
+    if looked_at.number != gate.proposal:
+        carry(page, sent, looked_at)
+    return page
+
+
+def carry(page: GatePage, sent: Posted, looked_at: Proposal) -> None:
+    """Put what was typed over an earlier version into a page that shows the one that stands: nothing typed is lost."""
+    fields = posted.carried_over(sent, page.card)
+    before, now = (whole_state.state_of(page.gate, each) for each in (looked_at, page.proposal))
+    page.typed = whole_state.carried(fields, sent.typed, whole_state.veil_of(page.gate), before=before, now=now)
+
+
+def blank(fields: Mapping[str, str], card: Card, state: Mapping[str, Any] | None = None, veil: Veil = OPEN) -> bool:
+    """Whether a form says no more than it said when it was drawn."""
+    sent = posted.read(fields, card, state, veil)
+    suggested = {each.id for each in card.preconditions if each.preselected or each.required}
+    ticked = {*sent.only_if, *(each.id for each in card.preconditions if each.required)}
+    entered = any(fields.get(name, "").strip() for name in ("comment", "feedback"))
+    entered = entered or any(each.reason.strip() or each.response.strip() for each in sent.each.values())
+    return not (sent.chosen or sent.answer or sent.confirm or sent.typed.posted or entered or ticked != suggested)
+
+
+def looked_at_by(draft: Draft) -> Proposal:
+    """The version that was on the screen."""
+    return draft.gate.proposals.filter(number=draft.proposal).first() or draft.gate.standing()

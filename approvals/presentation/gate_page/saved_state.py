@@ -1,0 +1,117 @@
+"""The saved state that a gate shows, and how the run came to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from approvals.gates import reveal_secret
+from approvals.presentation.decision_form import actions
+from approvals.presentation.drawing import gantt
+from approvals.presentation.gate_facts import quotes
+from approvals.presentation.text import hidden
+from checkpoints.models import Checkpoint
+from checkpoints.store import executions
+
+if TYPE_CHECKING:
+    from .page import GatePage
+
+STEPS = 24  # shown in the compact list
+SECRETS = 100  # named on one page
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One step of the run so far, for the compact list."""
+
+    seq: int
+    name: str  # of the step; empty where none ran
+    title: str
+    kind: str
+    seconds: float
+
+    @property
+    def words(self) -> str:
+        took = f"{self.seconds:.1f} s" if self.seconds >= 0.05 else f"{self.seconds * 1000:.0f} ms"
+        return took if self.kind == Checkpoint.Kind.STEP else self.kind
+
+
+@dataclass
+class Saved:
+    """What a gate's page says of the state that was asked over."""
+
+    page: GatePage
+
+    @cached_property
+    def state(self) -> dict[str, Any]:
+        """The state as it is shown: what is secret is masked."""
+        shown: dict[str, Any] = self.page.veil.masked(self.page.snapshot.state)
+        return shown
+
+    @cached_property
+    def secrets(self) -> list[str]:
+        """Where secrets are in the state that is asked for, by JSON Pointer."""
+        if not self.page.veil:
+            return []
+        state = reveal_secret.at_gate(self.page.gate, self.page.proposal)
+        return list(islice(self.page.veil.places(state), SECRETS))
+
+    @cached_property
+    def may_reveal(self) -> bool:
+        return reveal_secret.may(self.page.user, self.page.gate.team_id)
+
+    @property
+    def digest(self) -> str:
+        return self.page.snapshot.digest.hex()[:12]
+
+    @cached_property
+    def steps(self) -> list[Step]:
+        """The steps on the path that led here, oldest first. A run's first checkpoint is its input."""
+        path = self.page.future.history.places if self.page.open else ()
+        if not path or path[-1].id != self.page.gate.checkpoint:
+            path = executions.path(self.page.gate.checkpoint)
+        title = self.page.plan.title_of
+        own = [place for place in path if place.run_id == self.page.gate.run_id]
+        return [
+            Step(seq=at.seq, name=at.step, title=title(at.step or at.kind), kind=at.kind, seconds=at.took_us / 1e6)
+            for at in own
+        ]
+
+    @property
+    def last_steps(self) -> list[Step]:
+        return self.steps[-STEPS:]
+
+    @property
+    def earlier(self) -> int:
+        return max(len(self.steps) - STEPS, 0)
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """By field, which step wrote it: the last one on the path whose plan says that it does."""
+        known = {step.name: step for step in self.page.plan.steps}
+        ran = [known[step.name] for step in self.steps if step.name in known]
+        return {name: f"from “{step.title}”" for step in ran for name in step.writes}
+
+    @property
+    def unfolded(self) -> list[str]:
+        """The fields that the actions speak of."""
+        return [action.pointer.split("/")[1] for action in self.page.card.actions if action.pointer.count("/") > 0]
+
+    @property
+    def quotes(self) -> list[quotes.Quoted]:
+        """What people said, from the state that the gate shows."""
+        return quotes.quoted(self.page.card, self.state)
+
+    @cached_property
+    def charts(self) -> gantt.Charts:
+        """The card's drawings, from the state that the gate shows."""
+        return gantt.charts(self.page.card, self.state)
+
+    @cached_property
+    def hidden(self) -> list[tuple[str, str]]:
+        """(icon, sentence) for what the state's texts hide, found by looking and not by the agent's word."""
+        asked = [actions.veil_of(each).masked(each.arguments) for each in self.page.card.actions]
+        conditions = [each.to_json() for each in self.page.card.preconditions]
+        return hidden.within({**self.state, "what is asked": asked, "what must still be so": conditions})

@@ -1,0 +1,45 @@
+"""What the texts of a state hide from whoever reads it, found by looking and not by the agent's word."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from . import invisible, untrusted
+
+
+def within(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What the texts of some named values hide: characters that cannot be seen, stretches of blank lines."""
+    said = []
+    counts = {name: counted(value) for name, value in values.items()}
+    deserts = {name: blank for name, (_, blank) in counts.items() if blank}
+    ghosts = {name: characters for name, (characters, _) in counts.items() if characters}
+    if deserts:
+        where = ", ".join(untrusted.plain(name, limit=40) for name in deserts)
+        said.append(("fold", f"A text in {where} hides what follows behind {max(deserts.values()):,} blank lines"))
+    if ghosts:
+        where = ", ".join(untrusted.plain(name, limit=40) for name in ghosts)
+        count = max(ghosts.values())
+        said.append(("hidden", f"{count:,} character{'' if count == 1 else 's'} in {where} cannot be seen"))
+    return said
+
+
+def counted(value: Any) -> tuple[int, int]:
+    """(characters that cannot be seen, blank lines in the longest stretch) of all texts in a value."""
+    found = [invisible.badge_count(text) for text in texts(value)]
+    return sum(characters for characters, _ in found), max((blank for _, blank in found), default=0)
+
+
+def texts(value: Any) -> list[str]:
+    """Every text in a JSON value, keys included."""
+    found, left = [], [value]
+    while left:
+        each = left.pop()
+        if isinstance(each, str):
+            found.append(each)
+        elif isinstance(each, dict):
+            left.extend(each.keys())
+            left.extend(each.values())
+        elif isinstance(each, (list, tuple)):
+            left.extend(each)
+    return found

@@ -1,0 +1,305 @@
+"""What is in a text that a reader would not see: pure, text in, pieces out.
+
+Escaping stops markup, not deceit. A mail may push its one dangerous line below five thousand blank
+ones, reverse the order of letters, or hide whole sentences in characters that draw nothing. So:
+
+- a character that cannot be seen, or that reorders its neighbours, becomes a badge with its code point;
+- a stretch of emptiness becomes a measured line, and whatever follows it is always shown;
+- text past a limit keeps its beginning and its end, and the middle is counted and can be opened;
+- letters written in two parts that have a character of their own are counted: such a text looks like another one;
+- a host name or a word that mixes alphabets, or reads as a Latin one and is none, is marked.
+
+Unicode Technical Reports 36 and 39 name
+the attacks; the choice of characters below follows UAX 9 (bidi) and UTS 51 (joiners inside emoji are kept).
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from . import lookalikes, size_limit
+
+HEAD = 6_000  # characters shown before the middle is folded away
+TAIL = 1_500
+NOTED = 1_000  # places of one text that are marked one by one
+MARK = 150  # characters that a mark takes on the page
+SCANNED = 200_000  # characters that are looked through for letters in parts
+BLANK_LINES = 4
+BLANKS = 24
+
+GAP = re.compile(rf"(?:[^\S\n]*\n){{{BLANK_LINES + 1},}}|[^\S\n]{{{BLANKS},}}")
+WORD = re.compile(r"[^\s<>()\[\]{}\"'|,;]{3,}")
+AUTHORITY = re.compile(r"[^/?#]*")
+PLAIN = re.compile(r"[\n\t -~]+")  # nothing to say about any of these: most of most texts
+TAGS = re.compile("[\U000e0000-\U000e007f]+")
+DRAW_NOTHING = frozenset(
+    "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f\u2800\u3164\uffa0\ufffc\U00016fe4\U0001d159"
+)
+JOINER, EMOJI_STYLE, KEYCAP = "\u200d", "\ufe0f", "\u20e3"
+OVERLAY = 1  # the combining class of marks that are laid over a character
+BESIDE = 30  # characters on either side of a word that say which alphabet its neighbours are in
+NAMES = {
+    "\u200b": "zero-width space",
+    "\u200c": "zero-width non-joiner",
+    "\u200d": "zero-width joiner",
+    "\u202a": "left-to-right embedding",
+    "\u202b": "right-to-left embedding",
+    "\u202c": "end of direction",
+    "\u202d": "left-to-right override",
+    "\u202e": "right-to-left override",
+    "\ufeff": "byte order mark",
+    "\r": "carriage return",
+    "\x00": "null",
+    "\x1b": "escape",
+}
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One stretch of a text: as it is, or with what must be said about it."""
+
+    kind: Literal["text", "host", "lookalike", "letters", "hidden", "marks", "unnormal", "blank", "more"]
+    text: str = ""
+    note: str = ""
+    count: int = 0
+
+
+def hidden_name(char: str) -> str:
+    """`U+202E right-to-left override`."""
+    name = NAMES.get(char) or unicodedata.name(char, "").lower()
+    if not name:
+        name = {"Cc": "control character", "Co": "private character"}.get(unicodedata.category(char), "no character")
+    return f"U+{ord(char):04X} {name}"
+
+
+def is_hidden(char: str) -> bool:
+    """Whether `char` draws nothing, or changes how its neighbours are drawn."""
+    if char in "\n\t" or " " <= char <= "~":
+        return False
+    category = unicodedata.category(char)
+    if category in ("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp") or char in DRAW_NOTHING:
+        return True
+    return "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef"
+
+
+def is_mark(char: str) -> bool:
+    """Whether it is drawn on the character before it."""
+    return bool(unicodedata.combining(char)) or (unicodedata.category(char) == "Me" and char != KEYCAP)
+
+
+def is_overlay(char: str) -> bool:
+    """Whether it is drawn over the character before it, or around it."""
+    return unicodedata.combining(char) == OVERLAY or (unicodedata.category(char) == "Me" and char != KEYCAP)
+
+
+def marks_name(marks: str) -> str:
+    """`30 combining marks`; of a single one its name."""
+    return f"{len(marks):,} combining marks" if len(marks) > 1 else hidden_name(marks)
+
+
+def pieces(text: str, *, clamp: bool = True) -> Iterator[Piece]:
+    """Cut `text` into what is shown and what is said about it. With `clamp`, the middle of a long text is one piece.
+
+    A 10 MB text costs what its shown part costs: stretches are found lazily and the middle is only counted. A text
+    that is nothing but places to mark is marked at its first ones, and the rest are counted.
+    """
+    yield from noted(cut(text, clamp=clamp))
+    yield from unnormal(text)
+
+
+def noted(found: Iterator[Piece]) -> Iterator[Piece]:
+    """Pass on the pieces; past `NOTED` marks only what can be read of them, and at the end how many that were."""
+    marked = places = 0
+    for piece in found:
+        if piece.kind in ("text", "host", "more"):
+            yield piece
+        elif marked < NOTED and size_limit.takes(MARK):
+            marked += 1
+            yield piece
+        else:
+            places += 1
+            if piece.kind in ("lookalike", "blank"):
+                yield Piece("text", text=piece.text or " ")
+    if places:
+        yield Piece("hidden", note=f"{places:,} more places that cannot be seen or only look alike, not marked above")
+
+
+def cut(text: str, *, clamp: bool) -> Iterator[Piece]:
+    """The pieces in the order of the text."""
+    text = text.replace("\r\n", "\n")
+    budget = HEAD if clamp else sys.maxsize
+    at = 0
+    while at < len(text):
+        gap = next_gap(text, at, at + budget + TAIL + 1)
+        stop = gap.start() if gap else len(text)
+        if stop - at > budget and len(text) - at - budget > TAIL:
+            yield from readable(text[at : at + budget])
+            tail = len(text) - TAIL
+            middle = text[at + budget : tail]
+            yield Piece("more", text=middle, count=len(middle))
+            yield from cut(text[tail:], clamp=False)
+            return
+        yield from readable(text[at:stop])
+        budget = max(budget - (stop - at) - 80, 0)
+        if gap:
+            rest = text[gap.end() :] if len(text) - gap.end() < TAIL else None
+            yield measured(gap.group(), rest=rest, first=not gap.start())
+            at = gap.end()
+        else:
+            at = stop
+
+
+def next_gap(text: str, at: int, stop: int) -> re.Match[str] | None:
+    """The next empty stretch that begins before `stop`: a text of 10 MB is not searched for what is not shown."""
+    gap = GAP.search(text, at, stop) if stop < len(text) else GAP.search(text, at)
+    return GAP.match(text, gap.start()) if gap and gap.end() == stop else gap
+
+
+def measured(blank: str, *, rest: str | None, first: bool) -> Piece:
+    """An empty stretch by its count, with how much follows it (`rest` None: too much to be worth saying)."""
+    lines = blank.count("\n")
+    # The first line break of the stretch ends the line before it, where there is one.
+    what = f"{lines - (not first):,} blank lines collapsed" if lines else f"{len(blank):,} spaces collapsed"
+    if rest is None:
+        return Piece("blank", note=what, count=len(blank))
+    following = sum(1 for line in rest.splitlines() if line.strip())
+    word = "line follows" if following == 1 else "lines follow"
+    return Piece("blank", note=f"{what}|then {following} more {word}" if following else what, count=len(blank))
+
+
+def readable(text: str) -> Iterator[Piece]:
+    """Cut a short text at hosts and at what cannot be seen."""
+    at = 0
+    for match in WORD.finditer(text):
+        word = match.group()
+        if word.isascii() and "." not in word[:-1]:
+            continue  # most words: neither a host nor a letter that looks like another
+        found = host_in(word)
+        read = None if found or word.isascii() else host_in(lookalikes.flat(word))
+        if read and read[2].rpartition(".")[2].isascii():  # it reads as a host, by a stop or a stroke that is none
+            found = (*read[:2], word)
+        beside = "" if word.isascii() else text[max(match.start() - BESIDE, 0) : match.end() + BESIDE]
+        if not found:
+            if wrong := lookalikes.in_word(word, beside):
+                yield from visible(text[at : match.end()])
+                yield Piece("letters", note=wrong)
+                at = match.end()
+            continue
+        start, stop, host = found
+        wrong = lookalikes.in_host(host) or lookalikes.in_word(word, beside)
+        if not (wrong or "://" in word[:start] or word[start:].startswith("www.")):
+            continue
+        yield from visible(text[at : match.start()])
+        yield Piece("lookalike" if wrong else "host", text=word[:stop], note=wrong)
+        at = match.start() + stop
+    yield from visible(text[at:])
+
+
+def host_in(word: str) -> tuple[int, int, str] | None:
+    """(start, end, host) of the host name in a word such as `https://a.example/x` or `me@a.example`.
+
+    By hand and not by one pattern: patterns for hosts take time that grows with the square of a hostile word. Letters
+    of any alphabet make one, but not a sentence that goes on without a space (`schön.Wir`).
+    """
+    if "." not in word:
+        return None
+    scheme = word.find("://", 0, 12)
+    start = scheme + 3 if scheme > 0 else 0
+    authority = AUTHORITY.match(word, start, start + 400)
+    name = authority.group() if authority else ""
+    start += name.rfind("@") + 1
+    host = name[name.rfind("@") + 1 :].partition(":")[0].rstrip(".!")
+    labels = host.split(".")
+    if len(labels) < 2 or not all(labels) or len(labels[-1]) < 2 or any(map(is_hidden, host)):
+        return None
+    if not (labels[-1].isalpha() or labels[-1].startswith("xn--")):
+        return None
+    if not host.isascii() and labels[-1].istitle() and "://" not in word[:start]:
+        return None
+    return start, start + len(host), host
+
+
+def visible(text: str) -> Iterator[Piece]:
+    """Cut a text at what cannot be seen, runs of one kind together."""
+    start = at = 0
+    while at < len(text):
+        if plain := PLAIN.match(text, at):
+            at = plain.end()
+            continue
+        char = text[at]
+        end = at + 1
+        piece: Piece | None = None
+        if tags := TAGS.match(text, at):
+            end = tags.end()
+            said = "".join(chr(ord(tag) - 0xE0000) for tag in tags.group() if 0x20 <= ord(tag) - 0xE0000 < 0x7F)
+            piece = Piece("hidden", text=tags.group(), note=f"{end - at} tag characters: “{said}”", count=end - at)
+        elif is_hidden(char) and not in_emoji(text, at):
+            while end < len(text) and text[end] == char:
+                end += 1
+            times = f", {end - at:,} times" if end - at > 1 else ""
+            piece = Piece("hidden", text=text[at:end], note=hidden_name(char) + times, count=end - at)
+        elif is_mark(char):
+            while end < len(text) and is_mark(text[end]):
+                end += 1
+            # A pile of marks paints over the lines around it, and one that is laid over a character strikes it out.
+            if end - at > 3 or any(map(is_overlay, text[at:end])):
+                piece = Piece("marks", text=text[at:end], note=marks_name(text[at:end]), count=end - at)
+        if piece:
+            if start < at:
+                yield Piece("text", text=text[start:at])
+            yield piece
+            start = end
+        at = end
+    if start < len(text):
+        yield Piece("text", text=text[start:])
+
+
+def unnormal(text: str) -> Iterator[Piece]:
+    """How many letters are written as a letter and its marks where one character says the same (UAX 15, form C)."""
+    text = text[:SCANNED]
+    if text.isascii() or unicodedata.is_normalized("NFC", text):
+        return
+    places = at = 0
+    while at < len(text):
+        start, at = at, at + 1
+        while at < len(text) and unicodedata.combining(text[at]):
+            at += 1
+        places += at - start > 1 and unicodedata.normalize("NFC", text[start:at]) != text[start:at]
+    if places:
+        yield Piece("unnormal", note=f"not in normal form: {places:,} place{'' if places == 1 else 's'}", count=places)
+
+
+def in_emoji(text: str, at: int) -> bool:
+    """Whether a joiner or a style selector sits where emoji use it."""
+    if text[at] not in (JOINER, EMOJI_STYLE) or at == 0:
+        return False
+    before = unicodedata.category(text[at - 1]) in ("So", "Sk", "Po", "Nd") or text[at - 1] == EMOJI_STYLE
+    if text[at] == EMOJI_STYLE:
+        return before
+    return before and at + 1 < len(text) and unicodedata.category(text[at + 1]) == "So"
+
+
+def badge_count(text: str) -> tuple[int, int]:
+    """(characters that cannot be seen, blank lines in measured stretches) of a text; both 0 for honest text.
+
+    Counted by kind of character and not by pieces: a page counts all texts of a state, and each may be nothing else.
+    """
+    text = text[:SCANNED].replace("\r\n", "\n")
+    blank = sum(gap[0].count("\n") - bool(gap.start()) for gap in GAP.finditer(text) if "\n" in gap[0])
+    if PLAIN.fullmatch(text):
+        return 0, blank
+    counts = Counter(text)
+    hidden = sum(number for char, number in counts.items() if is_hidden(char))
+    if JOINER in counts or EMOJI_STYLE in counts:
+        hidden -= sum(in_emoji(text, found.start()) for found in re.finditer(f"[{JOINER}{EMOJI_STYLE}]", text))
+    marks = "".join(char for char in counts if is_mark(char) and not is_hidden(char))
+    if marks:
+        piles = (pile[0] for pile in re.finditer(f"[{marks}]+", text))
+        hidden += sum(len(pile) for pile in piles if len(pile) > 3 or any(map(is_overlay, pile)))
+    return hidden, blank

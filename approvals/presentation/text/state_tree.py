@@ -1,0 +1,169 @@
+"""A saved state as a tree of <details>: folds without script, prints open, and stays small.
+
+Rendered here and not by a recursive template: a state may be 128 levels deep and 16 MB large. What is not
+drawn is counted and one step away: a closed branch that is too large for the page is fetched when it is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any
+from urllib.parse import quote
+
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from . import files, lookalikes, untrusted
+from .icons import icon
+
+NODES = 1_500  # drawn in one tree
+CHILDREN = 60  # drawn of one list or object
+DEPTH = 24
+FIELDS = 200  # drawn of the state itself
+CLOSED = 12_000  # characters that a closed branch may cost, drawn or not
+PAGE = 120_000  # and all of them on one page
+
+
+class Tree:
+    """Draws one state within a budget of nodes. `lazy`: what is closed and large is left to be fetched."""
+
+    def __init__(
+        self, *, notes: Mapping[str, str], open: set[str], whole: str, files_at: str = "", lazy: bool = False
+    ) -> None:
+        self.notes, self.open, self.whole, self.files_at = notes, open, whole, files_at
+        self.left, self.room = NODES, PAGE
+        self.lazy = lazy and bool(whole)
+
+    def at(self, pointer: str) -> str:
+        return f"{self.whole}?at={quote(pointer)}" if self.whole else ""
+
+    def node(self, name: str, value: Any, pointer: str, depth: int, *, bare: bool = False) -> SafeString:
+        self.left -= 1
+        if isinstance(value, (dict, list)) and value and not files.is_plain(value):
+            return self.branch(name, value, pointer, depth)
+        leaf = format_html('<span class="k">{}</span>{}', untrusted.exact(name, limit=80), self.leaf(value, pointer))
+        return format_html('<div class="leaf">{}</div>', leaf) if bare else leaf
+
+    def branch(self, name: str, value: dict[str, Any] | list[Any], pointer: str, depth: int) -> SafeString:
+        note = self.notes.get(name, "") if depth == 0 else ""
+        head = format_html(
+            '{}<span class="k">{}</span><span class="n">{}</span>',
+            icon("right"), untrusted.exact(name, limit=80), ", ".join(filter(None, [measure(value), note])),
+        )  # fmt: skip
+        opened = " open" if depth == 0 and name in self.open else ""
+        if self.lazy and not opened and not self.fits(value, depth):
+            return self.unfetched(head, pointer)
+        return format_html(
+            "<details{}><summary>{}</summary>{}</details>", opened, head, self.inside(value, pointer, depth)
+        )
+
+    def fits(self, value: Any, depth: int) -> bool:
+        """Whether a closed branch is drawn at once; what it costs is then taken from the page's room."""
+        if depth >= DEPTH or self.left <= 0:
+            return False
+        most = min(CLOSED, self.room)
+        cost = weight(value, most)
+        self.room -= cost if cost <= most else 0
+        return cost <= most
+
+    def unfetched(self, head: SafeString, pointer: str) -> SafeString:
+        """A branch that is fetched when it is opened; without script, a link leads to the same value."""
+        return format_html(
+            '<details hx-get="{}&amp;tree=1" hx-trigger="toggle once" hx-target="find ul" hx-swap="outerHTML">'
+            '<summary>{}</summary><ul><li class="leaf"><a href="{}">Show it</a></li></ul></details>',
+            self.at(pointer), head, self.at(pointer),
+        )  # fmt: skip
+
+    def inside(self, value: dict[str, Any] | list[Any], pointer: str, depth: int) -> SafeString:
+        pairs = list(value.items()) if isinstance(value, dict) else [(str(at), item) for at, item in enumerate(value)]
+        fit = 0 if depth >= DEPTH else min(CHILDREN, max(self.left, 0))
+        # The end of a long list is what happened last: keep it in view.
+        drawn = pairs if len(pairs) <= fit else pairs[: fit * 2 // 3] + pairs[len(pairs) - fit // 3 :]
+        items = []
+        for key, item in drawn:
+            inner = self.node(key, item, f"{pointer}/{escaped(key)}", depth + 1)
+            leaf = files.is_plain(item) or not (isinstance(item, (dict, list)) and item)
+            items.append(format_html('<li class="leaf">{}</li>' if leaf else "<li>{}</li>", inner))
+        if len(drawn) < len(pairs):
+            items.insert(fit * 2 // 3, self.missing(len(pairs) - len(drawn), pointer))
+        return format_html("<ul>{}</ul>", format_html_join("", "{}", ((item,) for item in items)))
+
+    def missing(self, count: int, pointer: str) -> SafeString:
+        link = format_html(' <a href="{}">Show all</a>', self.at(pointer)) if self.whole else ""
+        return format_html('<li class="leaf"><span class="n">{} more not drawn here{}</span></li>', f"{count:,}", link)
+
+    def leaf(self, value: Any, pointer: str) -> SafeString:
+        if files.is_plain(value):
+            return format_html('<span class="v">{}</span>', files.render(value, artifacts=self.files_at, folded=True))
+        return format_html('<span class="v" data-type="{}">{}</span>', kind(value), scalar(value, self.at(pointer)))
+
+
+def weight(value: Any, most: int) -> int:
+    """About how many characters a branch takes on the page; it stops counting above `most`."""
+    total, rest = 0, [value]
+    while rest and total <= most:
+        node = rest.pop()
+        if isinstance(node, str):
+            total += len(node)
+        elif isinstance(node, (dict, list)):
+            total += 100 * len(node)
+            if total <= most:
+                rest.extend(node.values() if isinstance(node, dict) else node)
+    return total
+
+
+def kind(value: Any) -> str:
+    return "string" if isinstance(value, str) else "other"
+
+
+def scalar(value: Any, whole: str = "", *, clamp: bool = True) -> SafeString:
+    """One value as text: numbers and booleans as JSON writes them, strings without quotes."""
+    if isinstance(value, str) and lookalikes.is_exact(value) and lookalikes.in_exact(value):
+        return untrusted.exact(value)
+    if isinstance(value, str):
+        return untrusted.render(value, whole=whole, clamp=clamp)
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 14_000:
+        return format_html("{}", hex(value))  # past Python's limit for decimal digits
+    words = {True: "true", False: "false", None: "null"}
+    text = words[value] if value is None or isinstance(value, bool) else repr(value)
+    return format_html("{}", {"{}": "{ }", "[]": "[ ]"}.get(text, text))
+
+
+def measure(value: dict[str, Any] | list[Any]) -> str:
+    """`5 fields`, `list of 23`."""
+    if isinstance(value, list):
+        return f"list of {len(value):,}"
+    return f"{len(value):,} field{'' if len(value) == 1 else 's'}"
+
+
+def escaped(key: str) -> str:
+    """A key as a JSON Pointer's token (RFC 6901)."""
+    return key.replace("~", "~0").replace("/", "~1")
+
+
+def branch(value: Any, *, pointer: str, whole: str, files_at: str = "") -> SafeString:
+    """What is inside of the list or object at `pointer` of what `whole` shows, for the branch that was opened."""
+    if not isinstance(value, (dict, list)):
+        raise LookupError(pointer)
+    return Tree(notes={}, open=set(), whole=whole, files_at=files_at, lazy=True).inside(value, pointer, 1)
+
+
+def render(
+    state: Any,
+    *,
+    notes: Mapping[str, str],
+    open: set[str],
+    whole: str,
+    base: str = "",
+    files_at: str = "",
+    lazy: bool = False,
+) -> SafeString:
+    """`state` as a tree, one top-level node a field. `base` is where it stands in what `whole` shows."""
+    if not isinstance(state, Mapping):
+        state = dict(enumerate(state)) if isinstance(state, list) else {"value": state}
+    tree = Tree(notes=notes, open=open, whole=whole, files_at=files_at, lazy=lazy)
+    drawn, more = list(islice(state.items(), FIELDS)), len(state) - FIELDS
+    nodes = ((tree.node(str(name), value, f"{base}/{escaped(str(name))}", 0, bare=True),) for name, value in drawn)
+    rest = format_html("<ul>{}</ul>", tree.missing(more, base)) if more > 0 else ""
+    return format_html("{}{}", format_html_join("", "{}", nodes), rest)

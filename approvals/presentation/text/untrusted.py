@@ -1,0 +1,92 @@
+"""Words that are not ours, as HTML that is safe and honest. What is said about a text is found in `unseen`."""
+
+from __future__ import annotations
+
+import re
+
+from django.utils.html import escape, format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from . import lookalikes, size_limit
+from .icons import icon
+from .invisible import HEAD, TAIL, Piece, pieces, unnormal, visible
+
+# Words about which there is nothing to say, with no point in them that could make a host; most titles and names.
+SIMPLE = re.compile(r"[!-\-/-~]+(?: [!-\-/-~]+)*")
+STRANGE = 6  # what a character costs of a text in which each has to be looked at
+FOLDED = 100_000  # a middle longer than this is not carried along in the page, but linked where there is a link
+
+
+def html_of(piece: Piece, *, whole: str) -> SafeString:
+    """One piece as HTML."""
+    if piece.kind == "text":
+        return escape(piece.text)
+    if piece.kind == "host":
+        return format_html('<span class="link-off">{}</span>', piece.text)
+    if piece.kind == "lookalike":
+        return format_html(
+            '<span class="link-off">{}</span><span class="codepoint">{}look-alike host, {}</span>',
+            piece.text, icon("warn", "s"), piece.note,
+        )  # fmt: skip
+    if piece.kind == "letters":
+        return letters(piece.note)
+    if piece.kind in ("hidden", "marks", "unnormal"):
+        return format_html('<span class="codepoint">{}{}</span>', icon("hidden", "s"), piece.note)
+    if piece.kind == "blank":
+        what, _, rest = piece.note.partition("|")
+        follows = format_html(" <span>{}</span>", rest) if rest else ""
+        return format_html('<span class="collapsed">{}<b>{}</b>{}</span>', icon("fold", "s"), what, follows)
+    return middle(piece, whole=whole)
+
+
+def middle(piece: Piece, *, whole: str) -> SafeString:
+    """The folded middle of a long text: counted, and one step away."""
+    said = format_html("{}<b>{} characters are not shown here</b>", icon("fold", "s"), f"{piece.count:,}")
+    carried = piece.count <= FOLDED and bool(piece.text) and size_limit.takes(piece.count)
+    if not carried:
+        link = format_html(' <a href="{}">Show all of it</a>', whole) if whole else ""
+        return format_html('<span class="collapsed">{}{}</span>', said, link)
+    inside = render(piece.text, clamp=False)
+    return format_html('<details class="more"><summary class="collapsed">{}</summary>{}</details>', said, inside)
+
+
+def render(text: str, *, clamp: bool = True, whole: str = "") -> SafeString:
+    """`text` as HTML that is safe and honest. `whole` is the address that shows all of it, where there is one."""
+    drawn = min(len(text), HEAD + TAIL) if clamp else len(text)
+    if drawn > size_limit.SHORT and not size_limit.takes(drawn if text.isascii() else drawn * STRANGE):
+        more = middle(Piece("more", count=len(text) - size_limit.SHORT), whole=whole)
+        return format_html("{}{}", render(text[: size_limit.SHORT], clamp=False), more)
+    found = pieces(text, clamp=clamp)
+    return format_html_join("", "{}", ((html_of(piece, whole=whole),) for piece in found))
+
+
+def line(text: str, *, limit: int = 300) -> SafeString:
+    """`text` on one line, isolated from its surroundings: titles, names, keys."""
+    if len(text) <= limit and SIMPLE.fullmatch(text):
+        return SafeString(f"<bdi>{escape(text)}</bdi>")
+    flat = " ".join(text[: limit * 4].split(" "))
+    flat = re.sub(r"\s*\n\s*", " ", flat).strip()
+    rest = len(text) - limit if len(flat) > limit else 0
+    shown = format_html_join("", "{}", ((html_of(piece, whole=""),) for piece in pieces(flat[:limit], clamp=False)))
+    more = format_html(' <span class="hint">and {} more characters</span>', f"{rest:,}") if rest else ""
+    return format_html("<bdi>{}{}</bdi>", shown, more)
+
+
+def exact(text: str, *, limit: int = 300) -> SafeString:
+    """`text` on one line, of which every character matters: an amount, a name that a program knows, an identifier."""
+    wrong = lookalikes.in_exact(text[:limit])
+    return format_html("{}{}", line(text, limit=limit), letters(wrong)) if wrong else line(text, limit=limit)
+
+
+def letters(wrong: str) -> SafeString:
+    """The badge of a character that only looks like another."""
+    return format_html('<span class="codepoint">{}look-alike letters, {}</span>', icon("warn", "s"), wrong)
+
+
+def plain(text: str, *, limit: int = 200) -> str:
+    """`text` for places that take no markup (a page's title, an attribute): what is hidden is written out."""
+    shown = "".join(
+        f"[{piece.note}]" if piece.note else piece.text for piece in (*visible(text[:limit]), *unnormal(text))
+    )
+    rest = f"… and {len(text) - limit:,} more characters" if len(text) > limit else ""
+    return re.sub(r"\s+", " ", shown).strip() + rest

@@ -1,0 +1,269 @@
+"""Which places of a value are secret, and the value with those hidden. Pure.
+
+A state's JSON Schema says it: pydantic writes `writeOnly: true, format: password` for SecretStr and SecretBytes. A veil
+follows schema and value together, through references, unions, lists, free keys and conditions. Where several parts
+speak of one place and one of them hides it, it is hidden.
+
+Hiding is drawing alone: digests, permissions and what runs are of the true value. So a text that a person edits holds
+a placeholder, which names the place that it stands for; put back unchanged, the value there stays byte for byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from checkpoints.errors import ValueRefused
+
+from . import pointers
+from .walk import Schema, is_secret
+
+MASK = "••••••••"
+NOT_HERE = "the placeholder stands for a secret and stays where it was; put it back, or write a new secret there"
+LEAST = 4  # characters of a secret that is looked for in the agent's words: a shorter one is in every text
+_UNIONS = ("anyOf", "oneOf", "allOf")
+_BESIDE = ("if", "then", "else")
+_REST = ("additionalProperties", "unevaluatedProperties")
+_DEEP = 200  # parts that may speak of one place
+
+
+@dataclass(frozen=True)
+class Veil:
+    """What a schema hides of one value: `parts` of `root` are all that may speak of it."""
+
+    root: Schema
+    parts: tuple[Schema, ...]
+    known: dict[int, bool] = field(
+        default_factory=dict, compare=False, repr=False
+    )  # by part, whether it hides anything
+
+    @cached_property
+    def secret(self) -> bool:
+        """Whether the value itself is hidden."""
+        return any(is_secret(part) for part in self.parts)
+
+    @cached_property
+    def hides(self) -> bool:
+        """Whether the value is hidden, or anything may be that is in it."""
+        return any(_hides(part, self.root, self.known) for part in self.parts)
+
+    def __bool__(self) -> bool:
+        return self.hides
+
+    def within(self, token: str) -> Veil:
+        """The veil of a member or an item."""
+        found = [inner for part in self.parts for inner in _within(part, token)]
+        return Veil(self.root, tuple(_all_of(found, self.root)), self.known)
+
+    def at(self, pointer: str) -> Veil:
+        """The veil of the value at a JSON Pointer; inside of what is hidden everything is."""
+        veil = self
+        for token in pointers.tokens(pointer):
+            if veil.secret:
+                return veil
+            veil = veil.within(token)
+        return veil
+
+    def places(self, value: Any, at: str = "") -> Iterator[str]:
+        """The pointers to what is hidden in `value`. Nothing is no secret."""
+        if not self or value is None:
+            return
+        if self.secret:
+            yield at
+            return
+        for name, inner in _members(value):
+            yield from self.within(name).places(inner, pointers.join(at, name))
+
+    def masked(self, value: Any, at: str = "", *, named: bool = False) -> Any:
+        """A copy of `value`, which stands `at` that pointer, with the mask in the place of what is hidden.
+
+        `named`: with placeholders, for a text that comes back; `kept` reads it. What hides nothing is the same object.
+        """
+        if not self or value is None:
+            return value
+        if self.secret:
+            return placeholder(at) if named else MASK
+        if isinstance(value, dict):
+            return {k: self.within(k).masked(v, pointers.join(at, k), named=named) for k, v in value.items()}
+        if isinstance(value, list):
+            return [self.within(str(i)).masked(v, pointers.join(at, str(i)), named=named) for i, v in enumerate(value)]
+        return value
+
+    def kept(self, new: Any, old: Any) -> Any:
+        """`new`, as somebody sent it, with the secrets of `old` in the place of their placeholders.
+
+        Raises ValueRefused at a placeholder that stands where it would be a value, or a secret would come to light.
+        """
+        return _kept(self, new, "", self, old) if self else new
+
+    def rows(self, rows: Iterable[Mapping[str, Any]], at: str = "") -> list[dict[str, Any]]:
+        """Rows of a difference, whose pointers begin `at` a place: of what is hidden, only that it is another."""
+        return [self.row(row, at) for row in rows]
+
+    def row(self, row: Mapping[str, Any], at: str = "") -> dict[str, Any]:
+        """One row. The difference itself is taken between the true values."""
+        veil = self.at(at + row["pointer"])
+        sides = {side: veil.masked(row[side]) for side in ("before", "after") if side in row}
+        if sides.get("before") == sides.get("after") == MASK:
+            sides["after"] = f"{MASK} (another one)"
+        return {**row, **sides}
+
+    def patch(self, operations: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """A JSON Patch on the value, with placeholders for what is hidden."""
+        return [
+            {**each, "value": self.at(each["path"]).masked(each["value"], each["path"], named=True)}
+            if "value" in each
+            else dict(each)
+            for each in operations
+        ]
+
+    def words(self, value: Any) -> list[str]:
+        """The hidden texts of `value` that are long enough to be looked for in other texts; the longest first."""
+        found = {text for place in self.places(value) for text in _texts(pointers.get(value, place))}
+        return sorted((text for text in found if len(text) >= LEAST), key=len, reverse=True)
+
+
+def veil(schema: Schema, root: Schema | None = None) -> Veil:
+    """What a JSON Schema hides of the values that it describes; `root` holds what it refers to."""
+    whole = schema if root is None else root
+    return Veil(whole, tuple(_all_of([schema], whole)))
+
+
+def placeholder(pointer: str) -> str:
+    """What stands for the secret at `pointer` in a text that a person edits."""
+    return f"{MASK} {pointer}"
+
+
+def scrubbed(value: Any, words: Sequence[str]) -> Any:
+    """A copy of `value` in whose texts the mask stands for each of the words."""
+    if isinstance(value, str):
+        for word in words:
+            value = value.replace(word, MASK)
+        return value
+    if isinstance(value, dict):
+        return {name: scrubbed(each, words) for name, each in value.items()}
+    return [scrubbed(each, words) for each in value] if isinstance(value, (list, tuple)) else value
+
+
+def begun(text: str, words: Sequence[str]) -> int:
+    """How many characters at the end of a text that goes on are the beginning of one of the words."""
+    ends = (n for word in words for n in range(min(len(word) - 1, len(text)), 0, -1) if text.endswith(word[:n]))
+    return max(ends, default=0)
+
+
+def _kept(veil: Veil, new: Any, at: str, whole: Veil, old: Any) -> Any:
+    if isinstance(new, str) and new.startswith(MASK):
+        return _meant(veil, new, at, whole, old)
+    if isinstance(new, dict):
+        return {k: _kept(veil.within(k), v, pointers.join(at, k), whole, old) for k, v in new.items()}
+    if isinstance(new, list):
+        return [_kept(veil.within(str(i)), v, pointers.join(at, str(i)), whole, old) for i, v in enumerate(new)]
+    return new
+
+
+def _meant(veil: Veil, text: str, at: str, whole: Veil, old: Any) -> Any:
+    """The secret that a placeholder stands for. An item may have moved in its list, so the name counts."""
+    if not veil.secret and pointers.has(old, at) and pointers.get(old, at) == text:
+        return text  # a plain text that was there before
+    named = text.removeprefix(MASK).removeprefix(" ")
+    fits = (named == "" or named.startswith("/")) and _alike(named, at) and text == placeholder(named)
+    there = pointers.get(old, named) if fits and pointers.has(old, named) else None
+    if not (veil.secret and there is not None and whole.at(named).secret):
+        raise ValueRefused(at, NOT_HERE)
+    return there
+
+
+def _alike(one: str, other: str) -> bool:
+    """Whether two pointers differ in the places of items alone."""
+    a, b = ([("0" if each.isdigit() else each) for each in pointers.tokens(place)] for place in (one, other))
+    return a == b
+
+
+def _members(value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        yield from value.items()
+    elif isinstance(value, list):
+        yield from ((str(at), item) for at, item in enumerate(value))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    for _, inner in _members(value):
+        yield from _texts(inner)
+
+
+def _all_of(parts: Iterable[Schema], root: Schema) -> list[Schema]:
+    """Every part that speaks of the same value: what these refer to, their branches and conditions."""
+    found: list[Schema] = []
+    seen: set[int] = set()
+    left = list(parts)
+    while left and len(found) < _DEEP:
+        part = left.pop()
+        if not isinstance(part, Mapping) or id(part) in seen:
+            continue
+        seen.add(id(part))
+        found.append(part)
+        left += _referred(part, root)
+        left += [branch for name in _UNIONS for branch in _listed(part.get(name))]
+        left += [part[name] for name in _BESIDE if name in part]
+        left += list(_named(part.get("dependentSchemas")))
+    return found
+
+
+def _referred(part: Schema, root: Schema) -> list[Any]:
+    """What a part refers to, within the same schema: nothing that one names is ever fetched."""
+    ref = part.get("$ref")
+    if not isinstance(ref, str) or not ref.startswith("#"):
+        return []
+    place = ref[1:]
+    return [pointers.get(root, place)] if not place or (place[0] == "/" and pointers.has(root, place)) else []
+
+
+def _within(part: Schema, token: str) -> list[Any]:
+    """The parts that speak of a member or an item. Patterns are never run: any of them may be meant."""
+    properties = part.get("properties")
+    named = isinstance(properties, Mapping) and token in properties
+    found = [properties[token]] if isinstance(properties, Mapping) and named else []
+    found += list(_named(part.get("patternProperties")))
+    if not named:
+        found += [part.get(name) for name in _REST]
+    if token.isdigit():
+        prefix = _listed(part.get("prefixItems"))
+        found += prefix[int(token) : int(token) + 1] if len(token) < 10 else []
+        found += [part.get("items"), part.get("contains"), part.get("unevaluatedItems")]
+    return found
+
+
+def _hides(part: Any, root: Schema, known: dict[int, bool]) -> bool:
+    """Whether a part, or anything that it holds or refers to, hides something."""
+    if id(part) in known:
+        return known[id(part)]
+    seen: set[int] = set()
+    left = [part]
+    answer = False
+    while left and not answer:
+        here = left.pop()
+        if id(here) in seen:
+            continue
+        seen.add(id(here))
+        if isinstance(here, Mapping):
+            answer = is_secret(here)
+            left += [each for name, each in here.items() if name != "$defs"] + _referred(here, root)
+        elif isinstance(here, list):
+            left += here
+    known[id(part)] = answer
+    return answer
+
+
+def _listed(part: Any) -> list[Any]:
+    return part if isinstance(part, list) else []
+
+
+def _named(part: Any) -> Iterable[Any]:
+    return part.values() if isinstance(part, Mapping) else ()
+
+
+OPEN = veil({})  # hides nothing

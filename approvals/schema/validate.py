@@ -1,0 +1,274 @@
+"""Whether a value holds under a schema of the agent's, and whether such a schema can be asked at all. Pure.
+
+A card's schema is no more trusted than its words, and it is asked while a decision holds its locks: references go
+nowhere but into the schema itself, patterns run on an engine whose time grows with the text and never backtracks, and
+whatever else goes wrong with it is one fault. What multiplies is counted: references to references, branches, items
+under them. Whoever asks many schemas about one thing that was sent counts them together (`counted`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache, partial
+from itertools import islice
+from threading import local
+from typing import Any
+
+import attrs
+from jsonschema import Draft202012Validator, ValidationError, validators  # type: ignore[import-untyped]
+from pydantic_core import SchemaError, SchemaValidator, core_schema
+from pydantic_core import ValidationError as Unmatched
+from referencing import Registry
+
+from . import pointers
+from .walk import Schema
+
+WORK = 250_000  # rules, items and branches that are looked at for what was sent: some seconds
+REFERENCE = 12  # of them, as much as following a reference takes
+DEEPEST = 120  # rules in rules: before the interpreter's own limit, at which libraries in Rust end with a panic
+MOST = 100  # faults that are told
+WORDS = 10_000_000  # characters of what is said of them before it is cut: each may repeat the whole value
+REMEMBERED = 16_000  # characters of a schema of which it is kept in mind whether it is sound
+LONGEST = 300  # characters of one
+UNREADABLE = "The agent's schema for this value cannot be read; choose another answer."
+_PROBES: tuple[Any, ...] = (None, "", 0, True, [], {})  # one of each kind, to see whether a schema can be asked
+
+Found = Iterator[ValidationError]
+Rule = Callable[[Any, Any, Any, Any], Found]
+
+
+class Unreadable(Exception):
+    """The schema asks for more than anybody would write."""
+
+
+def faults_of(schema: Schema, value: Any) -> list[tuple[str, str]]:
+    """(JSON Pointer, message) for what does not hold, in the order of the places; one fault for a broken schema."""
+    found: list[tuple[list[str], str]] = []
+    said = 0
+    try:
+        with counted():
+            for fault in islice(_asked(schema, value), MOST):
+                found.append(([str(name) for name in fault.absolute_path], fault.message[:LONGEST]))
+                said += len(fault.message)
+                if said > WORDS:
+                    break
+    except Exception:  # noqa: BLE001  a hostile schema raises what it likes: RecursionError, TypeError, its own
+        return [("", UNREADABLE)]
+    found.sort(key=lambda fault: fault[0])
+    return [(pointers.join("", *place), message) for place, message in found]
+
+
+def properties_of(schema: Schema) -> set[str]:
+    """The names that a schema has for members of an object, or of one that may be null."""
+    either = (schema, *(each for each in schema.get("anyOf", ()) if isinstance(each, Mapping)))
+    return {name for each in either for name in each.get("properties", ())}
+
+
+def unsound(schema: Any) -> str:
+    """What is wrong with a schema itself, before anybody is asked for a value; "" for one that can be asked.
+
+    An agent's gates ask by the same few again and again, and to look at one takes longer than to open a gate.
+    """
+    if not isinstance(schema, Mapping):
+        return "it is no object"
+    try:
+        text = json.dumps(schema)
+    except (TypeError, ValueError, RecursionError):
+        text = ""
+    try:
+        return _known_unsound(text) if 0 < len(text) <= REMEMBERED else _unsound(schema)
+    except Unreadable:  # not kept in mind: what was asked before may have used up what is counted together
+        return "it asks for more than anybody would write; say it in simpler words"
+
+
+@lru_cache(maxsize=256)
+def _known_unsound(text: str) -> str:
+    return _unsound(json.loads(text))
+
+
+def _unsound(schema: Schema) -> str:
+    try:
+        if "$schema" in schema and validators.validator_for(schema, default=None) is None:
+            named = str(schema["$schema"])[:LONGEST]
+            return f"/$schema {named!r} is no version of JSON Schema that is known here; leave it out"
+        with counted():
+            wrong = next(_Meta(_Meta.META_SCHEMA).iter_errors(dict(schema)), None)
+            if wrong is not None:
+                place = pointers.join("", *(str(name) for name in wrong.absolute_path))
+                return f"{place} {wrong.message[:LONGEST]}".strip()
+            for probe in _PROBES:
+                list(islice(_asked(schema, probe), MOST))
+    except Unreadable:
+        raise
+    except Exception as broken:  # noqa: BLE001  as above
+        return f"it cannot be asked ({type(broken).__name__})"
+    return ""
+
+
+class _Left(local):
+    """What may still be looked at, in this thread."""
+
+    work = 0
+    depth = 0  # of rules in rules now
+    shared = False
+
+
+_left = _Left()
+
+
+@contextmanager
+def counted() -> Iterator[None]:
+    """Whatever is asked inside is counted together."""
+    if _left.shared:
+        yield
+        return
+    _left.work, _left.depth, _left.shared = WORK, 0, True
+    try:
+        yield
+    finally:
+        _left.shared = False
+
+
+def used_up() -> bool:
+    """Whether what is counted together has come to more than is looked at."""
+    return _left.work < 0
+
+
+def _spend(work: int) -> None:
+    _left.work -= work
+    if _left.work < 0:
+        raise Unreadable
+
+
+def _asked(schema: Schema, value: Any) -> Found:
+    """Its faults, one after the other. Raises whatever a hostile schema makes of it."""
+    # An empty registry: a schema's reference to elsewhere is never fetched.
+    found: Found = _Validator(dict(schema), registry=Registry()).iter_errors(value)
+    return found
+
+
+def _costing(rule: Rule, weigh: Callable[[Any, Any], int], validator: Any, part: Any, value: Any, schema: Any) -> Found:
+    _spend(1 + weigh(part, value))
+    _left.depth += 1
+    try:
+        if _left.depth > DEEPEST:
+            raise Unreadable
+        yield from rule(validator, part, value, schema) or ()
+    finally:
+        _left.depth -= 1
+
+
+def _parts(part: Any, value: Any) -> int:
+    return len(part) if isinstance(part, (list, dict)) else 0
+
+
+def _looks(part: Any, value: Any) -> int:
+    """What is looked up in a list or an object, which takes little."""
+    return _parts(part, value) // 20
+
+
+def _items(part: Any, value: Any) -> int:
+    return len(value) if isinstance(value, (list, dict)) else 0
+
+
+def _reference(part: Any, value: Any) -> int:
+    return REFERENCE
+
+
+def _any_of(validator: Any, part: Any, value: Any, schema: Any) -> Found:
+    """jsonschema's own keeps every fault of every branch, and a value may have a million."""
+    if not any(validator.evolve(schema=each).is_valid(value) for each in part):
+        yield ValidationError(f"{value!r} is not valid under any of the given schemas")
+
+
+def _one_of(validator: Any, part: Any, value: Any, schema: Any) -> Found:
+    holds = sum(1 for each in part if validator.evolve(schema=each).is_valid(value))
+    if holds != 1:
+        told = "more than one" if holds else "any"
+        yield ValidationError(f"{value!r} is {'' if holds else 'not '}valid under {told} of the given schemas")
+
+
+def _unique(validator: Any, part: Any, value: Any, schema: Any) -> Found:
+    """jsonschema's own compares each with each."""
+    if part is not True or not isinstance(value, list):
+        return
+    if len(set(map(_known_by, value))) < len(value):
+        yield ValidationError(f"{value!r} has non-unique elements")
+
+
+def _known_by(value: Any) -> Hashable:
+    """The same of two values where JSON Schema calls them equal: 1 and 1.0, and not 1 and true."""
+    _spend(1)
+    if isinstance(value, dict):
+        return frozenset((name, _known_by(each)) for name, each in value.items())
+    if isinstance(value, list):
+        return ("list", *map(_known_by, value))
+    return (bool, value) if isinstance(value, bool) else value
+
+
+def _pattern(validator: Any, pattern: Any, value: Any, schema: Any) -> Found:
+    matcher = _matcher(pattern) if isinstance(pattern, str) and isinstance(value, str) else None
+    try:
+        if matcher is not None:
+            matcher.validate_python(value)
+    except Unmatched:
+        yield ValidationError(f"{value!r} does not match {pattern!r}")
+
+
+@lru_cache(maxsize=256)
+def _matcher(pattern: str) -> SchemaValidator | None:
+    """None for a pattern that this engine does not know, such as one that looks ahead: the agent's model runs it."""
+    try:
+        return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex"))
+    except SchemaError:
+        return None
+
+
+def _additional(validator: Any, part: Any, value: Any, schema: Any) -> Found:
+    """Names that patterns speak of cannot be told from others where the patterns are not run."""
+    if "patternProperties" not in schema:
+        yield from Draft202012Validator.VALIDATORS["additionalProperties"](validator, part, value, schema) or ()
+
+
+def _unasked(validator: Any, part: Any, value: Any, schema: Any) -> Found:
+    """A rule that runs patterns over names: left to the agent's own model."""
+    yield from ()
+
+
+def _rules() -> dict[str, Rule]:
+    """All that may look at more than one thing, weighed."""
+    usual = Draft202012Validator.VALIDATORS
+    own = {"anyOf": _any_of, "oneOf": _one_of, "uniqueItems": _unique, "additionalProperties": _additional}
+    weights = {
+        **dict.fromkeys(("anyOf", "oneOf", "allOf", "prefixItems"), _parts),
+        **dict.fromkeys(("properties", "required", "enum", "dependentRequired", "dependentSchemas"), _looks),
+        **dict.fromkeys(("items", "contains", "propertyNames", "additionalProperties"), _items),
+        **dict.fromkeys(("$ref", "$dynamicRef"), _reference),
+        **dict.fromkeys(("uniqueItems", "not", "if"), lambda part, value: 0),
+    }
+    found: dict[str, Rule] = {
+        name: partial(_costing, own.get(name, usual[name]), weight) for name, weight in weights.items()
+    }
+    return (
+        found
+        | dict.fromkeys(("patternProperties", "unevaluatedProperties", "unevaluatedItems"), _unasked)
+        | {"pattern": _pattern}
+    )
+
+
+def _class(rules: Mapping[str, Rule]) -> Any:
+    """A validator by these rules, whatever `$schema` a part of a schema names: jsonschema goes over to that one's."""
+    made: Any = validators.extend(Draft202012Validator, rules)
+    passed = [(field.name, field.alias) for field in attrs.fields(made) if field.init]
+
+    def evolve(self: Any, **changes: Any) -> Any:
+        return made(**{alias: getattr(self, name) for name, alias in passed if alias not in changes}, **changes)
+
+    made.evolve = evolve
+    return made
+
+
+_Validator = _class(_rules())
+_Meta = _class({name: rule for name, rule in _rules().items() if name.startswith("$")})
