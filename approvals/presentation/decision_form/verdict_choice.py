@@ -109,7 +109,7 @@ def chosen_in(form: Mapping[str, str], card: Card) -> dict[str, Chosen]:
 
 
 def said_of(action: Action, chosen: Chosen, arguments: Any, *, changed: bool) -> tuple[dict[str, Any], list[Problem]]:
-    """(the word on one action, as `Submission.of` takes it; what is wrong with it). `arguments`: what its fields hold."""
+    """Read one action's word, as `Submission.of` takes it, and what is wrong with it; `arguments`: its fields."""
     verdict = chosen.verdict
     if verdict not in VERDICTS:
         return {}, [problem(UNSAID, action=action.id, part="verdict")]
