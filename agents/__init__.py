@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from approvals.cards.quote import Quote
     from checkpoints.values.ops import Append, Splice
 
-    from .base import Agent, Done, Jump
-    from .declaring import effect, gate, observation, step, undo, upcast, validator
+    from .definition.agent import Agent, Done, Jump
+    from .definition.decorators import effect, gate, observation, step, undo, upcast, validator
     from .errors import AgentError, EffectFailed, EffectUnknown, Retry, StepFailed
 
 _HOMES = {
-    "agents.base": ("Agent", "Done", "Jump"),
-    "agents.declaring": ("effect", "gate", "observation", "step", "undo", "upcast", "validator"),
+    "agents.definition.agent": ("Agent", "Done", "Jump"),
+    "agents.definition.decorators": ("effect", "gate", "observation", "step", "undo", "upcast", "validator"),
     "agents.errors": ("AgentError", "EffectFailed", "EffectUnknown", "Retry", "StepFailed"),
     "approvals.cards.action": ("Action",),
     "approvals.cards.card": ("Card",),

@@ -16,13 +16,16 @@ class AgentsConfig(AppConfig):
         from checkpoints.retention import batch, strays
         from checkpoints.signals import run_needs_attention
 
-        from . import doorbell, forgetting, impacts, lineages, preflights, validation
-        from .views import beside
+        from .compatibility import preflight, validation
+        from .moves import impact, impact_facts
+        from .queries import repeats
+        from .ringing import doorbell
+        from .runs import retention
 
-        run_needs_attention.connect(doorbell.on_attention, dispatch_uid="agents.doorbell")
+        run_needs_attention.connect(doorbell.on_attention, dispatch_uid="agents.ringing.doorbell")
         validation.register()
-        preflights.register()
-        impact_sources.register(impacts.history_of, lineages.stamp_of, beside.repeats_of)
+        preflight.register()
+        impact_sources.register(impact.history_of, impact_facts.stamp_of, repeats.repeats_of)
         ringing.register(doorbell.ring_for_delivery)
         effects = Effect.objects.all()
         of_run = effects.order_by("pk").values_list("pk", flat=True)
@@ -31,5 +34,5 @@ class AgentsConfig(AppConfig):
                 "effect", effects.covered, effects.after, BEGUN, of_run=lambda run: list(of_run.filter(run=run))
             )
         )
-        batch.along(forgetting.memos)
-        strays.look_in(forgetting.named_in)
+        batch.along(retention.memos)
+        strays.look_in(retention.named_in)

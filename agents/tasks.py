@@ -7,14 +7,14 @@ from typing import Any
 from celery import shared_task
 from celery.signals import worker_init, worker_process_init, worker_process_shutdown, worker_ready
 
-from . import runner
+from .runner import engine
 from .serving import announcing, deafness, warming
 
 
 @shared_task(name="agents.advance", ignore_result=True)
 def advance(run_id: int) -> None:
     """Take the run as far as it goes."""
-    runner.advance(run_id)
+    engine.advance(run_id)
 
 
 @worker_init.connect

@@ -2,26 +2,11 @@
 
 from django.urls import path
 
-from .views import (
-    agents,
-    cancellations,
-    checkpoints,
-    comparisons,
-    edits,
-    events,
-    forks,
-    forms,
-    impacts,
-    jump,
-    listing,
-    names,
-    notes,
-    reveals,
-    rewinds,
-    runs,
-    settlements,
-    tokens,
-)
+from agents.views.checkpoints import checkpoint, comparison, names, notes, reveals
+from agents.views.moves import cancellations, edits, forks, forms, impacts, rewinds, settlements
+from agents.views.run_page import events, run
+
+from .views import agents, jump, run_list, tokens
 
 urlpatterns = [
     path("jump/", jump.page, name="jump"),
@@ -31,13 +16,13 @@ urlpatterns = [
     path("tokens/", tokens.page, name="tokens"),
     path("tokens/issuances/", tokens.create, name="token-issuances"),
     path("tokens/<int:token>/revocations/", tokens.revoke, name="token-revocations"),
-    path("runs/", listing.page, name="runs"),
-    path("runs/<int:run_id>/", runs.page, name="run"),
-    path("runs/<int:run_id>/timeline/", runs.timeline, name="run-timeline"),
-    path("runs/<int:run_id>/spoken/", runs.spoken, name="run-spoken"),
+    path("runs/", run_list.page, name="runs"),
+    path("runs/<int:run_id>/", run.page, name="run"),
+    path("runs/<int:run_id>/timeline/", run.timeline, name="run-timeline"),
+    path("runs/<int:run_id>/spoken/", run.spoken, name="run-spoken"),
     path("runs/<int:run_id>/events/", events.page, name="run-events"),
-    path("runs/<int:run_id>/verification/", runs.verification, name="run-verification"),
-    path("runs/<int:run_id>/comparisons/", comparisons.page, name="run-comparisons"),
+    path("runs/<int:run_id>/verification/", run.verification, name="run-verification"),
+    path("runs/<int:run_id>/comparisons/", comparison.page, name="run-comparisons"),
     path("runs/<int:run_id>/cancellations/", cancellations.create, name="run-cancellations"),
     path("runs/<int:run_id>/forms/", forms.create, name="run-forms"),
     path("runs/<int:run_id>/impacts/", impacts.create, name="run-impacts"),
@@ -45,7 +30,7 @@ urlpatterns = [
     path("runs/<int:run_id>/edits/", edits.create, name="run-edits"),
     path("runs/<int:run_id>/forks/", forks.create, name="run-forks"),
     path("runs/<int:run_id>/settlements/", settlements.create, name="run-settlements"),
-    path("runs/<int:run_id>/checkpoints/<int:seq>/", checkpoints.page, name="checkpoint"),
+    path("runs/<int:run_id>/checkpoints/<int:seq>/", checkpoint.page, name="checkpoint"),
     path("runs/<int:run_id>/checkpoints/<int:seq>/names/", names.create, name="checkpoint-names"),
     path("runs/<int:run_id>/checkpoints/<int:seq>/names/removals/", names.remove, name="checkpoint-name-removals"),
     path("runs/<int:run_id>/checkpoints/<int:seq>/notes/", notes.create, name="checkpoint-notes"),
@@ -57,6 +42,6 @@ urlpatterns = [
     path("runs/<int:run_id>/checkpoints/<int:seq>/reveals/", reveals.create, name="checkpoint-reveals"),
     path("runs/<int:run_id>/checkpoints/<int:seq>/edit/", edits.page, name="checkpoint-edit"),
     path("runs/<int:run_id>/checkpoints/<int:seq>/fork/", forks.page, name="checkpoint-fork"),
-    path("runs/<int:run_id>/checkpoints/<int:seq>/value<path:pointer>", checkpoints.value, name="checkpoint-value"),
-    path("runs/<int:run_id>/checkpoints/<int:seq>/value", checkpoints.value, {"pointer": ""}, name="checkpoint-value"),
+    path("runs/<int:run_id>/checkpoints/<int:seq>/value<path:pointer>", checkpoint.value, name="checkpoint-value"),
+    path("runs/<int:run_id>/checkpoints/<int:seq>/value", checkpoint.value, {"pointer": ""}, name="checkpoint-value"),
 ]

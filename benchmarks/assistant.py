@@ -36,7 +36,7 @@ SAID = 500  # texts of a running step
 def main(turns: int = 40, rounds: int = 5) -> None:
     """Print the figures and the aim that they are held against."""
     with Scratch("agents.examples.assistant") as scratch:
-        from agents import doorbell
+        from agents.ringing import doorbell
 
         doorbell.silence()
         folder = scratch.home / "desk"
@@ -84,8 +84,8 @@ def _turns_taken() -> list[float]:
     """Milliseconds that each turn took of the runner, from its first line to the next's; people take none."""
     from django.contrib.auth.models import User
 
-    from agents import runner
-    from agents.start import start_run
+    from agents.runner import engine
+    from agents.runs.start import start_run
     from approvals.models import Gate
     from checkpoints.actors import SYSTEM
 
@@ -97,7 +97,7 @@ def _turns_taken() -> list[float]:
     CLOCK.begin()
     while run.status in run.LIVE:
         with CLOCK.running():
-            runner.advance(run.pk)
+            engine.advance(run.pk)
         run.refresh_from_db()
         for gate in Gate.objects.open().filter(run=run):
             seen = bytes(gate.standing().digest)
@@ -153,7 +153,7 @@ def _texts() -> list[float]:
     from django.contrib.auth.models import Group
 
     from agents.models import Spoken
-    from agents.start import start_run
+    from agents.runs.start import start_run
     from approvals.live import ephemeral
     from checkpoints.actors import SYSTEM
     from checkpoints.store import claims

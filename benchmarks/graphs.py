@@ -44,7 +44,7 @@ def main(graphs: int = 90) -> None:
     rng = random.Random(SEED)
     os.environ.setdefault("HOLDPOINT_LOG_LEVEL", "WARNING")
     with Scratch(), tempfile.TemporaryDirectory() as folder:
-        from agents import doorbell
+        from agents.ringing import doorbell
 
         doorbell.silence()
         user = _person()
@@ -98,7 +98,8 @@ def _measured(folder: Path, number: int, size: int, user: Any) -> Shares:
     """Run one graph to its end, edit an input that something reads, and compare with a run from scratch."""
     from django.conf import settings
 
-    from agents import registry, rewinds
+    from agents.definition import registry
+    from agents.moves import rewind
     from checkpoints import store
     from tests.factories.random_agents import Knobs, forget, load
 
@@ -115,7 +116,7 @@ def _measured(folder: Path, number: int, size: int, user: Any) -> Shares:
     edited = rng.choice([name for name, at in readers.items() if at] or ["x0"])
     run = _completed(agent, dict.fromkeys(readers, 1), user)
     before = run.seq
-    rewinds.edit(run, at=1, patch=[{"op": "replace", "path": f"/{edited}", "value": 7}], by=user)
+    rewind.edit(run, at=1, patch=[{"op": "replace", "path": f"/{edited}", "value": 7}], by=user)
     _to_the_end(run)
     fresh = _completed(agent, {name: 7 if name == edited else 1 for name in readers}, user)
     assert store.load(run).state == store.load(fresh).state, f"graph {number}: the ends differ"
@@ -142,7 +143,7 @@ def _counted(run: Any, before: int, size: int, steps: Sequence[Any], first: int)
 
 
 def _completed(agent: Any, values: dict[str, int], user: Any) -> Any:
-    from agents.start import start_run
+    from agents.runs.start import start_run
     from checkpoints.actors import SYSTEM
 
     run = start_run(agent.name, values, by=SYSTEM, team=user.groups.get())
@@ -151,10 +152,10 @@ def _completed(agent: Any, values: dict[str, int], user: Any) -> Any:
 
 
 def _to_the_end(run: Any) -> None:
-    from agents import runner
+    from agents.runner import engine
 
     while run.status in run.LIVE:
-        runner.advance(run.pk)
+        engine.advance(run.pk)
         run.refresh_from_db()
     assert run.status == "completed", f"{run} is {run.status}: {run.reason}"
 

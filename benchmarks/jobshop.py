@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import mean
 
-from agents.examples import jobshop_local, jobshop_planning, jobshop_reading, jobshop_schedules, jobshop_solver
-from agents.examples.jobshop_breakdown import Situation
-from agents.examples.jobshop_state import Breakdown, Downtime, Effort, Instance, Repair, Schedule, Source
+from agents.examples.jobshop import local, planning, reading, schedules, solver
+from agents.examples.jobshop.breakdown import Situation
+from agents.examples.jobshop.state import Breakdown, Downtime, Effort, Instance, Repair, Schedule, Source
 
 FOLDER = Path(__file__).resolve().parent.parent / "agents" / "examples" / "jobshop"
 Line = tuple[Schedule, Repair]
@@ -25,7 +25,7 @@ Line = tuple[Schedule, Repair]
 def main() -> int:
     """Print the table; 1 where a schedule breaks a rule."""
     settings = Effort()
-    jobshop_solver.load()
+    solver.load()
     print(f"radius {settings.radius}, at most {settings.swaps:,} swaps tried, {settings.seconds:g} s of the solver")
     print(f"{'shop':<6}{'plan':>6}  {'down':<16}{'by':<8}{'ends':>6}{'change':>9}{'retimed':>9}{'resequ.':>9}{'ms':>8}")
     lines: dict[str, list[Line]] = {}
@@ -48,12 +48,12 @@ def ways(settings: Effort) -> dict[str, Callable[[Situation], list[int]]]:
     """By name, what gives the starts of a schedule after a breakdown."""
 
     def locally(now: Situation) -> list[int]:
-        return jobshop_local.repaired(now, radius=settings.radius, limit=settings.swaps).starts
+        return local.repaired(now, radius=settings.radius, limit=settings.swaps).starts
 
     def globally(now: Situation) -> list[int]:
-        return jobshop_solver.solved(now, seconds=settings.seconds, workers=settings.workers).starts
+        return solver.solved(now, seconds=settings.seconds, workers=settings.workers).starts
 
-    return {"shift": jobshop_local.shifted, "local": locally, "global": globally}
+    return {"shift": local.shifted, "local": locally, "global": globally}
 
 
 def broken(file: Path) -> tuple[Schedule, Downtime, Situation]:
@@ -61,18 +61,18 @@ def broken(file: Path) -> tuple[Schedule, Downtime, Situation]:
     [source] = Source.read(file)
     rng = random.Random(f"breakdown of {source.name}")
     instance = read(source)
-    starts = jobshop_planning.timed(instance.plant, jobshop_planning.sequenced(instance.plant, Effort().rule))
-    plan = jobshop_schedules.planned(instance.plant, starts)
+    starts = planning.timed(instance.plant, planning.sequenced(instance.plant, Effort().rule))
+    plan = schedules.planned(instance.plant, starts)
     since = rng.randrange(plan.makespan // 10, plan.makespan * 6 // 10)
     until = since + rng.randrange(plan.makespan // 20, plan.makespan * 15 // 100)
     breakdown = Breakdown(machine=rng.randrange(instance.machines), since=since, until=until)
-    downtime = jobshop_schedules.derived(breakdown, instance.plant, plan)
-    return plan, downtime, jobshop_schedules.situation(instance, plan, downtime, [])
+    downtime = schedules.derived(breakdown, instance.plant, plan)
+    return plan, downtime, schedules.situation(instance, plan, downtime, [])
 
 
 def read(source: Source) -> Instance:
     """The shop as the agent reads it."""
-    [shop] = jobshop_reading.read(source.text)
+    [shop] = reading.read(source.text)
     return Instance(machines=shop.machines, jobs=shop.jobs)
 
 
@@ -81,7 +81,7 @@ def mended(now: Situation, way: Callable[[Situation], list[int]]) -> Repair:
     fresh = Situation(now.plant, now.planned, now.down)  # what is worked out once counts for each way
     began = time.perf_counter()
     starts = way(fresh)
-    return jobshop_schedules.repair(fresh, starts, seconds=time.perf_counter() - began, how="")
+    return schedules.repair(fresh, starts, seconds=time.perf_counter() - began, how="")
 
 
 def broken_rules(file: Path, plan: Schedule, downtime: Downtime, repair: Repair) -> list[str]:

@@ -55,7 +55,7 @@ def _decisions(ann: User, rounds: int) -> tuple[list[float], list[float]]:
     import redis
     from django.conf import settings
 
-    from agents.registry import named
+    from agents.definition.registry import named
     from benchmarks.agents import hop
 
     client = redis.Redis.from_url(settings.REDIS_URL)
@@ -115,7 +115,7 @@ def _facts(ann: User, base: str, rounds: int) -> list[float]:
 
 
 def _start(ann: User) -> int:
-    from agents.start import start_run
+    from agents.runs.start import start_run
     from checkpoints.actors import SYSTEM
 
     return start_run("relay", {}, by=SYSTEM, team=ann.groups.get()).pk

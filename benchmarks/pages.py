@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 AIM_MS, AIM_QUERIES = 60.0, 12
 REAL = 40  # runs that a worker brings to their gates
 WARM, ASKED = 5, 100  # requests of each page
-MAILS = ROOT / "agents" / "examples" / "mails"
+MAILS = ROOT / "agents" / "examples" / "refunds" / "mails"
 EVENTS = 5_000_000
 
 
@@ -122,8 +122,8 @@ def _people() -> tuple[dict[str, User], list[int]]:
 
 def _real(ann: User) -> list[tuple[int, int]]:
     """Runs of the refunds agent that wait at their gates: (run, gate)."""
-    from agents import registry
-    from agents.start import start_run
+    from agents.definition import registry
+    from agents.runs.start import start_run
     from approvals.models import Gate
     from checkpoints.actors import SYSTEM
 

@@ -40,7 +40,7 @@ PARTS = (
 def main(steps: int = 500, rounds: int = 7) -> None:
     """Print the figures and the aim that they are held against."""
     with Scratch("benchmarks.stepping") as scratch, _lines_to(scratch.home / "lines.log"):
-        from agents import doorbell
+        from agents.ringing import doorbell
 
         doorbell.silence()
         team = _team()
@@ -106,15 +106,15 @@ def _team() -> Any:
 
 def _ours(steps: int, team: Any) -> list[float]:
     """Milliseconds from each step's first line to the next's, through the runner."""
-    from agents import runner
-    from agents.start import start_run
+    from agents.runner import engine
+    from agents.runs.start import start_run
     from benchmarks.stepping import STARTED
     from checkpoints.actors import SYSTEM
 
     run = start_run("stepping", {"steps": steps}, by=SYSTEM, team=team)
     STARTED.clear()
     while run.status in run.LIVE:
-        runner.advance(run.pk)
+        engine.advance(run.pk)
         run.refresh_from_db()
     assert run.status == "completed", run.reason
     return [(after - before) / 1e6 for before, after in pairwise(STARTED)]
@@ -122,8 +122,8 @@ def _ours(steps: int, team: Any) -> list[float]:
 
 def _bare(steps: int, team: Any) -> list[float]:
     """Milliseconds of each save of the same writes, without the runner."""
-    from agents import registry
-    from agents.start import start_run
+    from agents.definition import registry
+    from agents.runs.start import start_run
     from checkpoints import store
     from checkpoints.actors import SYSTEM, of_agent
     from checkpoints.store import claims

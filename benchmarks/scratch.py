@@ -77,7 +77,7 @@ class Scratch:
 
     def worker(self) -> Service:
         """Start a worker as `manage.py worker` does, that knows the bare task too, and wait until it is ready."""
-        from agents import registry
+        from agents.definition import registry
 
         registry.plans()
         command = [sys.executable, "-m", "celery", "-A", "config.celery", "worker", "--loglevel", "INFO", "-c", "2"]

@@ -20,9 +20,9 @@ django.setup(set_prefix=False)
 
 from django.conf import settings  # noqa: E402 - Django must be set up first
 
-from agents import registry  # noqa: E402
-from agents.api import problems, sizes  # noqa: E402
-from agents.api.waiting import Waiting  # noqa: E402
+from agents.api.protocol import body_sizes, problems  # noqa: E402
+from agents.api.protocol.waiting import Waiting  # noqa: E402
+from agents.definition import registry  # noqa: E402
 from approvals.live import consumer  # noqa: E402
 from checkpoints.events.tailer import count_by_name  # noqa: E402
 from checkpoints.postgresql import fitness  # noqa: E402
@@ -60,7 +60,7 @@ class FullOrigins(OriginValidator):
 
 def in_a_problem(scope: Scope) -> Told:
     """A body that is too large, as a program is told of it."""
-    return Told(problems.MEDIA_TYPE, sizes.too_large(scope["path"]))
+    return Told(problems.MEDIA_TYPE, body_sizes.too_large(scope["path"]))
 
 
 waiting = Waiting(Pages())

@@ -8,8 +8,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views import defaults
 
-from agents.api import problems
-from agents.views.access import Gone
+from agents.api.protocol import problems
+from agents.queries.access import Gone
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:

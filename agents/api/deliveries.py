@@ -9,18 +9,18 @@ from django.http import Http404, HttpRequest, HttpResponse
 from ninja import P, PathEx, Query, Router, Schema
 from pydantic import Field, field_validator
 
+from agents.api.protocol.auth import needs
+from agents.api.protocol.enumerations import optional
+from agents.api.protocol.exact_json import answer
+from agents.api.protocol.idempotency_keys import Key, once
+from agents.api.protocol.paging import NEXT, Paging, next_of
+from agents.api.protocol.problems import problem
 from agents.models import Scope
-from agents.views.access import reader_of
+from agents.queries.access import reader_of
 from approvals.models import Attempt, Delivery
 from approvals.webhooks import outbox
 from checkpoints import actors
 
-from .auth import needs
-from .enumerations import optional
-from .exact import answer
-from .keys import Key, once
-from .paging import NEXT, Paging, next_of
-from .problems import problem
 from .webhooks import WebhookId, webhook_or_404
 
 router = Router(tags=["webhooks"], auth=needs(Scope.HOOKS))

@@ -10,9 +10,13 @@ from ninja import Query, Router, Schema
 from ninja.errors import AuthenticationError
 from pydantic import Field, field_validator
 
+from agents.api.protocol.auth import needs, token_of
+from agents.api.protocol.exact_json import answer
+from agents.api.protocol.paging import MOST
+from agents.api.protocol.waiting import AGAIN, AWAITS, LONGEST, TOLD
 from agents.models import Scope
-from agents.outside import presence
-from agents.views.access import Gone, reader_of, run_or_404
+from agents.queries.access import Gone, reader_of, run_or_404
+from agents.remote import liveness
 from approvals.live.access import Access, access_as, access_of
 from approvals.live.facts import Fact, audience, fact_of
 from approvals.live.replay import hears, titles_of
@@ -22,11 +26,6 @@ from checkpoints.events import cursor
 from checkpoints.events.cursor import Cursor
 from checkpoints.models import Event, Run
 from checkpoints.postgresql import xid_offset
-
-from .auth import needs, token_of
-from .exact import answer
-from .paging import MOST
-from .waiting import AGAIN, AWAITS, LONGEST, TOLD
 
 router = Router(tags=["events"], auth=needs(Scope.READ))
 SCANNED = 1000  # events that one request looks at: most of another team's gates are nobody's here
@@ -131,7 +130,7 @@ def _told(request: HttpRequest, asked: Since) -> HttpResponse:
     if asked.subject:
         run = _run_of(request, asked.subject)
         if getattr(request, "scope", {}).get(AGAIN) != TOLD:
-            presence.listens(run, token_of(request))
+            liveness.listens(run, token_of(request))
     if asked.after == NOW:
         heard = Heard([], cursor.newest(), False)
     else:

@@ -14,42 +14,20 @@ from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, Throttled, ValidationError, ValidationErrorContext
 from ninja.openapi.schema import REF_TEMPLATE, OpenAPISchema
 
+from agents.api.protocol.auth import Bearer, session
+from agents.api.protocol.body_sizes import NotJson
+from agents.api.protocol.parsing import ExactParser
+from agents.api.protocol.throttling import Throttle
 from agents.errors import InputRefused, RewindRefused, TokenNotAllowed, UnknownAgent, WorkRefused
-from agents.views.access import Gone
+from agents.queries.access import Gone
 from approvals.errors import DecisionRefused
 from checkpoints.errors import NotVerified, PlanChanged
 
-from . import (
-    agents,
-    checkpoints,
-    choices,
-    comparisons,
-    conditional,
-    decisions,
-    deliveries,
-    effects,
-    events,
-    examples,
-    gates,
-    orders,
-    outcomes,
-    preflights,
-    problems,
-    runs,
-    sizes,
-    starting,  # noqa: F401 - adds to the routers of runs and gates
-    throttling,
-    tools,
-    verifications,
-    versions,
-    webhooks,
-    withdrawals,
-    work,
-)
-from .auth import Bearer, session
-from .parsing import ExactParser
-from .sizes import NotJson
-from .throttling import Throttle
+from . import deliveries, events, examples, webhooks
+from .gates import choices, decisions, gates, outcomes, preflights, tools
+from .programs import versions, withdrawals, work
+from .protocol import body_sizes, etags, problems, throttling
+from .runs import agents, checkpoints, comparisons, effects, moves, runs, verifications
 
 DESCRIPTION = """\
 What Holdpoint's pages show, as JSON: runs, their checkpoints, gates, agents, and what happened; and what may be ordered
@@ -143,9 +121,9 @@ def _named(operation: dict[str, Any]) -> None:
     """What is read has an ETag; what streams has none."""
     found = operation["responses"].get(200, {})
     if any("json" in media for media in found.get("content", {})):
-        operation["parameters"].append(conditional.IF_NONE_MATCH)
-        found["headers"] = {"ETag": conditional.ETAG}
-        operation["responses"]["304"] = conditional.UNCHANGED
+        operation["parameters"].append(etags.IF_NONE_MATCH)
+        found["headers"] = {"ETag": etags.ETAG}
+        operation["responses"]["304"] = etags.UNCHANGED
 
 
 def _exemplify(parameter: dict[str, Any]) -> None:
@@ -174,7 +152,7 @@ api.add_router("/runs", effects.router)
 api.add_router("/runs", comparisons.router)
 api.add_router("/runs", verifications.router)
 api.add_router("/runs", preflights.runs)
-api.add_router("/runs", orders.router)
+api.add_router("/runs", moves.router)
 api.add_router("/gates", gates.router)
 api.add_router("/gates", preflights.gates)
 api.add_router("/gates", choices.router)
@@ -239,7 +217,7 @@ def not_verified(request: HttpRequest, error: NotVerified) -> HttpResponse:
 
 @api.exception_handler(HttpError)
 def unread(request: HttpRequest, error: HttpError) -> HttpResponse:
-    return sizes.not_json(request) if isinstance(error.__cause__, NotJson) else problems.unread(request, error)
+    return body_sizes.not_json(request) if isinstance(error.__cause__, NotJson) else problems.unread(request, error)
 
 
 @api.exception_handler(Throttled)
@@ -254,4 +232,4 @@ def not_decided(request: HttpRequest, error: DecisionRefused) -> HttpResponse:
 
 @api.exception_handler(RewindRefused)
 def not_done(request: HttpRequest, error: RewindRefused) -> HttpResponse:
-    return problems.not_done(request, error, orders.impact_of(error))
+    return problems.not_done(request, error, moves.impact_of(error))

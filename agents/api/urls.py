@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from django.urls import URLPattern, include, path, re_path
 
-from .doors import guarded, nowhere
+from agents.api.protocol.entry import guarded, nowhere
+
 from .interface import api
 
 # Not `app_name`: by that name Django would put another namespace around these.

@@ -11,21 +11,20 @@ from django.http import Http404, HttpRequest, HttpResponse
 from ninja import P, PathEx, Query, Router, Schema
 from pydantic import Field
 
+from agents.api.protocol.auth import needs
+from agents.api.protocol.exact_json import answer
+from agents.api.protocol.idempotency_keys import Key, once
+from agents.api.protocol.paging import NEXT, Paging, next_of
+from agents.api.protocol.problems import Fault, problem
+from agents.api.runs.moves import Order
 from agents.models import Scope
-from agents.views.access import reader_of
+from agents.queries.access import reader_of
 from approvals.models import Webhook
 from approvals.models.webhook import PERMISSION, TooManyWebhooks, WebhookRefused
 from approvals.outbound import targets
 from checkpoints import actors
 from checkpoints.access.permissions import teams_where
 from checkpoints.actors import Actor
-
-from .auth import needs
-from .exact import answer
-from .keys import Key, once
-from .orders import Order
-from .paging import NEXT, Paging, next_of
-from .problems import Fault, problem
 
 NONE = "No such webhook"
 router = Router(tags=["webhooks"], auth=needs(Scope.HOOKS))

@@ -15,9 +15,10 @@ from typing import TypeGuard
 
 from django.conf import settings
 
-from agents.base import Agent
 from agents.errors import AgentError
 from agents.text import one_line
+
+from .agent import Agent
 
 ENTRY_POINTS = "holdpoint.agents"
 LONGEST = 300  # characters of what a module raised

@@ -84,7 +84,9 @@ class Effect(models.Model):
     again = models.BooleanField(default=False, db_default=False)  # sent back to by a person: settled first
     landings = ArrayField(models.UUIDField(), default=list, db_default=[])  # the checkpoints that hold its result
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.INTENDED)
-    result = models.BinaryField(default=b"null")  # canonical JSON: what the step returned, see agents.outputs
+    result = models.BinaryField(
+        default=b"null"
+    )  # canonical JSON: what the step returned, see agents.definition.outputs
     error = models.CharField(max_length=500, default="", blank=True)
     intended_at = models.DateTimeField(auto_now_add=True)
     settled_at = models.DateTimeField(null=True)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from agents.presentation.timeline.effect_fates import Fate, fates
+from agents.presentation.timeline.facts import Done, Planned
+from agents.presentation.timeline.gate_words import Called
+from agents.presentation.timeline.marks import Mark
+from agents.presentation.timeline.remarks import Remark
 from approvals.english import quoted
 from checkpoints.runs.plans import in_words
-
-from .asked import Called
-from .facts import Done, Planned
-from .fates import Fate, fates
-from .marks import Mark
-from .remarks import Remark
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,17 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from agents.presentation.timeline.effect_fates import fates
+from agents.presentation.timeline.facts import Asked, Done, Standing
+from agents.presentation.timeline.gate_words import Called
+from agents.presentation.timeline.marks import Mark
+from agents.presentation.timeline.pending import after_settling
+from agents.presentation.timeline.words import duration
 from approvals.english import counted, quoted
 from approvals.preflight.facts import Program
 from approvals.presentation.drawing.times import lasting
 from checkpoints.runs.plans import in_words
-
-from .asked import Called
-from .facts import Asked, Done, Standing
-from .fates import fates
-from .marks import Mark
-from .pending import after_settling
-from .words import duration
 
 STATUS = {
     "queued": Mark("", "ahead", "clock", "Queued"),

@@ -15,9 +15,8 @@ from typing import Literal
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from agents.presentation.timeline.lanes import FIRST, MIDDLE, STRIDE
 from checkpoints.runs.plans import PlanSpec, StepSpec
-
-from .lanes import FIRST, MIDDLE, STRIDE
 
 Kind = Literal["main", "rejected", "fork"]
 ALLOWS, BACK, JUMP = "allows", "back", "jumps"

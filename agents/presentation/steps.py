@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
+from agents.presentation.timeline.marks import Mark
+from agents.presentation.timeline.words import duration
 from checkpoints.runs.plans import in_words
 from checkpoints.store.executions import Record
 
-from . import marks
-from .marks import Mark
-from .words import duration
+from .timeline import marks
 
 KINDS = {
     "input": marks.GIVEN,

@@ -15,7 +15,7 @@ import structlog
 from django.db import transaction
 from django.db.models import OuterRef, Subquery
 
-from agents import registry
+from agents.definition import registry
 from checkpoints.models import Plan, Run
 from checkpoints.models.run import RunQuerySet
 

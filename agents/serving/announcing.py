@@ -14,9 +14,10 @@ import time
 import structlog
 from django.db import Error, connection
 
-from agents import registry, runner
+from agents.definition import registry
 from agents.errors import AgentError
 from agents.models import Worker
+from agents.runner import engine
 from checkpoints.errors import CheckpointError
 from checkpoints.models import Plan
 
@@ -47,7 +48,7 @@ def end() -> None:
     """Say that this process takes nothing more. A process that is killed falls silent instead."""
     _stopped.set()
     try:
-        Worker.objects.stop(runner.worker())
+        Worker.objects.stop(engine.worker())
     except Error as error:
         log.warning("worker.not_announced", error=str(error))
 
@@ -88,7 +89,7 @@ def _announce() -> None:
 
 def _beat() -> None:
     try:
-        Worker.objects.beat(runner.worker(), taken())
+        Worker.objects.beat(engine.worker(), taken())
     except (Error, CheckpointError, AgentError) as error:
         log.warning("worker.not_announced", error=str(error))
     finally:

@@ -11,7 +11,7 @@ import time
 import structlog
 from django.db import Error, connections
 
-from agents import registry
+from agents.definition import registry
 from checkpoints.errors import UnfitDatabase
 from checkpoints.postgresql import fitness
 

@@ -8,11 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
 
-from agents import doorbell, outputs, registry, runner, upgrades
-from agents.base import Agent
+from agents.definition import outputs, registry
+from agents.definition.agent import Agent
 from agents.errors import AgentError
 from agents.models import Effect, Failure
-from agents.start import start_run
+from agents.ringing import doorbell
+from agents.runner import engine, migrate
+from agents.runs.start import start_run
 from approvals.cards.card import Card
 from approvals.decisions import deciding
 from approvals.decisions.submission import Submission
@@ -189,7 +191,7 @@ class Trial:
         if self.known.faults:
             raise AgentError(" ".join(self.known.faults))
         with self._world():
-            if not upgrades.wake(self._fresh()):
+            if not migrate.wake(self._fresh()):
                 raise TrialStuck(f"Version {agent.version} does not take the run over. {self._stands()}")
             self._go_on()
         return self
@@ -208,7 +210,7 @@ class Trial:
         """Take the run on as a worker would, without the waits, until it rests."""
         for _ in range(TURNS):
             Run.objects.filter(pk=self.row.pk, status=Run.Status.QUEUED).update(wake_at=None)
-            runner.advance(self.row.pk)
+            engine.advance(self.row.pk)
             if self._fresh().status not in (Run.Status.QUEUED, Run.Status.RUNNING):
                 return
         raise TrialStuck(f"The run was taken on {TURNS} times and does not come to rest. {self._stands()}")

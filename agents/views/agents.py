@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.models import Group, User
@@ -14,82 +13,32 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from agents import figures, registry
-from agents.definition import changed
+from agents.definition import code_changes, registry
+from agents.definition.upcast import natural
 from agents.errors import FieldError, InputRefused
-from agents.presentation import meters, schemas, versions
+from agents.presentation import figures as meters
 from agents.presentation import plan as plans
-from agents.registry import Registered
+from agents.presentation import schemas, versions
+from agents.queries.access import private, reader_of
+from agents.queries.known_agents import START, Known, known_to
+from agents.runs import stats
+from agents.runs.start import start_run
 from agents.serving import absence
 from agents.serving.absence import Service
-from agents.start import start_run
-from agents.upcasting import natural
 from approvals import forms
 from approvals.live import page_frame
 from approvals.presentation.decision_form.actions import blank
 from approvals.presentation.decision_form.faults import of_form
 from checkpoints import actors
-from checkpoints.access import token_scope
 from checkpoints.access.permissions import teams_where
 from checkpoints.errors import PlanChanged, ValueRefused
-from checkpoints.models import Plan, Run
+from checkpoints.models import Run
 from checkpoints.postgresql.sql import storable
-from checkpoints.runs.plans import of_teams, spec_of
+from checkpoints.runs.plans import spec_of
 from checkpoints.values import canonical_json
 
-from .access import private, reader_of
-
-START = "checkpoints.start_run"
 FORM = "input"  # the prefix of the form's names
 SHOWN = 50  # versions
-
-
-@dataclass(frozen=True)
-class Known:
-    """One agent as the reader may see it: its stored plans, the newest first, and its code where it is here."""
-
-    name: str
-    plans: list[Plan]
-    here: Registered | None
-
-    @property
-    def spec(self) -> Any:
-        return self.here.spec if self.here else spec_of(self.plans[0])
-
-    @property
-    def lacks(self) -> str:
-        """What has to be set up before a run of it can work; empty where nothing has."""
-        return self.here.agent.lacks() if self.here else ""
-
-    @property
-    def external(self) -> bool:
-        """Whether its code is elsewhere."""
-        return self.here is None and self.plans[0].external
-
-    @property
-    def doc(self) -> str:
-        """The first paragraph of what its author says of it."""
-        return (self.here.agent.__doc__ or "").strip().partition("\n\n")[0] if self.here else ""
-
-
-def known_to(request: HttpRequest, name: str = "") -> list[Known]:
-    """The agents whose runs the reader sees, and those that they may start, by name."""
-    reader, within = reader_of(request), token_scope.of(reader_of(request)).team
-    seen = of_teams([team for team in page_frame.reach_of(request).teams if within in (None, team)])
-    stored: dict[str, list[Plan]] = {}
-    for plan in (seen.filter(agent=name) if name else seen).order_by("-pk"):
-        stored.setdefault(plan.agent, []).append(plan)
-    here = _here() if stored or teams_where(reader, START).exists() else {}
-    startable = here.keys() if teams_where(reader, START).exists() else ()
-    only = {each for each in (name, token_scope.of(reader).agent) if each}
-    names = sorted(each for each in {*stored, *startable} if only <= {each})
-    return [Known(each, stored.get(each, []), here.get(each)) for each in names]
-
-
-def _here() -> dict[str, Registered]:
-    """The newest version of each agent that this process knows."""
-    known = registry.agents()
-    return {name: known[name, version] for name, version in sorted(known, key=lambda key: natural(key[1]))}
 
 
 @require_safe
@@ -98,7 +47,7 @@ def page(request: HttpRequest) -> HttpResponse:
     """Every agent that the reader may know of."""
     teams = page_frame.reach_of(request).teams
     known = known_to(request)
-    found = figures.of_agents({each.name: [plan.pk for plan in each.plans] for each in known}, teams)
+    found = stats.of_agents({each.name: [plan.pk for plan in each.plans] for each in known}, teams)
     served = absence.of_plans([plan.pk for each in known for plan in each.plans])
     rows = [(each, told(each, found[each.name], served)) for each in known]
     unread = registry.faults() if request.user.is_staff else []
@@ -112,7 +61,7 @@ def agent(request: HttpRequest, name: str) -> HttpResponse:
     return show(request, _known_or_404(request, name))
 
 
-def told(known: Known, found: figures.Figures, served: Mapping[int, Service]) -> dict[str, Any]:
+def told(known: Known, found: stats.Figures, served: Mapping[int, Service]) -> dict[str, Any]:
     """For agents/_figures.html: the numbers, their bars, and whether workers serve it, by the plan's id."""
     version_of = {plan.pk: plan.version for plan in known.plans}
     late = max(found.due.items(), key=lambda each: each[1], default=None)
@@ -187,7 +136,7 @@ def show(
     posted, reach = posted or {}, page_frame.reach_of(request)
     drawn, lanes = plans.drawn(known.spec)
     faults = {each["pointer"]: each["message"] for each in errors or []}
-    found = figures.of_agents({known.name: [plan.pk for plan in known.plans]}, reach.teams)
+    found = stats.of_agents({known.name: [plan.pk for plan in known.plans]}, reach.teams)
     served = absence.of_plans([plan.pk for plan in known.plans])
     form = form_of(known, posted, faults)
     placed = {node.place.pointer for node in form.nodes}
@@ -207,7 +156,7 @@ def _stuck(request: HttpRequest, known: Known) -> list[int]:
     """The runs that the reader sees and that wait for the code they began with, where this version has other code."""
     if known.here is None:
         return []
-    return changed.under_way(known.here.spec, among=Run.objects.visible_to(request.user))
+    return code_changes.under_way(known.here.spec, among=Run.objects.visible_to(request.user))
 
 
 def _starting(known: Known, reader: User, posted: Mapping[str, str]) -> dict[str, Any]:

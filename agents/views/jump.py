@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from agents import catalogue
+from agents.runs import query
 from approvals.gates.queues import ALL, MINE, Wanted
 from approvals.live.page_frame import reach_of
 from approvals.models import Gate
@@ -74,7 +74,7 @@ def _runs(request: HttpRequest, asked: str) -> list[Place]:
     """Runs whose titles or gates have words that begin so, the newest first."""
     if not beginnings(asked):
         return []
-    found = catalogue.ids(catalogue.Wanted(words=asked), teams=list(reach_of(request).teams), most=FOUND)
+    found = query.ids(query.Wanted(words=asked), teams=list(reach_of(request).teams), most=FOUND)
     runs = Run.objects.select_related("plan").in_bulk(found)
     _, named = numbered(asked)  # stands first already
     return [_run(runs[each]) for each in found if each in runs and each != named]

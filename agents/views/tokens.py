@@ -28,6 +28,7 @@ from agents import tokens
 from agents.errors import FormUsed, TokenRefused
 from agents.models import Scope, Token
 from agents.models.token import FOR_AGENTS
+from agents.queries.access import private, reader_of
 from approvals.models import Policy
 from approvals.policy import step_up
 from approvals.presentation.gate_facts.step_up import asked as password
@@ -35,8 +36,6 @@ from checkpoints import actors
 from checkpoints.access.permissions import teams_where
 from checkpoints.postgresql.sql import storable
 from checkpoints.runs.plans import of_teams
-
-from .access import private, reader_of
 
 DAYS = 90  # that a new one lasts unless something else is entered
 SHOWN = 100  # the newest ones

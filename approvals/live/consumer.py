@@ -7,7 +7,7 @@ the fact is about through the ordinary address, where permission is checked agai
 server -> {"cursor", "kind", "subject", "run", "version", "title"}; {"kind": "heartbeat", "cursor"};
           {"kind": "reset", "cursor"} where too much happened to say it singly
           {"kind": "gate.looking", "subject": "looking:42"} where somebody came to a gate's page or left it
-          {"kind": "run.spoke", "subject": "spoken:7"} where a running step says more (agents.speaking)
+          {"kind": "run.spoke", "subject": "spoken:7"} where a running step says more (agents.steps.progress)
 client -> {"ping": true}, which a heartbeat answers at once
           {"watch": ["run:7", "gate:42"], "looking": 42}; no "looking" while the page is out of sight
 """

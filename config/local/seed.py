@@ -13,9 +13,9 @@ from pathlib import Path
 import django
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-MAILS = ROOT / "agents" / "examples" / "mails"
+MAILS = ROOT / "agents" / "examples" / "refunds" / "mails"
 SHOP = ROOT / "agents" / "examples" / "jobshop" / "ta01.txt"
-SHELVES = ROOT / "agents" / "examples" / "shelves"
+SHELVES = ROOT / "agents" / "examples" / "restock" / "shelves"
 SETTLE_WITHIN = 60.0  # seconds for the workers to bring every run to its gate
 
 VIEW = "checkpoints.view_run"

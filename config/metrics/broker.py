@@ -9,7 +9,7 @@ from django.conf import settings
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from agents import registry
+from agents.definition import registry
 from agents.ringing import queues
 from config import canary
 

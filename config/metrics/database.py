@@ -18,7 +18,7 @@ from django.db import Error, transaction
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from agents import registry
+from agents.definition import registry
 from agents.models import SweeperPass, Worker
 from approvals.models import Delivery, Gate, Webhook
 from checkpoints.audit import sealer

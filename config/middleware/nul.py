@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.core.exceptions import BadRequest
 from django.http import Http404, HttpRequest, HttpResponseBase
 
-from agents.api import problems
+from agents.api.protocol import problems
 from approvals.middleware import Respond
 from config import refusals
 

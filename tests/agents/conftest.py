@@ -13,7 +13,7 @@ AGENTS = "tests.agents.sample_agents"
 @pytest.fixture(autouse=True)
 def sample_agents(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Know the sample agents and no others, here and in processes started from here."""
-    from agents import registry  # Django is set up only after this file is read
+    from agents.definition import registry  # Django is set up only after this file is read
 
     settings.HOLDPOINT_AGENTS = [AGENTS]
     monkeypatch.setenv("HOLDPOINT_AGENTS", AGENTS)

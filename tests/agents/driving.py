@@ -7,9 +7,9 @@ from typing import Any
 
 from django.contrib.auth.models import Group, User
 
-from agents import runner
 from agents.models import Effect, Failure
-from agents.start import start_run
+from agents.runner import engine
+from agents.runs.start import start_run
 from approvals.decisions import deciding
 from approvals.decisions.submission import Submission
 from approvals.models import Decision, Gate
@@ -29,7 +29,7 @@ def make_run(agent: str, *, team: Group | None = None, started_by: User | None =
 def advance(run: Run) -> Run:
     """Take the run on as a worker would, whatever its backoff; the run as it is then."""
     Run.objects.filter(pk=run.pk, status="queued").update(wake_at=None)
-    runner.advance(run.pk)
+    engine.advance(run.pk)
     run.refresh_from_db()
     return run
 

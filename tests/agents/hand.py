@@ -16,18 +16,19 @@ def take(run_id: int, wish: str) -> int:
     """Take the run on in a process of its own; its exit status."""
     pid = os.fork()
     if pid == 0:
-        from agents import runner
+        from agents.runner import engine
 
         os.environ["HOLDPOINT_CRASH"] = wish
-        runner.advance(run_id)
+        engine.advance(run_id)
         os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def serve() -> None:
     """Take one run after the other, until there are no more lines."""
-    from agents import registry, tasks
-    from agents.drilling import stand_in
+    from agents import tasks
+    from agents.definition import registry
+    from agents.drill import stand_in
 
     assert tasks.advance.name in tasks.advance.app.tasks
     for known in registry.agents().values():

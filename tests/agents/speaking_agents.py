@@ -8,7 +8,7 @@ from pydantic import BaseModel, SecretStr
 
 from agents import Agent, Retry, step
 from agents.models import Spoken
-from agents.speaking import LONGEST
+from agents.steps.progress import LONGEST
 
 
 class Speaker(Agent):

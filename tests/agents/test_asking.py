@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from agents import recovery
+from agents.steps import recovery
 from approvals.cards.answer import answered
 from approvals.cards.card import Card, Choice
 from approvals.errors import Invalid

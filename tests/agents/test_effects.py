@@ -8,7 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from agents import EffectFailed, EffectUnknown, http, reports
+from agents import EffectFailed, EffectUnknown
+from agents.effects import http, late_reports
 from approvals.errors import Invalid
 from checkpoints.models import Run
 
@@ -119,7 +120,7 @@ def test_a_fenced_workers_late_report_settles_its_effect_and_nothing_is_sent_aga
 def test_a_late_report_answers_whoever_was_asked(ledger: Path) -> None:
     run = advance(make_run("sender", ledger=str(ledger), ends=["unknown"]))
     gate = open_gate(run)
-    reports.done(effects(run)[0], {"receipt": "R-9"})
+    late_reports.done(effects(run)[0], {"receipt": "R-9"})
     gate.refresh_from_db()
     assert gate.status == "withdrawn"
     assert advance(run).status == "completed"

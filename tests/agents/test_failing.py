@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from agents import steps, text
+from agents import text
 from agents.errors import InputRefused
+from agents.steps import execute
 from approvals.models import Policy
 from checkpoints.models import Checkpoint, Run
 from tests.factories import make_policy, make_team
@@ -39,8 +40,8 @@ def test_a_failure_keeps_its_traceback_and_its_attempt() -> None:
 
 
 def test_a_traceback_is_cut_at_its_beginning() -> None:
-    assert text.utf8("a" * 70_000 + "the end", steps.TRACEBACK_LIMIT).endswith(b"the end")
-    assert len(text.utf8("é" * 70_000, steps.TRACEBACK_LIMIT)) <= steps.TRACEBACK_LIMIT
+    assert text.utf8("a" * 70_000 + "the end", execute.TRACEBACK_LIMIT).endswith(b"the end")
+    assert len(text.utf8("é" * 70_000, execute.TRACEBACK_LIMIT)) <= execute.TRACEBACK_LIMIT
 
 
 USELESS = [

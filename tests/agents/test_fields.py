@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import BaseModel, ValidationError, field_validator
 
-from agents import fields
+from agents.definition import fields
 
 
 class Refund(BaseModel):

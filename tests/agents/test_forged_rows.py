@@ -18,10 +18,12 @@ from django.core.management import CommandError, call_command
 from django.db import ProgrammingError, transaction
 from django.db.models import Field, ForeignKey, Model
 
-from agents import cancelling, forks, recovery, rewinds
-from agents import effects as effects_of
+from agents.effects import perform as effects_of
 from agents.models import Effect
 from agents.models import effect as effects
+from agents.moves import cancel, rewind
+from agents.moves import fork as forks
+from agents.steps import recovery
 from approvals.audit import evidence
 from approvals.cards import binding
 from approvals.errors import NotVerifiable
@@ -270,7 +272,7 @@ def test_a_result_that_somebody_wrote_into_the_ledger_is_not_taken_over(ledger: 
     """What the application's role may change: the run would have gone on with a receipt that no provider gave."""
     run = paid(ledger)
     row = Effect.objects.get(run=run, step="pay")
-    rewinds.rewind(run, to=1, by=ann(run.team))
+    rewind.rewind(run, to=1, by=ann(run.team))
     with altered(row, result=canonical({"payment": "forged"})):
         for _ in range(4):
             advance(run)
@@ -486,7 +488,7 @@ def test_what_was_done_under_a_grant_is_not_done_again_by_calling_it_failed(ledg
     run = paid(ledger)
     row = Effect.objects.filter(run=run).order_by("pk")[0]
     before = ledger.read_text()
-    rewinds.rewind(run, to=1, by=ann(run.team))
+    rewind.rewind(run, to=1, by=ann(run.team))
     with altered(row, status="failed"):
         advance_to_rest(run)
         decide(run)
@@ -507,9 +509,9 @@ def test_a_result_that_nobody_got_is_not_undone(ledger: Path) -> None:
     run = paid(ledger)
     row = Effect.objects.get(run=run, step="pay")
     before = ledger.read_text()
-    rewinds.rewind(run, to=1, by=ann(run.team))
+    rewind.rewind(run, to=1, by=ann(run.team))
     run.refresh_from_db()
-    cancelling.cancel(run, by=ann(run.team), reason="Not this.")
+    cancel.cancel(run, by=ann(run.team), reason="Not this.")
     with altered(row, result=canonical({"payment": "anothers"})):
         for _ in range(4):
             advance(run)

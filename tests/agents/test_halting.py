@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from agents import rewinds
 from agents.errors import ImpactChanged
-from agents.heartbeat import HEART
+from agents.moves import rewind
+from agents.session.heartbeat import HEART
 from checkpoints import crash_points
 from checkpoints.models import Run
 from tests.factories import ann
@@ -18,7 +18,7 @@ from .driving import advance, advance_to_rest, make_run, state
 
 def test_a_halt_whose_move_is_refused_costs_the_next_step_no_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     """The start that was halted counted, so that a step which is tried once was never tried, and a person was asked."""
-    monkeypatch.setattr(rewinds, "HALT_SECONDS", 0.0)
+    monkeypatch.setattr(rewind, "HALT_SECONDS", 0.0)
     monkeypatch.setattr(crash_points, "_listeners", [])
     run = make_run("frugal")
     by = ann(run.team)
@@ -27,7 +27,7 @@ def test_a_halt_whose_move_is_refused_costs_the_next_step_no_attempt(monkeypatch
         """A person's order, of which something else was shown, while the first step is under way."""
         if (name, step) == ("after_step", "first"):
             with pytest.raises(ImpactChanged):
-                rewinds.rewind(Run.objects.get(pk=run.pk), to=1, by=by, seen="another")
+                rewind.rewind(Run.objects.get(pk=run.pk), to=1, by=by, seen="another")
             for beat in HEART.beats:
                 beat.ask(0.0)  # now, rather than when the heart looks next
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 from django.contrib.auth.models import User
 
-from agents import rewinds
+from agents.moves import rewind
 from approvals.errors import NotAllowed
 from approvals.gates import closing
 from approvals.live.access import Asked, accesses
@@ -28,7 +28,7 @@ from .driving import advance_to_rest, make_run, open_gate
 def asked_again(run: Run, by: User) -> tuple[Gate, Gate]:
     """The gate of the run, withdrawn by a rewind, and the one that asks in its place."""
     first = open_gate(run)
-    rewinds.rewind(run, to=1, by=by)
+    rewind.rewind(run, to=1, by=by)
     second = open_gate(advance_to_rest(run))
     assert (Gate.objects.get(pk=first.pk).status, first.pk != second.pk) == ("withdrawn", True)
     return first, second
@@ -91,7 +91,7 @@ def test_whoever_could_decide_the_first_sees_the_second_and_decides_by_its_own_p
     decide(second, other)
 
     # What is asked after that is another question, and none of theirs.
-    rewinds.rewind(advance_to_rest(run), to=1, by=member, confirm=True, feedback="Less.")
+    rewind.rewind(advance_to_rest(run), to=1, by=member, confirm=True, feedback="Less.")
     third = open_gate(advance_to_rest(run))
     assert not third.replaces.exists()
     assert (sees(reviewer, third), sees(other, third)) == ({False}, {True})

@@ -15,9 +15,8 @@ from django.conf import settings
 from django.contrib.auth.models import Group
 from django.db.models.functions import Now
 
-from agents import doorbell
-from agents.ringing import queues
-from agents.sweeper import AT_ONCE, Sweeper
+from agents.ringing import doorbell, queues
+from agents.serving.sweeper import AT_ONCE, Sweeper
 from agents.tasks import advance
 from approvals.webhooks import outbox
 from checkpoints.actors import SYSTEM
@@ -101,7 +100,7 @@ def test_runs_whose_messages_wait_keep_no_other_from_being_rung_for(server: redi
 def test_a_pass_is_shared_among_the_queues(server: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a flush the runs of one agent would be rung for first, all of them, and the others' minutes later."""
     team = make_team()
-    monkeypatch.setattr("agents.sweeper.AT_ONCE", 10)
+    monkeypatch.setattr("agents.serving.sweeper.AT_ONCE", 10)
     make_older(20, team=team)
     few = [make_run("hopper", team=team).pk for _ in range(3)]
     server.flushall()

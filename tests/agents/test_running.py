@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from django.db.models.functions import Now
 
-from agents import runner
+from agents.runner import engine
 from approvals.gates import closing
 from approvals.models import Gate, Grant
 from checkpoints import actors
@@ -172,7 +172,7 @@ def test_a_time_slice_lets_go_of_the_run_and_rings_again(settings: object) -> No
 def test_a_run_that_is_not_due_is_left_alone() -> None:
     run = make_run("hopper")
     Run.objects.filter(pk=run.pk).update(wake_at=Now() + timedelta(minutes=5))
-    assert runner.advance(run.pk) is False
+    assert engine.advance(run.pk) is False
 
 
 def test_a_run_woken_at_an_open_gate_goes_back_to_waiting() -> None:

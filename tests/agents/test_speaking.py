@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, connection
 
-from agents import registry
-from agents.base import RunInfo
+from agents.definition import registry
+from agents.definition.agent import RunInfo
 from agents.models import Spoken
 from agents.models.spoken import SpokenQuerySet
 from checkpoints.models import Run

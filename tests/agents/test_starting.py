@@ -11,9 +11,10 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from agents import registry, validation
+from agents.compatibility import validation
+from agents.definition import registry
 from agents.errors import InputRefused, UnknownAgent
-from agents.start import start_run
+from agents.runs.start import start_run
 from checkpoints import actors
 from checkpoints.models import Run
 from tests.factories import ann, make_team

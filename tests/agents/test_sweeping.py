@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 from agents.models import SweeperPass
 from agents.ringing import bells as ringing
 from agents.ringing.bells import Bells
-from agents.sweeper import Sweeper, wake_timers
+from agents.serving.sweeper import Sweeper, wake_timers
 from approvals.gates import closing
 from approvals.models import Gate
 from checkpoints.models import Run
@@ -177,7 +177,7 @@ def test_a_part_that_fails_stops_no_other_and_the_pass_does_not_count(
     lost(run := make_run("hopper"), server)
     sweeper = Sweeper()
     monkeypatch.setattr(sweeper, "expire_gates", lambda: 1 // 0)
-    monkeypatch.setattr("agents.sweeper.wake_timers", lambda: 1 // 0)
+    monkeypatch.setattr("agents.serving.sweeper.wake_timers", lambda: 1 // 0)
     SweeperPass.objects.update(at=Now() - timedelta(hours=1))
     with pytest.raises(ExceptionGroup, match="parts of the pass failed") as failed:
         sweeper.sweep_once()

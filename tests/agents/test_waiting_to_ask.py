@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from django.db.models import F
 
-from agents import runner
+from agents.runner import engine
 from approvals.models import Gate, Policy
 from checkpoints.models import Run
 from tests.factories import make_policy, make_team
@@ -39,7 +39,7 @@ def test_it_is_not_woken_before_that() -> None:
     first, second = (make_run(AGENT, team=team, amount="5.00") for _ in range(2))
     advance(first)
     advance(second)
-    assert not runner.advance(second.pk)
+    assert not engine.advance(second.pk)
     second.refresh_from_db()
     assert second.wake_at is not None
     assert second.wake_at - open_gate(first).opened_at == timedelta(hours=1)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import redis
 
+from agents.definition.registered import queue_of
 from agents.models import SweeperPass
-from agents.registry import queue_of
 from agents.ringing.bells import LONGEST
 from agents.tasks import advance as doorbell
 from checkpoints.models import Checkpoint, Event, Run

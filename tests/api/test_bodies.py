@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
-from agents import registry
+from agents.definition import registry
 from checkpoints.values.canonical_json import MOST_VALUES
 from tests.factories import ann, make_gate, make_team
 from tests.outside.programs import WIRE, Program

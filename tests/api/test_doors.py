@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from django.urls import URLResolver, get_resolver
 
-from agents.api.problems import ANSWERED
+from agents.api.protocol.problems import ANSWERED
 from checkpoints.models import Run
 from tests.factories import MEMBER, REVIEWER, ann, eve, make_gate, make_team, make_user
 from tests.pages.clients import signed_in
@@ -131,7 +131,7 @@ def test_a_fault_of_the_servers_own_is_a_problem_too(monkeypatch: pytest.MonkeyP
     def broken(*args: Any, **kwargs: Any) -> None:
         raise RuntimeError("a secret of the server's")
 
-    monkeypatch.setattr("agents.api.runs.summed_up", broken)
+    monkeypatch.setattr("agents.api.runs.runs.summed_up", broken)
     reader = signed_in(ann(gate().team))
     reader.raise_request_exception = False
     answer = reader.get(f"/api/runs/{gate().run_id}")

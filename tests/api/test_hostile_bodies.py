@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agents.api.problems import MEDIA_TYPE
+from agents.api.protocol.problems import MEDIA_TYPE
 from agents.models.token import FOR_AGENTS
 from tests.factories import MEMBER, make_gate, make_team, make_user
 from tests.outside.programs import ACTION, PAYMENT, SCHEMA, STEPS, WIRE, Program

@@ -11,7 +11,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from agents.api import keys, orders
+from agents.api.protocol import idempotency_keys
+from agents.api.runs import moves
 from agents.models import Answer
 from approvals.models import Decision, Gate
 from checkpoints.models import Checkpoint, Run
@@ -53,12 +54,12 @@ def test_an_order_is_done_once_for_a_key_and_answered_the_same(
     client = member(run)
     first = post(client, run, noun, body, **KEY)
     assert first.status_code in (200, 201)
-    assert keys.REPLAYED not in first
+    assert idempotency_keys.REPLAYED not in first
     after = stands(run)
     again = post(client, run, noun, body, **KEY)
     assert (again.status_code, again.content) == (first.status_code, first.content)
     assert again.get("Location") == first.get("Location")
-    assert again[keys.REPLAYED] == "true"
+    assert again[idempotency_keys.REPLAYED] == "true"
     assert refusal(post(client, run, noun, other, **KEY), 409)["code"] == "key_reused"
     assert stands(run) == after
 
@@ -71,7 +72,7 @@ def test_a_settlement_is_ordered_once_for_a_key(ledger: str) -> None:
     first = post(client, run, "settlements", {}, **KEY)
     assert first.status_code == 200, "what was refused leaves its key free"
     again = post(client, run, "settlements", {}, **KEY)
-    assert (again.content, again[keys.REPLAYED]) == (first.content, "true")
+    assert (again.content, again[idempotency_keys.REPLAYED]) == (first.content, "true")
 
 
 def test_a_settlement_whose_answer_was_lost_before_it_was_kept_is_done_once(ledger: str) -> None:
@@ -99,7 +100,7 @@ def test_another_order_with_the_key_of_one_whose_answer_was_lost_is_refused(
         raise SystemExit
 
     with monkeypatch.context() as patched:
-        patched.setattr(orders, "done", died)
+        patched.setattr(moves, "done", died)
         with pytest.raises(SystemExit):
             post(client, run, noun, body, **KEY)
     after = stands(run)
@@ -135,7 +136,7 @@ def test_of_two_that_come_at_once_one_is_done_and_both_are_answered_the_same(led
     answers = race([partial(post, client, run, "edits", {"at": 1, "patch": SIZE}, **KEY) for client in clients])
     assert {answer.status_code for answer in answers} == {200}
     assert len({answer.content for answer in answers}) == 1
-    assert sorted(keys.REPLAYED in answer for answer in answers) == [False, True, True]
+    assert sorted(idempotency_keys.REPLAYED in answer for answer in answers) == [False, True, True]
     assert stands(run) == (before[0] + 1, before[1])
 
 
@@ -151,7 +152,7 @@ def test_a_decision_counts_once_for_a_key_which_serves_for_no_other_word() -> No
     first = decide(client, gate)
     assert first.status_code == 201
     again = decide(client, gate)
-    assert (again.content, again[keys.REPLAYED]) == (first.content, "true")
+    assert (again.content, again[idempotency_keys.REPLAYED]) == (first.content, "true")
     assert refusal(decide(client, gate, verdict="reject", comment="No."), 409)["code"] == "key_reused"
     assert Decision.objects.filter(gate=gate).count() == 1
 
@@ -161,7 +162,7 @@ def test_nobody_meets_anothers_keys(ledger: str) -> None:
     one, two = member(run), member(run)
     first = post(one, run, "forks", {"at": 1}, **KEY).json()["id"]
     second = post(two, run, "forks", {"at": 1}, **KEY)
-    assert keys.REPLAYED not in second
+    assert idempotency_keys.REPLAYED not in second
     assert second.json()["id"] != first
 
 
@@ -212,7 +213,7 @@ class TestCancellations:
         client = signed_in(ann(gate.team))
         first = post(client, gate.run, "cancellations", {"reason": "Withdrawn."}, **KEY)
         again = post(client, gate.run, "cancellations", {"reason": "Withdrawn."}, **KEY)
-        assert (again.status_code, again.content, again[keys.REPLAYED]) == (200, first.content, "true")
+        assert (again.status_code, again.content, again[idempotency_keys.REPLAYED]) == (200, first.content, "true")
         assert refusal(post(client, gate.run, "cancellations", {}, **KEY), 409)["code"] == "key_reused"
 
     def test_a_token_needs_the_scope_and_an_agents_has_none(self) -> None:

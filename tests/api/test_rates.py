@@ -15,8 +15,8 @@ from django.conf import settings as configured
 from django.contrib.auth.models import User
 from django.test import Client, RequestFactory
 
-from agents.api import rates, throttling
-from agents.api.throttling import address_of
+from agents.api.protocol import rates, throttling
+from agents.api.protocol.throttling import address_of
 from tests.factories import MEMBER, ann, bob, decide, make_gate, make_team, make_user
 from tests.factories.tokens import bearing, make_token
 from tests.harness.services import Service

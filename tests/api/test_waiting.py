@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from agents.api import hearing, waiting
-from agents.api.waiting import AGAIN, AWAITS, EACH, LATER, MOST, STREAM, TOLD, Waiting, _sender
+from agents.api.protocol import event_channel, waiting
+from agents.api.protocol.waiting import AGAIN, AWAITS, EACH, LATER, MOST, STREAM, TOLD, Waiting, _sender
 from approvals.live.channel_layer import PageLayer
 from approvals.models import Gate
 from tests.factories import MEMBER, ann, bob, decide, make_gate, make_team
@@ -186,7 +186,7 @@ def test_a_stream_that_begins_with_what_was_is_told_at_once_what_comes(
     monkeypatch.setattr(waiting, "CHECKED", checked)
     why: list[str | None] = []
     told, said, layer = ["was"], asyncio.Queue[bytes](), PageLayer()
-    monkeypatch.setattr(hearing, "get_channel_layer", lambda: layer)
+    monkeypatch.setattr(event_channel, "get_channel_layer", lambda: layer)
 
     async def view(scope: Any, receive: Any, send: Any) -> None:
         why.append(scope.get(AGAIN))

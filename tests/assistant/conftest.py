@@ -38,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def assistant(settings: Any, endpoint: Endpoint, folder: Path) -> Iterator[None]:
     """Know this agent and no other, and this world."""
-    from agents import registry  # Django is set up only after this file is read
+    from agents.definition import registry  # Django is set up only after this file is read
 
     settings.HOLDPOINT_AGENTS = ["agents.examples.assistant"]
     settings.OPENAI_BASE_URL = endpoint.url

@@ -8,9 +8,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agents.examples import assistant_commands as commands
-from agents.examples.assistant_state import RunCommand
-from agents.examples.assistant_words import assess
+from agents.examples.assistant import commands
+from agents.examples.assistant.state import RunCommand
+from agents.examples.assistant.words import assess
 from tests.agents.driving import advance_to_rest, decide
 from tests.harness.waiting import until
 
@@ -90,7 +90,7 @@ def test_it_reads_nothing(folder: Path) -> None:
     (["cat", "a/../../b"], "high", "outside the folder"),
 ])  # fmt: skip
 def test_the_risk_is_by_rule(argv: list[str], level: str, reason: str) -> None:
-    from agents.examples.assistant_state import Running
+    from agents.examples.assistant.state import Running
 
     found, reasons = assess([Running(id="a", ref="a", arguments=RunCommand(argv=argv))], [])
     assert found == level

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from agents import runner
-from agents.examples.assistant_model import pause
+from agents.examples.assistant.model import pause
+from agents.runner import engine
 from checkpoints.models import Run
 from tests.agents.driving import advance, advance_to_rest, answer, failures, open_gate, state, trail
 
@@ -38,7 +38,7 @@ def test_prices_make_a_cost(endpoint: Endpoint, settings: Any) -> None:
 def test_too_many_requests_pause_the_run_for_as_long_as_asked_and_hold_no_worker(endpoint: Endpoint) -> None:
     run = start(endpoint, DONE)
     endpoint.faults.append(Reply(status=429, headers={"Retry-After": "40"}))
-    runner.advance(run.pk)
+    engine.advance(run.pk)
     run.refresh_from_db()
     assert run.status == "queued"
     assert run.wake_at is not None

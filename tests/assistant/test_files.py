@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from agents import rewinds
-from agents.examples import assistant_files as files
-from agents.examples.assistant_files import FileRefused
+from agents.examples.assistant import files
+from agents.examples.assistant.files import FileRefused
+from agents.moves import rewind
 from tests.agents.driving import advance_to_rest, decide, effects, open_gate, state
 from tests.factories import ann, make_user
 from tests.verdicts.saying import edit, say
@@ -96,7 +96,7 @@ def test_a_rewind_over_a_write_puts_back_what_was_there(before: str | None, endp
     decide(run)
     assert advance_to_rest(run).status == "completed"
     assert target.read_text() == "new"
-    rewinds.rewind(run, to=seq_of(run, "begin"), by=make_user("Bob Lindqvist", run.team))
+    rewind.rewind(run, to=seq_of(run, "begin"), by=make_user("Bob Lindqvist", run.team))
     advance_to_rest(run)
     decide(run, "reject", then="stop", comment="No more.")
     assert advance_to_rest(run).status == "cancelled"
@@ -112,7 +112,7 @@ def test_what_somebody_changed_since_is_not_put_back_and_a_person_is_asked(endpo
     decide(run)
     advance_to_rest(run)
     (folder / "notes.md").write_text("worth keeping")
-    rewinds.rewind(run, to=seq_of(run, "begin"), by=make_user("Bob Lindqvist", run.team))
+    rewind.rewind(run, to=seq_of(run, "begin"), by=make_user("Bob Lindqvist", run.team))
     advance_to_rest(run)
     decide(run, "reject", by=ann(run.team), then="stop", comment="No more.")
     assert advance_to_rest(run).status == "waiting"

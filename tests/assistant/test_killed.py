@@ -90,11 +90,11 @@ def test_a_worker_killed_anywhere_in_a_turn_does_nothing_twice(
 
 def undone(run: Run, path: Path) -> None:
     """Take the run back to its beginning and stop it: what was there before the worker died is there again."""
-    from agents import rewinds
+    from agents.moves import rewind
     from tests.factories import make_user
     from tests.verdicts.test_loops import seq_of
 
-    rewinds.rewind(run, to=seq_of(run, "begin"), by=make_user("Bob Lindqvist", run.team))
+    rewind.rewind(run, to=seq_of(run, "begin"), by=make_user("Bob Lindqvist", run.team))
     advance_to_rest(run)
     decide(run, "reject", then="stop", comment="No more.")
     advance_to_rest(run)

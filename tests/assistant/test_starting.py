@@ -17,7 +17,7 @@ from tests.harness.session import ROOT
 
 from .endpoint import Endpoint
 
-TASKS = ROOT / "agents" / "examples" / "tasks"
+TASKS = ROOT / "agents" / "examples" / "assistant" / "tasks"
 
 
 def test_a_folder_of_texts_is_a_task_each(tmp_path: Path) -> None:
@@ -29,7 +29,7 @@ def test_a_folder_of_texts_is_a_task_each(tmp_path: Path) -> None:
     assert Assistant.inputs_from(tmp_path) == [{"task": "First."}, {"task": "Second."}]
     assert Assistant.inputs_from(tmp_path / "c.bin") == [{"task": "Neither."}]
     with pytest.raises(AgentError, match=r"no .md or .txt file"):
-        Assistant.inputs_from(TASKS.parent / "mails")
+        Assistant.inputs_from(TASKS.parent.parent / "refunds" / "mails")
 
 
 @pytest.mark.parametrize("key", ["", "sk-some"])

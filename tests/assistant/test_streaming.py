@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from agents.cancelling import cancel
 from agents.models import Spoken
+from agents.moves.cancel import cancel
 from checkpoints.models import Checkpoint, Run
 from tests.agents.driving import state
 from tests.factories import bob, eve, make_team

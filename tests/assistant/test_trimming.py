@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agents.examples.assistant_state import Asked, Message
-from agents.examples.assistant_trimming import cut, tokens
+from agents.examples.assistant.state import Asked, Message
+from agents.examples.assistant.trimming import cut, tokens
 from checkpoints.values import ops
 from tests.agents.driving import state, trail
 

@@ -13,7 +13,7 @@ import brotli  # type: ignore[import-untyped]
 import httpx
 import pytest
 
-from agents.examples import assistant_web as web
+from agents.examples.assistant import web
 from approvals.outbound import addresses
 from tests.agents.driving import advance_to_rest, decide, effects, open_gate
 

@@ -10,7 +10,8 @@ import httpx
 import pytest
 from django.utils import timezone
 
-from agents import doorbell, registry
+from agents.definition.registered import queue_of
+from agents.ringing import doorbell
 from checkpoints.models import Run
 from tests.conftest import Starter, session_of
 from tests.factories import ann, make_run, make_team, unique
@@ -179,7 +180,7 @@ def test_a_run_waits_while_the_code_of_the_version_that_takes_it_over_changed(
 
     def taken_over() -> bool:
         Run.objects.filter(pk=older.pk, status="queued").update(wake_at=timezone.now())
-        doorbell.ring(older.pk, registry.queue_of(author.mine, "2"))  # a sweep rings for the oldest of all tests first
+        doorbell.ring(older.pk, queue_of(author.mine, "2"))  # a sweep rings for the oldest of all tests first
         time.sleep(0.2)
         return Run.objects.get(pk=older.pk).plan.version == "2"
 

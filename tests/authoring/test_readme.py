@@ -17,7 +17,7 @@ from tests.harness.waiting import PATIENCE, until
 from tests.stack.running import START, Stack, environment
 
 GREETER = block("README.md", "class Greeter")
-ONE_MAIL = "agents/examples/mails/12-one-sheet-creased.eml"
+ONE_MAIL = "agents/examples/refunds/mails/12-one-sheet-creased.eml"
 ITS_OWN = {"greeter"}  # commands about the agent that is written here
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents import registry
+from agents.definition import registry
 from agents.errors import AgentError, InputRefused
 from agents.testing import Trial, TrialStuck
 from approvals.errors import DecisionRefused

@@ -10,8 +10,8 @@ import pytest
 from holdpoint import AsyncHoldpoint, Holdpoint, NotDone, Rejected
 from pydantic import BaseModel, Field
 
-from agents import rewinds
 from agents.models import Effect
+from agents.moves import rewind
 from approvals.errors import Invalid
 from approvals.models import Gate
 from checkpoints.models import Run
@@ -175,7 +175,7 @@ def test_what_people_send_back_is_undone_before_it_is_done_again(web: str) -> No
         world.decides("edit", arguments={"pay": {"amount": "80.00"}})
         assert pay.resume(gate.id) == "tx_1"
         run = Run.objects.get(pk=gate.run)
-        rewinds.rewind(run, to=1, by=ann(world.team))
+        rewind.rewind(run, to=1, by=ann(world.team))
         told = world.runs(lambda _: pay.resume(gate.id))
         again = world.gate()
         assert (again.run_id, again.pk != gate.id) == (gate.run, True)

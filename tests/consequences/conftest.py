@@ -11,7 +11,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def _only_these_agents(settings: Any) -> Iterator[None]:
-    from agents import registry  # Django is set up only after this file is read
+    from agents.definition import registry  # Django is set up only after this file is read
 
     settings.HOLDPOINT_AGENTS = ["tests.rewinds.agents"]
     registry.forget()

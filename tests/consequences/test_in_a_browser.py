@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Browser, Page, expect
 
-from agents import forks
+from agents.moves import fork
 from approvals.models import Gate
 from tests.agents.driving import advance_to_rest
 from tests.conftest import sign_in
@@ -125,7 +125,7 @@ def test_on_a_phone_what_was_done_before_stays_within_its_row(
 ) -> None:
     """Its words ran out of the list, which cut them off."""
     origin = told_once(ledger)
-    advance_to_rest(forks.fork(origin, at=1, by=make_user("Forker", origin.team)))
+    advance_to_rest(fork.fork(origin, at=1, by=make_user("Forker", origin.team)))
     _, base = start_web({"HOLDPOINT_AGENTS": "tests.rewinds.agents"})
     context = browser.new_context(base_url=base, viewport={"width": 320, "height": 844})
     sign_in(context, ann(origin.team), base)

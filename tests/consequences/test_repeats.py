@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from agents import forks
 from agents.models import Effect
+from agents.moves import fork as forks
 from approvals.consequences import impact_sources
 from approvals.consequences.errors import RepeatNotConfirmed
 from approvals.consequences.gate import Foretold

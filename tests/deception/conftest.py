@@ -14,7 +14,7 @@ AGENTS = "tests.deception.tricks"
 
 @pytest.fixture(autouse=True)
 def tricks(settings: Any) -> Iterator[None]:
-    from agents import registry
+    from agents.definition import registry
 
     settings.HOLDPOINT_AGENTS = [AGENTS]
     registry.forget()

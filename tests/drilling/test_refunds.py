@@ -13,7 +13,7 @@ from tests.refunds.conftest import World, start_sandbox  # noqa: F401 - a fixtur
 
 def test_the_refunds_agent_may_be_killed_anywhere(start_sandbox: Callable[..., World]) -> None:  # noqa: F811
     world, team = start_sandbox(), make_team()
-    mail = str(next((ROOT / "agents" / "examples" / "mails").glob("12-*.eml")))
+    mail = str(next((ROOT / "agents" / "examples" / "refunds" / "mails").glob("12-*.eml")))
     given = ["--input", mail, "--team", team.name, "--as", ann(team).username, "--yes"]
     told = {"SANDBOX_URL": world.url, "HOLDPOINT_AGENTS": "agents.examples.refunds", "HOLDPOINT_LOG_LEVEL": "ERROR"}
     done = run(sys.executable, "manage.py", "drill", "refunds", *given, env=told, within=900)

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, ValidationError
 
-from agents.fields import StateSchema
+from agents.definition.fields import StateSchema
 from approvals.forms import Choice, Closed, Entries, Form, Rows, applied, build, names
 from approvals.forms.sent import Sent
 from tests.forms.posting import as_posted

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents import Card, registry
-from agents.writes import always_asks
+from agents import Card
+from agents.definition import registry
+from agents.definition.inferred_writes import always_asks
 from checkpoints.runs.plans import PlanSpec, StepSpec
 from tests.agents.driving import advance, make_run, open_gate
 

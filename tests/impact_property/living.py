@@ -12,9 +12,11 @@ from typing import Any
 
 from django.conf import settings
 
-from agents import Agent, recovery, registry
+from agents import Agent
+from agents.definition import registry
 from agents.errors import RewindRefused
-from agents.start import start_run
+from agents.runs.start import start_run
+from agents.steps import recovery
 from approvals.cards.card import Card
 from approvals.models import Gate
 from checkpoints import actors, store

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from django.contrib.auth.models import User
 
-from agents import forks, impacts, rewinds
 from agents.errors import RewindRefused
+from agents.moves import fork, impact, rewind
 from approvals.cards import verdicts
 from approvals.cards.card import Choice
 from approvals.consequences.gate import Foretold
@@ -52,10 +52,10 @@ class Rewind:
     feedback: str
 
     def foretell(self, run: Run) -> Impact:
-        return impacts.of_rewind(run, self.seq, self.feedback)
+        return impact.of_rewind(run, self.seq, self.feedback)
 
     def make(self, run: Run, people: People, seen: str) -> Run:
-        return rewinds.rewind(run, to=self.seq, by=people.mover, feedback=self.feedback, confirm=True, seen=seen)
+        return rewind.rewind(run, to=self.seq, by=people.mover, feedback=self.feedback, confirm=True, seen=seen)
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,10 @@ class Edit:
     feedback: str
 
     def foretell(self, run: Run) -> Impact:
-        return impacts.of_edit(run, self.seq, self.patch, self.feedback)
+        return impact.of_edit(run, self.seq, self.patch, self.feedback)
 
     def make(self, run: Run, people: People, seen: str) -> Run:
-        return rewinds.edit(run, at=self.seq, patch=self.patch, by=people.mover, feedback=self.feedback, seen=seen)
+        return rewind.edit(run, at=self.seq, patch=self.patch, by=people.mover, feedback=self.feedback, seen=seen)
 
 
 @dataclass(frozen=True)
@@ -81,10 +81,10 @@ class Fork:
     patch: list[Op]
 
     def foretell(self, run: Run) -> Impact:
-        return impacts.of_fork(run, self.seq, self.patch)
+        return impact.of_fork(run, self.seq, self.patch)
 
     def make(self, run: Run, people: People, seen: str) -> Run:
-        return forks.fork(run, at=self.seq, by=people.mover, patch=self.patch, seen=seen)
+        return fork.fork(run, at=self.seq, by=people.mover, patch=self.patch, seen=seen)
 
 
 @dataclass(frozen=True)

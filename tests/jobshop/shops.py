@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from agents.examples import jobshop_planning
-from agents.examples.jobshop_breakdown import Down, Situation
-from agents.examples.jobshop_reading import Job
-from agents.examples.jobshop_shop import Plant
-from agents.examples.jobshop_state import Instance
+from agents.examples.jobshop import planning
+from agents.examples.jobshop.breakdown import Down, Situation
+from agents.examples.jobshop.reading import Job
+from agents.examples.jobshop.shop import Plant
+from agents.examples.jobshop.state import Instance
 
 THREE = "3 3\n0 3 1 2 2 2\n0 2 2 1 1 4\n1 4 2 3 0 1\n"
 
@@ -32,7 +32,7 @@ def situations(draw: st.DrawFn) -> Situation:
     instance = draw(instances())
     plant = instance.plant
     gaps = draw(st.integers(1, 2))
-    starts = [start * gaps for start in planned(plant, draw(st.sampled_from(sorted(jobshop_planning.RULES))))]
+    starts = [start * gaps for start in planned(plant, draw(st.sampled_from(sorted(planning.RULES))))]
     ends = [start + plant.duration[op] for op, start in enumerate(starts)]
     since = draw(st.integers(0, max(ends) + 3))
     down = Down(draw(st.integers(0, plant.machines - 1)), since, since + draw(st.integers(1, 12)))
@@ -42,4 +42,4 @@ def situations(draw: st.DrawFn) -> Situation:
 
 def planned(plant: Plant, rule: str = "most work remaining") -> list[int]:
     """The starts of a first schedule."""
-    return jobshop_planning.timed(plant, jobshop_planning.sequenced(plant, rule))
+    return planning.timed(plant, planning.sequenced(plant, rule))

@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
-from agents import AgentError, registry, rewinds
+from agents import AgentError
+from agents.definition import registry
 from agents.errors import ConfigRefused, InputRefused
-from agents.examples import jobshop_floor, jobshop_planning, jobshop_reading, jobshop_solver, jobshop_taillard
-from agents.examples.jobshop import JobShop
-from agents.examples.jobshop_state import Schedule
-from agents.start import start_run
+from agents.examples.jobshop import JobShop, planning, reading, solver, taillard
+from agents.examples.jobshop import floor as jobshop_floor
+from agents.examples.jobshop.state import Schedule
+from agents.moves import rewind
+from agents.runs.start import start_run
 from approvals.errors import Invalid
 from checkpoints import actors
 from checkpoints.models import Checkpoint, Run
@@ -77,8 +79,8 @@ def test_a_run_plans_breaks_mends_in_two_ways_and_asks() -> None:
 def test_the_schedule_that_a_person_chooses_and_no_other_goes_to_the_board(
     choice: str, field: str, floor: Path
 ) -> None:
-    shop = jobshop_reading.Shop(5, jobshop_taillard.generate(840612802, 398197754, jobs=5, machines=5))
-    run = make_waiting_run(source={"name": "five", "text": jobshop_reading.written(shop)}, config={"swaps": 0})
+    shop = reading.Shop(5, taillard.generate(840612802, 398197754, jobs=5, machines=5))
+    run = make_waiting_run(source={"name": "five", "text": reading.written(shop)}, config={"swaps": 0})
     answer(run, choice)
     assert advance_to_rest(run).status == "completed"
     [sheet] = sheets(floor)
@@ -140,7 +142,7 @@ def test_a_second_thought_takes_the_first_schedule_off_the_board_before_the_othe
     [first] = sheets(floor)
     asked = Checkpoint.objects.get(run=run, step="solve_globally").seq
     user = make_user("Rea", run.team, may=("checkpoints.rewind_run",))
-    rewinds.rewind(run, to=asked, by=user)
+    rewind.rewind(run, to=asked, by=user)
     advance_to_rest(run)
     answer(run, "global")
     assert advance_to_rest(run).status == "completed"
@@ -150,7 +152,7 @@ def test_a_second_thought_takes_the_first_schedule_off_the_board_before_the_othe
 
 
 def test_a_schedule_that_is_refused_goes_back_to_be_sequenced_by_another_rule(monkeypatch: pytest.MonkeyPatch) -> None:
-    sequenced, timed, rules_used = jobshop_planning.sequenced, jobshop_planning.timed, []
+    sequenced, timed, rules_used = planning.sequenced, planning.timed, []
 
     def noted(plant: Any, rule: str) -> list[list[int]]:
         rules_used.append(rule)
@@ -160,8 +162,8 @@ def test_a_schedule_that_is_refused_goes_back_to_be_sequenced_by_another_rule(mo
         starts = timed(plant, orders)
         return [0] * len(starts) if len(rules_used) == 1 else starts
 
-    monkeypatch.setattr(jobshop_planning, "sequenced", noted)
-    monkeypatch.setattr(jobshop_planning, "timed", careless)
+    monkeypatch.setattr(planning, "sequenced", noted)
+    monkeypatch.setattr(planning, "timed", careless)
     run = make_waiting_run()
     rules = [note for note in notes(run) if note.startswith("Rule: ")]
     assert rules == ["Rule: most work remaining.", "Rule: longest first."]
@@ -173,10 +175,10 @@ def test_a_schedule_that_is_refused_goes_back_to_be_sequenced_by_another_rule(mo
 def test_a_global_plan_that_breaks_a_rule_never_reaches_the_person(monkeypatch: pytest.MonkeyPatch) -> None:
     """The planner cannot pass its own output: the checker knows the shop's rules from the shop."""
 
-    def overlapping(now: Any, **_: Any) -> jobshop_solver.Solved:
-        return jobshop_solver.Solved([now.down.since] * len(now.plant), 0, proven=True)
+    def overlapping(now: Any, **_: Any) -> solver.Solved:
+        return solver.Solved([now.down.since] * len(now.plant), 0, proven=True)
 
-    monkeypatch.setattr(jobshop_solver, "solved", overlapping)
+    monkeypatch.setattr(solver, "solved", overlapping)
     run = make_waiting_run()
     gate = open_gate(run)
     assert (gate.step, gate.kind) == ("solve_globally", "recovery")
@@ -232,8 +234,8 @@ def test_a_rule_that_there_is_not_is_refused() -> None:
 
 
 def test_files_and_folders_become_inputs_and_a_bad_one_is_named_with_its_lines(tmp_path: Path) -> None:
-    assert len(JobShop.inputs_from(jobshop_taillard.BUNDLED)) == 10
-    [one] = JobShop.inputs_from(jobshop_taillard.BUNDLED / "ta01.txt")
+    assert len(JobShop.inputs_from(taillard.BUNDLED)) == 10
+    [one] = JobShop.inputs_from(taillard.BUNDLED / "ta01.txt")
     assert one["source"]["name"] == "ta01"
     several = tmp_path / "two.txt"
     block = "1 1\nTimes\n5\nMachines\n1\n"
@@ -250,5 +252,5 @@ def test_files_and_folders_become_inputs_and_a_bad_one_is_named_with_its_lines(t
 
 
 def test_importing_the_agent_does_not_import_the_solver() -> None:
-    code = "import sys, agents.examples.jobshop_solver; sys.exit(bool({'ortools', 'numpy'} & set(sys.modules)))"
+    code = "import sys, agents.examples.jobshop.solver; sys.exit(bool({'ortools', 'numpy'} & set(sys.modules)))"
     assert run_process(sys.executable, "-c", code).returncode == 0

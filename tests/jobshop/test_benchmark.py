@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agents.examples import jobshop_local
-from agents.examples.jobshop_state import Repair, Row
+from agents.examples.jobshop import local
+from agents.examples.jobshop.state import Repair, Row
 from benchmarks import jobshop as bench
 
 TA03 = bench.FOLDER / "ta03.txt"
@@ -21,7 +21,7 @@ def moved(repair: Repair, at: int, *, by: int) -> Repair:
 
 def test_a_schedule_that_can_be_worked_passes_and_each_damage_to_it_is_found() -> None:
     plan, downtime, now = bench.broken(TA03)
-    repair = bench.mended(now, jobshop_local.shifted)
+    repair = bench.mended(now, local.shifted)
     assert bench.broken_rules(TA03, plan, downtime, repair) == []
     first = min(range(len(plan.operations)), key=lambda at: plan.operations[at][3])
     assert bench.broken_rules(TA03, plan, downtime, moved(repair, first, by=1))

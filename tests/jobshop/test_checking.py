@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from agents.examples import jobshop_check
-from agents.examples.jobshop_reading import read
-from agents.examples.jobshop_schedules import planned
-from agents.examples.jobshop_state import Instance
+from agents.examples.jobshop import check
+from agents.examples.jobshop.reading import read
+from agents.examples.jobshop.schedules import planned
+from agents.examples.jobshop.state import Instance
 
 from . import shops
 from .shops import THREE
@@ -35,7 +35,7 @@ def with_row(rows: list[list[int]], *changed: int) -> list[list[int]]:
 
 
 def faults(rows: list[list[int]], **given: Any) -> list[str]:
-    return jobshop_check.faults(SHOP.jobs, rows, **given)
+    return check.faults(SHOP.jobs, rows, **given)
 
 
 def test_schedules_that_can_be_worked_have_no_fault() -> None:
@@ -90,10 +90,10 @@ def test_each_broken_rule_of_a_breakdown_is_named(rows: list[list[int]], fault: 
 
 def test_many_faults_are_told_up_to_a_number() -> None:
     rows = [[job, index, 9, 0, 1, 0] for job, operations in enumerate(SHOP.jobs) for index, _ in enumerate(operations)]
-    assert len(faults(rows)) == jobshop_check.MOST
+    assert len(faults(rows)) == check.MOST
 
 
 @given(shops.instances())
 def test_every_planned_schedule_passes(instance: Instance) -> None:
     plan = planned(instance.plant, shops.planned(instance.plant))
-    assert jobshop_check.faults(instance.jobs, plan.operations) == []
+    assert check.faults(instance.jobs, plan.operations) == []

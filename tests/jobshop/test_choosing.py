@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from agents import registry
-from agents.start import start_run
+from agents.definition import registry
+from agents.runs.start import start_run
 from approvals.cards.card import Card, Choice
 from approvals.models import Gate
 from checkpoints import actors

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agents.examples import jobshop_reading, jobshop_taillard
-from agents.examples.jobshop_reading import InstanceRefused, Shop, read
+from agents.examples.jobshop import reading, taillard
+from agents.examples.jobshop.reading import InstanceRefused, Shop, read
 
 FT03 = Shop(3, [[(0, 3), (1, 2), (2, 2)], [(0, 2), (2, 1), (1, 4)], [(1, 4), (2, 3), (0, 1)]])
 STANDARD = "3 3\n0 3 1 2 2 2\n0 2 2 1 1 4\n1 4 2 3 0 1\n"
@@ -52,7 +52,7 @@ def test_a_file_of_several_shops_gives_each_of_them() -> None:
 
 
 def test_a_shop_that_is_written_is_read_again() -> None:
-    assert read(jobshop_reading.written(FT03)) == [FT03]
+    assert read(reading.written(FT03)) == [FT03]
 
 
 @pytest.mark.parametrize(
@@ -87,13 +87,13 @@ def test_every_fault_is_said_and_not_only_the_first() -> None:
 
 
 def test_the_bundled_shops_are_those_that_the_generator_makes() -> None:
-    files = sorted(jobshop_taillard.BUNDLED.iterdir())
-    assert [file.stem for file in files] == sorted(jobshop_taillard.SEEDS)
+    files = sorted(taillard.BUNDLED.iterdir())
+    assert [file.stem for file in files] == sorted(taillard.SEEDS)
     for file in files:
-        assert file.read_text() == jobshop_taillard.text_of(file.stem)
+        assert file.read_text() == taillard.text_of(file.stem)
 
 
 def test_the_generator_makes_the_published_first_job_of_the_first_shop() -> None:
-    first = jobshop_taillard.generate(840612802, 398197754)[0]
+    first = taillard.generate(840612802, 398197754)[0]
     assert [duration for _, duration in first] == [94, 66, 10, 53, 26, 15, 65, 82, 10, 27, 93, 92, 96, 70, 83]
     assert [machine + 1 for machine, _ in first] == [7, 13, 5, 8, 4, 3, 11, 12, 9, 15, 10, 14, 6, 1, 2]

@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.examples import jobshop_check, jobshop_local, jobshop_planning, jobshop_solver, jobshop_taillard
-from agents.examples.jobshop_breakdown import Down, Situation
-from agents.examples.jobshop_moves import resequenced, retimed
-from agents.examples.jobshop_reading import read
-from agents.examples.jobshop_schedules import derived, displaced, planned, repair
-from agents.examples.jobshop_shop import Plant
-from agents.examples.jobshop_state import Breakdown, Repair
+from agents.examples.jobshop import check, planning, solver, taillard
+from agents.examples.jobshop import local as jobshop_local
+from agents.examples.jobshop.breakdown import Down, Situation
+from agents.examples.jobshop.moves import resequenced, retimed
+from agents.examples.jobshop.reading import read
+from agents.examples.jobshop.schedules import derived, displaced, planned, repair
+from agents.examples.jobshop.shop import Plant
+from agents.examples.jobshop.state import Breakdown, Repair
 
 from . import shops
 
@@ -30,7 +31,7 @@ def faults(now: Situation, starts: list[int]) -> list[str]:
     plan = planned(now.plant, now.planned)
     made = rows(now, starts)
     stop = (now.down.machine, now.down.since, now.down.until)
-    return jobshop_check.faults(now.plant.jobs, made.operations, stop=stop, before=plan.operations)
+    return check.faults(now.plant.jobs, made.operations, stop=stop, before=plan.operations)
 
 
 def rows(now: Situation, starts: list[int]) -> Repair:
@@ -59,7 +60,7 @@ def test_a_breakdown_after_the_end_moves_nothing() -> None:
     now = broken(0, 50, 60)
     assert now.free == []
     assert jobshop_local.repaired(now, radius=3, limit=100).starts == AS_PLANNED
-    assert jobshop_solver.solved(now, seconds=0.1, workers=1).starts == AS_PLANNED
+    assert solver.solved(now, seconds=0.1, workers=1).starts == AS_PLANNED
 
 
 def test_a_job_that_is_kept_stays_and_the_others_go_around_it() -> None:
@@ -97,7 +98,7 @@ def test_what_is_left_open_of_a_breakdown_is_derived() -> None:
 
 
 def test_swaps_make_a_large_shop_end_sooner_than_shifting_alone_and_always_the_same_way() -> None:
-    plant = Plant(15, jobshop_taillard.generate(*jobshop_taillard.SEEDS["ta01"][:2]))
+    plant = Plant(15, taillard.generate(*taillard.SEEDS["ta01"][:2]))
     now = Situation(plant, shops.planned(plant), Down(14, 397, 555))
     found = jobshop_local.repaired(now, radius=4, limit=400)
     assert found.swaps > 0
@@ -107,7 +108,7 @@ def test_swaps_make_a_large_shop_end_sooner_than_shifting_alone_and_always_the_s
 
 
 def test_no_more_swaps_are_tried_than_are_allowed() -> None:
-    plant = Plant(15, jobshop_taillard.generate(*jobshop_taillard.SEEDS["ta01"][:2]))
+    plant = Plant(15, taillard.generate(*taillard.SEEDS["ta01"][:2]))
     now = Situation(plant, shops.planned(plant), Down(14, 397, 555))
     assert jobshop_local.repaired(now, radius=9, limit=17).tried == 17
     assert jobshop_local.repaired(now, radius=9, limit=0).starts == jobshop_local.shifted(now)
@@ -145,7 +146,7 @@ def test_jobs_that_are_kept_start_as_planned_unless_they_are_named(now: Situatio
 @settings(max_examples=25)
 @given(shops.situations())
 def test_a_global_plan_can_be_worked_and_where_it_is_proven_nothing_ends_sooner(now: Situation) -> None:
-    found = jobshop_solver.solved(now, seconds=2.0, workers=1)
+    found = solver.solved(now, seconds=2.0, workers=1)
     local = jobshop_local.repaired(now, radius=3, limit=60).starts
     assert faults(now, found.starts) == []
     assert now.makespan(found.starts) <= now.makespan(jobshop_local.shifted(now))
@@ -155,9 +156,9 @@ def test_a_global_plan_can_be_worked_and_where_it_is_proven_nothing_ends_sooner(
 
 
 def test_a_solver_without_time_hands_out_the_shift() -> None:
-    plant = Plant(15, jobshop_taillard.generate(*jobshop_taillard.SEEDS["ta02"][:2]))
+    plant = Plant(15, taillard.generate(*taillard.SEEDS["ta02"][:2]))
     now = Situation(plant, shops.planned(plant), Down(14, 397, 555))
-    found = jobshop_solver.solved(now, seconds=1e-9, workers=1)
+    found = solver.solved(now, seconds=1e-9, workers=1)
     assert faults(now, found.starts) == []
     assert now.makespan(found.starts) <= now.makespan(jobshop_local.shifted(now))
 
@@ -165,5 +166,5 @@ def test_a_solver_without_time_hands_out_the_shift() -> None:
 @pytest.mark.parametrize("orders", [[[1, 0], [0, 1]], [[0], [0, 1]], [[0, 0], [0, 1]]])
 def test_orders_that_wait_for_each_other_are_refused(orders: list[list[int]]) -> None:
     plant = Plant(2, [[(0, 1), (1, 1)], [(1, 1), (0, 1)]])
-    with pytest.raises(jobshop_planning.OrdersRefused):
-        jobshop_planning.timed(plant, orders)
+    with pytest.raises(planning.OrdersRefused):
+        planning.timed(plant, orders)

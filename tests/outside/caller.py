@@ -53,7 +53,7 @@ def call(asked: dict[str, Any]) -> int:
     """POST what is asked, the answer's status; or sweep the run that is named, as the sweeper does."""
     from django.test import Client
 
-    from agents.outside import unattended
+    from agents.remote import unattended
 
     counter = Counter(asked["at"], asked["kill"])
     counter.watch()
@@ -83,7 +83,8 @@ def serve() -> None:
     from django.test import Client
     from django.urls import get_resolver
 
-    from agents import doorbell, registry
+    from agents.definition import registry
+    from agents.ringing import doorbell
 
     registry.plans()
     assert get_resolver().url_patterns

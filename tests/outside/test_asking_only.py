@@ -9,7 +9,7 @@ import pytest
 from django.db.models import F
 
 from agents.models import Effect
-from agents.sweeper import Sweeper
+from agents.serving.sweeper import Sweeper
 from approvals.models import Gate
 from tests.factories import make_user
 from tests.pages.clients import signed_in

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from django.db.models.functions import Now
 
-from agents import cancelling, rewinds
 from agents.models import Effect
+from agents.moves import cancel
+from agents.moves import rewind as rewinds
 from approvals.models import Gate
 from checkpoints.models import Checkpoint, Event, Run
 from checkpoints.store import load
@@ -172,7 +173,7 @@ def test_a_program_is_asked_to_halt_and_lets_go_at_its_next_word() -> None:
 def test_a_person_cancels_the_run_under_its_program() -> None:
     program = Program()
     gate = program.to_gate()
-    cancelling.cancel(program.row(), by=make_user("Mo Mover", program.team), reason="Not needed.")
+    cancel.cancel(program.row(), by=make_user("Mo Mover", program.team), reason="Not needed.")
     told = program.client.get(f"/api/gates/{gate.pk}/outcome").json()
     assert (told["status"], told["outcome"]["kind"]) == ("withdrawn", "withdrawn")
     answer = program.post(f"runs/{program.run}/claims", {})
@@ -212,7 +213,7 @@ def settling(program: Program, how: str) -> Effect:
     rewind(program, 1)
     program.claim()
     mover, run = make_user("Mo Mover", program.team), program.row()
-    cancelling.cancel(run, by=mover, reason="Not needed.") if how == "cancel" else rewinds.settle_now(run, by=mover)
+    cancel.cancel(run, by=mover, reason="Not needed.") if how == "cancel" else rewinds.settle_now(run, by=mover)
     assert program.claim()["next"]["kind"] == "undo"
     return Effect.objects.get(run=program.run, undoes__isnull=True)
 
@@ -256,10 +257,10 @@ def test_a_second_cancellation_leaves_whoever_undoes_something_to_it() -> None:
     left = settling(program, "cancel")
     begun = program.ok(program.work("effects", undoes=left.pk))["next"]["effect"]
     mover = make_user("Mo Mover", program.team)
-    assert cancelling.cancel(program.row(), by=mover, reason="Once more.")
+    assert cancel.cancel(program.row(), by=mover, reason="Once more.")
     told = program.ok(program.work(f"effects/{begun['id']}/results", status="done"))
     assert (told["status"], told["reason"]) == ("cancelled", "Not needed.")
-    assert not cancelling.cancel(program.row(), by=mover, reason="Once more.")
+    assert not cancel.cancel(program.row(), by=mover, reason="Once more.")
 
 
 def test_how_a_run_ends_once_it_has_settled_is_told() -> None:

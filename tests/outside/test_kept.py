@@ -7,9 +7,10 @@ import json
 from typing import Any
 from weakref import ref
 
-from agents import Agent, fields
-from agents.outside import plans, states
-from agents.registry import Registered
+from agents import Agent
+from agents.definition import fields
+from agents.definition.registered import Registered
+from agents.remote import plans, states
 from checkpoints.models import Plan
 from checkpoints.runs import plans as stored_plans
 from checkpoints.runs.plans import PlanSpec

@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 from django.db.models import F
 
-from agents import cancelling, rewinds
 from agents.models import Client
-from agents.outside import presence
-from agents.sweeper import Sweeper
+from agents.moves import cancel, rewind
+from agents.remote import liveness
+from agents.serving.sweeper import Sweeper
 from approvals.gates import closing, preflight_facts
 from approvals.models import Gate, Policy
 from checkpoints.actors import SYSTEM
@@ -42,7 +42,7 @@ def words(program: Program) -> tuple[str, str]:
 def test_one_that_is_there_is_not_missed() -> None:
     program = Program()
     program.to_gate()
-    presence.miss()
+    liveness.miss()
     assert said(program, "run.missed") == 0
     colour, told = words(program)
     assert (colour, "(box:81) was heard of" in told) == ("green", True)
@@ -52,8 +52,8 @@ def test_one_that_went_silent_is_missed_once_and_heard_again() -> None:
     program = Program()
     gate = program.to_gate()
     silent(program, minutes=12)
-    presence.miss()
-    presence.miss()
+    liveness.miss()
+    liveness.miss()
     assert said(program, "run.missed") == 1
     colour, told = words(program)
     assert (colour, "not heard of for 12 min" in told) == ("amber", True)
@@ -68,7 +68,7 @@ def test_one_that_listens_to_its_gate_or_run_is_there(address: str, subject: str
     program = Program()
     gate = program.to_gate()
     silent(program, minutes=12)
-    presence.miss()
+    liveness.miss()
     about = f"gate:{gate.pk}" if subject == "gate" else f"run:{program.run}"
     assert program.client.get(f"/api/{address}", {"subject": about, "after": "now"}).status_code == 200
     assert (said(program, "run.heard"), words(program)[0]) == (1, "green")
@@ -83,7 +83,7 @@ def test_one_that_works_by_a_persons_own_token_is_heard_by_that_and_by_no_other(
     told = program.ok(program.post("gates", {"agent": program.agent, "title": "Wire", "actions": [ASKED]}))
     program.run = told["run"]
     silent(program, minutes=12)
-    presence.miss()
+    liveness.miss()
     assert bearing(another).get(f"/api/gates/{told['gate']}/outcome").status_code == 200
     assert said(program, "run.heard") == 0
     assert program.client.get(f"/api/gates/{told['gate']}/outcome").status_code == 200
@@ -109,7 +109,7 @@ def test_one_that_said_that_it_goes_away_is_not_missed() -> None:
     program.draft()
     program.ask(deferred=True)
     silent(program, days=2)
-    presence.miss()
+    liveness.miss()
     assert said(program, "run.missed") == 0
     assert "comes back for the outcome" in words(program)[1]
 
@@ -124,11 +124,11 @@ def test_its_gate_is_withdrawn_where_its_policy_says_so() -> None:
     program = Program()
     gate = gate_of(program, timedelta(minutes=10))
     silent(program, minutes=9)
-    presence.miss()
+    liveness.miss()
     Sweeper().withdraw_gates()
     assert Gate.objects.get(pk=gate.pk).status == "open"
     silent(program, minutes=2)
-    presence.miss()
+    liveness.miss()
     Sweeper().withdraw_gates()
     ended = Gate.objects.get(pk=gate.pk)
     assert (ended.status, ended.outcome.words) == ("withdrawn", "The program that asks was not heard of for 10 min.")
@@ -144,8 +144,8 @@ def test_its_gate_stays_where_nothing_says_so(spared: str) -> None:
     if spared == "deferred":
         Client.objects.filter(run=program.run).update(deferred=True)
     if spared == "heard in that moment":
-        presence.heard(program.row())
-    presence.miss()
+        liveness.heard(program.row())
+    liveness.miss()
     Sweeper().withdraw_gates()
     assert Gate.objects.get(pk=gate.pk).status == "open"
 
@@ -155,8 +155,8 @@ def test_nothing_is_kept_of_programs_whose_runs_have_ended() -> None:
     program.start()
     program.ok(program.work("endings", status="failed", reason="It broke."))
     silent(program, hours=1)
-    presence.miss()
-    presence.miss()
+    liveness.miss()
+    liveness.miss()
     assert not Client.objects.filter(run=program.run).exists()
     assert said(program, "run.missed") == 0
 
@@ -218,12 +218,12 @@ def test_one_that_its_program_has_to_settle_is_left_alone_once_it_was_tried() ->
     program.ok(program.report(program.begin()["id"]))
     run = Run.objects.select_related("plan", "team").get(pk=program.run)
     mover = make_user("Mo Mover", program.team)
-    rewinds.rewind(run, to=1, by=mover, confirm=True)
+    rewind.rewind(run, to=1, by=mover, confirm=True)
     program.claim()
     program.draft(amount="80.00")
     gate = Gate.objects.get(pk=program.ask()["gate"])
     run.refresh_from_db()
-    cancelling.cancel(run, by=mover, reason="Not needed.")
+    cancel.cancel(run, by=mover, reason="Not needed.")
     closed_before(gate)
     events = Event.objects.filter(run_id=program.run).count()
     sweeper = Sweeper()

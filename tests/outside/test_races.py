@@ -11,7 +11,7 @@ import pytest
 from django.db import OperationalError
 
 from agents.models import Effect
-from agents.outside.desk import DESK
+from agents.remote.session_cache import DESK
 from approvals.models import Gate
 from checkpoints.models import Checkpoint, Run
 from tests.harness.waiting import PATIENCE
@@ -67,7 +67,7 @@ def test_what_the_database_did_not_take_is_not_gone_on_from(monkeypatch: pytest.
         raise OperationalError("the connection was lost")
 
     with monkeypatch.context() as patched:
-        patched.setattr("agents.api.work.answer", lost)
+        patched.setattr("agents.api.programs.work.answer", lost)
         ops = [{"op": "set", "field": "payment", "value": WIRE}]
         with pytest.raises(OperationalError):
             program.work("checkpoints", step="draft", ops=ops)

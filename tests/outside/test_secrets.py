@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from agents.api.keys import REPLAYED
+from agents.api.protocol.idempotency_keys import REPLAYED
 from agents.models import Answer, Effect
 from checkpoints import store
 from checkpoints.models import Event, Run

@@ -17,7 +17,7 @@ import pytest
 from django.db import connections
 
 from agents.models import Effect
-from agents.sweeper import Sweeper
+from agents.serving.sweeper import Sweeper
 from approvals.errors import NotAllowed
 from approvals.models import Gate
 from checkpoints.audit import verify

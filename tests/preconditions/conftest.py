@@ -17,7 +17,7 @@ AGENTS = "tests.preconditions.watching"
 @pytest.fixture
 def world(settings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[World]:
     """A world of the test's own, and the agent that looks at it."""
-    from agents import registry  # Django is set up only after this file is read
+    from agents.definition import registry  # Django is set up only after this file is read
 
     from .watching import World
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from agents import registry, rewinds
+from agents.definition import registry
+from agents.moves import rewind
 from tests.agents.driving import advance_to_rest, decide, effects, make_run, open_gate
 from tests.factories import ann, bob
 
@@ -29,7 +30,7 @@ def test_a_grant_whose_effect_was_adopted_allows_no_second_one(tmp_path: Path) -
     decide(run)
     advance_to_rest(run)
     assert len(ledger.read_text().splitlines()) == 1
-    rewinds.rewind(run, to=asked_at, by=bob(run.team))
+    rewind.rewind(run, to=asked_at, by=bob(run.team))
     assert open_gate(advance_to_rest(run)).step == "review"
     decide(run, by=ann(run.team))
     advance_to_rest(run)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agents import observation
-from agents.planning import plan_of
+from agents.definition.plan_builder import plan_of
 from approvals.cards import binding, precondition
 from approvals.cards.binding import Approved, Target
 from approvals.cards.card import Card

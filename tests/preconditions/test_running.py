@@ -13,8 +13,8 @@ from subprocess import PIPE
 import pytest
 from django.db.models.functions import Now
 
-from agents import recovery
 from agents.models import Effect
+from agents.steps import recovery
 from approvals.models import Gate, Grant
 from checkpoints.models import Event, Run
 from checkpoints.values.canonical_json import canonical, decode
@@ -309,16 +309,16 @@ def test_nothing_is_held_open_in_the_database_while_the_world_is_looked_at(
 ) -> None:
     from django.db import connection
 
-    from agents import observing
+    from agents.gates import preconditions
 
-    looked = observing.look
+    looked = preconditions.look
     inside: list[bool] = []
 
     def look(slice: object, name: str) -> object:
         inside.append(connection.in_atomic_block)
         return looked(slice, name)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(observing, "look", look)
+    monkeypatch.setattr(preconditions, "look", look)
     run = waiting(world)
     decide(run, preconditions=["balance", "awake"])
     advance(run)

@@ -13,7 +13,7 @@ Deploy = Callable[..., None]
 @pytest.fixture
 def deploy(settings: Any) -> Iterator[Deploy]:
     """Return deploy(*modules of tests.preflight.porter): what is registered from now on."""
-    from agents import registry  # Django is set up only after this file is read
+    from agents.definition import registry  # Django is set up only after this file is read
     from checkpoints.models import Run
     from tests.preflight.porter import SENT
 
@@ -34,7 +34,7 @@ def deploy(settings: Any) -> Iterator[Deploy]:
 @pytest.fixture
 def deploy_shop(settings: Any) -> Iterator[Deploy]:
     """Return deploy(*modules of tests.preflight.shop)."""
-    from agents import registry
+    from agents.definition import registry
     from checkpoints.models import Run
     from tests.preflight.shop import SENT
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from agents import fields, registry, upcasting
+from agents.definition import fields, registry, upcast
 from checkpoints.runs.plans import PlanSpec
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -36,11 +36,11 @@ def test_a_state_of_a_past_version_goes_on(path: Path) -> None:
     known = registry.agents().get((agent, version))
     if known is not None:
         assert fields.normalised(known.agent.State, saved["state"]) == saved["state"]
-        assert upcasting.missing(known.spec, [saved["next_step"]]) == []
+        assert upcast.missing(known.spec, [saved["next_step"]]) == []
         return
     way = registry.way_of(PlanSpec(agent, version))
     assert way is not None, f"write an upcaster from {agent} {version}"
-    assert upcasting.apply(way, saved["state"])
+    assert upcast.apply(way, saved["state"])
     assert way.lacks([saved["next_step"]]) == []
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from agents import cancelling, forks, impacts
-from agents.sweeper import Sweeper
+from agents.moves import cancel as cancelling
+from agents.moves import fork as forks
+from agents.moves import impact
+from agents.serving.sweeper import Sweeper
 from checkpoints.audit.verify import verify_run
 from checkpoints.models import Run
 from tests.agents.driving import advance, advance_to_rest, answer, decide, effects, make_run, open_gate, state, trail
@@ -92,7 +94,7 @@ def test_what_was_done_is_adopted_under_the_names_of_the_new_version(deploy_shop
     run = taken_over(bought(deploy_shop), deploy_shop)
     rewind(run, 1)
     advance_to_rest(run)
-    told = impacts.of_rewind(run, run.seq)
+    told = impact.of_rewind(run, run.seq)
     assert [(row.step, str(row.verdict)) for row in told.ahead][:1] == [("review", "will")]
     decide(run)
     advance_to_rest(run)

@@ -13,10 +13,11 @@ import pytest
 from django.core.management import CommandError, call_command
 from pydantic import BaseModel, SecretStr
 
-from agents import Agent, environment, step
+from agents import Agent, step
+from agents.definition import environment
+from agents.definition.plan_builder import plan_of
 from agents.errors import AgentError, ConfigRefused
-from agents.planning import plan_of
-from agents.start import start_run
+from agents.runs.start import start_run
 from approvals.gates import preflight_facts
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Run

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from agents import forks, registry, rewinds, runner
+from agents.definition import registry
 from agents.errors import RewindRefused
-from agents.sweeper import Sweeper
+from agents.moves import fork, rewind
+from agents.runner import engine
+from agents.serving.sweeper import Sweeper
 from approvals.errors import CannotResume
 from approvals.gates import preflight_facts
 from approvals.models import Gate
@@ -211,7 +213,7 @@ def test_a_queued_run_that_cannot_be_brought_up_is_not_even_claimed(deploy: Depl
     deploy("one")
     run = make_run("porter", order="A-1")
     deploy("two_raising")
-    assert not runner.advance(run.pk)
+    assert not engine.advance(run.pk)
     run.refresh_from_db()
     assert (run.status, run.token, run.attempts) == ("queued", 0, 0)
     assert preflight_facts.of_run(run).red
@@ -240,22 +242,22 @@ def test_an_effect_that_was_performed_keeps_its_name(deploy: Deploy) -> None:
 
 def test_a_decision_that_comes_first_is_not_lost(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the look at the gate and its withdrawal somebody decides: the outcome is applied, nothing withdrawn."""
-    from agents import upgrades
+    from agents.runner import migrate
 
     run = waiting(deploy)
     deploy("two")
     swept(run)
-    brought = upgrades.brought
+    brought = migrate.brought
 
     def late(*args: Any) -> dict[str, Any]:
-        monkeypatch.setattr(upgrades, "brought", brought)
-        monkeypatch.setattr(upgrades, "fault", lambda *_: "")
+        monkeypatch.setattr(migrate, "brought", brought)
+        monkeypatch.setattr(migrate, "fault", lambda *_: "")
         if Gate.objects.open().filter(run=run).exists() and Run.objects.get(pk=run.pk).status == "running":
             decide(run, comment="in time")
         return brought(*args)
 
-    monkeypatch.setattr(upgrades, "fault", lambda *_: "")
-    monkeypatch.setattr(upgrades, "brought", late)
+    monkeypatch.setattr(migrate, "fault", lambda *_: "")
+    monkeypatch.setattr(migrate, "brought", late)
     advance(run)
     assert trail(run)[3:] == [("gate", "review"), ("upcast", "send"), ("reopen", "send")]
     assert not Gate.objects.filter(run=run, status="withdrawn").exists()
@@ -264,7 +266,7 @@ def test_a_decision_that_comes_first_is_not_lost(deploy: Deploy, monkeypatch: py
 def test_a_fork_into_another_version_is_brought_up_too(deploy: Deploy) -> None:
     run = waiting(deploy)
     deploy("one", "two")
-    made = forks.fork(run, at=2, by=ann(run.team), version="2")
+    made = fork.fork(run, at=2, by=ann(run.team), version="2")
     assert (made.plan.version, made.next_step) == ("2", "draft")
     assert state(made) == {"order": "A-1", "found": "order A-1", "reply": "", "feedback": [], "sent": ""}
     advance_to_rest(made)
@@ -282,14 +284,14 @@ def test_nobody_moves_a_run_that_no_version_would_take_from_there(deploy: Deploy
     run = waiting(deploy)
     deploy("two_bare")
     with pytest.raises(RewindRefused) as refused:
-        rewinds.rewind(run, to=1, by=ann(run.team))
+        rewind.rewind(run, to=1, by=ann(run.team))
     assert str(refused.value) == GONE
     with pytest.raises(RewindRefused):
-        rewinds.edit(run, at=1, patch=[{"op": "replace", "path": "/order", "value": "A-2"}], by=ann(run.team))
+        rewind.edit(run, at=1, patch=[{"op": "replace", "path": "/order", "value": "A-2"}], by=ann(run.team))
     run.refresh_from_db()
     assert (run.status, open_gate(run).status) == ("waiting", "open")
     deploy("two")
-    assert advance_to_rest(rewinds.rewind(run, to=1, by=ann(run.team))).status == "waiting"
+    assert advance_to_rest(rewind.rewind(run, to=1, by=ann(run.team))).status == "waiting"
     assert run.plan.version == "2"
 
 
@@ -297,11 +299,11 @@ def test_nobody_has_settled_what_no_version_could_undo(deploy: Deploy) -> None:
     run = waiting(deploy)
     decide(run)
     advance_to_rest(run)
-    rewinds.edit(run, at=1, patch=[{"op": "replace", "path": "/order", "value": "A-2"}], by=ann(run.team))
+    rewind.edit(run, at=1, patch=[{"op": "replace", "path": "/order", "value": "A-2"}], by=ann(run.team))
     advance_to_rest(run)
     deploy("two_bare")
     with pytest.raises(RewindRefused) as refused:
-        rewinds.settle_now(run, by=ann(run.team))
+        rewind.settle_now(run, by=ann(run.team))
     run.refresh_from_db()
     assert (str(refused.value), run.status, open_gate(run).status) == (GONE, "waiting", "open")
 
@@ -309,7 +311,7 @@ def test_nobody_has_settled_what_no_version_could_undo(deploy: Deploy) -> None:
 def test_a_process_that_knows_no_version_of_an_agent_leaves_it_to_those_that_do(deploy: Deploy) -> None:
     run = waiting(deploy)
     deploy("settled")
-    assert rewinds.rewind(run, to=1, by=ann(run.team)).status == "queued"
-    assert not runner.advance(run.pk)
+    assert rewind.rewind(run, to=1, by=ann(run.team)).status == "queued"
+    assert not engine.advance(run.pk)
     deploy("one")
     assert advance_to_rest(run).status == "waiting"

@@ -9,10 +9,10 @@ import pytest
 from pydantic import BaseModel
 
 from agents import Agent, step, upcast
+from agents.definition.plan_builder import plan_of
+from agents.definition.registered import Registered
+from agents.definition.upcast import Way, apply, check, upcasters_of, way
 from agents.errors import AgentError, UpcastFailed
-from agents.planning import plan_of
-from agents.registry import Registered
-from agents.upcasting import Way, apply, check, upcasters_of, way
 from checkpoints.runs.plans import PlanSpec
 
 Body = dict[str, Any]

@@ -14,12 +14,12 @@ from django.contrib.auth.models import Group, User
 from django.core import mail as outbox
 from django.core.management import call_command
 
-from agents import AgentError, registry
+from agents import AgentError
+from agents.definition import registry
 from agents.errors import InputRefused
-from agents.examples import refunds_payments
-from agents.examples.refunds import Refunds
-from agents.examples.refunds_state import Reason, Refund
-from agents.start import start_run
+from agents.examples.refunds import Refunds, payments
+from agents.examples.refunds.state import Reason, Refund
+from agents.runs.start import start_run
 from approvals.errors import AlreadyDecided, DecisionRefused, Invalid
 from approvals.schema import pointers
 from checkpoints import actors, store
@@ -234,7 +234,7 @@ def test_the_card_says_everything_that_a_yes_does(world: World) -> None:
 def test_a_lost_answer_of_the_provider_never_pays_twice(
     kind: str, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(refunds_payments, "TIMEOUT", 0.3)
+    monkeypatch.setattr(payments, "TIMEOUT", 0.3)
     run = make_team_run("04")
     before = len(world.refunds("20409"))
     amount = f"{before + 1}.00"  # each its own, so that they fit into what was paid
@@ -346,7 +346,7 @@ def test_an_order_file_that_cannot_be_read_asks_a_person_at_once(
 
 def test_paying_can_be_undone(world: World) -> None:
     wanted = Refund(amount=Decimal("649.00"), currency="SEK", reason=Reason.RETURNED, charge="ch_20421", card="8126")
-    payment = refunds_payments.refund(wanted, "to-be-undone")
+    payment = payments.refund(wanted, "to-be-undone")
     agent = Refunds(None, 1)  # type: ignore[arg-type]
     agent.cancel_payment(payment)
     agent.cancel_payment(payment)

@@ -15,9 +15,9 @@ import pytest
 from django.core import mail as outbox
 from django.db.models.functions import Now
 
-from agents import registry
+from agents.definition import registry
 from agents.examples.refunds import Refunds
-from agents.start import start_run
+from agents.runs.start import start_run
 from checkpoints import actors
 from checkpoints.models import Run
 from tests.agents.driving import advance_to_rest, effects, open_gate

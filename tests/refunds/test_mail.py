@@ -14,11 +14,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agents.examples import refunds
-from agents.examples.refunds_blanks import blank_stretch
-from agents.examples.refunds_mail import MAX_HEADER, MAX_MAIL, MAX_PARTS, MAX_TEXT, parse
-from agents.examples.refunds_money import amounts_in
-from agents.examples.refunds_rules import words_in_sight
-from agents.examples.refunds_text import invisible, one_line
+from agents.examples.money import amounts_in
+from agents.examples.refunds.reading.blanks import blank_stretch
+from agents.examples.refunds.reading.mail import MAX_HEADER, MAX_MAIL, MAX_PARTS, MAX_TEXT, parse
+from agents.examples.refunds.reading.text import invisible, one_line
+from agents.examples.refunds.rules import words_in_sight
 
 MAILS = Path(refunds.__file__).with_name("mails")
 

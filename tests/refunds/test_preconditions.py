@@ -10,12 +10,13 @@ import httpx
 import pytest
 from django.core import mail as outbox
 
-from agents import EffectUnknown, registry, rewinds
-from agents.base import RunInfo
-from agents.examples import refunds_payments
-from agents.examples.refunds import Refunds
-from agents.examples.refunds_state import Proposal, Reason, Refund, Reply
-from agents.start import start_run
+from agents import EffectUnknown
+from agents.definition import registry
+from agents.definition.agent import RunInfo
+from agents.examples.refunds import Refunds, payments
+from agents.examples.refunds.state import Proposal, Reason, Refund, Reply
+from agents.moves import rewind
+from agents.runs.start import start_run
 from checkpoints import actors
 from checkpoints.models import Run
 from tests.agents.driving import advance_to_rest, effects, open_gate
@@ -131,7 +132,7 @@ def test_a_finished_run_sent_back_asks_again_only_where_others_were_paid(others:
     assert len(paid) == 1
     if others:
         world.refund("somebody else", f"ch_{order}", "1.00", "USD").raise_for_status()
-    rewinds.rewind(run, to=2, by=ann(run.team))  # the mail was read; the order is looked up again
+    rewind.rewind(run, to=2, by=ann(run.team))  # the mail was read; the order is looked up again
     advance_to_rest(run)
     assert run.status == ("waiting" if others else "completed")
     assert world.refunds(order)[: len(paid)] == paid
@@ -159,9 +160,9 @@ def proposal(amount: str, charge: str = "ch_20424") -> Proposal:
 def test_a_refund_is_found_by_its_key_as_paying_would_have_returned_it(world: World) -> None:
     agent, wanted = Refunds(RunInfo(0, ""), 1), proposal("1.00")
     assert agent.find_refund(wanted, key="k-found") is None
-    paid = refunds_payments.refund(wanted.refund, "k-found", reference=agent.reference)
+    paid = payments.refund(wanted.refund, "k-found", reference=agent.reference)
     assert agent.find_refund(wanted, key="k-found") == {"payment": paid}
-    refunds_payments.cancel(paid.id)
+    payments.cancel(paid.id)
     assert agent.find_refund(wanted, key="k-found") is None
     assert agent.find_refund(proposal("0.00"), key="k-nothing") == {"payment": None}
 
@@ -171,7 +172,7 @@ def test_a_provider_that_does_not_answer_has_not_said_no(
     kind: str, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.refund(f"k-{kind}", "ch_20424", "1.00").raise_for_status()
-    monkeypatch.setattr(refunds_payments, "TIMEOUT", 0.3)
+    monkeypatch.setattr(payments, "TIMEOUT", 0.3)
     world.fault("reads", kind, seconds=1)
     with pytest.raises(EffectUnknown):
         Refunds(RunInfo(0, ""), 1).find_refund(proposal("1.00"), key=f"k-{kind}")
@@ -190,6 +191,6 @@ def test_a_provider_that_does_not_answer_has_not_said_no(
 def test_only_the_providers_own_no_is_a_no(answer: httpx.Response, monkeypatch: pytest.MonkeyPatch) -> None:
     """A 404 of a proxy, taken for "it did not happen", would have paid a second time."""
     client = httpx.Client(base_url="http://elsewhere", transport=httpx.MockTransport(lambda request: answer))
-    monkeypatch.setattr(refunds_payments, "_client", lambda: client)
+    monkeypatch.setattr(payments, "_client", lambda: client)
     with pytest.raises(EffectUnknown):
         Refunds(RunInfo(0, ""), 1).find_refund(proposal("1.00"), key="k")

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from django.core import mail as outbox
 
-from agents import impacts, registry, rewinds
+from agents.definition import registry
 from agents.examples.refunds import Refunds
 from agents.models import Effect
-from agents.start import start_run
+from agents.moves import impact, rewind
+from agents.runs.start import start_run
 from checkpoints import actors
 from checkpoints.models import Checkpoint, Run
 from tests.agents.driving import advance_to_rest, open_gate, state
@@ -47,7 +48,7 @@ def test_what_the_page_said_is_what_comes_true(sandbox: World) -> None:
     at = Checkpoint.objects.get(run=run, step="find_order").seq
     by = make_user("Bob Lindqvist", run.team)
 
-    shown = impacts.of_edit(run, at, PATCH)
+    shown = impact.of_edit(run, at, PATCH)
     said = {(row.verdict, row.step) for row in shown.rows}
     assert said >= {
         ("stands", "read_mail"), ("stands", "find_order"), ("will", "ask_facts"), ("will", "ask_doubts"),
@@ -56,7 +57,7 @@ def test_what_the_page_said_is_what_comes_true(sandbox: World) -> None:
     }  # fmt: skip
 
     seq = run.seq
-    rewinds.edit(run, at=at, patch=PATCH, by=by, seen=shown.digest())
+    rewind.edit(run, at=at, patch=PATCH, by=by, seen=shown.digest())
     advance_to_rest(run)
     assert open_gate(run).title.startswith("Refund $")
     [offered] = open_gate(run).standing().card.preconditions

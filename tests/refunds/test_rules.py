@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from agents.examples import refunds_orders, refunds_risk, refunds_rules, refunds_words
-from agents.examples.refunds_mail import ParsedMail, parse
-from agents.examples.refunds_money import Money, amounts_in, shown
-from agents.examples.refunds_state import Facts, Feedback, Order, Proposal, Reason, Refund, Reply, Ticket
+from agents.examples.money import Money, amounts_in, shown
+from agents.examples.refunds import orders, risk, rules
+from agents.examples.refunds import words as refunds_words
+from agents.examples.refunds.reading.mail import ParsedMail, parse
+from agents.examples.refunds.state import Facts, Feedback, Order, Proposal, Reason, Refund, Reply, Ticket
 
 from .test_mail import read
 
-ORDERS = refunds_orders.read(refunds_orders.BUNDLED)
+ORDERS = orders.read(orders.BUNDLED)
 
 
 def said(text: str, by: str = "Ann Okafor") -> Feedback:
@@ -23,12 +24,12 @@ def said(text: str, by: str = "Ann Okafor") -> Feedback:
 
 
 def amount_of(order: str, reason: Reason, *feedback: str, words: str = "") -> str:
-    made = refunds_rules.draft(ORDERS[order], reason, words, [said(each) for each in feedback])
+    made = rules.draft(ORDERS[order], reason, words, [said(each) for each in feedback])
     return str(made.amount(ORDERS[order]))
 
 
 def ticket(name: str) -> Ticket:
-    return refunds_rules.ticket_of(parse(read(name)))
+    return rules.ticket_of(parse(read(name)))
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,7 @@ def ticket(name: str) -> Ticket:
 def test_a_bundled_mail_is_given_what_the_rules_say(name: str, number: str, reason: Reason, amount: str) -> None:
     read_as = ticket(name)
     assert (read_as.order_number, read_as.reason) == (number, reason)
-    assert amount_of(number, reason, words=refunds_rules.words_in_sight(read_as.text)) == amount
+    assert amount_of(number, reason, words=rules.words_in_sight(read_as.text)) == amount
 
 
 @pytest.mark.parametrize(("name", "number"), [("07", "99184"), ("08", None), ("09", None)])
@@ -75,7 +76,7 @@ def test_some_mails_name_no_order_of_the_shop(name: str, number: str | None) -> 
     ],
 )
 def test_an_order_number_is_found_in_the_words_in_sight_only(text: str, number: str | None) -> None:
-    assert refunds_rules.ticket_of(ParsedMail(text=text)).order_number == number
+    assert rules.ticket_of(ParsedMail(text=text)).order_number == number
 
 
 @pytest.mark.parametrize(
@@ -96,7 +97,7 @@ def test_an_order_number_is_found_in_the_words_in_sight_only(text: str, number: 
 def test_every_number_is_named_and_what_only_looks_like_one(
     subject: str, text: str, numbers: list[str], lookalikes: list[str]
 ) -> None:
-    ticket = refunds_rules.ticket_of(ParsedMail(subject=subject, text=text))
+    ticket = rules.ticket_of(ParsedMail(subject=subject, text=text))
     assert (ticket.numbers, ticket.lookalikes) == (numbers, lookalikes)
     assert ticket.order_number == (numbers[0] if len(numbers) == 1 and not lookalikes else None)
 
@@ -141,12 +142,12 @@ def test_what_was_refunded_before_is_not_given_again() -> None:
     assert ORDERS["20427"].left == Decimal("91.00")  # 95.00 and 11.00 shipping, less 15.00
     assert amount_of("20427", Reason.NEVER_ARRIVED) == "91.00"
     spent = ORDERS["20427"].model_copy(update={"refunded": Decimal("200.00")})
-    assert refunds_rules.draft(spent, Reason.NEVER_ARRIVED, "", []).amount(spent) == 0
+    assert rules.draft(spent, Reason.NEVER_ARRIVED, "", []).amount(spent) == 0
 
 
 def test_the_agent_says_what_it_heeded_and_what_it_could_not_read() -> None:
     order = ORDERS["20418"]
-    made = refunds_rules.draft(order, Reason.RETURNED, "", [said("only the lenses"), said("hm", by="Bob Lindqvist")])
+    made = rules.draft(order, Reason.RETURNED, "", [said("only the lenses"), said("hm", by="Bob Lindqvist")])
     words = refunds_words.summary(order, Reason.RETURNED, made, made.amount(order))
     assert "As Ann Okafor asked: only 2 Prescription lenses." in words
     assert "I could not apply the feedback from Bob Lindqvist; the proposal is unchanged." in words
@@ -155,14 +156,14 @@ def test_the_agent_says_what_it_heeded_and_what_it_could_not_read() -> None:
 
 def test_the_summary_tells_an_edited_amount_from_the_agents_own() -> None:
     order = ORDERS["20418"]
-    made = refunds_rules.draft(order, Reason.RETURNED, "", [])
+    made = rules.draft(order, Reason.RETURNED, "", [])
     words = refunds_words.summary(order, Reason.RETURNED, made, Decimal("1264.10"))
     assert words.endswith("A reviewer made it €1,264.10; I had €1,284.00.")
 
 
 def test_an_apology_that_was_asked_for_stands_in_the_letter() -> None:
     order = ORDERS["20418"]
-    made = refunds_rules.draft(order, Reason.RETURNED, "", [said("please apologise to her")])
+    made = rules.draft(order, Reason.RETURNED, "", [said("please apologise to her")])
     facts = Facts(order_number="20418", name="Marit Ellery", address="m@fernhollow.example", reason=Reason.RETURNED)
     assert "We apologise" in refunds_words.letter(order, facts, made)
 
@@ -181,13 +182,13 @@ def assess(order: Order, amount: str, *feedback: Feedback, **changes: object) ->
         attachments=[],
         problems=[],
     )
-    made = refunds_rules.draft(order, Reason.FAULTY, "", feedback)
+    made = rules.draft(order, Reason.FAULTY, "", feedback)
     refund = Refund(
         amount=Decimal(amount), currency=order.currency, reason=Reason.FAULTY, charge=order.charge, card=order.card
     )
     proposal = Proposal(refund=refund, reply=Reply(to=order.email, subject="s", text="t"))
-    standing = refunds_risk.Standing(left=order.left)
-    return refunds_risk.assess(base.model_copy(update=changes), order, proposal, made, feedback, standing=standing)
+    standing = risk.Standing(left=order.left)
+    return risk.assess(base.model_copy(update=changes), order, proposal, made, feedback, standing=standing)
 
 
 @pytest.mark.parametrize(
@@ -285,7 +286,7 @@ def test_an_amount_has_the_currency_that_is_written_beside_it(text: str, currenc
 
 @pytest.mark.parametrize("words", ["USD 20.00", "$20", "20.00 PLN"])
 def test_feedback_in_another_currency_changes_nothing_and_says_so(words: str) -> None:
-    made = refunds_rules.draft(ORDERS["20418"], Reason.NEVER_ARRIVED, "", [said(words)])
+    made = rules.draft(ORDERS["20418"], Reason.NEVER_ARRIVED, "", [said(words)])
     assert (made.fixed, made.unheeded) == (None, ["Ann Okafor"])
 
 
@@ -310,25 +311,25 @@ LINE = "1,A,B,a@b.example,EUR,4417,2026-01-01,0.00,0.00,Thing,1,5.00,1,\n"
 )
 def test_a_file_of_orders_that_cannot_be_read_says_where(tmp_path: Path, text: str, sentence: str) -> None:
     (tmp_path / "orders.csv").write_text(text)
-    with pytest.raises(refunds_orders.OrdersRefused, match=sentence):
-        refunds_orders.read(tmp_path / "orders.csv")
+    with pytest.raises(orders.OrdersRefused, match=sentence):
+        orders.read(tmp_path / "orders.csv")
 
 
 def test_a_missing_or_binary_file_of_orders_says_so(tmp_path: Path) -> None:
     (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00")
     for name in ("binary.csv", "absent.csv"):
-        with pytest.raises(refunds_orders.OrdersRefused, match="cannot be read"):
-            refunds_orders.read(tmp_path / name)
+        with pytest.raises(orders.OrdersRefused, match="cannot be read"):
+            orders.read(tmp_path / name)
 
 
 def test_the_users_own_file_of_orders_is_read_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mine = tmp_path / "mine.csv"
     monkeypatch.setenv("HOLDPOINT_REFUNDS_ORDERS", str(mine))
     mine.write_text("\ufeff" + HEAD + LINE)
-    assert refunds_orders.find("1") is not None
+    assert orders.find("1") is not None
     mine.write_text(HEAD + LINE.replace("1,A", "2,A"))
-    assert refunds_orders.find("1") is None
-    assert refunds_orders.find("") is None
+    assert orders.find("1") is None
+    assert orders.find("") is None
 
 
 def test_one_order_that_cannot_be_read_stops_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -336,6 +337,6 @@ def test_one_order_that_cannot_be_read_stops_no_other(tmp_path: Path, monkeypatc
     mine = tmp_path / "mine.csv"
     monkeypatch.setenv("HOLDPOINT_REFUNDS_ORDERS", str(mine))
     mine.write_text(HEAD + LINE + LINE.replace("EUR", "XXX").replace("1,A", "2,A"))
-    assert refunds_orders.find("1") is not None
-    with pytest.raises(refunds_orders.OrdersRefused, match="line 3, currency"):
-        refunds_orders.find("2")
+    assert orders.find("1") is not None
+    with pytest.raises(orders.OrdersRefused, match="line 3, currency"):
+        orders.find("2")

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from django.core import mail as outbox
 
-from agents import registry
-from agents.examples import refunds_orders
-from agents.start import start_run
+from agents.definition import registry
+from agents.examples.refunds import orders as refunds_orders
+from agents.runs.start import start_run
 from approvals.cards.card import Card
 from approvals.errors import Invalid
 from approvals.models import Gate

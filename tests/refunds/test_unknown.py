@@ -14,10 +14,10 @@ import pytest
 from django.core import mail as outbox
 from django.db.models.functions import Now
 
-from agents import registry
+from agents.definition import registry
 from agents.examples.refunds import Refunds
-from agents.examples.refunds_state import Payment
-from agents.start import start_run
+from agents.examples.refunds.state import Payment
+from agents.runs.start import start_run
 from approvals.models import Gate
 from checkpoints import actors
 from checkpoints.models import Run

@@ -328,7 +328,7 @@ class Robbed(Agent):
         run = Run.objects.get(pk=self.run.id)
         assert run.head is not None
         if mode == "beaten":
-            from agents.once import digest_of
+            from agents.steps.memo import digest_of
 
             Memo.objects.create(
                 run=run, base=run.head, step="think", name="call", digest=digest_of("call", (mode,), ""),

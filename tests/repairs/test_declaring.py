@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from agents import Agent, AgentError, gate, step, validator
-from agents.planning import plan_of
+from agents.definition.plan_builder import plan_of
 
 
 class Base(Agent):

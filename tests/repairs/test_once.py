@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from agents import AgentError, registry, validation
+from agents import AgentError
+from agents.compatibility import validation
+from agents.definition import registry
+from agents.definition.registry import named
 from agents.models import Memo
-from agents.registry import named
 from tests.agents.driving import advance, advance_to_rest, answer, decide, failures, make_run, state, trail
 
 from .killing import Hand, go_on

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agents import policies
-from agents.presentation.timeline import build
-from agents.views.reading import read
-from agents.views.story import scene_of
+from agents.presentation.timeline.timeline import build
+from agents.queries.run_row import read
+from agents.queries.run_story import scene_of
+from agents.steps import retry
 from checkpoints import store
 from checkpoints.models import Checkpoint, Run
 from tests.agents.driving import advance, advance_to_rest, answer, failures, make_run, open_gate, state, trail
@@ -37,11 +37,11 @@ def test_a_step_names_its_first_pause_and_the_next_ones_double() -> None:
 
 
 def test_pauses_are_spread_and_come_to_a_limit_that_a_longer_first_one_lifts() -> None:
-    assert len({policies.backoff(3, 10) for _ in range(5)}) == 5
-    assert all(30 <= policies.backoff(3, 10) <= 50 for _ in range(100))
-    assert all(225 <= policies.backoff(10_000, 10) <= 375 for _ in range(100))
-    assert all(450 <= policies.backoff(attempt, 600) <= 750 for attempt in (1, 9))
-    assert policies.backoff(7, 0) == 0
+    assert len({retry.backoff(3, 10) for _ in range(5)}) == 5
+    assert all(30 <= retry.backoff(3, 10) <= 50 for _ in range(100))
+    assert all(225 <= retry.backoff(10_000, 10) <= 375 for _ in range(100))
+    assert all(450 <= retry.backoff(attempt, 600) <= 750 for attempt in (1, 9))
+    assert retry.backoff(7, 0) == 0
 
 
 def test_when_its_attempts_have_run_out_the_run_goes_on_with_the_step_that_catches() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agents import forks
 from agents.models import Failure
+from agents.moves import fork as forks
 from checkpoints.audit import verify
 from checkpoints.models import Checkpoint, Event, Run
 from checkpoints.values.canonical_json import decode
@@ -166,7 +166,7 @@ def test_a_person_may_take_what_was_refused_exactly_as_it_was_shown(ledger: Path
 def test_a_refused_output_that_is_too_large_to_show_cannot_be_taken(
     ledger: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agents.repairs.SHOWN", 5)
+    monkeypatch.setattr("agents.steps.repair.SHOWN", 5)
     run = advance(make_run("builder", ledger=str(ledger), floor=1000))
     card = open_gate(run).standing().card
     assert [choice["id"] for choice in card.question["choices"]] == ["retry", "skip", "stop"]  # type: ignore[index]

@@ -15,7 +15,7 @@ __all__ = ["sandbox", "shared_sandbox", "start_sandbox"]
 @pytest.fixture(autouse=True)
 def world(settings: Any, sandbox: World) -> Iterator[World]:
     """The sandbox that the agent trades with."""
-    from agents import registry
+    from agents.definition import registry
 
     settings.HOLDPOINT_AGENTS = ["agents.examples.restock"]
     settings.SANDBOX_URL = sandbox.url

@@ -8,7 +8,7 @@ from typing import Any
 from django.contrib.auth.models import Group
 
 from agents.examples.restock import Restock
-from agents.start import start_run
+from agents.runs.start import start_run
 from checkpoints import actors
 from checkpoints.models import Run
 from tests.agents.driving import advance_to_rest
@@ -16,7 +16,7 @@ from tests.factories import make_team
 from tests.harness.session import ROOT
 from tests.refunds.conftest import World
 
-SHELVES: Path = ROOT / "agents" / "examples" / "shelves"
+SHELVES: Path = ROOT / "agents" / "examples" / "restock" / "shelves"
 
 
 def make_restock(number: int = 0, *, team: Group | None = None) -> Run:

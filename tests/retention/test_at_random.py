@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agents import rewinds
+from agents.moves import rewind
 from checkpoints import crash_points
 from checkpoints.models import Gap, Run
 from tests.factories import ann, bob, make_team, random_agents
@@ -45,7 +45,7 @@ def test_the_ledger_and_the_world_agree_though_the_past_is_gone(
     rng = random.Random(f"forgetful {seed}")
     world = Rough(dice=rng, cut=rng.choice([0.0, 0.15, 0.4]))
     monkeypatch.setattr(random_agents, "WORLD", world)
-    monkeypatch.setattr(rewinds, "HALT_SECONDS", 0.0)
+    monkeypatch.setattr(rewind, "HALT_SECONDS", 0.0)
     with born(tmp_path, seed, people, KINDS[seed % len(KINDS)]) as life:
         crowd = Forgetful(life, world, rng)
         crash_points.listen(crowd.stand_still)

@@ -8,8 +8,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from agents import rewinds
 from agents.errors import RewindRefused
+from agents.moves import rewind
 from approvals.models import Gate
 from checkpoints import store
 from checkpoints.models import Checkpoint, Hold, Run
@@ -105,7 +105,7 @@ def test_the_api_says_by_which_policy_it_went(gone: tuple[Run, User]) -> None:
 def test_nobody_goes_back_to_what_is_gone(gone: tuple[Run, User]) -> None:
     run, _ = gone
     with pytest.raises(RewindRefused, match=r"Checkpoint 40 of .* was removed on .* under the retention policy"):
-        rewinds.rewind(run, to=40, by=ann(run.team))
+        rewind.rewind(run, to=40, by=ann(run.team))
     assert seqs(run)[-1] == 101
 
 

@@ -11,7 +11,7 @@ import pytest
 from django.core.management import call_command
 from django.db.models.functions import Now
 
-from agents.history import Path
+from agents.session.path import Path
 from checkpoints import store
 from checkpoints.actors import SYSTEM
 from checkpoints.audit.verify import verify_all, verify_run

@@ -11,8 +11,8 @@ from unittest import mock
 import pytest
 from django.db.models.functions import Now
 
-from agents import rewinds
 from agents.models import Effect
+from agents.moves import rewind as rewinds
 from approvals.models import Gate
 from checkpoints import crash_points
 from checkpoints.models import Checkpoint, Run

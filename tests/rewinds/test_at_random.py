@@ -16,10 +16,13 @@ from unittest import mock
 
 import pytest
 
-from agents import cancelling, recovery, rewinds, runner, unsettled
 from agents.errors import EffectFailed, EffectUnknown, RewindRefused
-from agents.history import Path as Trail
 from agents.models import Effect
+from agents.moves import cancel, rewind
+from agents.runner import engine
+from agents.session import unsettled
+from agents.session.path import Path as Trail
+from agents.steps import recovery
 from approvals.errors import DecisionRefused
 from approvals.models import Gate
 from checkpoints import crash_points
@@ -79,9 +82,9 @@ class Crowd:
         run.refresh_from_db()
         by, roll = self.life.people.mover, self.rng.random()
         if roll < 0.06:
-            self.order("settle", lambda: rewinds.settle_now(run, by=by))
+            self.order("settle", lambda: rewind.settle_now(run, by=by))
         elif roll < 0.1:
-            self.order("cancel", lambda: cancelling.cancel(run, by=by, reason="no need"))
+            self.order("cancel", lambda: cancel.cancel(run, by=by, reason="no need"))
         elif roll < 0.35 or run.status not in Run.LIVE:
             self.move(run)
         elif run.status == Run.Status.WAITING:
@@ -137,7 +140,7 @@ class Crowd:
         wish = f"{self.rng.choice(POINTS)}:{self.rng.choice(['raise', 'fail'])}:{self.rng.randint(1, 2)}" * dies
         self.life.run = run
         with mock.patch.dict(os.environ, {"HOLDPOINT_CRASH": wish}), suppress(crash_points.Crashed):
-            runner.advance(run.pk)
+            engine.advance(run.pk)
         self.told.append(f"{run} worked {wish}")
         if not self.still:
             lease_over(run)
@@ -201,7 +204,7 @@ def test_the_ledger_and_the_world_agree(seed: int, tmp_path: Path, monkeypatch: 
     rng = random.Random(f"crowd {seed}")
     world = Rough(dice=rng, cut=rng.choice([0.0, 0.15, 0.4]))
     monkeypatch.setattr(random_agents, "WORLD", world)
-    monkeypatch.setattr(rewinds, "HALT_SECONDS", 0.0)
+    monkeypatch.setattr(rewind, "HALT_SECONDS", 0.0)
     with born(tmp_path, seed, people, KINDS[seed % len(KINDS)]) as life:
         crowd = Crowd(life, world, rng)
         crash_points.listen(crowd.stand_still)

@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 from django.db.models.functions import Now
 
-from agents import cancelling, forks, impacts, registry, rewinds
+from agents.definition import registry
 from agents.models import Effect
+from agents.moves import cancel, impact
+from agents.moves import fork as forks
+from agents.moves import rewind as rewinds
 from checkpoints import crash_points
 from checkpoints.models import Run
 from tests.agents.driving import advance_to_rest, answer, decide, make_run, open_gate, state
@@ -100,7 +103,7 @@ def test_an_effect_whose_undo_nobody_saw_end_is_not_adopted(ledger: str, monkeyp
         advance_to_rest(run)
     monkeypatch.delenv("HOLDPOINT_CRASH")
     assert lines(ledger, words=1) == ["buy", "sell"]
-    assert "stands" not in [row.verdict for row in impacts.of_rewind(run, 1).rows if row.step == "buy"]
+    assert "stands" not in [row.verdict for row in impact.of_rewind(run, 1).rows if row.step == "buy"]
     rewind(run, 1)
     advance_to_rest(run)
     assert open_gate(run).title.startswith("“Buy” is not undone")
@@ -147,7 +150,7 @@ def test_a_run_that_is_cancelled_while_it_asks_ends_as_cancelled(ledger: str, tm
     edit(run, 1, mode="skip")
     advance_to_rest(run)
     assert open_gate(run).title.startswith("Did “Buy” happen?")
-    assert cancelling.cancel(run, by=ann(run.team), reason="no trip")
+    assert cancel.cancel(run, by=ann(run.team), reason="no trip")
     run = advance_to_rest(run)
     assert (run.status, run.ending) == ("cancelled", "")
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from agents import impacts, registry, rewinds
+from agents.definition import registry
+from agents.moves import impact
+from agents.moves import rewind as rewinds
 from approvals.consequences.gate import Foretold
 from approvals.impact import Impact
 from approvals.models import Gate
@@ -77,7 +79,7 @@ def test_the_words_of_a_rewind_are_a_change_too(ledger: str, settings: Any, word
     while run.next_step != "send":
         run = advance(run)
     at = before(run, "draft")
-    told = impacts.of_rewind(run, at, words)
+    told = impact.of_rewind(run, at, words)
     rewind(run, at, feedback=words)
     run = advance_to_rest(run)
     if not words:
@@ -96,21 +98,21 @@ def foretold(told: Impact) -> list[tuple[str, str, str]]:
 
 def test_an_edit_is_foretold_to_need_another_permission(booked: Run) -> None:
     at = after(booked, "book")
-    told = impacts.of_edit(booked, at, [{"op": "replace", "path": "/room", "value": "the royal suite"}])
+    told = impact.of_edit(booked, at, [{"op": "replace", "path": "/room", "value": "the royal suite"}])
     assert foretold(told) == [("may", "pay", "permit"), ("will", "review", "permit")]
     assert told.asks == "review"
-    kept = impacts.of_edit(booked, at, [{"op": "replace", "path": "/told", "value": "nobody yet"}])
+    kept = impact.of_edit(booked, at, [{"op": "replace", "path": "/told", "value": "nobody yet"}])
     assert foretold(kept)[0] == ("will", "pay", "new")
 
 
 def test_a_move_after_the_edit_is_foretold_with_it(booked: Run) -> None:
     at = after(booked, "book")
     edit(booked, at, room="the royal suite")
-    assert foretold(impacts.of_rewind(booked, booked.seq))[:2] == [
+    assert foretold(impact.of_rewind(booked, booked.seq))[:2] == [
         ("may", "pay", "permit"),
         ("will", "review", "permit"),
     ]
-    assert foretold(impacts.of_rewind(booked, at))[0] == ("will", "pay", "new")
+    assert foretold(impact.of_rewind(booked, at))[0] == ("will", "pay", "new")
 
 
 def test_a_yes_at_the_gate_that_was_opened_again_is_foretold_to_pay(booked: Run) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agents import cancelling
 from agents.errors import NeedsConfirmation
+from agents.moves import cancel
 from checkpoints.models import Event, Run
 from tests.agents.driving import advance_to_rest, make_run
 from tests.factories import ann
@@ -23,7 +23,7 @@ def ordered_again(ledger: str) -> Run:
 def cancelled(ledger: str) -> Run:
     """The same, and somebody cancelled it before a worker came."""
     run = ordered_again(ledger)
-    cancelling.cancel(run, by=ann(run.team), reason="leave it")
+    cancel.cancel(run, by=ann(run.team), reason="leave it")
     assert advance_to_rest(run).status == "cancelled"
     return run
 

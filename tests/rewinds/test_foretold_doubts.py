@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agents import forks, impacts
+from agents.moves import fork as forks
+from agents.moves import impact
 from approvals.impact import Verdict
 from checkpoints.models import Run
 from tests.agents.driving import advance_to_rest, answer, decide, make_run, open_gate
@@ -20,7 +21,7 @@ from .test_attacks import left_open
 @pytest.mark.parametrize("to", [1, 2])
 def test_what_was_left_open_is_foretold_to_be_asked_about(ledger: str, tmp_path: Path, to: int) -> None:
     run = left_open(ledger, tmp_path / "cut")
-    told = impacts.of_rewind(run, to)
+    told = impact.of_rewind(run, to)
     assert [row.step for row in told.asking] == ["buy"]
     assert not [row for row in told.stands if row.effect]
     rewind(run, to, seen=told.digest())
@@ -34,7 +35,7 @@ def test_what_was_ordered_again_is_foretold_to_stand_behind_it(ledger: str) -> N
     advance_to_rest(run)
     rewind(run, before(run, "pay"))
     advance_to_rest(run)
-    told = impacts.of_rewind(run, after(run, "pay"))
+    told = impact.of_rewind(run, after(run, "pay"))
     assert [(row.verdict, row.why) for row in told.rows if row.step == "pay"] == [(Verdict.STANDS, "path")]
     rewind(run, after(run, "pay"), confirm=True, seen=told.digest())
     advance_to_rest(run)
@@ -47,7 +48,7 @@ def test_a_question_about_what_is_left_behind_is_foretold_before_the_run_ends(le
     run = advance_to_rest(make_run("trip", ledger=ledger, flag=str(flag)))
     assert open_gate(run).kind == "recovery"
     patch = [{"op": "replace", "path": "/mode", "value": "skip"}]
-    told = impacts.of_edit(run, 1, patch)
+    told = impact.of_edit(run, 1, patch)
     assert (told.ends, [row.step for row in told.asking]) == (False, ["buy"])
     edit(run, 1, mode="skip", seen=told.digest())
     assert advance_to_rest(run).status == "waiting"
@@ -61,7 +62,7 @@ def test_what_a_fork_took_over_is_foretold_to_stay(ledger: str) -> None:
     answer(other, "take")
     advance_to_rest(other)
     patch = [{"op": "replace", "path": "/mode", "value": "skip"}]
-    told = impacts.of_edit(run, 1, patch)
+    told = impact.of_edit(run, 1, patch)
     assert [(row.step, row.verdict) for row in told.ahead if row.effect] == [("buy", Verdict.CANNOT)]
     edit(run, 1, mode="skip", seen=told.digest())
     advance_to_rest(run)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from agents import forks
 from agents.errors import RewindNotAllowed, RewindRefused
 from agents.models import Effect
+from agents.moves import fork as forks
 from checkpoints import crash_points
 from checkpoints.models import Event, Hold, Run
 from checkpoints.values.canonical_json import decode

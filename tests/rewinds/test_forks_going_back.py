@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agents import forks
+from agents.moves import fork as forks
 from approvals.consequences.gate import Foretold
 from approvals.impact import Verdict
 from checkpoints.audit.verify import verify_run

@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from agents import reports
+from agents.effects import late_reports
 from agents.models import Effect
 from checkpoints import crash_points
 from checkpoints.models import Event, Run
@@ -70,7 +70,7 @@ def test_a_late_word_about_one_effect_leaves_the_question_about_another_of_its_s
     advance_to_rest(run)
     gate = open_gate(run)
     (other,) = Effect.objects.select_related("run").filter(run=run).exclude(key=gate.asked.question["effect"])  # type: ignore[index]
-    reports.done(other, {"receipt": "late"})
+    late_reports.done(other, {"receipt": "late"})
     gate.refresh_from_db()
     assert gate.status == "open"
     answer(run, "was_not_done")

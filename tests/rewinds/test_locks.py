@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from agents import rewinds, runner
+from agents.moves import rewind as rewinds
+from agents.runner import engine
 from checkpoints import actors, crash_points
 from checkpoints.models import Run
 from checkpoints.store import claims
@@ -66,7 +67,7 @@ def test_a_page_and_a_worker_do_not_wait_for_each_other(
 
     crash_points.listen(stand_still)
     with ThreadPoolExecutor(2) as pool:
-        worker = pool.submit(alone, lambda: runner.advance(run.pk))
+        worker = pool.submit(alone, lambda: engine.advance(run.pk))
         assert there.wait(20)
         claims.ask_to_halt(run, actors.of_user(by))  # as another page did just before: this one does not wait for it
         with transaction.atomic():

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from agents import forks, impacts, rewinds
 from agents.errors import ImpactChanged, RewindNotAllowed, RewindRefused
 from agents.models import Effect
+from agents.moves import fork, impact
+from agents.moves import rewind as rewinds
 from approvals.errors import Invalid
 from checkpoints.actors import SYSTEM
 from checkpoints.errors import Fenced
@@ -56,14 +57,14 @@ def test_an_edit_that_the_agent_does_not_take_writes_nothing(
 
 def test_what_was_shown_has_to_be_what_would_happen(ledger: str) -> None:
     run = advance_to_rest(make_run("booking", ledger=ledger))
-    shown = impacts.of_rewind(run, before(run, "plan")).digest()
+    shown = impact.of_rewind(run, before(run, "plan")).digest()
     edit(run, before(run, "plan"), size=3)
     advance_to_rest(run)
     with pytest.raises(ImpactChanged) as changed:
         rewind(run, 2, seen=shown)
-    assert changed.value.impact.digest() == impacts.of_rewind(run, 2).digest()
+    assert changed.value.impact.digest() == impact.of_rewind(run, 2).digest()
     assert open_gate(run).status == "open"
-    rewind(run, 2, seen=impacts.of_rewind(run, 2).digest())
+    rewind(run, 2, seen=impact.of_rewind(run, 2).digest())
     assert advance_to_rest(run).status == "waiting"
 
 
@@ -75,7 +76,7 @@ def test_a_run_that_ended_at_a_checkpoint_does_not_go_on_from_there(ledger: str)
 
 def test_a_worker_that_was_at_it_is_fenced_and_the_move_stands(ledger: str) -> None:
     run = make_run("chain", ledger=ledger)
-    from agents import registry
+    from agents.definition import registry
 
     claim = claims.claim(run.pk, plan_ids=list(registry.plans()), worker="stale", lease=30.0, by=SYSTEM)
     assert claim is not None
@@ -128,7 +129,7 @@ def test_a_state_that_tells_of_what_was_undone_since_is_not_gone_back_to(ledger:
     ):
         rewind(run, paid)
     with pytest.raises(RewindRefused, match="undone since"):
-        forks.fork(run, at=paid, by=ann(run.team))
+        fork.fork(run, at=paid, by=ann(run.team))
     rewind(run, 2)
     assert advance_to_rest(run).status == "completed"
     done = [line.split("-")[0] for line in lines(ledger)[2:]]
@@ -153,6 +154,6 @@ def test_a_fork_that_begins_while_an_effect_is_being_undone_waits_and_is_refused
     def undone() -> None:
         change_effects(Effect.objects.filter(pk=row.pk), status="undone")
 
-    found = meet_lock(undone, lambda: forks.fork(run, at=bought, by=person))
+    found = meet_lock(undone, lambda: fork.fork(run, at=bought, by=person))
     assert isinstance(found, RewindRefused)
     assert not Run.objects.filter(forked_from__isnull=False, lineage=run.pk).exists()

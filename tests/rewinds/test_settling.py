@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from agents import cancelling, rewinds
 from agents.errors import NeedsConfirmation, RewindRefused
+from agents.moves import cancel
+from agents.moves import rewind as rewinds
 from checkpoints.models import Event, Hold, Run
 from tests.agents.driving import advance, advance_to_rest, answer, decide, make_run, open_gate, state
 from tests.factories import ann
@@ -236,7 +237,7 @@ def test_a_run_that_settles_before_it_is_cancelled_was_cancelled_by_whoever_said
     edit(run, 1, size=2)
     advance_to_rest(run)
     person = ann(run.team)
-    assert cancelling.cancel(run, by=person, reason="no need")
+    assert cancel.cancel(run, by=person, reason="no need")
     run = advance_to_rest(run)
     assert (run.status, lines(ledger, words=1)[3:]) == ("cancelled", ["refund", "unbook"])
     assert Event.objects.get(run_id=run.pk, kind="run.cancelled").actor == f"user:{person.pk}"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agents import cancelling
 from agents.errors import RewindRefused
+from agents.moves import cancel
 from approvals.gates import closing
 from approvals.models import Gate
 from checkpoints.models import Run
@@ -76,7 +76,7 @@ def test_a_cancel_while_an_undo_is_asked_about_settles_the_rest_and_names_that_o
         flag.touch()
     advance_to_rest(run)
     assert open_gate(run).title.startswith("“Pay” is not undone")
-    cancelling.cancel(run, by=ann(run.team), reason="no need")
+    cancel.cancel(run, by=ann(run.team), reason="no need")
     advance_to_rest(run)
     assert (run.status, run.reason) == ("cancelled", "no need")
     assert fates(run)[:3] == [("book", "undone"), ("pay", "kept"), ("tell", "kept")]
@@ -90,7 +90,7 @@ def test_what_an_undo_in_doubt_may_have_taken_back_is_not_gone_back_to_after_a_c
     die(run, "after_undo")
     advance_to_rest(run)
     assert open_gate(run).title.startswith("“Buy” is not undone")
-    cancelling.cancel(run, by=ann(run.team), reason="no need")
+    cancel.cancel(run, by=ann(run.team), reason="no need")
     assert advance_to_rest(run).status == "cancelled"
     with pytest.raises(RewindRefused, match="buy is done"):
         rewind(run, bought)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agents import registry
+from agents.definition import registry
 from checkpoints.runs.plans import PlanSpec
 from config.examples import AGENTS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from agents.presentation.facts import Asked, Done, Failed, Forked, Planned, Said, Saved, Standing, Story
+from agents.presentation.timeline.facts import Asked, Done, Failed, Forked, Planned, Said, Saved, Standing, Story
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 PLAN = (

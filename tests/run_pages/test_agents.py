@@ -14,10 +14,12 @@ from django.db.models.functions import Now
 from django.template import Context, Template
 from playwright.sync_api import Page, expect
 
-from agents import figures, registry
-from agents.figures import Figures
+from agents.definition import registry
 from agents.models import Worker
-from agents.presentation import meters, plan, versions
+from agents.presentation import figures as meters
+from agents.presentation import plan, versions
+from agents.runs import stats
+from agents.runs.stats import Figures
 from approvals.templatetags import holdpoint
 from checkpoints import store
 from checkpoints.models import Plan, Run
@@ -86,7 +88,7 @@ def test_two_versions_say_which_steps_changed() -> None:
 
 
 def figures_of(plan: Plan, team: Group) -> Figures:
-    return figures.of_agents({"one": [plan.pk]}, [team.pk])["one"]
+    return stats.of_agents({"one": [plan.pk]}, [team.pk])["one"]
 
 
 def test_the_figures_tell_of_the_teams_that_are_seen_alone() -> None:
@@ -118,8 +120,8 @@ def test_the_figures_say_how_long_gates_waited() -> None:
     assert found.decided == 1
     assert found.half is not None
     assert list(found.within) == [1, 0, 0, 0, 0]
-    assert figures.quantile([1.0, 2.0, 3.0, 10.0], 0.5) == figures.quantile([3.0], 0.9)
-    assert figures.spread([299.9, 300.0, 3600.0, 90_000.0]) == [1, 1, 1, 0, 1]
+    assert stats.quantile([1.0, 2.0, 3.0, 10.0], 0.5) == stats.quantile([3.0], 0.9)
+    assert stats.spread([299.9, 300.0, 3600.0, 90_000.0]) == [1, 1, 1, 0, 1]
     page = signed_in(bob(gate.team)).get("/agents/").content.decode()
     assert re.search(r"<dd>half decided within [^<]+</dd><dd>nine of ten within [^<]+; 1 decided, 0 expired</dd>", page)
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from agents.presentation import head, timeline
-from agents.presentation.facts import Failed, Standing, Story
-from agents.presentation.remarks import Remark
-from agents.presentation.rows import Row
+from agents.presentation import head
+from agents.presentation.timeline import timeline
+from agents.presentation.timeline.facts import Failed, Standing, Story
+from agents.presentation.timeline.remarks import Remark
+from agents.presentation.timeline.rows import Row
 from tests.run_pages.stories import NOON, OPENING, make_effect, make_gate, make_saved, make_story
 from tests.run_pages.test_timeline import told
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from agents.cancelling import cancel
+from agents.moves.cancel import cancel
 from approvals.errors import GateWithdrawn
 from approvals.models import Decision, Outcome
 from checkpoints.actors import SYSTEM

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.presentation.course import Course, Turn
+from agents.presentation.timeline.course import Course, Turn
 
 RUN, OTHER = 7, 3
 

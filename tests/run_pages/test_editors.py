@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.template.loader import render_to_string
 
-from agents.presentation import editors, orders
+from agents.presentation import editors, moves
 from approvals.forms.texts import as_json
 from approvals.impact import Impact, Verdict
 from approvals.impact.result import Row
@@ -150,7 +150,7 @@ def row(step: str, verdict: Verdict, **more: Any) -> Row:
     ],
 )
 def test_the_button_says_what_it_does(rows: tuple[Row, ...], said: str) -> None:
-    assert orders.commit("Rewind", Impact(rows=rows)) == said
+    assert moves.commit("Rewind", Impact(rows=rows)) == said
 
 
 @pytest.mark.parametrize(
@@ -168,14 +168,14 @@ def test_the_button_says_what_it_does(rows: tuple[Row, ...], said: str) -> None:
     ],
 )
 def test_the_ways_to_rewind_at_a_checkpoint(kind: str, effect: bool, then: str, before: int, said: list[str]) -> None:
-    found = orders.ways(seq=4, kind=kind, step="it", then=then, before=before, effect=effect)
+    found = moves.ways(seq=4, kind=kind, step="it", then=then, before=before, effect=effect)
     assert [f"{way.label} {way.step}{', ' + way.rest if way.rest else ''}" for way in found] == said
     assert [way.to for way in found] == [4 if way.place == "after" else before for way in found]
 
 
 def test_a_gate_that_had_nothing_to_ask_has_no_answer_to_keep() -> None:
     """It was offered with its answer, and to be asked again."""
-    found = orders.ways(seq=4, kind="gate", step="it", then="next", before=3, asked=False)
+    found = moves.ways(seq=4, kind="gate", step="it", then="next", before=3, asked=False)
     assert [(way.label, way.step, way.rest) for way in found] == [
         ("After", "It", ""),
         ("Before", "It", "and look again"),

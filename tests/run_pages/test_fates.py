@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from agents.presentation import effects, head
-from agents.presentation.fates import Fate, fates
-from agents.presentation.remarks import Remark
+from agents.presentation.timeline.effect_fates import Fate, fates
+from agents.presentation.timeline.remarks import Remark
 from tests.run_pages.stories import NOON, make_effect
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.presentation.lanes import Curve, Line, Node, lay_out, width
+from agents.presentation.timeline.lanes import Curve, Line, Node, lay_out, width
 
 STRAIGHT = [Node("a"), Node("b", "a"), Node("c", "b")]
 ONE_BRANCH = [Node("a"), Node("b", "a", "rejected"), Node("c", "b", "rejected"), Node("d", "a", left="c")]

@@ -7,7 +7,7 @@ import re
 import pytest
 from django.contrib.auth.models import User
 
-from agents.views import listing
+from agents.views import run_list
 from checkpoints import actors, store
 from checkpoints.models import Checkpoint
 from tests.approvals.statements import sent
@@ -43,7 +43,7 @@ def test_a_status_filters_and_an_unknown_one_does_not() -> None:
 
 
 def test_pages_go_on_below_the_last_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "PAGE", 2)
+    monkeypatch.setattr(run_list, "PAGE", 2)
     team = make_team()
     oldest, middle, newest = (begin(team).run.pk for _ in range(3))
     client = signed_in(bob(team))
@@ -66,8 +66,8 @@ def test_only_the_agents_of_my_teams_are_offered_and_of_those_the_newest(monkeyp
     assert other.agent not in page
     newer = make_plan(make_spec(unique("newer")))
     make_run(team=team, plan=newer)
-    monkeypatch.setattr(listing, "PLANS", 1)
-    assert list(listing.versions_by_agent([team.pk])) == [newer.agent]
+    monkeypatch.setattr(run_list, "PLANS", 1)
+    assert list(run_list.versions_by_agent([team.pk])) == [newer.agent]
 
 
 def test_an_empty_list_says_how_a_run_begins() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.views import saved, story
+from agents.queries import run_story, saved_checkpoints
 from checkpoints import actors, store
 from checkpoints.models import Checkpoint, Run
 from tests.approvals.statements import sent
@@ -20,11 +20,11 @@ LONG = "A letter of some pages. " * 2_000  # more than a row holds: it is a chun
 def test_a_long_run_is_told_in_windows() -> None:
     team = make_team()
     walk = begin(team)
-    for _ in range(story.WINDOW + 5):
+    for _ in range(run_story.WINDOW + 5):
         walk.save("find_order", {"mailed": True}, "find_order", took=0)
     client = signed_in(bob(team))
     newest = client.get(f"/runs/{walk.run.pk}/").content.decode()
-    assert newest.count("data-pick") == story.WINDOW + 2
+    assert newest.count("data-pick") == run_story.WINDOW + 2
     assert "?before=7" in newest
     older = client.get(f"/runs/{walk.run.pk}/?before=7").content.decode()
     assert f'href="/runs/{walk.run.pk}/?at=1#inspect"' in older
@@ -54,7 +54,7 @@ def lived(turns: int) -> Walk:
 
 
 def test_a_page_asks_the_database_no_more_of_a_long_run() -> None:
-    short, long = lived(1), lived(story.WINDOW // 4)
+    short, long = lived(1), lived(run_story.WINDOW // 4)
     for address in ("", "?at=5", "?at=5&view=state", "?at=6&to=3", "?before=5", "timeline/"):
         asked = []
         for walk in (short, long):
@@ -89,28 +89,28 @@ def test_where_an_output_was_taken_from_is_looked_for_near_by_alone(monkeypatch:
     other = Walk(fork)
     other.save("propose", {"proposal": PROPOSAL}, "propose", kind="reused")
     assert f"reused from 2 of R-{run.pk}" in said(client.get(f"/runs/{fork.pk}/").content.decode())
-    monkeypatch.setattr(saved, "TWINS", 3)
+    monkeypatch.setattr(saved_checkpoints, "TWINS", 3)
     page = said(client.get(f"/runs/{run.pk}/").content.decode())
     assert "reused" in page
     assert "reused from" not in page
-    monkeypatch.setattr(saved, "TWIN_RUNS", 1)
+    monkeypatch.setattr(saved_checkpoints, "TWIN_RUNS", 1)
     assert "reused from" not in said(client.get(f"/runs/{fork.pk}/").content.decode())
 
 
 def test_the_newest_effects_are_drawn_and_all_of_them_on_demand() -> None:
     team = make_team()
     walk = begin(team)
-    for turn in range(story.WINDOW):
+    for turn in range(run_story.WINDOW):
         walk.effect("pay", input_digest=turn.to_bytes(32))
         walk.save("pay", {"payment": {"id": f"p{turn}"}}, "pay")
     run = walk.release("queued")
     client = signed_in(bob(team))
     page = client.get(f"/runs/{run.pk}/").content.decode()
-    assert f"the newest of {story.WINDOW}" not in said(page)  # as many as are drawn
+    assert f"the newest of {run_story.WINDOW}" not in said(page)  # as many as are drawn
     walk.go_on()
     walk.effect("pay", input_digest=b"\1" * 32)
     run = walk.release("queued")
-    assert f"the newest of {story.WINDOW + 1}" in said(client.get(f"/runs/{run.pk}/").content.decode())
+    assert f"the newest of {run_story.WINDOW + 1}" in said(client.get(f"/runs/{run.pk}/").content.decode())
     everything = client.get(f"/runs/{run.pk}/?all=1").content.decode()
-    assert everything.count('<tr data-status="done"') == story.WINDOW + 1
+    assert everything.count('<tr data-status="done"') == run_story.WINDOW + 1
     assert f'<td><a href="/runs/{run.pk}/?at=2#inspect">2</a></td>' in everything

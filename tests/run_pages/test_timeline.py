@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from agents.presentation import timeline
-from agents.presentation.facts import Said, Story
-from agents.presentation.remarks import Remark
-from agents.presentation.rows import Row
+from agents.presentation.timeline import timeline
+from agents.presentation.timeline.facts import Said, Story
+from agents.presentation.timeline.remarks import Remark
+from agents.presentation.timeline.rows import Row
 from tests.run_pages.stories import (
     NOON,
     OPENING,

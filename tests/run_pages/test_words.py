@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agents.presentation import words
+from agents.presentation.timeline import words
 from approvals.audit import event_words
 
 

@@ -19,7 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from psycopg_pool import PoolTimeout
 from structlog.testing import capture_logs
 
-from agents import registry
+from agents.definition import registry
 from agents.models import SweeperPass
 from checkpoints.actors import SYSTEM
 from checkpoints.audit import sealer

@@ -6,7 +6,7 @@ import re
 
 from django.conf import settings
 
-from agents.api import waiting
+from agents.api.protocol import waiting
 from approvals.live.consumer import LiveConsumer
 from config.asgi import FORMS
 from tests.harness.session import ROOT

@@ -22,7 +22,7 @@ from tests.harness.waiting import PATIENCE, until
 from tests.stack.running import COMMAND, Stack, environment
 
 Start = Callable[..., Stack]
-MAILS = ROOT / "agents" / "examples" / "mails"
+MAILS = ROOT / "agents" / "examples" / "refunds" / "mails"
 
 
 @pytest.fixture

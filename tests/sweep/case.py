@@ -17,10 +17,12 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db.models.functions import Now
 
-from agents import recovery, rewinds, runner
 from agents.examples.refunds import Refunds
 from agents.models import Effect
-from agents.start import start_run
+from agents.moves import rewind
+from agents.runner import engine
+from agents.runs.start import start_run
+from agents.steps import recovery
 from approvals.decisions import deciding
 from approvals.decisions.submission import Submission
 from approvals.models import Gate
@@ -118,7 +120,7 @@ class Case:
             self._child(do=do, by=self.user.pk, how=how)
             self.run.refresh_from_db()
         if self.run.seq == before:
-            act: Callable[..., Any] = rewinds.rewind if do == "rewind" else rewinds.edit
+            act: Callable[..., Any] = rewind.rewind if do == "rewind" else rewind.edit
             act(self.run, by=self.user, **how)
         self.go_on()
 
@@ -130,7 +132,7 @@ class Case:
         if self.wish == "" or self.armed:
             self._child(do="advance")
         else:
-            runner.advance(self.run.pk)
+            engine.advance(self.run.pk)
 
     def _child(self, **asked: Any) -> None:
         assert self.hand.stdin is not None

@@ -22,16 +22,17 @@ def do(asked: dict[str, Any]) -> None:
     """One turn of a worker, or one act of a person."""
     from django.contrib.auth.models import User
 
-    from agents import rewinds, runner
+    from agents.moves import rewind
+    from agents.runner import engine
     from approvals.policy import pacing
     from checkpoints.models import Run
 
     if asked["do"] == "advance":
         with pacing.unpaced():
-            runner.advance(asked["run"])
+            engine.advance(asked["run"])
         return
     run, by = Run.objects.get(pk=asked["run"]), User.objects.get(pk=asked["by"])
-    acts: dict[str, Callable[..., Any]] = {"rewind": rewinds.rewind, "edit": rewinds.edit, "settle": rewinds.settle_now}
+    acts: dict[str, Callable[..., Any]] = {"rewind": rewind.rewind, "edit": rewind.edit, "settle": rewind.settle_now}
     acts[asked["do"]](run, by=by, **asked["how"])
 
 
@@ -60,8 +61,9 @@ def serve() -> None:
     """Do one line after the other, until there are no more."""
     from django.db import connections
 
-    from agents import doorbell, registry
-    from agents.drilling import stand_in
+    from agents.definition import registry
+    from agents.drill import stand_in
+    from agents.ringing import doorbell
 
     for known in registry.agents().values():
         stand_in.warm(known)

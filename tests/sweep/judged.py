@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from agents import step, validator
-from agents.examples import refunds_rules, refunds_words
 from agents.examples.refunds import Refunds as Plain
-from agents.examples.refunds_state import Facts, Feedback, Order, Proposal, Ruling, Ticket
+from agents.examples.refunds import rules, words
+from agents.examples.refunds.state import Facts, Feedback, Order, Proposal, Ruling, Ticket
 
 MOST = "4.00"
 
@@ -22,7 +22,7 @@ class Judged(Plain):
         """Words that the rules of the refunds agent understand."""
         return None if proposal.refund.amount <= 4 else f"That is too much, make it {MOST}"
 
-    @step(uses=[refunds_rules.draft, refunds_rules.heed, refunds_words.letter], validators=[modest], tries=2)
+    @step(uses=[rules.draft, rules.heed, words.letter], validators=[modest], tries=2)
     def propose(
         self, ticket: Ticket, facts: Facts, order: Order, feedback: list[Feedback], ruling: Ruling
     ) -> dict[str, Any]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agents import unsettled
-from agents.history import Path
 from agents.models import Effect
+from agents.session import unsettled
+from agents.session.path import Path
 from approvals.models import Gate, Outcome
 from checkpoints import store
 from checkpoints.audit import verify

@@ -19,7 +19,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import override_settings
 
-from agents import doorbell, registry
+from agents.definition import registry
+from agents.ringing import doorbell
 from approvals.policy import pacing
 from checkpoints import crash_points
 from checkpoints.audit import database, sealer, verify

@@ -14,7 +14,7 @@ AGENTS = "tests.veils.vault"
 @pytest.fixture(autouse=True, scope="module")
 def own_agents() -> Iterator[None]:
     """Know this agent and no other."""
-    from agents import registry  # Django is set up only after this file is read
+    from agents.definition import registry  # Django is set up only after this file is read
 
     with pytest.MonkeyPatch.context() as patched, override_settings(HOLDPOINT_AGENTS=[AGENTS]):
         patched.setenv("HOLDPOINT_AGENTS", AGENTS)

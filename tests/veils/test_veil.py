@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, SecretBytes, SecretStr
 
-from agents import fields
+from agents.definition import fields
 from approvals.schema import pointers, redact
 from checkpoints.errors import ValueRefused
 

@@ -14,7 +14,7 @@ AGENTS = "tests.verdicts.agents"
 @pytest.fixture(autouse=True)
 def known_agents(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Know these agents and no others."""
-    from agents import registry  # Django is set up only after this file is read
+    from agents.definition import registry  # Django is set up only after this file is read
 
     settings.HOLDPOINT_AGENTS = [AGENTS]
     monkeypatch.setenv("HOLDPOINT_AGENTS", AGENTS)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page, expect
 
-from agents import rewinds
+from agents.moves import rewind
 from approvals.models import Gate
 from tests.agents.driving import advance_to_rest, decide, open_gate
 from tests.conftest import sign_in
@@ -30,7 +30,7 @@ def test_only_what_is_approved_has_to_be_confirmed(ledger: Path, start_web: Star
     decide(run)
     assert advance_to_rest(run).status == "completed"
     other = [{"op": "replace", "path": "/three/amount", "value": 30}]
-    rewinds.edit(run, at=seq_of(run, "look"), patch=other, by=make_user("Bob Lindqvist", run.team))
+    rewind.edit(run, at=seq_of(run, "look"), patch=other, by=make_user("Bob Lindqvist", run.team))
     advance_to_rest(run)
     gate = open_gate(run)
     _, base = start_web()

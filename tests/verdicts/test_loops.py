@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agents import forks, rewinds
 from agents.models import Effect
+from agents.moves import fork as forks
+from agents.moves import rewind
 from approvals.consequences import impact_sources
 from approvals.consequences.gate import Foretold
 from checkpoints.models import Checkpoint, Run
@@ -77,7 +78,7 @@ def test_whoever_names_another_action_by_hand_has_the_gate_ask_again(ledger: Pat
     advance_to_rest(run)
     first = Checkpoint.objects.filter(run=run, step="pick").order_by("seq")[0].seq
     mover = make_user("Bob Lindqvist", run.team)
-    rewinds.edit(run, at=first, patch=[{"op": "replace", "path": "/calling", "value": "x3"}], by=mover)
+    rewind.edit(run, at=first, patch=[{"op": "replace", "path": "/calling", "value": "x3"}], by=mover)
     advance_to_rest(run)
     assert trail(run)[-1] == ("reopen", "call_tool")
 
@@ -87,7 +88,7 @@ def test_after_a_rewind_what_was_done_is_taken_and_not_done_again(ledger: Path) 
     decide(run)
     advance_to_rest(run)
     assert lines(ledger) == ["call x1 1", "call x2 2", "call x3 3"]
-    rewinds.rewind(run, to=seq_of(run, "think"), by=make_user("Bob Lindqvist", run.team))
+    rewind.rewind(run, to=seq_of(run, "think"), by=make_user("Bob Lindqvist", run.team))
     advance_to_rest(run)
     say(run, each={"x1": APPROVE, "x2": APPROVE, "x3": reject("Once was enough.")})
     advance_to_rest(run)
@@ -99,7 +100,7 @@ def test_what_was_done_and_is_refused_afterwards_is_undone_and_not_taken_over(le
     run = make_calls(ledger)
     decide(run)
     advance_to_rest(run)
-    rewinds.rewind(run, to=seq_of(run, "think"), by=make_user("Bob Lindqvist", run.team))
+    rewind.rewind(run, to=seq_of(run, "think"), by=make_user("Bob Lindqvist", run.team))
     advance_to_rest(run)
     say(run, each={"x1": reject("No more."), "x2": APPROVE, "x3": APPROVE})
     assert advance_to_rest(run).status == "completed"
@@ -154,7 +155,7 @@ def test_a_gate_where_something_was_refused_asks_again_after_a_rewind(ledger: Pa
     run = make_calls(ledger)
     say(run, each=MIXED)
     advance_to_rest(run)
-    rewinds.rewind(run, to=seq_of(run, "think"), by=make_user("Bob Lindqvist", run.team))
+    rewind.rewind(run, to=seq_of(run, "think"), by=make_user("Bob Lindqvist", run.team))
     advance_to_rest(run)
     assert [action.settled for action in open_gate(run).asked.actions] == [None, None, None]
 
@@ -164,7 +165,7 @@ def test_a_result_that_was_taken_over_uses_up_the_permission_for_its_action(ledg
     say(run, each=MIXED)
     advance_to_rest(run)
     again = [{"op": "replace", "path": "/order", "value": ["x1", "x1"]}]
-    rewinds.edit(run, at=seq_of(run, "think"), patch=again, by=make_user("Bob Lindqvist", run.team))
+    rewind.edit(run, at=seq_of(run, "think"), patch=again, by=make_user("Bob Lindqvist", run.team))
     advance_to_rest(run)
     decide(run)
     advance_to_rest(run)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agents import rewinds
+from agents.moves import rewind
 from approvals.errors import Invalid
 from checkpoints.models import Checkpoint, Run
 from tests.agents.driving import advance_to_rest, decide, open_gate, trail
@@ -20,7 +20,7 @@ CHANGE = [{"op": "replace", "path": "/two/amount", "value": 9}]
 def reopened(run: Run, *, at: str, kind: str = "step") -> Run:
     """Somebody changes what `do_two` would do, after the step `at`: its approval does not hold any more."""
     seq = Checkpoint.objects.filter(run=run, step=at, kind=kind).order_by("-seq")[0].seq
-    rewinds.edit(run, at=seq, patch=CHANGE, by=make_user("Bob Lindqvist", run.team))
+    rewind.edit(run, at=seq, patch=CHANGE, by=make_user("Bob Lindqvist", run.team))
     advance_to_rest(run)
     assert trail(run)[-1] == ("reopen", "do_two")
     return run

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import redis
 
-from agents import doorbell
+from agents.ringing import doorbell
 from approvals.models import Delivery
 from tests.conftest import Starter
 from tests.factories import ann, decide, make_gate, make_team

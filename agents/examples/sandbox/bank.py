@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Protocol
 
-from agents.examples.refunds_money import CURRENCIES, exchanged
-from agents.examples.refunds_orders import OrdersRefused
+from agents.examples.money import CURRENCIES, exchanged
+from agents.examples.refunds.orders import OrdersRefused
 
 from .ledger import Entry, LedgerFile
 

@@ -7,8 +7,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from agents import registry
-from agents.upcasting import natural
+from agents.definition import registry
+from agents.definition.upcast import natural
 
 
 class Command(BaseCommand):

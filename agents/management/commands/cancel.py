@@ -8,8 +8,8 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from agents import cancelling
 from agents.models import Effect
+from agents.moves import cancel
 from checkpoints import actors
 from checkpoints.actors import Actor
 from checkpoints.models import Run
@@ -42,7 +42,7 @@ class Command(BaseCommand):
 
     def cancel(self, run: Run, by: Actor, reason: str) -> bool:
         """Cancel one and say what became of it; False where it had ended."""
-        if not cancelling.cancel(run, by=by, reason=reason):
+        if not cancel.cancel(run, by=by, reason=reason):
             return False
         run.refresh_from_db()
         if run.ending:

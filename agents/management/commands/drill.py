@@ -9,15 +9,15 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from agents import environment, registry
-from agents.drilling import report, stand_in
-from agents.drilling.aims import MOMENTS
-from agents.drilling.answers import Answers
-from agents.drilling.children import done_in_child
-from agents.drilling.exercise import Exercise
+from agents.definition import environment, registry
+from agents.definition.registered import Registered
+from agents.drill import report, stand_in
+from agents.drill.aims import MOMENTS
+from agents.drill.answers import Answers
+from agents.drill.children import done_in_child
+from agents.drill.exercise import Exercise
 from agents.errors import AgentError, InputRefused
-from agents.registry import Registered
-from agents.start import checked
+from agents.runs.start import checked
 from checkpoints.errors import ValueRefused
 from checkpoints.values.canonical_json import parse
 

@@ -10,10 +10,10 @@ from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from agents import environment, registry
+from agents.definition import environment, registry
 from agents.errors import AgentError, ConfigRefused, InputRefused
+from agents.runs.start import checked, start_run
 from agents.serving import absence
-from agents.start import checked, start_run
 from approvals.models import Gate
 from checkpoints import actors
 from checkpoints.errors import PlanChanged, ValueRefused

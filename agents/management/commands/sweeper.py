@@ -8,7 +8,7 @@ from typing import Any
 import structlog
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from agents import sweeper
+from agents.serving import sweeper
 from checkpoints.errors import UnfitDatabase
 
 log = structlog.get_logger()

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 from django.db import connections
 
-from agents import registry
+from agents.definition import registry
 
 
 class Command(BaseCommand):

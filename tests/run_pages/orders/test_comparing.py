@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agents import forks
+from agents.moves import fork as forks
 from checkpoints.models import Run
 from tests.agents.driving import advance_to_rest, make_run
 from tests.factories import ann, make_team, make_user

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents import registry
+from agents.definition import registry
 from agents.models import Effect
 from checkpoints.models import Checkpoint, Event, EventText, Run
 from tests.agents.driving import advance_to_rest, decide, make_run, open_gate, state

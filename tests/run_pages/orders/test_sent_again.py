@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from agents import rewinds
+from agents.moves import rewind
 from checkpoints.models import Checkpoint, Event, Run
 from checkpoints.runs import notes
 from tests.approvals.racing import race
@@ -69,7 +69,7 @@ def test_the_same_form_sent_at_the_same_moment_is_one_rewind_and_anothers_key_is
     run, to = booked(ledger), 1
 
     def go(by: Any) -> Callable[[], Any]:
-        return lambda: rewinds.rewind(Run.objects.get(pk=run.pk), to=to, by=by, key="k1").pk
+        return lambda: rewind.rewind(Run.objects.get(pk=run.pk), to=to, by=by, key="k1").pk
 
     assert race([go(ann(run.team))] * 3) == [run.pk] * 3
     assert made(run, "rewind") == 1

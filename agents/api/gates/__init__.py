@@ -1,0 +1,1 @@
+"""Gates over the API: read and decided."""

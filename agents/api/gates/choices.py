@@ -1,0 +1,148 @@
+"""What each choice at a gate would do, as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse
+from ninja import Router, Schema
+from pydantic import Field
+
+from agents.api.protocol.addresses import GateId
+from agents.api.protocol.auth import needs
+from agents.api.protocol.exact_json import answer
+from agents.api.runs.impacts import ImpactAnswer
+from agents.models import Scope
+from agents.queries.access import reader_of
+from approvals.consequences.gate import Foretold
+from approvals.decisions import per_action
+from approvals.decisions.consequences import DecisionImpact
+from approvals.decisions.consequences import of_word as impact_of
+from approvals.decisions.next_proposal import put
+from approvals.decisions.submission import Submission
+from approvals.gates.reading import read
+from approvals.models import Decision, Gate
+from approvals.views.access import gate_or_404
+from checkpoints import store
+
+from .decisions import MARK, Decide, said_in
+
+router = Router(tags=["gates"], auth=needs(Scope.SEE))
+
+
+class ChoiceImpact(Schema):
+    """One choice, and what it would do if nothing fails."""
+
+    choice: str = Field(description="approve, stop, back or answer.", examples=["back"])
+    of: str = Field(description="The step of back, the answer's id of answer; else empty.", examples=["propose"])
+    impact: ImpactAnswer = Field(description="What it would do.")
+    shown: str = Field(
+        description="The mark of what this does. Send it with the decision: where that would do more, it is refused.",
+        examples=[MARK],
+    )
+    left: int = Field(
+        description="How many more people have to agree after it; 0: it closes the gate, and takes effect at once.",
+        examples=[0],
+    )
+
+
+class ChoiceImpacts(Schema):
+    """Every choice that stands open."""
+
+    items: list[ChoiceImpact] = Field(description="The choices; none where the gate is closed.")
+
+
+class WordImpact(Schema):
+    """What one word would do if it were sent as a decision now, and enough people agreed to it."""
+
+    verdict: str = Field(
+        description="What it would count as; mixed: not the same of each action.",
+        examples=["mixed"],
+        json_schema_extra={"enum": list(Decision.Verdict.values)},
+    )
+    stands: bool = Field(
+        description="Whether it speaks of what stands. Where it does not it makes the next version of it, on which the "
+        "others have to agree anew.",
+        examples=[False],
+    )
+    changed: list[str] = Field(
+        description="The actions that would be asked about in another way, by id.", examples=[["order", "price"]]
+    )
+    impact: ImpactAnswer | None = Field(description="What it would do; null for an answer of which nothing is known.")
+    shown: str = Field(
+        description="The mark of what this does. Send it with the decision: where that would do more, it is refused.",
+        examples=[MARK],
+    )
+    left: int = Field(
+        description="How many more people have to agree after it; 0: it closes the gate, and takes effect at once.",
+        examples=[0],
+    )
+
+
+@router.get(
+    "/{int:gate_id}/impacts", response=ChoiceImpacts, operation_id="get_gate_impacts", summary="Foretell a gate"
+)
+def of_gate(request: HttpRequest, gate_id: GateId) -> HttpResponse:
+    """What each choice would do: what runs, may run, is kept, is undone, may be undone, and cannot be undone."""
+    gate, reader = gate_or_404(request, gate_id), reader_of(request)
+    told = [] if gate.status != Gate.Status.OPEN else choices_of(gate, others=_others(gate, reader))
+    items = [
+        ChoiceImpact(choice=name, of=of, impact=ImpactAnswer.of(impact), shown=made.mark, left=made.left)
+        for name, of, made in told
+        if (impact := made.impact) is not None
+    ]
+    return answer(ChoiceImpacts(items=items))
+
+
+def choices_of(gate: Gate, *, others: int) -> Iterator[tuple[str, str, DecisionImpact]]:
+    """(choice, what of, what it does), in the order in which the gate's page offers them.
+
+    `others` is how many people agree with what stands.
+    """
+    proposal = gate.standing()
+    card = proposal.card
+    future = Foretold(gate, card, proposal.state_patch)
+    made = DecisionImpact(impact=None, quorum=gate.policy.quorum)
+    if card.question is None:
+        yield "approve", "", replace(made, impact=future.approve(), others=others)
+    standing = (proposal.content["answer"] or {}).get("choice")
+    for choice in card.question["choices"] if card.question else []:
+        agreed = others if standing in (None, choice["id"]) else 0
+        yield "answer", choice["id"], replace(made, impact=future.answering(choice["id"]), others=agreed)
+    if gate.kind == Gate.Kind.REVIEW:
+        yield "stop", "", replace(made, impact=future.stop(), rejects=True)
+        for step in reversed(card.back_to):
+            yield "back", step, replace(made, impact=future.back(step), rejects=True)
+
+
+def _others(gate: Gate, reader: User) -> int:
+    """How many others agree with what stands."""
+    counting = gate.decisions.filter(counts=True, proposal__number=gate.proposal)
+    return counting.exclude(verdict=Decision.Verdict.REJECT).exclude(user=reader).count()
+
+
+@router.post(
+    "/{int:gate_id}/impacts",
+    response=WordImpact,
+    operation_id="foretell_decision",
+    summary="Foretell a decision",
+    auth=needs(Scope.DECIDE),
+)
+def of_word(request: HttpRequest, gate_id: GateId, word: Decide) -> HttpResponse:
+    """What a decision would do: send what you would send there. Nothing is said by it, and it is refused as that."""
+    gate, reader = gate_or_404(request, gate_id), reader_of(request)
+    store.load_checkpoint(gate.checkpoint)
+    sent = Submission.of(**said_in(word))
+    sent.digest()  # what cannot be written down is refused before anything is made of it
+    reading = read(gate.pk)
+    said, each, instead = put(reading, by=reader, said=sent)
+    counts = said.verdict if each is None else per_action.named(each) if instead else Decision.Verdict.APPROVE
+    made = impact_of(reading.gate, reading.standing, said, instead)
+    made = made.beside(0 if instead else _others(reading.gate, reader))
+    told = WordImpact(
+        verdict=counts, stands=instead is None, changed=list(instead.changed) if instead else [],
+        impact=None if made.impact is None else ImpactAnswer.of(made.impact), shown=made.mark, left=made.left,
+    )  # fmt: skip
+    return answer(told)

@@ -1,0 +1,221 @@
+"""Deciding a gate: one word about all that it asks, or one for each of its actions."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse
+from ninja import Router, Schema
+from pydantic import ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from agents.api.protocol.addresses import GateId
+from agents.api.protocol.auth import needs
+from agents.api.protocol.enumerations import optional
+from agents.api.protocol.exact_json import answer
+from agents.api.protocol.idempotency_keys import Key, kept, own
+from agents.api.runs.moves import Order
+from agents.models import Scope
+from agents.queries.access import reader_of
+from approvals.decisions import deciding
+from approvals.decisions.consequences import LENGTH
+from approvals.decisions.submission import MOST_NAMED, Submission
+from approvals.models import Decision
+from approvals.policy import step_up
+from approvals.views.access import gate_or_404
+from checkpoints import store
+
+from .gates import DIGEST, GateHead, head_of
+
+router = Router(tags=["gates"], auth=needs(Scope.DECIDE))
+LINES = {"lines": [{"sku": "COF-250", "quantity": 24, "price": "6.40"}]}
+EACH: dict[str, Any] = {
+    "order": {"verdict": "edit", "arguments": LINES},
+    "price": {"verdict": "reject", "reason": "Regulars would not forgive it."},
+    "message": {"verdict": "respond", "response": "I have rung them up."},
+}
+
+MARK = "2a1f0c9b8d7e5c0e1f2a3b4d"
+
+
+class OnAction(Order):
+    """What becomes of one action."""
+
+    verdict: str = Field(
+        description="One of those that the action takes: `verdicts` in the card.",
+        examples=["reject"],
+        json_schema_extra={"enum": ["approve", "edit", "reject", "respond"]},
+    )
+    arguments: Any = Field(None, description="For an edit: all of its arguments, as they are to be.", examples=[LINES])
+    reason: str = Field(
+        "", description="For a rejection: why. The agent reads it.", examples=["Regulars would not forgive it."]
+    )
+    response: Any = Field(
+        None,
+        description="For respond: what the agent gets in the place of the effect's result, as `response` in the card "
+        "says; a text where that is empty.",
+        examples=["I have rung them up."],
+    )
+
+
+class Decide(Order):
+    """One person's word on what a gate asks: `verdict` for all of it at once, or `actions` for each by itself."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"seen": DIGEST, "verdict": "approve"}, {"seen": DIGEST, "actions": EACH}]}
+    )
+
+    seen: str = Field(
+        description="The `digest` of the gate as you read it. Where something else stands by now, the answer is 409.",
+        pattern="^[0-9a-f]{64}$",
+        examples=[DIGEST],
+    )
+    verdict: str = Field(
+        "",
+        description="About all actions at once; left out where `actions` says it of each. To approve is to agree to "
+        "what stands, with what others have edited, refused and answered for.",
+        examples=["approve"],
+        json_schema_extra=optional("approve", "edit", "reject", "answer"),
+    )
+    actions: dict[str, OnAction] | None = Field(
+        None,
+        min_length=1,
+        description="By action id, what becomes of each; every action of the card has to be named. What is approved "
+        "or edited may run, what is refused or answered for does not. All rejected is a rejection of the gate.",
+        examples=[EACH],
+    )
+    arguments: dict[str, Any] | None = Field(
+        None, description="For the verdict edit: new arguments by action id.", examples=[{"order": LINES}]
+    )
+    state: dict[str, Any] | None = Field(
+        None,
+        description="For the verdict edit, in the place of `arguments`: the run's whole state as it is to be. Only "
+        "where the gate's policy allows it.",
+        examples=[None],
+    )
+    comment: str = Field(
+        "",
+        description="Kept for the record; after a rejection the agent reads it. Where the gate says `reason_required`, "
+        "a rejection needs one.",
+        examples=[""],
+    )
+    then: str = Field(
+        "",
+        description="Of a rejection, and needed there: stop the run, or send it back.",
+        examples=["back"],
+        json_schema_extra=optional("stop", "back"),
+    )
+    back_to: str = Field("", description="The step that it is sent back to; empty: the gate's own.", examples=[""])
+    answer: dict[str, Any] | None = Field(
+        None,
+        description="For the verdict answer: the choice, and its value where it takes one.",
+        examples=[{"choice": "happened", "value": {"payment": "re_1"}}],
+    )
+    preconditions: list[str] = Field(
+        [],
+        description="The card's preconditions that you add, by id. What the card has as `required` or `preselected` "
+        "holds without being named.",
+        max_length=MOST_NAMED,
+        examples=[["nothing-else-refunded"]],
+    )
+    dropped: list[str] = Field(
+        [],
+        description="Those that the card has as `preselected` and that are not to hold, by id. One holds all the same "
+        "where somebody else who agrees does not drop it.",
+        max_length=MOST_NAMED,
+        examples=[[]],
+    )
+    shown: str = Field(
+        "",
+        description="The `shown` of …/impacts for this very decision. Where it would do more by now, because it became "
+        "the last one that is needed or because of what was done meanwhile, nothing is recorded and the answer is 409 "
+        "`impact_changed`, with the impact. Empty: whatever it does.",
+        pattern=f"^([0-9a-f]{{{LENGTH}}})*$",
+        max_length=2_000 * LENGTH,
+        examples=[""],
+    )
+    confirm: list[int] = Field(
+        [],
+        description="The numbers of the effects that were done before and may be done once more: `repeats` of the "
+        "impact. Where one is not named, nothing is recorded and the answer is 422 `needs_confirmation`.",
+        max_length=1000,
+        examples=[[]],
+    )
+
+    second_look: bool = Field(
+        False,
+        description="Whether you looked once more. Asked for (422 `second_look`) after so many approvals of yours that "
+        "came faster than anybody reads; a rejection needs none.",
+        examples=[False],
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def named_as_one_action(cls, sent: Any) -> Any:
+        """Name the member that is meant where the reason of a rejection comes as it does for one action."""
+        if isinstance(sent, dict) and "reason" in sent:
+            told = "is said of one action, under `actions`; about all of them at once say why in `comment`"
+            fault = InitErrorDetails(type=PydanticCustomError("misnamed", told), loc=("reason",), input=sent["reason"])
+            raise ValidationError.from_exception_data("Decide", [fault])
+        return sent
+
+
+class Decided(Schema):
+    """A word that was taken, and the gate as it is by it."""
+
+    id: int = Field(description="The decision's number.", examples=[311])
+    verdict: str = Field(
+        description="What was said; mixed: not the same of each action.",
+        examples=["mixed"],
+        json_schema_extra={"enum": list(Decision.Verdict.values)},
+    )
+    actions: dict[str, str] = Field(
+        description="The same by action id.", examples=[{name: each["verdict"] for name, each in EACH.items()}]
+    )
+    gate: GateHead = Field(description="The gate. It is decided where enough people agree by now.")
+
+
+@router.post(
+    "/{int:gate_id}/decisions",
+    response={201: Decided},
+    operation_id="decide_gate",
+    summary="Decide a gate",
+)
+def decide(request: HttpRequest, gate_id: GateId, word: Decide, key: Key) -> HttpResponse:
+    """Say what is to become of what a gate asks. One word a person counts for what stands; an edit or a refusal makes
+    the next version of it, on which the others have to agree anew."""
+    gate, reader = gate_or_404(request, gate_id), reader_of(request)
+    store.load_checkpoint(gate.checkpoint)
+
+    def say() -> HttpResponse:
+        named = own(request, key) or secrets.token_hex(16)
+        made = deciding.decide(
+            gate, Submission.of(key=named, **said_in(word)), by=reader, confirmed=_confirmed(request)
+        )
+        now = gate_or_404(request, gate_id)
+        response = answer(
+            Decided(id=made.pk, verdict=made.verdict, actions=made.by_action, gate=head_of(now, reader=reader))
+        )
+        response.status_code = 201
+        return response
+
+    return kept(request, key, say)
+
+
+def _confirmed(request: HttpRequest) -> step_up.Confirmed | None:
+    """Who gave their password again. Only a session knows: of a token that comes with a cookie nothing counts."""
+    return step_up.of_session(request) if isinstance(getattr(request, "auth", None), User) else None
+
+
+def said_in(word: Decide) -> dict[str, Any]:
+    """A word as `Submission.of` takes it."""
+    each = None if word.actions is None else {name: _plain(one) for name, one in word.actions.items()}
+    said = word.model_dump(exclude={"seen", "actions"})
+    return {**said, "verdicts": each, "seen": bytes.fromhex(word.seen)}
+
+
+def _plain(said: OnAction) -> dict[str, Any]:
+    """What was said, without what was left out."""
+    return {name: value for name, value in said.model_dump().items() if value not in (None, "")}

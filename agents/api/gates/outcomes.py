@@ -1,0 +1,117 @@
+"""How a gate ended, for the program that waits for it: the exact edits and the grants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import prefetch_related_objects
+from django.http import HttpRequest, HttpResponse
+from ninja import Query, Router, Schema
+from pydantic import Field
+
+from agents.api.protocol import exact_json
+from agents.api.protocol.addresses import GateId, gate_page
+from agents.api.protocol.auth import needs, token_of
+from agents.api.protocol.waiting import AGAIN, AWAITS, LONGEST
+from agents.models import Effect, Scope
+from agents.remote import liveness
+from approvals.models import Gate, Outcome
+from approvals.schema import redact
+from approvals.views.access import gate_or_404
+from checkpoints.values import patch
+from checkpoints.values.canonical_json import canonical
+
+from .gates import Ending, ended
+
+router = Router(tags=["gates"], auth=needs(Scope.SEE))
+
+
+class Granted(Schema):
+    """The right to do one effect once."""
+
+    id: int = Field(description="The grant's number.", examples=[5])
+    effect: str = Field(description="The effect's step.", examples=["wire"])
+    action: str = Field(description="The action that it performs.", examples=["wire"])
+    used: bool = Field(description="Whether an effect was begun by it.", examples=[False])
+
+
+class OutcomeHead(Schema):
+    """Whether a gate has ended."""
+
+    gate: int = Field(description="The gate.", examples=[42])
+    url: str = Field(description="The gate's page.", examples=["https://holdpoint.example.com/gates/42/"])
+    run: int = Field(description="Its run.", examples=[7])
+    status: str = Field(
+        description="Whether it still asks.", examples=["decided"], json_schema_extra={"enum": list(Gate.Status.values)}
+    )
+    version: int = Field(description="Raised by everything that happens to the gate.", examples=[2])
+    grants: list[Granted] = Field(description="What was allowed: a grant for each effect.")
+
+
+class OutcomeAnswer(OutcomeHead):
+    """How a gate ended, or that it has not."""
+
+    outcome: Ending | None = Field(description="How it ended, as in the gate itself; null while it asks.")
+    edits: dict[str, list[dict[str, Any]]] = Field(
+        description="By action id, what people changed in its arguments: a JSON Patch on what was asked.",
+        examples=[{"wire": [{"op": "replace", "path": "/amount", "value": "100.00"}]}],
+    )
+
+
+class Waiting(Schema):
+    """How long to wait for it."""
+
+    wait: float = Field(
+        0,
+        title="Wait",
+        description="Seconds to wait where it still asks, before the answer says so.",
+        ge=0,
+        le=LONGEST,
+        examples=[25],
+    )
+
+
+@router.get(
+    "/{int:gate_id}/outcome", response=OutcomeAnswer, operation_id="get_outcome", summary="Read or await an outcome"
+)
+def one(request: HttpRequest, gate_id: GateId, asked: Query[Waiting]) -> HttpResponse:
+    """How the gate ended, with the final arguments. Where it still asks, after the seconds of `wait` at the latest."""
+    gate = gate_or_404(request, gate_id)
+    if not getattr(request, "scope", {}).get(AGAIN):  # it was heard when it came, and waits for less than it is missed
+        liveness.listens(gate.run, token_of(request))
+    answer = told(gate)
+    if gate.status == Gate.Status.OPEN:
+        answer[AWAITS] = f"gate.{gate.pk}"
+    return answer
+
+
+def told(gate: Gate) -> HttpResponse:
+    """How it ended, or that it has not."""
+    outcome: Outcome | None = getattr(gate, "outcome", None)
+    if outcome is not None:
+        prefetch_related_objects([outcome], "grants")
+    head = OutcomeHead(
+        gate=gate.pk, url=gate_page(gate.pk), run=gate.run_id, status=gate.status, version=gate.version,
+        grants=_grants(outcome),
+    )  # fmt: skip
+    return exact_json.answer(head, outcome=ended(gate), edits=canonical(_edits(gate, outcome)))
+
+
+def _grants(outcome: Outcome | None) -> list[Granted]:
+    if outcome is None:
+        return []
+    grants = sorted(outcome.grants.all(), key=lambda each: each.pk)
+    used = set(Effect.objects.filter(grant__in=grants).values_list("grant_id", flat=True))
+    return [Granted(id=each.pk, effect=each.effect, action=each.action, used=each.pk in used) for each in grants]
+
+
+def _edits(gate: Gate, outcome: Outcome | None) -> dict[str, Any]:
+    """What people changed, action by action, its secrets hidden."""
+    if outcome is None:
+        return {}
+    found = {}
+    for action in outcome.proposal.card.actions:
+        before = gate.asked.action(action.id)
+        if before is not None and (ops := patch.diff(before.arguments, action.arguments)):
+            found[action.id] = redact.veil(action.schema).patch(ops)
+    return found

@@ -1,0 +1,68 @@
+"""Preflights: whether a run can go on, from its head or from what a gate shows."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Router, Schema
+from pydantic import Field
+
+from agents.api.protocol.addresses import GateId, RunId
+from agents.api.protocol.auth import needs
+from agents.api.protocol.exact_json import answer
+from agents.models import Scope
+from agents.queries.access import run_or_404
+from approvals.gates import preflight_facts
+from approvals.preflight.checks import ORDER, Preflight
+from approvals.views.access import gate_or_404
+
+runs = Router(tags=["runs"], auth=needs(Scope.READ))
+gates = Router(tags=["gates"], auth=needs(Scope.SEE))
+COLOURS: dict[str, Any] = {"enum": list(ORDER)}
+
+
+class Finding(Schema):
+    """What one check found."""
+
+    check: str = Field(description="What was looked at.", examples=["version"])
+    colour: str = Field(
+        description="Green: as it should be. Amber: it can resume, with something to know. Red: it cannot resume.",
+        examples=["green"],
+        json_schema_extra=COLOURS,
+    )
+    words: str = Field(
+        description="What was found, and what to do about it. It may quote an agent's code: data, never markup.",
+        examples=["Version 1 of refunds is deployed, with the run's own steps."],
+    )
+
+
+class PreflightAnswer(Schema):
+    """Whether a run can go on."""
+
+    colour: str = Field(
+        description="The gravest of the findings'. Over a red one no decision is taken.",
+        examples=["green"],
+        json_schema_extra=COLOURS,
+    )
+    title: str = Field(description="The same in words.", examples=["This can resume: 6 checks"])
+    findings: list[Finding] = Field(description="Every check that was made, in order.")
+
+    @classmethod
+    def of(cls, found: Preflight) -> Self:
+        findings = [Finding(check=each.check, colour=each.colour, words=each.words) for each in found.findings]
+        return cls(colour=found.colour, title=found.title, findings=findings)
+
+
+@runs.get("/{int:run_id}/preflight", response=PreflightAnswer, operation_id="get_run_preflight", summary="Check a run")
+def of_run(request: HttpRequest, run_id: RunId) -> HttpResponse:
+    """Whether the run can go on from its head: its checkpoint, its version, its state, its environment."""
+    return answer(PreflightAnswer.of(preflight_facts.of_run(run_or_404(request, run_id))))
+
+
+@gates.get(
+    "/{int:gate_id}/preflight", response=PreflightAnswer, operation_id="get_gate_preflight", summary="Check a gate"
+)
+def of_gate(request: HttpRequest, gate_id: GateId) -> HttpResponse:
+    """Whether the run can go on from what the gate shows, whatever is decided."""
+    return answer(PreflightAnswer.of(preflight_facts.of_gate(gate_or_404(request, gate_id))))

@@ -1,0 +1,1 @@
+"""The API of programs that work on runs from outside."""

@@ -1,0 +1,186 @@
+"""What a program says about a run that it works on: the bodies of agents.api.programs.work."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from ninja import Schema
+from pydantic import Field
+
+from agents.api.gates.cards import AskedCard
+from agents.api.runs.moves import Order
+
+TOKEN = Field(description="The claim token: what the claim gave.", ge=1, le=2**62, examples=[3])
+STEP = Field(description="The step of the plan.", min_length=1, max_length=100, examples=["draft"])
+TOOK = Field(0.0, description="How long it took, in seconds.", ge=0, le=10**7, examples=[1.25])
+NOTES: Any = Field(
+    [],
+    description="Why it did what it did, in its own words; shown beside it.",
+    max_length=50,
+    examples=[["A look-up."]],
+)
+ERROR = Field(description="What went wrong, in a line.", min_length=1, max_length=2000, examples=["503 from the bank"])
+RETRY = Field(
+    False, description="Whether trying again by itself is safe: for an effect, that nothing was sent.", examples=[False]
+)
+
+
+class Claim(Order):
+    """Take a run that stands still."""
+
+    worker: str = Field(
+        "", description="Who you are, for people: host and process.", max_length=120, examples=["box:81"]
+    )
+    lease: float = Field(
+        60.0,
+        description="Seconds for which nobody else may claim it; everything that you send begins them anew.",
+        ge=1,
+        le=3600,
+        examples=[60],
+    )
+
+
+class Held(Order):
+    """Something that is done under a claim."""
+
+    token: int = TOKEN
+
+
+class Heartbeat(Held):
+    """Say that you are still there."""
+
+
+class HeartbeatAnswer(Schema):
+    """How it stands with the claim."""
+
+    halt: bool = Field(
+        description="Whether a person asks you to stop, to move the run: finish the step at hand, or let go.",
+        examples=[False],
+    )
+    lease: float = Field(description="Seconds from now for which nobody else may claim the run.", examples=[60])
+
+
+class SetField(Order):
+    """Give a field a new value."""
+
+    op: Literal["set"] = Field(description="What to do.", examples=["set"])
+    field: str = Field(description="The field.", max_length=100, examples=["draft"])
+    value: Any = Field(description="Its new value.", examples=["Dear Marit"])
+
+
+class AppendItems(Order):
+    """Add to the end of a list."""
+
+    op: Literal["append"] = Field(description="What to do.", examples=["append"])
+    field: str = Field(description="The field.", max_length=100, examples=["messages"])
+    items: list[Any] = Field(description="What is added.", examples=[[{"role": "user", "text": "Pay it."}]])
+
+
+class SpliceItems(Order):
+    """Put items in the place of others in a list."""
+
+    op: Literal["splice"] = Field(description="What to do.", examples=["splice"])
+    field: str = Field(description="The field.", max_length=100, examples=["messages"])
+    start: int = Field(description="Where the others begin.", ge=0, le=2**40, examples=[0])
+    delete: int = Field(description="How many they are.", ge=0, le=2**40, examples=[2])
+    items: list[Any] = Field([], description="What comes in their place.", examples=[[]])
+
+
+Op = Annotated[SetField | AppendItems | SpliceItems, Field(discriminator="op")]
+
+
+class Wrote(Order):
+    """What a step wrote: `ops` on the fields that changed, or the whole `state`."""
+
+    step: str = STEP
+    ops: list[Op] | None = Field(
+        None,
+        description="One for each field that changed. An append costs what it adds, however long the list is.",
+        max_length=500,
+        examples=[[{"op": "append", "field": "messages", "items": [{"role": "user", "text": "Pay it."}]}]],
+    )
+    state: dict[str, Any] | None = Field(
+        None, description="In the place of `ops`: the state as it is to be, every field of it.", examples=[None]
+    )
+    next_step: str | None = Field(
+        None,
+        description="Where the run goes on, where that is not the next step of the plan; empty: it is done. The plan "
+        "has to say that the step may go there.",
+        max_length=100,
+        examples=[None],
+    )
+    took: float = TOOK
+    notes: list[str] = NOTES
+
+
+class Save(Wrote):
+    """What a step wrote, as the run's next checkpoint."""
+
+    token: int = TOKEN
+
+
+class SaveAll(Held):
+    """What several steps wrote, one after the other: a checkpoint each."""
+
+    checkpoints: list[Wrote] = Field(
+        description="The oldest first. All of them are saved, or none.", min_length=1, max_length=100
+    )
+
+
+class Ask(AskedCard):
+    """Open a gate of the plan and wait there: nobody holds the run then."""
+
+    token: int = TOKEN
+    step: str = Field(description="The gate's step of the plan.", min_length=1, max_length=100, examples=["review"])
+    took: float = TOOK
+    notes: list[str] = NOTES
+    deferred: bool = Field(
+        False,
+        description="Whether you go away meanwhile and come back for the outcome: then nobody misses you.",
+        examples=[False],
+    )
+
+
+class Begin(Held):
+    """Begin an effect, or taking one back: its intent is written, and the grant used."""
+
+    step: str = Field("", description="The effect's step of the plan.", max_length=100, examples=["wire"])
+    undoes: int | None = Field(
+        None,
+        description="In its place: the number of the effect that is to be taken back.",
+        ge=1,
+        le=2**62,
+        examples=[None],
+    )
+
+
+class Report(Held):
+    """What became of an effect that you began."""
+
+    status: Literal["done", "failed", "unknown"] = Field(
+        description="done: it happened. failed: it provably did not. unknown: nobody knows, as after a timeout.",
+        examples=["done"],
+    )
+    writes: dict[str, Any] = Field(
+        {}, description="Of one that is done: the fields that it writes.", examples=[{"wire_result": {"id": "tx_1"}}]
+    )
+    error: str = Field("", description="Of one that is not: what went wrong.", max_length=2000, examples=[""])
+    retry: bool = RETRY
+    next_step: str | None = Field(None, description="As for a checkpoint.", max_length=100, examples=[None])
+    took: float = TOOK
+    notes: list[str] = NOTES
+
+
+class Failure(Held):
+    """A step failed."""
+
+    step: str = STEP
+    error: str = ERROR
+    retry: bool = RETRY
+
+
+class RunEnding(Held):
+    """The run is done, or it failed for good."""
+
+    status: Literal["completed", "failed"] = Field(description="How it ends.", examples=["completed"])
+    reason: str = Field("", description="Why, in a line.", max_length=300, examples=[""])

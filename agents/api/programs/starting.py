@@ -1,0 +1,215 @@
+"""Starting runs: of an agent that lives here or outside, and of a gate that is posted without a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.models import Group, User
+from django.http import HttpRequest, HttpResponse
+from pydantic import Field
+
+from agents.api.gates.cards import WIRE, AskedAction, Quoted, Words
+from agents.api.gates.gates import router as gates
+from agents.api.protocol.auth import needs, token_of
+from agents.api.protocol.exact_json import answer as plain
+from agents.api.protocol.idempotency_keys import Key, once
+from agents.api.runs.moves import Order
+from agents.api.runs.runs import RunSummary, summed_up
+from agents.api.runs.runs import router as runs
+from agents.api.runs.turns import TurnAnswer, answer
+from agents.definition import registry
+from agents.errors import FieldError, UnknownAgent, WorkInvalid, WorkNotAllowed
+from agents.models import Client, Registration, Scope
+from agents.queries.access import reader_of
+from agents.remote import plans as outside
+from agents.remote import post_gate as posting
+from agents.remote import under
+from agents.remote.post_gate import Performed, Posted
+from agents.runs.start import start_run
+from agents.text import one_line
+from approvals.cards.card import Card
+from checkpoints.access import token_scope
+from checkpoints.access.permissions import teams_where
+from checkpoints.models import Run
+
+from .work import actor_of
+
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+VERSION = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$"
+POLICY = "^[A-Za-z0-9_-]{0,60}$"
+MAY = "checkpoints.start_run"
+THREAD = Field(
+    "",
+    description="A name of your own for what this is a part of, such as one conversation: its runs are listed "
+    "together.",
+    max_length=200,
+    examples=["chat-1207"],
+)
+
+
+class Start(Order):
+    """Start a run."""
+
+    agent: str = Field(
+        "",
+        description="The agent's name; empty with a token for one agent.",
+        pattern=NAME[:-1] + "$|^$",
+        examples=["payouts"],
+    )
+    version: str = Field(
+        "",
+        description="Of an agent that lives outside: the version, as it was registered; empty: the team's newest.",
+        pattern=VERSION[:-1] + "$|^$",
+        examples=["1"],
+    )
+    input: dict[str, Any] = Field({}, description="The state that it starts from.", examples=[{"invoice": 7}])
+    config: dict[str, Any] | None = Field(
+        None, description="Of an agent that lives here: what differs from its own configuration.", examples=[None]
+    )
+    team: str = Field(
+        "",
+        description="The team that the run belongs to; empty where there is only one.",
+        max_length=150,
+        examples=[""],
+    )
+    title: str = Field("", description="What people read of it in lists.", max_length=200, examples=["Invoice 7"])
+    thread: str = THREAD
+
+
+class PostedAction(AskedAction):
+    """One action of a posted gate, with its arguments."""
+
+    arguments: dict[str, Any] = Field(description="Its arguments. They can be edited.", examples=[WIRE])
+    undo: str = Field("", description="What takes it back; empty: nothing does.", max_length=100, examples=[""])
+    idempotent: bool = Field(False, description="Whether it may be sent twice with the same key.", examples=[False])
+
+
+class PostGate(Words):
+    """Ask people about actions, over whatever the program wants to show beside them."""
+
+    agent: str = Field(
+        "",
+        description="The agent's name; empty with a token for one agent.",
+        pattern=NAME[:-1] + "$|^$",
+        examples=["payouts"],
+    )
+    actions: list[PostedAction] = Field(description="What is asked about, one thing each.", max_length=50)
+    state: dict[str, Any] = Field({}, description="What is shown beside them.", examples=[{"invoice": 7}])
+    quotes: list[Quoted] = Field([], description="What people said, beside the agent's account of it.", max_length=50)
+    policy: str = Field(
+        "",
+        description="The policy by which people decide; empty: the team's default, or the token's own.",
+        pattern=POLICY,
+        examples=[""],
+    )
+    team: str = Field(
+        "",
+        description="The team that the run belongs to; empty where there is only one.",
+        max_length=150,
+        examples=[""],
+    )
+    worker: str = Field("", description="Who you are, for people: host, process.", max_length=120, examples=["box:81"])
+    deferred: bool = Field(
+        False, description="Whether you go away meanwhile and come back for the outcome.", examples=[False]
+    )
+    thread: str = THREAD
+    ask_only: bool = Field(
+        False,
+        description="Whether you only want to know what people say: the run has no effects, and ends by itself once "
+        "they have decided.",
+        examples=[False],
+    )
+
+    def posted(self, agent: str, policy: str) -> Posted:
+        """As the runner takes it."""
+        of_card = {"agent", "state", "policy", "team", "worker", "deferred", "thread", "ask_only"}
+        return Posted(
+            agent=agent,
+            card=Card.from_json(self.model_dump(exclude=of_card, by_alias=True)),
+            state=self.state,
+            performed={each.id: Performed(each.undo, each.idempotent) for each in self.actions},
+            policy=policy,
+            thread=one_line(self.thread, 200),
+            ask_only=self.ask_only,
+        )
+
+
+@runs.post("", auth=needs(Scope.START), response={201: RunSummary}, operation_id="start_run", summary="Start a run")
+def start(request: HttpRequest, order: Start, key: Key) -> HttpResponse:
+    """Start a run. One of an agent that lives outside waits until a program claims it."""
+    team, agent = team_of(request, order.team), agent_of(request, order.agent)
+
+    def do() -> HttpResponse:
+        run = _started(request, order, agent, team)
+        response = plain(summed_up(Run.objects.select_related("plan", "team", "started_by").get(pk=run.pk)))
+        response.status_code, response["Location"] = 201, f"/api/runs/{run.pk}"
+        return response
+
+    return once(request, key, do)
+
+
+@gates.post("", auth=needs(Scope.START), response={201: TurnAnswer}, operation_id="post_gate", summary="Post a gate")
+def post_gate(request: HttpRequest, order: PostGate, key: Key) -> HttpResponse:
+    """Ask people before something is done: a run is started for it, which waits at the gate.
+
+    Read its outcome, claim the run, begin the effect that was allowed, do it, report it: the run is over then.
+    """
+    team, agent = team_of(request, order.team), agent_of(request, order.agent)
+
+    def do() -> HttpResponse:
+        policy = under.policy_of(token_of(request), order.policy, team)
+        turn = posting.post(
+            order.posted(agent, policy), by=actor_of(request), team=team, owner=reader_of(request),
+            token=token_of(request), worker=order.worker or actor_of(request).name, deferred=order.deferred,
+        )  # fmt: skip
+        response = answer(turn, status=201)
+        response["Location"] = f"/api/gates/{turn.gate.pk}" if turn.gate else f"/api/runs/{turn.run.pk}"
+        return response
+
+    return once(request, key, do)
+
+
+def agent_of(request: HttpRequest, name: str) -> str:
+    """The agent that is meant: that of the token, or the one that is named. Raises WorkInvalid, WorkNotAllowed."""
+    bound = token_scope.of(reader_of(request)).agent
+    if bound and name not in ("", bound):
+        raise WorkNotAllowed(f"This token is for the agent {bound}, not for {name}.")
+    if not (bound or name):
+        raise WorkInvalid([FieldError(pointer="/agent", message="name the agent")])
+    return bound or name
+
+
+def team_of(request: HttpRequest, name: str) -> Group:
+    """The team that is meant: one in which whoever asks may start runs. Raises WorkInvalid, WorkNotAllowed."""
+    reader: User = reader_of(request)
+    mine = list(teams_where(reader, MAY).order_by("name"))
+    chosen = [team for team in mine if name in ("", team.name)]
+    if len(chosen) == 1:
+        return chosen[0]
+    if not chosen:
+        raise WorkNotAllowed
+    named = ", ".join(team.name for team in mine)
+    raise WorkInvalid([FieldError(pointer="/team", message=f"say which of these it is: {named}")])
+
+
+def _started(request: HttpRequest, order: Start, agent: str, team: Group) -> Run:
+    here = any(name == agent for name, _ in registry.agents())
+    known: dict[str, Any] = {"by": actor_of(request), "team": team, "started_by": reader_of(request)}
+    title, known["thread"] = order.title or None, one_line(order.thread, 200)
+    if here:
+        if order.version:
+            raise WorkInvalid([FieldError(pointer="/version", message=f"{agent} lives here: its newest version runs")])
+        return start_run(agent, order.input, title=title, config=order.config, **known)
+    if order.config is not None:
+        raise WorkInvalid(
+            [FieldError(pointer="/config", message="an agent that lives outside has no configuration here")]
+        )
+    plan = Registration.objects.plan_of(agent, order.version, team=team)
+    if plan is None:
+        raise UnknownAgent(
+            f"{team.name} has no agent {agent}{f' in version {order.version}' if order.version else ''}. Register it "
+            f"by POST /api/agents/{agent}/versions, or post its gate to /api/gates, which needs no plan."
+        )
+    run = start_run(outside.declared(plan), order.input, title=title, **known)
+    Client.came(run, token=token_of(request), owner=reader_of(request).pk)
+    return run

@@ -1,0 +1,102 @@
+"""Turns that hand out the state, secrets and all: it is the program's own.
+
+No state is kept for an Idempotency-Key: its secrets would lie in that table for a week, also where the run is removed
+meanwhile. The same request again gets it anew as long as the run stands where it was handed out, and null after that.
+
+A person who works on a run by a session or a token of their own has no program: where the state holds secrets they need
+the permission to reveal them, and that they were shown is an event before they are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from django.db import DatabaseError
+from django.http import HttpRequest, HttpResponse
+
+from agents.api.protocol import exact_json
+from agents.api.protocol.auth import token_of
+from agents.api.protocol.idempotency_keys import once
+from agents.api.runs.turns import answer
+from agents.definition import fields
+from agents.errors import WorkNotAllowed
+from agents.models import Effect
+from agents.queries.access import reader_of
+from agents.remote import plans, reach, session_cache
+from agents.remote.turns import Turn
+from agents.session import translate
+from approvals.gates import reveal_secret
+from checkpoints import store
+from checkpoints.errors import Fenced
+from checkpoints.models import Run
+
+NONE = b"null}"  # how an answer without its state ends
+
+
+def alone(
+    request: HttpRequest, run_id: int, key: str, do: Callable[[], HttpResponse], *, token: int = 0
+) -> HttpResponse:
+    """Do something to a run, once for a key, while nobody else in this process does.
+
+    Until it is committed: whoever came next would else begin from what was there before. What was not committed is not
+    gone on from.
+    """
+    with session_cache.DESK.alone(run_id):
+        try:
+            return once(request, key, do)
+        except DatabaseError:
+            session_cache.DESK.take(run_id)
+            raise
+        except Fenced as error:
+            raise session_cache.stale(run_id, token) from error
+
+
+def with_state(request: HttpRequest, run_id: int, key: str, do: Callable[[], Turn], *, token: int = 0) -> HttpResponse:
+    """Do something to a run, as `alone`, and answer with the turn that comes of it and the state. Answers 201.
+
+    Raises WorkNotAllowed, and whatever `do` raises.
+    """
+    done: list[Turn] = []
+
+    def told() -> HttpResponse:
+        _may_have(request, run_id)
+        done.append(do())
+        return answer(replace(done[0], state=None), status=201, state=True)
+
+    kept = alone(request, run_id, key, told, token=token)
+    if done:
+        return answer(done[0], status=201, state=True)
+    kept.content = kept.content.removesuffix(NONE) + _again(request, json.loads(kept.content)) + b"}"
+    return kept
+
+
+def _again(request: HttpRequest, told: dict[str, Any]) -> bytes:
+    """The state of a turn that was handed out before, as JSON. Raises WorkNotAllowed."""
+    run = Run.objects.select_related("plan").get(pk=told["run"])
+    then = told["status"], told["token"], told["seq"]
+    if (run.status, run.token, run.seq) != then or run.status != Run.Status.RUNNING:
+        return b"null"
+    _may_have(request, run.pk)
+    undoes = told["next"] and told["next"]["undoes"]
+    if undoes is None:
+        return exact_json.of_state(store.load(run).state)
+    return exact_json.of_state(translate.left_by(Effect.objects.select_related("run").get(pk=undoes["id"]), run.plan))
+
+
+def _may_have(request: HttpRequest, run_id: int) -> None:
+    """Raises WorkNotAllowed for a person who may not see the secrets that the state holds."""
+    token = token_of(request)
+    if token is not None and token.agent:
+        return
+    run = reach.whole(run_id)
+    known = plans.registered(run.plan_id)
+    if known is None or not fields.veil(known.agent.State):
+        return
+    try:
+        reveal_secret.of_state(run, by=reader_of(request))
+    except reveal_secret.NotAllowed as refused:
+        told = "The run's state holds secrets, which are for its program. Work on it by a token of its agent."
+        raise WorkNotAllowed(told) from refused

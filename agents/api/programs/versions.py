@@ -1,0 +1,166 @@
+"""Registering a version of an agent that lives outside: its steps, and the schema of its state."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Router, Schema
+from pydantic import Field
+
+from agents.api.gates.cards import SCHEMA
+from agents.api.protocol.addresses import AgentName
+from agents.api.protocol.auth import needs, token_of
+from agents.api.protocol.exact_json import answer
+from agents.api.protocol.idempotency_keys import Key, once
+from agents.api.runs.moves import Order
+from agents.errors import WorkNotAllowed
+from agents.models import Scope
+from agents.queries.access import reader_of
+from agents.remote import plans as outside
+from agents.remote import under
+from checkpoints.access.permissions import teams_where
+from checkpoints.runs.plans import PlanSpec, StepSpec
+
+from .starting import MAY, POLICY, VERSION, agent_of
+from .work import actor_of
+
+router = Router(tags=["agents"], auth=needs(Scope.START))
+
+
+class StepBody(Order):
+    """One step of a plan."""
+
+    name: str = Field(description="Its name.", min_length=1, max_length=100, examples=["wire"])
+    kind: str = Field(
+        "step", description="What it is.", pattern="^(step|effect|gate)$", examples=["effect"],
+        json_schema_extra={"enum": ["step", "effect", "gate"]},
+    )  # fmt: skip
+    title: str = Field(
+        "", description="What people call it; without one, its name in words.", max_length=100, examples=["Wire it"]
+    )
+    doc: str = Field("", description="What it does, for people.", max_length=2000, examples=["Wire the money."])
+    reads: list[str] = Field(
+        [], description="The fields of the state that it reads.", max_length=500, examples=[["payment"]]
+    )
+    writes: list[str] = Field([], description="Those that it writes.", max_length=500, examples=[["receipt"]])
+    code_hash: str = Field(
+        "",
+        description="A hash of its code, in hex. Where it and what the step reads are as before, what it gave "
+        "before is used again after a rewind; without one it always runs.",
+        pattern="^([0-9a-f]{2}){0,64}$",
+        examples=[""],
+    )
+    reads_world: bool = Field(False, description="Whether it looks outside the state.", examples=[False])
+    undo: str = Field("", description="An effect's: what takes it back.", max_length=100, examples=["cancel_wire"])
+    irreversible: bool = Field(False, description="An effect's: whether nothing takes it back.", examples=[False])
+    idempotent: bool = Field(
+        False, description="An effect's: whether it may be sent twice with the same key.", examples=[True]
+    )
+    guarded: bool = Field(True, description="An effect's: whether a gate has to allow it.", examples=[True])
+    action: str = Field(
+        "",
+        description="An effect's that performs several actions: the field that names the next.",
+        max_length=100,
+        examples=[""],
+    )
+    responds: str = Field(
+        "",
+        description="An effect's: the field that a person's answer in its place is put into.",
+        max_length=100,
+        examples=[""],
+    )
+    policy: str = Field(
+        "", description="A gate's: the policy by which people decide.", pattern=POLICY, examples=["payouts"]
+    )
+    allows: list[str] = Field(
+        [], description="A gate's: the effects that a yes lets run.", max_length=200, examples=[["wire"]]
+    )
+    edits: list[str] = Field(
+        [], description="A gate's: the fields that people may edit.", max_length=500, examples=[["payment"]]
+    )
+    on_reject: str = Field(
+        "", description="A gate's: where a rejection goes back to.", max_length=100, examples=["draft"]
+    )
+    on_expire: str = Field(
+        "", description="A gate's: where the run goes on when nobody answers.", max_length=100, examples=[""]
+    )
+    feedback: str = Field(
+        "", description="A gate's: the list that people's words are put into.", max_length=100, examples=[""]
+    )
+    jumps: list[str] = Field([], description="Where else it may go than to the next.", max_length=200, examples=[[]])
+    ends: bool = Field(False, description="Whether it may end the run.", examples=[False])
+    retry: int = Field(3, description="Further attempts after one that failed.", ge=0, le=1000, examples=[3])
+    backoff: float = Field(
+        1.0, description="Seconds before the second attempt; doubles.", ge=0, le=86400, examples=[1.0]
+    )
+    loop_guard: int = Field(
+        0, description="Executions after which people are asked; 0: none.", ge=0, le=10**6, examples=[0]
+    )
+
+    def spec(self) -> StepSpec:
+        """As a plan holds it."""
+        said = self.model_dump()
+        guarded = said.pop("guarded") and self.kind == "effect"
+        lists = {name: tuple(value) for name, value in said.items() if isinstance(value, list)}
+        return StepSpec(**{**said, **lists, "guarded": guarded, "asks": self.kind == "gate"})
+
+
+STEPS: list[dict[str, Any]] = [
+    {"name": "draft", "kind": "step", "reads": ["invoice"], "writes": ["payment"]},
+    {"name": "review", "kind": "gate", "reads": ["invoice", "payment"], "allows": ["wire"], "edits": ["payment"],
+     "on_reject": "draft"},
+    {"name": "wire", "kind": "effect", "reads": ["payment"], "writes": ["receipt"], "undo": "cancel_wire"},
+]  # fmt: skip
+
+
+class Version(Order):
+    """A version of an agent that lives outside: its steps, and the schema of its state."""
+
+    format: Literal[1] = Field(1, description="Of this description; 1.", examples=[1])
+    version: str = Field(description="The version.", pattern=VERSION, examples=["1"])
+    doc: str = Field("", description="What the agent does, for people.", max_length=5000, examples=["Pay invoices."])
+    state_schema: dict[str, Any] = Field(
+        description="The JSON Schema of its state: an object with a property for each field.",
+        examples=[{"type": "object", "properties": {"invoice": {}, "payment": SCHEMA, "receipt": {"type": "object"}},
+                   "required": ["invoice"]}],
+    )  # fmt: skip
+    steps: list[StepBody] = Field(
+        description="Its steps, in the order in which they run.",
+        min_length=1,
+        max_length=outside.STEPS,
+        examples=[STEPS],
+    )
+
+
+class Registered(Schema):
+    """A version that was registered."""
+
+    agent: str = Field(description="The agent's name.", examples=["payouts"])
+    version: str = Field(description="The version.", examples=["1"])
+    digest: str = Field(description="SHA-256 over the plan, in hex.", examples=["ab" * 32])
+
+
+@router.post(
+    "/{agent}/versions", response={201: Registered}, operation_id="register_version", summary="Register a version"
+)
+def register(request: HttpRequest, agent: AgentName, order: Version, key: Key) -> HttpResponse:
+    """Say how an agent that lives outside works, for the teams in which you may start runs.
+
+    The same version again with the same plan changes nothing.
+    """
+    name = agent_of(request, agent)
+    teams = list(teams_where(reader_of(request), MAY).values_list("pk", flat=True))
+    if not teams:
+        raise WorkNotAllowed
+    spec = PlanSpec(name, order.version, order.doc, order.state_schema, tuple(each.spec() for each in order.steps))
+
+    under.check_plan(token_of(request), spec.steps)
+
+    def do() -> HttpResponse:
+        plan = outside.register(spec, teams=teams, by=actor_of(request))
+        response = answer(Registered(agent=plan.agent, version=plan.version, digest=bytes(plan.digest).hex()))
+        response.status_code = 201
+        return response
+
+    return once(request, key, do)

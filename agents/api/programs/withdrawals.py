@@ -1,0 +1,72 @@
+"""A program takes back what it asks: its gate is withdrawn, which is no rejection, and its run ends by that."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from ninja import Router
+from pydantic import Field
+
+from agents.api.gates.outcomes import OutcomeAnswer, told
+from agents.api.protocol.addresses import GateId
+from agents.api.protocol.auth import needs, token_of
+from agents.api.protocol.idempotency_keys import Key, once
+from agents.api.runs.moves import Order
+from agents.errors import WorkNotAllowed, WorkRefused
+from agents.models import Scope
+from agents.queries.access import reader_of
+from agents.remote import reach
+from agents.text import one_line
+from approvals.decisions.lost_race import lost_race
+from approvals.errors import GateExpired
+from approvals.gates import closing
+from approvals.models import Gate
+from approvals.views.access import gate_or_404
+
+from .work import actor_of
+
+router = Router(tags=["gates"], auth=needs(Scope.WORK))
+
+
+class Withdrawal(Order):
+    """Take back what is asked."""
+
+    reason: str = Field(
+        "", description="Why, for people; the gate shows it.", max_length=300, examples=["The invoice was cancelled."]
+    )
+
+
+@router.post(
+    "/{int:gate_id}/withdrawals", response={201: OutcomeAnswer}, operation_id="withdraw_gate", summary="Withdraw a gate"
+)
+def withdraw(request: HttpRequest, gate_id: GateId, order: Withdrawal, key: Key) -> HttpResponse:
+    """Take back what you ask. Nothing of it runs and its run is cancelled: claim it to have that at once."""
+    gate = gate_or_404(request, gate_id)
+    _check_own(request, gate)
+
+    def do() -> HttpResponse:
+        by, why = actor_of(request), one_line(order.reason, 300)
+        # Whose word it is stands before it: a program's sentence is never read as Holdpoint's own.
+        reason = f"{by.name or by.id} took it back: “{why}”" if why else f"{by.name or by.id} took it back."
+        if closing.withdraw(gate, by=by, reason=reason) is None:
+            now = gate_or_404(request, gate_id)
+            standing = now.standing()
+            raise lost_race(now, bytes(standing.digest), standing, timezone.now()) or GateExpired
+        answer = told(gate_or_404(request, gate_id))
+        answer.status_code = 201
+        return answer
+
+    return once(request, key, do)
+
+
+def _check_own(request: HttpRequest, gate: Gate) -> None:
+    """Whether it is the program's own. Raises Http404, NotExternal, WorkNotAllowed and WorkRefused."""
+    reach.to_work(gate.run_id, by=reader_of(request))
+    token = token_of(request)
+    if not (token and token.agent) and gate.run.started_by_id != reader_of(request).pk:
+        raise WorkNotAllowed(
+            "Only the program that asks takes a gate back, or whoever started its run; cancel the run by "
+            f"POST /api/runs/{gate.run_id}/cancellations."
+        )
+    if gate.kind != Gate.Kind.REVIEW:
+        raise WorkRefused("Here people are asked how to go on after a fault, which only their answer ends.")

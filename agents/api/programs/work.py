@@ -1,0 +1,280 @@
+"""Working on runs from outside: claim one, save what steps wrote, ask, do effects and report them, end it.
+
+Every call carries the claim token. What does not fit is refused whole, with its place, and changes
+nothing; a call that is sent again with its Idempotency-Key is done once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from django.http import Http404, HttpRequest, HttpResponse
+from ninja import P, PathEx, Router
+
+from agents.api.protocol import exact_json
+from agents.api.protocol.addresses import RunId
+from agents.api.protocol.auth import needs, token_of
+from agents.api.protocol.idempotency_keys import Key
+from agents.api.runs.checkpoints import router as checkpoints
+from agents.api.runs.effects import router as effects
+from agents.api.runs.turns import TurnAnswer, TurnWithState, answer
+from agents.errors import FieldError, NoGrant, OutOfTurn, ReportedBefore, StaleToken, WorkInvalid
+from agents.models import Client, Effect, Scope
+from agents.queries.access import reader_of
+from agents.remote import asking, reach, results, session_cache, turns
+from agents.remote.results import Written
+from agents.remote.turns import Turn
+from agents.session.dispatch import Hands
+from agents.session.session import Slice
+from checkpoints import actors
+from checkpoints.actors import Actor
+from checkpoints.models import Run
+
+from .bodies import (
+    Ask,
+    Begin,
+    Claim,
+    Failure,
+    Heartbeat,
+    HeartbeatAnswer,
+    Held,
+    Report,
+    RunEnding,
+    Save,
+    SaveAll,
+    Wrote,
+)
+from .state_handout import alone, with_state
+
+router = Router(tags=["work"], auth=needs(Scope.WORK))
+EffectId = PathEx[int, P(title="Effect", description="The effect's number.", example=12)]
+
+
+@router.post(
+    "/{int:run_id}/claims", response={201: TurnWithState}, operation_id="claim_run", summary="Claim a run",
+)  # fmt: skip
+def claim(request: HttpRequest, run_id: RunId, order: Claim, key: Key) -> HttpResponse:
+    """Take a run that stands still, and read what is to be done in it. What was decided at its gate is applied."""
+    reached = reach.to_work(run_id, by=reader_of(request))
+    by, token = actor_of(request), token_of(request)
+
+    def do() -> Turn:
+        return turns.claim(reached, worker=order.worker or by.name, lease=order.lease, by=by, token=token)
+
+    return with_state(request, run_id, key, do)
+
+
+@router.post("/{int:run_id}/heartbeats", response=HeartbeatAnswer, operation_id="beat_run", summary="Stay with a run")
+def beat(request: HttpRequest, run_id: RunId, order: Heartbeat) -> HttpResponse:
+    """Say that you are still there, where a step takes longer than the lease."""
+    reached = reach.to_work(run_id, by=reader_of(request))
+    lease = session_cache.renew(reached.id, order.token)
+    return exact_json.answer(HeartbeatAnswer(halt=reached.halt, lease=lease))
+
+
+@checkpoints.post(
+    "/{int:run_id}/checkpoints",
+    auth=needs(Scope.WORK),
+    response={201: TurnAnswer},
+    operation_id="save_checkpoint",
+    summary="Save a checkpoint",
+)
+def save(request: HttpRequest, run_id: RunId, order: Save, key: Key) -> HttpResponse:
+    """Save what a step wrote as the run's next checkpoint, and read what comes next."""
+    return worked(request, run_id, order.token, key, lambda slice: _saved(slice, order), status=201)
+
+
+@checkpoints.post(
+    "/{int:run_id}/checkpoints/batches",
+    auth=needs(Scope.WORK),
+    response={201: TurnAnswer},
+    operation_id="save_checkpoints",
+    summary="Save several checkpoints",
+)
+def save_all(request: HttpRequest, run_id: RunId, order: SaveAll, key: Key) -> HttpResponse:
+    """Save what several steps wrote, a checkpoint each, in one transaction: for steps that come faster than calls.
+
+    Only steps may come before the last of them: where a gate, an effect or a person's word comes between, nothing is
+    saved.
+    """
+
+    def do(slice: Slice) -> Turn:
+        said: list[Turn] = []
+        for wrote in order.checkpoints:
+            if said and said[-1].kind != "step":
+                raise OutOfTurn(f"Nothing was saved: after {len(said)} of these {_comes(said[-1])}. Send them alone.")
+            slice.hands = Hands()
+            with _within(f"/checkpoints/{len(said)}"):
+                said.append(_saved(slice, wrote))
+        return said[-1]
+
+    return worked(request, run_id, order.token, key, do, status=201)
+
+
+@router.post(
+    "/{int:run_id}/gates", response={201: TurnAnswer}, operation_id="open_gate", summary="Open a gate of a run"
+)
+def ask(request: HttpRequest, run_id: RunId, order: Ask, key: Key) -> HttpResponse:
+    """Ask people, and let go of the run until they have decided."""
+
+    def do(slice: Slice) -> Turn:
+        turn = asking.ask(
+            slice, order.step, order.card(), token=token_of(request), took=order.took, notes=tuple(order.notes)
+        )
+        Client.objects.filter(run_id=run_id).update(deferred=order.deferred)
+        return turn
+
+    return worked(request, run_id, order.token, key, do, status=201)
+
+
+@effects.post(
+    "/{int:run_id}/effects",
+    auth=needs(Scope.WORK),
+    response={201: TurnWithState},
+    operation_id="begin_effect",
+    summary="Begin an effect",
+)
+def begin(request: HttpRequest, run_id: RunId, order: Begin, key: Key) -> HttpResponse:
+    """Write down that an effect is about to be done, before it is: the grant is used by it, once."""
+    reached = reach.to_work(run_id, by=reader_of(request))
+
+    def do() -> Turn:
+        if bool(order.step) == (order.undoes is not None):
+            raise WorkInvalid([FieldError(pointer="", message="send `step` or `undoes`, one of them")])
+        with session_cache.at_work(reached, order.token) as slice:
+            return results.begin(slice, order.step) if order.undoes is None else results.begin_undo(slice, order.undoes)
+
+    return with_state(request, run_id, key, do, token=order.token)
+
+
+@router.post(
+    "/{int:run_id}/effects/{int:effect_id}/results",
+    response={201: TurnAnswer},
+    operation_id="report_effect",
+    summary="Report an effect",
+)
+def report(request: HttpRequest, run_id: RunId, effect_id: EffectId, order: Report, key: Key) -> HttpResponse:
+    """Say what became of an effect. Said after the claim was lost, it is evidence: it answers who was asked."""
+    try:
+        return _report(request, run_id, effect_id, order, key)
+    except (StaleToken, ReportedBefore):
+        # The claim may have been lost while this was on its way: read anew, it is evidence then.
+        return _report(request, run_id, effect_id, order, key)
+
+
+def _report(request: HttpRequest, run_id: int, effect_id: int, order: Report, key: str) -> HttpResponse:
+    run = reach.to_work(run_id, by=reader_of(request))
+    row = Effect.objects.select_related("run", "undoes__run").filter(pk=effect_id, run=run.id).first()
+    if row is None:
+        raise Http404("No such effect")
+    if not order.error and order.status != results.DONE:
+        raise WorkInvalid([FieldError(pointer="/error", message="say what went wrong")])
+    if row.undoes is not None and (order.writes or order.next_step is not None):
+        raise WorkInvalid([FieldError(pointer="/writes", message="what takes an effect back writes nothing")])
+    written = Written(order.writes, order.next_step, order.took, order.notes)
+
+    def told() -> HttpResponse:
+        if order.token < row.token:
+            raise StaleToken(
+                f"Whoever has token {row.token} has begun this effect since, and reports it. Nothing was recorded: "
+                "do not do it again, and claim the run to read where it stands."
+            )
+        if row.token != order.token:
+            raise NoGrant("This effect was not begun under this token; begin it first, and report under its token.")
+        if run.token != order.token or run.status != Run.Status.RUNNING:
+            results.late(row, order.status, written, order.error)
+            return answer(turns.standing(run.id, order.token), status=201)
+        with session_cache.at_work(run, order.token) as slice:
+            row.refresh_from_db()  # somebody may have reported it while this waited for its turn
+            turn = _reported(slice, row, order, written)
+        return answer(turn, status=201)
+
+    return alone(request, run_id, key, told, token=order.token)
+
+
+def _saved(slice: Slice, order: Wrote) -> Turn:
+    if (order.ops is None) == (order.state is None):
+        raise WorkInvalid([FieldError(pointer="", message="send `ops` or `state`, one of them")])
+    if order.state is not None:
+        writes = results.whole(slice, turns.check_next(slice, order.step, "step"), order.state)
+    else:
+        writes = results.writes_of([each.model_dump() for each in order.ops or ()])
+    return results.step(slice, order.step, Written(writes, order.next_step, order.took, order.notes))
+
+
+def _comes(turn: Turn) -> str:
+    return f"the {turn.kind} {turn.step.name} comes" if turn.step else "the run is let go of, as somebody asked"
+
+
+@contextmanager
+def _within(place: str) -> Iterator[None]:
+    """What is wrong inside is told by its place in the whole body."""
+    try:
+        yield
+    except WorkInvalid as error:
+        told = [FieldError(pointer=place + each["pointer"], message=each["message"]) for each in error.errors]
+        raise WorkInvalid(told) from error
+
+
+def _reported(slice: Slice, row: Effect, order: Report, written: Written) -> Turn:
+    if row.undoes is not None:
+        if order.status == results.DONE:
+            return results.taken_back(slice, row.undoes, row)
+        return results.not_taken_back(slice, row.undoes, row, order.status, order.error, retry=order.retry)
+    if order.status == results.DONE:
+        return results.done(slice, row, written)
+    return results.not_done(slice, row, order.status, order.error, retry=order.retry)
+
+
+@router.post(
+    "/{int:run_id}/failures", response={201: TurnAnswer}, operation_id="report_failure", summary="Report a failed step"
+)
+def fail(request: HttpRequest, run_id: RunId, order: Failure, key: Key) -> HttpResponse:
+    """Say that a step failed: it is due again later where its plan says so, else a person is asked how to go on."""
+    return worked(
+        request, run_id, order.token, key,
+        lambda slice: results.failed(slice, order.step, order.error, retry=order.retry), status=201,
+    )  # fmt: skip
+
+
+@router.post(
+    "/{int:run_id}/releases", response={201: TurnAnswer}, operation_id="release_run", summary="Let go of a run"
+)
+def release(request: HttpRequest, run_id: RunId, order: Held, key: Key) -> HttpResponse:
+    """Let go of the run as it stands, so that whoever comes next need not wait for the lease to end."""
+    return worked(request, run_id, order.token, key, results.released, status=201)
+
+
+@router.post("/{int:run_id}/endings", response={201: TurnAnswer}, operation_id="end_run", summary="End a run")
+def end(request: HttpRequest, run_id: RunId, order: RunEnding, key: Key) -> HttpResponse:
+    """End the run. What it left behind is settled before; until that is done it is not over."""
+    return worked(
+        request, run_id, order.token, key, lambda slice: results.ended(slice, order.status, order.reason), status=201
+    )
+
+
+def worked(
+    request: HttpRequest,
+    run_id: int,
+    token: int,
+    key: str,
+    do: Callable[[Slice], Turn],
+    *,
+    status: int = 200,
+) -> HttpResponse:
+    """Do something under a claim, once for a key, and answer with the turn that comes of it."""
+    run = reach.to_work(run_id, by=reader_of(request))
+
+    def told() -> HttpResponse:
+        with session_cache.at_work(run, token) as slice:
+            turn = do(slice)
+        return answer(turn, status=status)
+
+    return alone(request, run_id, key, told, token=token)
+
+
+def actor_of(request: HttpRequest) -> Actor:
+    """Who acts: the agent whose token it is, or the person."""
+    token = token_of(request)
+    return token.actor if token else actors.of_user(reader_of(request))

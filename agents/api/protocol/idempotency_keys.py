@@ -1,0 +1,137 @@
+"""Idempotency keys: a request that is sent again with its key is answered as it was, and done once.
+
+The key, what it did and the answer are one transaction. A request that was refused leaves nothing behind, its key
+neither; two that come at once wait for each other at the key's row.
+
+What cannot be one transaction, because it waits for a worker or for its own commit, is `kept`: the key is claimed
+before the work and the answer written after it, while others with the key wait. Should the process die between, the
+work knows its `own` key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from django.db import connection, transaction
+from django.http import HttpRequest, HttpResponse
+from ninja import HeaderEx, P
+
+from agents.errors import KeyRefused, KeyReused
+from agents.models import Answer
+from agents.queries.access import reader_of
+from checkpoints.postgresql.sql import run_sql
+
+from .auth import token_of
+
+PRINTABLE = re.compile(r"[\x21-\x7e]{1,200}")
+REPLAYED = "Idempotency-Replayed"
+_CLAIM = """
+INSERT INTO agents_answer (who, key, request, status, body, media_type, location) VALUES ($1, $2, $3, 0, '', '', '')
+ON CONFLICT DO NOTHING RETURNING id
+"""
+_LOCK, _UNLOCK = (f"SELECT {name}(hashtextextended($1, 0))" for name in ("pg_advisory_lock", "pg_advisory_unlock"))
+_KEEP = "UPDATE agents_answer SET status = $2::smallint, body = $3, media_type = $4, location = $5 WHERE id = $1"
+
+Key = HeaderEx[
+    str,
+    P(
+        default="",
+        alias="Idempotency-Key",
+        title="Idempotency-Key",
+        description="Chosen by you: the same request again with the same key gets the same answer, and is done once. "
+        "With another request the answer is 409.",
+        max_length=200,
+        example="9c1f0f5e-nightly-17",
+    ),
+]
+
+
+def once(request: HttpRequest, key: str, do: Callable[[], HttpResponse]) -> HttpResponse:
+    """What `do` answers, in one transaction with the key; what it answered the first time where that is known.
+
+    Raises KeyReused, KeyRefused, and whatever `do` raises.
+    """
+    if not key:
+        with transaction.atomic():
+            return do()
+    if not PRINTABLE.fullmatch(key):
+        raise KeyRefused
+    who, asked = who_asks(request), fingerprint(request)
+    with transaction.atomic():
+        made = run_sql(_CLAIM, [who, key, asked])
+        if not made:
+            return _same(Answer.objects.get(who=who, key=key), asked)
+        answer = do()
+        location = answer.headers.get("Location", "")
+        run_sql(_KEEP, [made[0][0], answer.status_code, answer.content, answer["Content-Type"], location])
+    return answer
+
+
+def kept(request: HttpRequest, key: str, do: Callable[[], HttpResponse]) -> HttpResponse:
+    """What `do` answers, which commits by itself; what it answered the first time where that is known.
+
+    The key is claimed before, so that it stays this request's whatever becomes of the process; `do` names its work by
+    `own`, and finds it done. Raises KeyReused, KeyRefused, and whatever `do` raises.
+    """
+    if not key:
+        return do()
+    if not PRINTABLE.fullmatch(key):
+        raise KeyRefused
+    who, asked = who_asks(request), fingerprint(request)
+    with _alone(f"{who} {key}"):
+        run_sql(_CLAIM, [who, key, asked])
+        row = Answer.objects.get(who=who, key=key)
+        if row.status or bytes(row.request) != asked:
+            return _same(row, asked)
+        try:
+            answer = do()
+        except Exception:
+            row.delete()
+            raise
+        location = answer.headers.get("Location", "")
+        run_sql(_KEEP, [row.pk, answer.status_code, answer.content, answer["Content-Type"], location])
+    return answer
+
+
+def own(request: HttpRequest, key: str) -> str:
+    """The key by which the work itself knows that it was done: of this request of this person, and no other."""
+    if not key:
+        return ""
+    named = "\n".join((who_asks(request), key)).encode() + fingerprint(request)
+    return "api:" + hashlib.sha256(named).hexdigest()
+
+
+@contextmanager
+def _alone(name: str) -> Iterator[None]:
+    """One after the other, no longer than a statement may take. Of the session: a process that dies lets go of it."""
+    run_sql(_LOCK, [name])
+    try:
+        yield
+    finally:
+        if connection.connection is not None:
+            run_sql(_UNLOCK, [name])
+
+
+def who_asks(request: HttpRequest) -> str:
+    """Whose keys these are."""
+    token = token_of(request)
+    return f"token:{token.pk}" if token else f"user:{reader_of(request).pk}"
+
+
+def fingerprint(request: HttpRequest) -> bytes:
+    """What makes it the same request."""
+    parts = (request.method or "", request.get_full_path(), hashlib.sha256(request.body).hexdigest())
+    return hashlib.sha256("\n".join(parts).encode()).digest()
+
+
+def _same(row: Answer, asked: bytes) -> HttpResponse:
+    if bytes(row.request) != asked:
+        raise KeyReused
+    answer = HttpResponse(bytes(row.body), status=row.status, content_type=row.media_type)
+    if row.location:
+        answer["Location"] = row.location
+    answer[REPLAYED] = "true"
+    return answer

@@ -1,0 +1,283 @@
+"""What went wrong, as problem details (RFC 9457): each says what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from http import HTTPStatus
+from itertools import islice
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from ninja import Schema
+from ninja.errors import HttpError
+from pydantic import Field
+
+from agents.definition.fields import unprefixed
+from agents.errors import (
+    ConfigRefused,
+    InputRefused,
+    KeyRefused,
+    NeedsConfirmation,
+    RewindRefused,
+    TokenNotAllowed,
+    TooManyGates,
+    WorkRefused,
+)
+from agents.queries.refusal_status import status_of
+from approvals.consequences.errors import ConsequencesChanged, RepeatNotConfirmed
+from approvals.errors import DecisionRefused, Rejected, SecondLookNeeded, StaleGate
+from approvals.errors import Problem as Refused
+from approvals.schema import pointers
+from checkpoints import request_ids
+from checkpoints.errors import ValueRefused
+from checkpoints.values.canonical_json import parse
+
+MEDIA_TYPE = "application/problem+json"
+MOST, COUNTED = 100, 10_000  # faults of one body that are told, and that are written down to be
+# What a client may meet at every address, beside what it asked for.
+ANSWERED = {
+    401: "Nobody is signed in, or the token is not valid: unknown, expired, revoked, or its owner's account is off.",
+    403: "The token is not for this.",
+    404: "There is no such thing, or none that you may see.",
+    405: "The address takes another method.",
+    409: "What is stored does not match its digest, and is not shown.",
+    410: "The checkpoint was removed by a retention policy, or the database was set back to before `after`.",
+    422: "A parameter is not what it has to be.",
+    429: "Too many requests a minute, or too many tokens that open nothing. `Retry-After` says when to come again.",
+}
+# The same where something is ordered.
+ORDERED = {
+    400: "The body is no JSON, or ambiguous.",
+    403: "The CSRF token is missing or wrong, the token is not for this, or you may only look at this run.",
+    413: "The body is larger than is taken. Nothing was done.",
+    415: "The body is no JSON by its Content-Type. Nothing was done.",
+    409: "The run is not as it was when you looked, or what is stored does not match its digest. Nothing was done.",
+    422: "A member of the body is not what it has to be, or has to be confirmed. Nothing was done.",
+}
+# Where to look for what was not found, by the pages' own words for it.
+LISTED = {
+    "No such run": "/api/runs",
+    "No such checkpoint": "/api/runs/{run_id}/checkpoints",
+    "No such gate": "/api/gates",
+    "No such agent": "/api/agents",
+    "No such effect": "/api/events?subject=run:{run_id}",
+    "No such webhook": "/api/webhooks",
+    "No such delivery": "/api/webhooks/{webhook_id}/deliveries",
+}
+
+
+# By the code of a refused decision; any other is 409.
+DECIDED = {
+    "not_allowed": 403, "not_confirmed": 403, "invalid": 422, "edit_refused": 422, "needs_confirmation": 422,
+    "second_look": 422,
+}  # fmt: skip
+
+
+class Fault(Schema):
+    """One parameter that was refused."""
+
+    parameter: str = Field(
+        description="The parameter's name, or a JSON Pointer into the body or the state.", examples=["status"]
+    )
+    detail: str = Field(description="What is wrong with it.", examples=["is none of queued, running, waiting"])
+
+
+class Problem(Schema):
+    """Problem details (RFC 9457): what went wrong, and what to do about it."""
+
+    type: str = Field(default="about:blank", description="The status says which kind.", examples=["about:blank"])
+    title: str = Field(description="The status in words.", examples=["Not Found"])
+    status: int = Field(description="The HTTP status.", examples=[404])
+    detail: str = Field(
+        description="What went wrong here, and what to do.",
+        examples=["No such run, or none that you may see. GET /api/runs lists those that you may see."],
+    )
+    code: str = Field(
+        default="",
+        description="The reason in a word, for programs; empty where the status says it.",
+        examples=["stale_token"],
+    )
+    instance: str = Field(description="The path that was asked for.", examples=["/api/runs/7"])
+    request_id: str = Field(
+        default="",
+        description="The id of the request, as in `X-Request-ID`: the server's log has it.",
+        examples=["5f0c1d2e3b4a49f8a7c6d5e4f3a2b1c0"],
+    )
+    errors: list[Fault] = Field(
+        default=[], description="The parameters and members that were refused; for status 400 and 422.", examples=[[]]
+    )
+    impact: dict[str, Any] | None = Field(
+        default=None,
+        description="For status 409, where the order would do something else by now: what. As POST …/impacts gives it.",
+        examples=[None],
+    )
+    changes: list[dict[str, Any]] | None = Field(
+        default=None,
+        description="For status 409 at a gate that asks something else by now: what changed since you looked.",
+        examples=[None],
+    )
+    gate: int | None = Field(
+        default=None,
+        description="The gate at which the run waits: await its outcome at /api/gates/{gate}/outcome, then claim it.",
+        examples=[42],
+    )
+    lease_until: datetime | None = Field(
+        default=None, description="Until when whoever has the run keeps it, at least.", examples=[None]
+    )
+
+
+def problem(
+    request: HttpRequest,
+    status: int,
+    detail: str,
+    errors: Sequence[Fault] = (),
+    *,
+    impact: dict[str, Any] | None = None,
+    changes: list[dict[str, Any]] | None = None,
+    code: str = "",
+    gate: int | None = None,
+    lease_until: datetime | None = None,
+) -> HttpResponse:
+    """The answer to a request that came to nothing."""
+    title = HTTPStatus(status).phrase
+    told = Problem(
+        title=title, status=status, detail=detail, instance=request.path, request_id=request_ids.current(),
+        errors=list(errors), impact=impact, changes=changes, code=code, gate=gate, lease_until=lease_until,
+    )  # fmt: skip
+    return HttpResponse(told.model_dump_json(), status=status, content_type=MEDIA_TYPE)
+
+
+def not_signed_in(request: HttpRequest) -> HttpResponse:
+    """401; the challenges are none that a browser answers with a dialog."""
+    told = "Sign in at /accounts/login/ and send the session's cookie with the request, or send a token."
+    if request.headers.get("Authorization"):
+        told = (
+            "This token is not valid: unknown, expired, revoked, or its owner's account is off. "
+            "Send another as `Authorization: Bearer hp_…`; your tokens are listed at /tokens/."
+        )
+    response = problem(request, 401, told)
+    response["WWW-Authenticate"] = 'Session realm="Holdpoint", Bearer realm="Holdpoint"'
+    return response
+
+
+def not_for_this(request: HttpRequest, error: TokenNotAllowed) -> HttpResponse:
+    """403: the token is good, and not for what was asked."""
+    response = problem(request, 403, str(error), code="insufficient_scope")
+    response["WWW-Authenticate"] = f'Bearer realm="Holdpoint", error="insufficient_scope", scope="{error.scope}"'
+    return response
+
+
+def not_found(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """404, with the list to look in. The same for what is not there and for what the reader may not see."""
+    if reason not in LISTED:
+        return problem(request, 404, "There is no such address. GET /api/openapi.json describes every one there is.")
+    named = request.resolver_match.kwargs if request.resolver_match else {}
+    listed = LISTED[reason].format(**named)
+    return problem(request, 404, f"{reason}, or none that you may see. GET {listed} lists those that you may see.")
+
+
+def gone(request: HttpRequest, reason: Http404) -> HttpResponse:
+    """410: it was there; the detail says what became of it."""
+    return problem(request, 410, str(reason))
+
+
+def not_allowed(request: HttpRequest, allowed: Iterable[str]) -> HttpResponse:
+    """405."""
+    methods = ", ".join(sorted(allowed))
+    response = problem(request, 405, f"This address takes {methods} and nothing else.")
+    response["Allow"] = methods
+    return response
+
+
+def refused(request: HttpRequest, errors: Iterable[dict[str, Any]]) -> HttpResponse:
+    """422, from pydantic's errors: a parameter by its name, a member of the body by its JSON Pointer."""
+    found = list(islice(errors, MOST))
+    body = parse(request.body or b"null") if any(error["loc"][0] == "body" for error in found) else None
+    faults = [Fault(parameter=_member(body, error["loc"]), detail=unprefixed(error["msg"])) for error in found]
+    told = "Nothing was done. Correct the parameters named in errors and ask again."
+    return problem(request, 422, told, faults, code="invalid")
+
+
+def _member(body: Any, loc: Sequence[str | int]) -> str:
+    """Where the fault is. Among a body's names pydantic also writes which of several kinds it took a value for."""
+    if loc[0] != "body":
+        return str(loc[-1])
+    value, place = body, ""
+    for part in loc[2:]:
+        inside = isinstance(value, list) if isinstance(part, int) else isinstance(value, dict) and part in value
+        if inside:
+            value = value[part]
+        if inside or part == loc[-1]:
+            place = pointers.join(place, str(part))
+    return place or "/"
+
+
+def broken(request: HttpRequest) -> HttpResponse:
+    """500: a fault of the server's own."""
+    told = "The server met a fault of its own, which it has logged. Send the same again, with its Idempotency-Key."
+    return problem(request, 500, told)
+
+
+def unread(request: HttpRequest, error: HttpError) -> HttpResponse:
+    """400 for a body that cannot be read, 403 where the session's token does not come with what writes."""
+    if error.status_code == 403:
+        return problem(request, 403, "Send the session's CSRF token, the cookie csrftoken, as the header X-CSRFToken.")
+    cause = error.__cause__
+    if not isinstance(cause, ValueRefused):
+        return problem(request, error.status_code, "The body cannot be read. Send one JSON object.")
+    faults = [Fault(parameter=cause.pointer or "/", detail=cause.reason)]
+    return problem(request, error.status_code, f"The body {cause.reason}. Send one JSON object.", faults)
+
+
+def not_decided(request: HttpRequest, error: DecisionRefused) -> HttpResponse:
+    """403 for those who may not decide, 422 for what the word says, 409 where the gate is the reason."""
+    faults = []
+    if isinstance(error, Rejected):
+        faults = [Fault(parameter=_place(each), detail=each["message"]) for each in error.errors]
+    changes = error.changes if isinstance(error, StaleGate) else None
+    impact = error.impact.to_json() if isinstance(error, ConsequencesChanged) and error.impact else None
+    if isinstance(error, RepeatNotConfirmed):
+        faults = [Fault(parameter="/confirm", detail=f"has to name {each.effect}") for each in error.repeats]
+    if isinstance(error, SecondLookNeeded):
+        faults = [Fault(parameter="/second_look", detail="has to be true, once you looked")]
+    status = DECIDED.get(error.code, 409)
+    return problem(request, status, str(error), faults, changes=changes, impact=impact, code=error.code)
+
+
+def _place(fault: Refused) -> str:
+    """Where in the body the fault is, as a JSON Pointer."""
+    if not fault["action"]:
+        return (f"/{fault['part']}" if fault["part"] else "") + fault["pointer"] or fault["at"] or "/"
+    return pointers.join("/actions", fault["action"], fault["part"] or "arguments") + fault["pointer"]
+
+
+def not_worked(request: HttpRequest, error: WorkRefused) -> HttpResponse:
+    """What a program did to a run from outside does not count."""
+    faults = [Fault(parameter=each["pointer"] or "/", detail=each["message"]) for each in getattr(error, "errors", ())]
+    said = str(error) or " ".join((error.__doc__ or "").split())
+    told = f"Nothing was recorded. Correct what errors names: {said}" if faults else said
+    if isinstance(error, KeyRefused):
+        faults = [Fault(parameter="Idempotency-Key", detail="has to be 1 to 200 printable ASCII characters")]
+    response = problem(request, error.status, told, faults, code=error.code, gate=error.gate, lease_until=error.until)
+    if isinstance(error, TooManyGates):
+        response["Retry-After"] = str(error.seconds)
+    return response
+
+
+def not_taken(request: HttpRequest, error: InputRefused) -> HttpResponse:
+    """422: what a run would start from, or a plan, does not fit; a configuration is the body's `config`."""
+    place = "/config" if isinstance(error, ConfigRefused) else ""
+    faults = [Fault(parameter=place + each["pointer"] or "/", detail=each["message"]) for each in error.errors]
+    return problem(request, 422, f"Nothing was done. Correct what errors names: {error}", faults, code="invalid")
+
+
+def not_done(request: HttpRequest, error: RewindRefused, impact: dict[str, Any] | None) -> HttpResponse:
+    """403 for those who may only look, 422 for what the body asks, 409 where the run is the reason."""
+    place = "/config" if isinstance(error.__cause__, ConfigRefused) else ""
+    faults = [Fault(parameter=place + each["pointer"] or "/", detail=each["message"]) for each in error.errors]
+    if isinstance(error, NeedsConfirmation):
+        faults = [Fault(parameter="/confirm", detail="has to be true, to do once more what cannot be undone")]
+    status = status_of(error)
+    code = "invalid" if status == 422 and error.code == "refused" else error.code
+    return problem(request, status, str(error), faults, impact=impact, code=code)

@@ -1,0 +1,283 @@
+"""Answers that wait for something to happen: long polls, and the stream of events (Server-Sent Events).
+
+A request that waits holds no thread and no connection to the database. It is answered by its ordinary view, once when
+it comes and again when something happened to what it waits for: so there is one way to read and one check of who may.
+The view says in a header what it waits for, by the groups of the process's channel layer in which the tailer tells
+facts; the header never leaves the house.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+from urllib.parse import parse_qs, urlencode
+
+from django.conf import settings
+from django.http.cookie import parse_cookie
+
+from .event_channel import Ear, listening
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+AWAITS = "holdpoint-awaits"  # groups, separated by spaces; one that waits for nothing sends none
+AGAIN = "holdpoint.again"  # in the scope of what one request asks for a second time: why
+TOLD, LATER = "told", "later"  # something happened; so much time has passed that its reader is noted as there anew
+LONGEST = 60.0  # seconds that a request may wait
+CHECKED = 15.0  # seconds after which a stream is asked for anew, and so whether it may still be heard
+FULL = json.dumps(
+    {
+        "type": "about:blank", "title": "Service Unavailable", "status": 503, "instance": "/api/events/stream",
+        "detail": "As many programs wait here as this server serves at once. Try again in half a minute.",
+    }
+).encode()  # fmt: skip
+MOST = 5000  # requests of one process that wait; the others are answered at once, and ask again
+EACH = 2000  # of them with one token or session, so that nobody takes all the places
+PATIENT = re.compile(r"/api/(?:gates/(?P<gate>[0-9]{1,18})/outcome|events)")
+STREAM = "/api/events/stream"
+
+
+@dataclass
+class Answer:
+    """What the ordinary view answered."""
+
+    status: int = 500
+    headers: list[tuple[bytes, bytes]] = field(default_factory=list)
+    body: bytes = b""
+
+    @property
+    def awaits(self) -> list[str]:
+        """The groups in which what it waits for is told."""
+        told = dict(self.headers).get(AWAITS.encode(), b"")
+        return told.decode("latin-1").split()
+
+    async def sent(self, send: Send) -> None:
+        """Send it, without what is only said inside."""
+        headers = [(name, value) for name, value in self.headers if name.lower() != AWAITS.encode()]
+        await send({"type": "http.response.start", "status": self.status, "headers": headers})
+        await send({"type": "http.response.body", "body": self.body})
+
+
+class Waiting:
+    """An ASGI application that lets some requests wait, and hands everything else on."""
+
+    def __init__(self, application: Application) -> None:
+        self.application = application
+        self.leaving = asyncio.Event()  # set where this process is about to end
+        self.waiting: Counter[bytes] = Counter()  # requests that wait now, by the digest of what was sent to be let in
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        found = PATIENT.fullmatch(scope["path"]) if scope["method"] == "GET" else None
+        wait = _seconds(scope) if found else 0.0
+        streams = scope["path"] == STREAM and scope["method"] == "GET"
+        full = bool(streams or wait) and self.full(_sender(scope))
+        if full and streams:
+            await Answer(503, [(b"content-type", b"application/problem+json"), (b"retry-after", b"30")], FULL).sent(
+                send
+            )
+        elif streams:
+            with self.counted(_sender(scope)):
+                await Stream(self, scope, receive, send).run()
+        elif found and wait > 0 and not full:
+            with self.counted(_sender(scope)):
+                known = [f"gate.{found['gate']}"] if found["gate"] else []
+                await self.poll(scope, receive, send, wait=wait, known=known)
+        elif found:
+            await (await self.ask(scope)).sent(send)
+        else:
+            await self.application(scope, receive, send)
+
+    def leave(self) -> None:
+        """Answer every poll as if its time were over and end every stream, so that both come again elsewhere."""
+        self.leaving.set()
+
+    async def gone(self, receive: Receive) -> bool:
+        """Wait until nobody waits here any more: True where the client went away, False where this process does."""
+        ends = [asyncio.ensure_future(_disconnected(receive)), asyncio.ensure_future(self.leaving.wait())]
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            return ends[0].done()
+        finally:
+            for end in ends:
+                end.cancel()
+
+    def full(self, sender: bytes) -> bool:
+        """Whether no more may wait, or no more of this sender."""
+        return self.waiting.total() >= MOST or self.waiting[sender] >= EACH
+
+    @contextmanager
+    def counted(self, sender: bytes) -> Iterator[None]:
+        """One more waits inside."""
+        self.waiting[sender] += 1
+        try:
+            yield
+        finally:
+            self.waiting[sender] -= 1
+            if not self.waiting[sender]:
+                del self.waiting[sender]
+
+    async def poll(self, scope: Scope, receive: Receive, send: Send, *, wait: float, known: list[str]) -> None:
+        """Answer when there is something to say, or when `wait` seconds have passed.
+
+        `known` are groups that are listened to before the first look, so that nothing falls between the two.
+        """
+        gone = asyncio.ensure_future(self.gone(receive))
+        until = asyncio.get_running_loop().time() + wait
+        try:
+            async with listening(known) as ear:
+                answer = await self.ask(scope)
+                while answer.awaits and not gone.done():
+                    # What was not listened to before may have happened meanwhile.
+                    if not await ear.join(answer.awaits) and not await ear.hears(gone, until):
+                        break
+                    answer = await self.ask({**scope, AGAIN: TOLD})
+            if not (gone.done() and gone.result()):
+                await answer.sent(send)
+        finally:
+            gone.cancel()
+
+    async def ask(self, scope: Scope, **query: str) -> Answer:
+        """What the ordinary view answers now; `query` in the place of the request's own parameters of those names."""
+        answer = Answer()
+        asked = {name: values[-1] for name, values in parse_qs(scope["query_string"].decode("latin-1")).items()}
+        inner = {**scope, "query_string": urlencode({**asked, **query}).encode()} if query else scope
+        began = False
+
+        async def receive() -> Mapping[str, Any]:
+            nonlocal began
+            if began:
+                await asyncio.Event().wait()  # Django listens for a client that goes away until it has answered
+            began = True
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message: Mapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                answer.status, answer.headers = message["status"], list(message["headers"])
+            else:
+                answer.body += message.get("body", b"")
+
+        await self.application(inner, receive, send)
+        return answer
+
+
+class Stream:
+    """One open stream of events.
+
+    What happens is told as it comes, where the view says that the group's facts are all for this reader (a subject
+    that they may see); else it is read again through the view, from the place where the last reading ended.
+    """
+
+    def __init__(self, waiting: Waiting, scope: Scope, receive: Receive, send: Send) -> None:
+        # What is read for it is taken apart here: it may be neither compressed nor left out as the same as before.
+        headers = [each for each in scope["headers"] if each[0] not in (b"accept-encoding", b"if-none-match")]
+        self.waiting, self.scope, self.receive, self.send = waiting, {**scope, "headers": headers}, receive, send
+        self.cursor = _resumed(scope)
+        self.checked = 0.0  # when its reader was last noted as there
+
+    async def run(self) -> None:
+        """Serve it until the reader goes away or may hear no more."""
+        gone = asyncio.ensure_future(self.waiting.gone(self.receive))
+        try:
+            async with listening([]) as ear:
+                first = await self.read()
+                if first.status != 200:
+                    await first.sent(self.send)
+                    return
+                await ear.join(first.awaits)
+                await self.begin()
+                await self.tell(first)
+                while not gone.done():
+                    if not await self.tell_all(ear):
+                        return
+                    await ear.hears(gone, asyncio.get_running_loop().time() + CHECKED)
+                if not gone.result():
+                    await self.send({"type": "http.response.body", "body": b""})
+        finally:
+            gone.cancel()
+
+    async def read(self) -> Answer:
+        """The events after the cursor."""
+        now = asyncio.get_running_loop().time()
+        if self.checked:
+            self.scope[AGAIN] = TOLD if now - self.checked < CHECKED else LATER
+        if self.scope.get(AGAIN) != TOLD:
+            self.checked = now
+        return await self.waiting.ask(self.scope, **({"after": self.cursor} if self.cursor else {}))
+
+    async def tell_all(self, ear: Ear) -> bool:
+        """Tell what has come since; False where this reader may hear no more, which they are told.
+
+        Only an answer that has nothing to tell says what it waits for. What was not listened to before may have
+        happened meanwhile, and is read once more.
+        """
+        more = True
+        while more:
+            answer = await self.read()
+            if answer.status != 200:
+                await self.say(f"event: end\ndata: {answer.body.decode(errors='replace')}\n\n")
+                await self.send({"type": "http.response.body", "body": b""})
+                return False
+            more = await self.tell(answer)
+            more = await ear.join(answer.awaits) or more
+        return True
+
+    async def tell(self, answer: Answer) -> bool:
+        """Say the events of an answer, or that there is nothing new; whether more wait behind them."""
+        page = json.loads(answer.body)
+        lines = [f"id: {fact['cursor']}\nevent: {fact['kind']}\ndata: {json.dumps(fact)}\n\n" for fact in page["items"]]
+        if page["next"] != self.cursor or lines:
+            lines.append(f"id: {page['next']}\n: \n\n")
+        self.cursor = page["next"]
+        await self.say("".join(lines) or ": \n\n")
+        return bool(page["more"])
+
+    async def begin(self) -> None:
+        """The headers of a stream, which nothing on the way may keep or hold back."""
+        headers = [
+            (b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no"),
+        ]  # fmt: skip
+        await self.send({"type": "http.response.start", "status": 200, "headers": headers})
+
+    async def say(self, lines: str) -> None:
+        """Send some lines."""
+        await self.send({"type": "http.response.body", "body": lines.encode(), "more_body": True})
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _sender(scope: Scope) -> bytes:
+    """Who sends it, by the token or the session that lets them in and nothing else that they could vary."""
+    sent = dict(scope["headers"])
+    token = sent.get(b"authorization", b"").rpartition(b" ")[2]
+    session = parse_cookie(sent.get(b"cookie", b"").decode("latin-1")).get(settings.SESSION_COOKIE_NAME, "")
+    return blake2b(token or session.encode(), digest_size=16).digest()
+
+
+def _seconds(scope: Scope) -> float:
+    """The seconds of ?wait=; junk is the view's to refuse, at once."""
+    asked = parse_qs(scope["query_string"].decode("latin-1")).get("wait", ["0"])[-1]
+    try:
+        wait = float(asked)
+    except ValueError:
+        return 0.0
+    return wait if 0 < wait <= LONGEST else 0.0
+
+
+def _resumed(scope: Scope) -> str:
+    """Where a reader that was cut off goes on: what it says it has heard last."""
+    for name, value in scope["headers"]:
+        if name == b"last-event-id":
+            return str(value.decode("latin-1"))
+    return ""

@@ -1,0 +1,1 @@
+"""Runs over the API: read, compared, verified and moved."""

@@ -1,0 +1,127 @@
+"""Agents: those that you may know of, and one with its steps and the schema of its state."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from django.http import Http404, HttpRequest, HttpResponse
+from ninja import Query, Router, Schema
+from pydantic import Field
+
+from agents.api.protocol.addresses import AgentName
+from agents.api.protocol.auth import needs
+from agents.api.protocol.exact_json import answer
+from agents.models import Scope
+from agents.queries.known_agents import Known, known_to
+from checkpoints.runs.plans import PlanSpec, StepSpec, spec_of
+from checkpoints.values.canonical_json import canonical
+
+router = Router(tags=["agents"], auth=needs(Scope.READ))
+
+
+class AgentSummary(Schema):
+    """An agent, by the newest of its versions."""
+
+    name: str = Field(description="Its name.", examples=["refunds"])
+    version: str = Field(description="The version that is told of here.", examples=["1"])
+    versions: list[str] = Field(
+        description="The versions that you may read, the newest first: those that runs of your teams keep to, and the "
+        "one that is deployed.",
+        examples=[["2", "1"]],
+    )
+    deployed: bool = Field(
+        description="Whether this server has code of it, so that a run can be started.", examples=[True]
+    )
+    doc: str = Field(description="What its author says of it: data, never markup.", examples=["Answer a refund."])
+
+    @classmethod
+    def of(cls, known: Known, spec: PlanSpec) -> Self:
+        return cls(
+            name=known.name, version=spec.version, versions=list(specs_of(known)), deployed=known.here is not None,
+            doc=spec.doc or known.doc,
+        )  # fmt: skip
+
+
+class AgentPage(Schema):
+    """Every agent that you may know of, by name."""
+
+    items: list[AgentSummary] = Field(description="The agents.")
+
+
+class AgentStep(Schema):
+    """One step of an agent."""
+
+    name: str = Field(description="Its name.", examples=["pay"])
+    title: str = Field(description="What people call it.", examples=["Pay the refund"])
+    kind: str = Field(
+        description="What it is.", examples=["effect"], json_schema_extra={"enum": ["step", "effect", "gate"]}
+    )
+    doc: str = Field(description="What its author says of it: data, never markup.", examples=["Pay the money back."])
+    reads: list[str] = Field(description="The fields of the state that it reads.", examples=[["proposal"]])
+    writes: list[str] = Field(description="Those that it writes, where they are known.", examples=[["payment"]])
+    undo: str = Field(description="An effect's: what undoes it.", examples=["cancel_payment"])
+    irreversible: bool = Field(description="An effect's: whether nothing undoes it.", examples=[False])
+    idempotent: bool = Field(description="Whether it may be done twice with the same key.", examples=[False])
+    guarded: bool = Field(description="An effect's: whether it runs only where a gate allows it.", examples=[True])
+    policy: str = Field(description="A gate's: the policy that says who must agree.", examples=[""])
+    allows: list[str] = Field(description="A gate's: the effects that a yes lets run.", examples=[[]])
+    edits: list[str] = Field(description="A gate's: the fields that people may edit.", examples=[[]])
+    on_reject: str = Field(description="A gate's: the step that a rejection sends the run back to.", examples=[""])
+
+    @classmethod
+    def of(cls, step: StepSpec) -> Self:
+        return cls(**{name: getattr(step, name) for name in cls.model_fields})
+
+
+class AgentHead(AgentSummary):
+    """An agent in one version, with its steps."""
+
+    steps: list[AgentStep] = Field(description="Its steps, in the order in which they are defined.")
+
+
+class AgentDetail(AgentHead):
+    """An agent in one version: its steps, and the schema of its state."""
+
+    state_schema: dict[str, object] = Field(
+        description="The JSON Schema of its state, as canonical JSON.", examples=[{"type": "object"}]
+    )
+
+
+class AgentVersion(Schema):
+    """Which version."""
+
+    version: str = Field(
+        "",
+        title="Version",
+        description="One of `versions`; without it, the newest.",
+        pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]{0,39})?$",
+        examples=["1"],
+    )
+
+
+@router.get("", response=AgentPage, operation_id="list_agents", summary="List agents")
+def listing(request: HttpRequest) -> HttpResponse:
+    """The agents whose runs you may see, and those that you may start, by name."""
+    return answer(AgentPage(items=[AgentSummary.of(each, each.spec) for each in known_to(request)]))
+
+
+@router.get("/{agent}", response=AgentDetail, operation_id="get_agent", summary="Read an agent")
+def one(request: HttpRequest, agent: AgentName, asked: Query[AgentVersion]) -> HttpResponse:
+    """One agent in one version, as its plan says."""
+    found = known_to(request, agent)
+    specs = specs_of(found[0]) if found else {}
+    spec = (specs.get(asked.version) if asked.version else found[0].spec) if found else None
+    if spec is None:
+        raise Http404("No such agent")
+    steps = [AgentStep.of(step) for step in spec.steps]
+    head = AgentHead(**AgentSummary.of(found[0], spec).model_dump(), steps=steps)
+    return answer(head, state_schema=canonical(spec.state_schema))
+
+
+def specs_of(known: Known) -> dict[str, PlanSpec]:
+    """By version, the newest plan of it; the one that is deployed first."""
+    found = {known.spec.version: known.spec}
+    for plan in known.plans:
+        if plan.version not in found:
+            found[plan.version] = spec_of(plan)
+    return found

@@ -1,0 +1,176 @@
+"""A run's checkpoints: the list, one with its state, and the difference between two."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Self
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Query, Router, Schema
+from pydantic import Field
+
+from agents.api.protocol import exact_json
+from agents.api.protocol.addresses import RunId, Seq
+from agents.api.protocol.auth import needs
+from agents.api.protocol.paging import NEXT, Paging, next_of
+from agents.models import Scope
+from agents.queries.access import run_or_404
+from agents.queries.checkpoint import checkpoint_or_404, veil_of
+from checkpoints import store
+from checkpoints.models import Checkpoint
+from checkpoints.values import patch
+from checkpoints.values.canonical_json import canonical
+
+router = Router(tags=["checkpoints"], auth=needs(Scope.READ))
+PATCH_MEDIA_TYPE = "application/json-patch+json"
+DIGEST = "0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0"
+
+
+class CheckpointHeader(Schema):
+    """A checkpoint's position and how it came to be."""
+
+    id: str = Field(description="The checkpoint's UUID.", examples=["0190b2c4-6f3e-7c1a-9d2b-5e8f7a6c4d10"])
+    seq: int = Field(description="Its number in the run, from 1, on whatever branch.", examples=[3])
+    parent: str | None = Field(description="The UUID of the one that it follows; null for the first.", examples=[None])
+    kind: str = Field(
+        description="How it came to be.", examples=["step"], json_schema_extra={"enum": list(Checkpoint.Kind.values)}
+    )
+    step: str = Field(description="The step that was saved; empty for the input.", examples=["propose"])
+    next_step: str = Field(description="The step that came next; empty: the run is done.", examples=["review"])
+    occurrence: int = Field(description="Earlier executions of the step on this input.", examples=[0])
+    attempt: int = Field(description="Which start of the step it was that landed, from 1.", examples=[1])
+    at: datetime = Field(description="When it was saved.", examples=["2026-03-02T09:15:05.004112Z"])
+    took_us: int = Field(description="How long the step took, in microseconds.", examples=[48211])
+    digest: str = Field(description="SHA-256 over header, parent and state, in hex.", examples=[DIGEST])
+    parent_digest: str | None = Field(description="The parent's digest; null for the first.", examples=[None])
+    state_digest: str = Field(description="SHA-256 over the state, in hex.", examples=[DIGEST])
+    input_digest: str | None = Field(description="Of the fields that the step read; null without.", examples=[DIGEST])
+    code_hash: str | None = Field(description="Of the step's source; null where no step ran.", examples=[DIGEST])
+
+    @classmethod
+    def of(cls, row: Checkpoint) -> Self:
+        """The header of a row, whose payload is not read."""
+        return cls(
+            id=str(row.id),
+            seq=row.seq,
+            parent=str(row.parent) if row.parent else None,
+            kind=row.kind,
+            step=row.step,
+            next_step=row.next_step,
+            occurrence=row.occurrence,
+            attempt=row.attempt,
+            at=row.at,
+            took_us=row.took_us,
+            digest=bytes(row.digest).hex(),
+            parent_digest=_hex(row.parent_digest),
+            state_digest=bytes(row.state_digest).hex(),
+            input_digest=_hex(row.input_digest),
+            code_hash=_hex(row.code_hash),
+        )
+
+
+class CheckpointWithState(CheckpointHeader):
+    """A checkpoint and its whole state."""
+
+    state: dict[str, Any] = Field(
+        description=(
+            "The state as canonical JSON, its very bytes: integers are of any size, and 1 and 1.0 are two values. "
+            "Read it with a parser that keeps both. In the place of each secret is a placeholder, which names it."
+        ),
+        examples=[{"order": {"number": "A-1"}, "proposal": {"amount": "120.00", "currency": "EUR"}}],
+    )
+    masked: list[str] = Field(description="JSON Pointers to the secrets of the state.", examples=[["/order/token"]])
+
+
+class CheckpointPage(Schema):
+    """Some checkpoints, newest first."""
+
+    items: list[CheckpointHeader] = Field(description="The checkpoints, without their states.")
+    next: str | None = NEXT
+
+
+class Comparison(Schema):
+    """What a checkpoint is compared with."""
+
+    to: int = Field(title="To", description="The number of the checkpoint to arrive at.", ge=1, examples=[4])
+
+
+@router.get(
+    "/{int:run_id}/checkpoints",
+    response=CheckpointPage,
+    operation_id="list_checkpoints",
+    summary="List a run's checkpoints",
+)
+def listing(request: HttpRequest, run_id: RunId, asked: Query[Paging]) -> HttpResponse:
+    """The run's checkpoints on all branches, newest first; `parent` says which follows which."""
+    run = run_or_404(request, run_id)
+    found = store.history(run, before_seq=asked.place if asked.cursor else None, limit=asked.limit + 1)
+    items = [CheckpointHeader.of(row) for row in found[: asked.limit]]
+    return exact_json.answer(CheckpointPage(items=items, next=next_of([row.seq for row in found], asked.limit)))
+
+
+@router.get(
+    "/{int:run_id}/checkpoints/{int:seq}",
+    response=CheckpointWithState,
+    operation_id="get_checkpoint",
+    summary="Read a checkpoint and its state",
+)
+def one(request: HttpRequest, run_id: RunId, seq: Seq) -> HttpResponse:
+    """One checkpoint with its whole state, verified against its digest."""
+    row = checkpoint_or_404(run_or_404(request, run_id), seq)
+    state, veil = store.load_checkpoint(row.id).state, veil_of(row)
+    masked = canonical(list(veil.places(state)))
+    return exact_json.answer(
+        CheckpointHeader.of(row), masked=masked, state=exact_json.of_state(veil.masked(state, named=True))
+    )
+
+
+@router.get(
+    "/{int:run_id}/checkpoints/{int:seq}/diff",
+    response={200: None},
+    operation_id="diff_checkpoints",
+    summary="Compare two checkpoints",
+    openapi_extra={
+        "responses": {
+            200: {
+                "content": {
+                    PATCH_MEDIA_TYPE: {
+                        "schema": {
+                            "title": "JSON Patch",
+                            "description": "Operations of RFC 6902: add, remove and replace.",
+                            "type": "array",
+                            "items": {
+                                "type": "object",
+                                "required": ["op", "path"],
+                                "properties": {
+                                    "op": {"enum": ["add", "remove", "replace"], "description": "What to do."},
+                                    "path": {"type": "string", "description": "Where: a JSON Pointer."},
+                                    "value": {"description": "The new value, as canonical JSON."},
+                                },
+                            },
+                            "examples": [[{"op": "replace", "path": "/proposal/amount", "value": "80.00"}]],
+                        }
+                    }
+                }
+            }
+        }
+    },
+)
+def diff(request: HttpRequest, run_id: RunId, seq: Seq, asked: Query[Comparison]) -> HttpResponse:
+    """The JSON Patch that turns the state of checkpoint `seq` into that of checkpoint `to`."""
+    run = run_or_404(request, run_id)
+    rows = [checkpoint_or_404(run, number) for number in (seq, asked.to)]
+    before, after = (store.load_checkpoint(row.id) for row in rows)
+    either = before.fields.keys() | after.fields.keys()
+    names = {name for name in either if before.fields.get(name) != after.fields.get(name)}
+    found = patch.diff(
+        {name: value for name, value in before.state.items() if name in names},
+        {name: value for name, value in after.state.items() if name in names},
+    )
+    for row in rows:
+        found = veil_of(row).patch(found)
+    return HttpResponse(exact_json.of_patch(found), content_type=PATCH_MEDIA_TYPE)
+
+
+def _hex(digest: bytes | memoryview | None) -> str | None:
+    return None if digest is None else bytes(digest).hex()

@@ -1,0 +1,85 @@
+"""A run's effects: what was done in the outside world, under which key and grant, and whether the run counts on it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Self
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Query, Router, Schema
+from pydantic import Field
+
+from agents.api.protocol.addresses import RunId
+from agents.api.protocol.auth import needs
+from agents.api.protocol.exact_json import answer
+from agents.api.protocol.paging import NEXT, Paging, next_of
+from agents.models import Effect, Scope
+from agents.queries.access import run_or_404
+from agents.queries.performed_effects import Performed, off_course, performed_of
+from agents.queries.run_row import course
+
+from .turns import KEY
+
+router = Router(tags=["effects"], auth=needs(Scope.READ))
+
+
+class EffectSummary(Schema):
+    """One effect, or the undo of one."""
+
+    id: int = Field(description="The effect's number.", examples=[12])
+    step: str = Field(description="The step that does it.", examples=["wire"])
+    status: str = Field(
+        description="What is known of it. kept: it stays as it is although the run went another way; abandoned: "
+        "nobody knows, and a person had it done again.",
+        examples=["done"],
+        json_schema_extra={"enum": list(Effect.Status.values)},
+    )
+    unsettled: bool = Field(
+        description="Whether the run has left it behind, so that it will be undone, or left as it is.", examples=[False]
+    )
+    key: str = Field(description="The idempotency key under which it was sent, in hex.", examples=[KEY])
+    grant: int | None = Field(description="The grant that it used; null for one that needs none.", examples=[5])
+    action: str = Field(description="The action of the gate that it performs.", examples=["wire"])
+    undoes: int | None = Field(description="For an undo, the effect that it takes back; else null.", examples=[None])
+    taken_from: int | None = Field(
+        description="The run whose effect it was, where its result was taken over and nothing sent.", examples=[None]
+    )
+    irreversible: bool = Field(description="Whether nothing takes it back.", examples=[False])
+    attempts: int = Field(description="How often it was begun under its key.", examples=[1])
+    checkpoints: list[int] = Field(description="The numbers of the checkpoints that hold its result.", examples=[[4]])
+    error: str = Field(description="What went wrong, where something did.", examples=[""])
+    intended_at: datetime = Field(description="When it was begun.", examples=["2026-03-02T09:15:04.120931Z"])
+    settled_at: datetime | None = Field(
+        description="When it was known what became of it; null until then.", examples=["2026-03-02T09:15:05.004211Z"]
+    )
+
+    @classmethod
+    def of(cls, row: Performed, unsettled: Collection[int]) -> Self:
+        """Of a row of the ledger; those of `unsettled` were left behind."""
+        same = ("id", "step", "status", "key", "grant", "action", "irreversible", "attempts", "error")
+        return cls(
+            **{name: getattr(row, name) for name in (*same, "intended_at", "settled_at")},
+            unsettled=row.id in unsettled,
+            undoes=row.undoes or None,
+            taken_from=row.taken_from or None,
+            checkpoints=row.landed,
+        )
+
+
+class EffectPage(Schema):
+    """Some effects, in the order in which they were begun."""
+
+    items: list[EffectSummary] = Field(description="The effects, undos among them.")
+    next: str | None = NEXT
+
+
+@router.get("/{int:run_id}/effects", response=EffectPage, operation_id="list_effects", summary="List a run's effects")
+def listing(request: HttpRequest, run_id: RunId, asked: Query[Paging]) -> HttpResponse:
+    """What the run did in the outside world, in the order in which it was begun; each undo after what it takes back."""
+    run = run_or_404(request, run_id)
+    rows = performed_of(run)
+    left = off_course(rows, course(run.pk))
+    found = [row for row in rows if row.id > asked.place][: asked.limit + 1]
+    items = [EffectSummary.of(row, left) for row in found[: asked.limit]]
+    return answer(EffectPage(items=items, next=next_of([row.id for row in found], asked.limit)))

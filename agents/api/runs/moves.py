@@ -1,0 +1,242 @@
+"""Ordering something of a run: a rewind, an edit, a fork, settling, its end; and asking first what an order would do.
+
+Each order may name the digest of the impact that its sender has seen. Where the run would do something else by now,
+nothing is done and the answer is 409 with the impact as it is. It may also name the newest checkpoint that there was,
+so that a rewind or an edit that is sent twice is done once; or bring a key, as everything that is POSTed may.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Router, Schema
+from pydantic import ConfigDict, Field
+
+from agents.api.protocol.addresses import RunId
+from agents.api.protocol.auth import needs
+from agents.api.protocol.exact_json import answer
+from agents.api.protocol.idempotency_keys import Key, kept, once, own
+from agents.errors import ImpactChanged, RewindRefused
+from agents.models import Scope
+from agents.moves import cancel as cancelling
+from agents.moves import fork as forks
+from agents.moves import impact as impacts
+from agents.moves import rewind as rewinds
+from agents.queries.access import reader_of, run_or_404
+from agents.queries.checkpoint import checkpoint_or_404
+from approvals.impact import Impact
+from checkpoints.models import Run
+
+from .impacts import ImpactAnswer
+from .runs import RunSummary, summed_up
+
+router = Router(tags=["orders"], auth=needs(Scope.ORDER))
+OP: dict[str, Any] = {"op": "replace", "path": "/order/currency", "value": "USD"}
+SEEN = Field(
+    "",
+    description="The `digest` of the impact that you have seen. Where it is not what would happen now, nothing is done "
+    "and the answer is 409. Empty: whatever it does.",
+    max_length=64,
+    examples=[""],
+)
+NEWEST = Field(
+    0,
+    description="The run's `seq` when you looked: where it has saved a checkpoint since, nothing is done and the "
+    "answer is 409. So an order that is sent twice is done once. 0: whatever there is.",
+    ge=0,
+    examples=[0],
+)
+OPS = 10_000  # of one patch
+PATCH = Field(description="The edit of the state: a JSON Patch (RFC 6902).", max_length=OPS, examples=[[OP]])
+FEEDBACK = Field(
+    "",
+    description="Why; the agent reads it where its state has a list for that. Kept in the audit log.",
+    max_length=2000,
+    examples=["The shop has changed the order."],
+)
+
+
+class Order(Schema):
+    """A body whose members are all known: a misspelt guard would be no guard."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Rewind(Order):
+    """Go back to a checkpoint, and run the step after it again."""
+
+    to: int = Field(description="The checkpoint's number.", ge=1, examples=[2])
+    feedback: str = FEEDBACK
+    confirm: bool = Field(
+        False,
+        description="Whether an effect that cannot be undone may be done once more, where the run goes back to one.",
+        examples=[False],
+    )
+    seen: str = SEEN
+    newest: int = NEWEST
+
+
+class Edit(Order):
+    """Change the state of a checkpoint, and go on from there: only what reads the change runs again."""
+
+    at: int = Field(description="The checkpoint's number.", ge=1, examples=[3])
+    patch: list[dict[str, Any]] = PATCH
+    feedback: str = FEEDBACK
+    seen: str = SEEN
+    newest: int = NEWEST
+
+
+class Fork(Order):
+    """Start another run from a checkpoint."""
+
+    at: int = Field(description="The checkpoint's number.", ge=1, examples=[3])
+    patch: list[dict[str, Any]] = Field(
+        [], description="An edit of the state that it begins with.", max_length=OPS, examples=[[OP]]
+    )
+    config: dict[str, Any] | None = Field(
+        None,
+        description="Configuration that differs from the run's; null: all as it is.",
+        examples=[{"limit": "50.00"}],
+    )
+    version: str = Field("", description="The agent's version; empty: the checkpoint's.", examples=["2"])
+    title: str = Field("", description="Empty: the run's.", max_length=200, examples=["A voucher instead of money"])
+    seen: str = SEEN
+
+
+class Wish(Order):
+    """An order that is only asked about: the members of the order of that kind, without `seen` and `confirm`."""
+
+    kind: str = Field(
+        description="What would be ordered.",
+        pattern="^(rewind|edit|fork)$",
+        examples=["rewind"],
+        json_schema_extra={"enum": ["rewind", "edit", "fork"]},
+    )
+    at: int = Field(description="The checkpoint's number.", ge=1, examples=[2])
+    patch: list[dict[str, Any]] = Field(
+        [], description="The edit, for an edit or a fork.", max_length=OPS, examples=[[OP]]
+    )
+    feedback: str = FEEDBACK
+    config: dict[str, Any] | None = Field(None, description="For a fork.", examples=[None])
+    version: str = Field("", description="For a fork.", examples=[""])
+
+
+class Cancellation(Order):
+    """End the run."""
+
+    reason: str = Field(
+        "",
+        description="Why, for people; the run shows it.",
+        max_length=300,
+        examples=["The customer has withdrawn the order."],
+    )
+
+
+@router.post(
+    "/{int:run_id}/impacts",
+    response=ImpactAnswer,
+    operation_id="ask_impact",
+    summary="Ask what an order would do",
+)
+def impact(request: HttpRequest, run_id: RunId, wish: Wish) -> HttpResponse:
+    """What a rewind, an edit or a fork would do. Nothing is written."""
+    run = run_to_order(request, run_id, wish.at)
+    look: dict[str, partial[Impact]] = {
+        "rewind": partial(impacts.of_rewind, run, wish.at, wish.feedback),
+        "edit": partial(impacts.of_edit, run, wish.at, wish.patch, wish.feedback),
+        "fork": partial(impacts.of_fork, run, wish.at, wish.patch, wish.config, wish.version),
+    }
+    return answer(ImpactAnswer.of(look[wish.kind]()))
+
+
+@router.post("/{int:run_id}/rewinds", response=RunSummary, operation_id="rewind_run", summary="Rewind a run")
+def rewind(request: HttpRequest, run_id: RunId, order: Rewind, key: Key) -> HttpResponse:
+    """Move the run's head to an earlier checkpoint, as a new one; whoever works on the run stops or is fenced."""
+    run = run_to_order(request, run_id, order.to)
+
+    def move() -> HttpResponse:
+        moved = rewinds.rewind(
+            run, to=order.to, by=reader_of(request), feedback=order.feedback, confirm=order.confirm, seen=order.seen,
+            newest=order.newest, key=own(request, key),
+        )  # fmt: skip
+        return done(moved)
+
+    return kept(request, key, move)
+
+
+@router.post("/{int:run_id}/edits", response=RunSummary, operation_id="edit_run", summary="Edit a run's state")
+def edit(request: HttpRequest, run_id: RunId, order: Edit, key: Key) -> HttpResponse:
+    """Save an edited state as a new checkpoint and go on from it."""
+    run = run_to_order(request, run_id, order.at)
+
+    def move() -> HttpResponse:
+        moved = rewinds.edit(
+            run, at=order.at, patch=order.patch, by=reader_of(request), feedback=order.feedback, seen=order.seen,
+            newest=order.newest, key=own(request, key),
+        )  # fmt: skip
+        return done(moved)
+
+    return kept(request, key, move)
+
+
+@router.post("/{int:run_id}/forks", response={201: RunSummary}, operation_id="fork_run", summary="Fork a run")
+def fork(request: HttpRequest, run_id: RunId, order: Fork, key: Key) -> HttpResponse:
+    """Start another run from a checkpoint of this one, which stays as it is."""
+    run, reader = run_to_order(request, run_id, order.at), reader_of(request)
+
+    def make() -> HttpResponse:
+        mine = forks.key_of(reader, own(request, key))
+        made = forks.made_before(run, mine) or forks.fork(
+            run, at=order.at, by=reader, patch=order.patch, config=order.config, version=order.version,
+            title=order.title, seen=order.seen, key=mine,
+        )  # fmt: skip
+        response = done(made, status=201)
+        response["Location"] = f"/api/runs/{made.pk}"
+        return response
+
+    return kept(request, key, make)
+
+
+@router.post("/{int:run_id}/settlements", response=RunSummary, operation_id="settle_run", summary="Undo now")
+def settle(request: HttpRequest, run_id: RunId, key: Key) -> HttpResponse:
+    """Undo at once what the run left behind, rather than when nothing ahead can take it over."""
+    run = run_to_order(request, run_id)
+    return kept(request, key, lambda: done(rewinds.settle_now(run, by=reader_of(request), key=own(request, key))))
+
+
+@router.post("/{int:run_id}/cancellations", response=RunSummary, operation_id="cancel_run", summary="Cancel a run")
+def cancel(request: HttpRequest, run_id: RunId, order: Cancellation, key: Key) -> HttpResponse:
+    """End the run, and withdraw what it asks. One that has left effects behind settles them first, and ends then."""
+    run = run_to_order(request, run_id)
+
+    def end() -> HttpResponse:
+        ended = cancelling.cancel(run, by=reader_of(request), reason=order.reason.strip())
+        run.refresh_from_db()
+        if not ended:
+            raise RewindRefused(f"The run has ended already, as {run.status}; there is nothing to cancel any more.")
+        return done(run)
+
+    return once(request, key, end)
+
+
+def run_to_order(request: HttpRequest, run_id: int, seq: int | None = None) -> Run:
+    """The run, where the reader may order something of it. Raises Http404, also without `seq`, and RewindNotAllowed."""
+    run = run_or_404(request, run_id)
+    rewinds.check_may(run, reader_of(request))
+    if seq is not None:
+        checkpoint_or_404(run, seq)
+    return run
+
+
+def done(run: Run, *, status: int = 200) -> HttpResponse:
+    """The run as it is after the order."""
+    response = answer(summed_up(run))
+    response.status_code = status
+    return response
+
+
+def impact_of(refusal: RewindRefused) -> dict[str, Any] | None:
+    """What would happen now, where that is why nothing was done."""
+    return refusal.impact.to_json() if isinstance(refusal, ImpactChanged) else None

@@ -1,0 +1,134 @@
+"""Runs: the list, and one."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Self
+
+from django.db.models import Prefetch
+from django.http import HttpRequest, HttpResponse
+from ninja import Query, Router, Schema
+from pydantic import Field, field_validator
+
+from agents.api.protocol.addresses import RunId
+from agents.api.protocol.auth import needs
+from agents.api.protocol.enumerations import optional
+from agents.api.protocol.exact_json import answer
+from agents.api.protocol.paging import NEXT, Paging, next_of
+from agents.models import Scope
+from agents.queries.access import reader_of, run_or_404
+from agents.queries.run_story import starter
+from agents.text import one_line
+from approvals.models import Gate
+from checkpoints.models import Run
+
+router = Router(tags=["runs"], auth=needs(Scope.READ))
+OPEN_GATES = Prefetch("gates", Gate.objects.open().order_by("pk"), to_attr="open_gates")
+
+
+class RunSummary(Schema):
+    """One execution of an agent."""
+
+    id: int = Field(description="The run's number.", examples=[7])
+    title: str = Field(description="What it is about. The agent wrote it: data, never markup.", examples=["Refund A-1"])
+    agent: str = Field(description="The agent's name.", examples=["refunds"])
+    agent_version: str = Field(description="The version that the run keeps to.", examples=["1"])
+    team: str = Field(description="The team that owns it.", examples=["Support"])
+    status: str = Field(
+        description="Where it stands.", examples=["waiting"], json_schema_extra={"enum": list(Run.Status.values)}
+    )
+    reason: str = Field(description="Why it ended or stands still; empty where it just runs.", examples=[""])
+    ending: str | None = Field(
+        description="How it ends once what it left behind is settled; now: it goes on then; null: nothing is settled.",
+        examples=[None],
+        json_schema_extra={"enum": ["now", "completed", "failed", "cancelled", None]},
+    )
+    next_step: str = Field(description="The step that comes next; empty once it is done.", examples=["review"])
+    seq: int = Field(description="The number of its newest checkpoint, which is its head.", examples=[3])
+    thread: str = Field(
+        description="What its program says that it is a part of, such as one conversation; else empty.",
+        examples=["chat-1207"],
+    )
+    started_by: str = Field(description="Who started it.", examples=["Ann Okafor"])
+    created_at: datetime = Field(description="When it was started.", examples=["2026-03-02T09:15:04.120931Z"])
+    finished_at: datetime | None = Field(description="When it ended; null while it lives.", examples=[None])
+    gates: list[int] = Field(description="The gates that hold it now, by id.", examples=[[42]])
+
+    @classmethod
+    def of(cls, run: Run) -> Self:
+        """Needs the run's plan, team, starter and open gates."""
+        gates: list[Gate] = run.open_gates  # type: ignore[attr-defined]
+        return cls(
+            id=run.pk,
+            title=run.title,
+            agent=run.plan.agent,
+            agent_version=run.plan.version,
+            team=run.team.name,
+            status=run.status,
+            reason=run.reason,
+            ending=run.ending or None,
+            next_step=run.next_step,
+            seq=run.seq,
+            thread=run.thread,
+            started_by=starter(run),
+            created_at=run.created_at,
+            finished_at=run.finished_at,
+            gates=[gate.pk for gate in gates],
+        )
+
+
+class RunPage(Schema):
+    """Some runs, newest first."""
+
+    items: list[RunSummary] = Field(description="The runs.")
+    next: str | None = NEXT
+
+
+class RunFilter(Paging):
+    """Which runs."""
+
+    status: str = Field(
+        "",
+        title="Status",
+        description="Only runs of this status; all of them without it.",
+        examples=["waiting"],
+        json_schema_extra=optional(*Run.Status.values),
+    )
+
+    thread: str = Field(
+        "", title="Thread", description="Only runs of this thread.", max_length=200, examples=["chat-1207"]
+    )
+
+    @field_validator("status")
+    @classmethod
+    def known(cls, status: str) -> str:
+        if status and status not in Run.Status.values:
+            raise ValueError(f"is none of {', '.join(Run.Status.values)}")
+        return status
+
+
+@router.get("", response=RunPage, operation_id="list_runs", summary="List runs")
+def listing(request: HttpRequest, asked: Query[RunFilter]) -> HttpResponse:
+    """The runs of your teams, newest first."""
+    runs = Run.objects.visible_to(reader_of(request)).order_by("-id")
+    if asked.status:
+        runs = runs.filter(status=asked.status)
+    if asked.thread:
+        runs = runs.filter(thread=one_line(asked.thread, 200))
+    if asked.cursor:
+        runs = runs.filter(pk__lt=asked.place)
+    found = list(runs.select_related("plan", "team", "started_by").prefetch_related(OPEN_GATES)[: asked.limit + 1])
+    items = [RunSummary.of(run) for run in found[: asked.limit]]
+    return answer(RunPage(items=items, next=next_of([run.pk for run in found], asked.limit)))
+
+
+@router.get("/{int:run_id}", response=RunSummary, operation_id="get_run", summary="Read a run")
+def one(request: HttpRequest, run_id: RunId) -> HttpResponse:
+    """One run of your teams."""
+    return answer(summed_up(run_or_404(request, run_id)))
+
+
+def summed_up(run: Run) -> RunSummary:
+    """The run with the gates that hold it now."""
+    run.open_gates = list(Gate.objects.open().filter(run=run).order_by("pk"))  # type: ignore[attr-defined]
+    return RunSummary.of(run)

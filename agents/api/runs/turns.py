@@ -1,0 +1,123 @@
+"""What a program elsewhere has to do next in a run, as JSON."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Self
+
+from django.http import HttpResponse
+from ninja import Schema
+from pydantic import Field
+
+from agents.api.protocol import exact_json
+from agents.api.protocol.addresses import gate_page
+from agents.models import Effect
+from agents.remote.turns import Turn
+from checkpoints.models import Run
+
+KEY = "3f0a1b2c4d5e6f708192a3b4c5d6e75c0e1f2a3b4d5e6f708192a3b4c5d6e7ff"
+
+
+class Begun(Schema):
+    """An effect whose intent is written: it is done once, under this key."""
+
+    id: int = Field(description="The effect's number: its result is reported there.", examples=[12])
+    key: str = Field(description="The idempotency key, in hex: hand it on to whoever is called.", examples=[KEY])
+    grant: int | None = Field(description="The grant that it used; null for an effect that needs none.", examples=[5])
+    action: str = Field(description="The action of the gate that it performs.", examples=["wire"])
+    attempts: int = Field(description="How often it was begun under this key, this time included.", examples=[1])
+
+    @classmethod
+    def of(cls, row: Effect) -> Self:
+        """Of the row whose intent is written."""
+        granted = row.grant.action if row.grant else ""
+        return cls(id=row.pk, key=row.key, grant=row.grant_id, action=row.action or granted, attempts=row.attempts)
+
+
+class Undone(Schema):
+    """An effect that is to be taken back."""
+
+    id: int = Field(description="Its number.", examples=[12])
+    key: str = Field(description="The key under which it was done, in hex.", examples=[KEY])
+    undo: str = Field(description="What takes it back, as the plan names it.", examples=["cancel_wire"])
+
+
+class Next(Schema):
+    """What comes next."""
+
+    kind: str = Field(
+        description="step: run it and save what it wrote. gate: ask. effect: begin it, do it, report it. undo: the "
+        "same for taking one back.",
+        examples=["effect"],
+        json_schema_extra={"enum": ["step", "gate", "effect", "undo"]},
+    )
+    step: str = Field(description="The step of the plan.", examples=["wire"])
+    effect: Begun | None = Field(description="The effect, once it is begun.", examples=[None])
+    undoes: Undone | None = Field(description="What is to be taken back.", examples=[None])
+
+
+class TurnAnswer(Schema):
+    """Where the run stands, and what its program has to do."""
+
+    run: int = Field(description="The run.", examples=[7])
+    status: str = Field(
+        description="Its status.", examples=["running"], json_schema_extra={"enum": list(Run.Status.values)}
+    )
+    reason: str = Field(description="Why it ended, or stands still.", examples=[""])
+    token: int = Field(description="The claim token: send it with all that you do.", examples=[3])
+    seq: int = Field(description="The number of its newest checkpoint.", examples=[4])
+    lease_until: datetime | None = Field(
+        description="Until when nobody else may claim it; null where it is nobody's.",
+        examples=["2026-03-02T09:16:05.104112Z"],
+    )
+    gate: int | None = Field(description="The gate at which it waits.", examples=[None])
+    gate_url: str | None = Field(
+        description="The page on which people decide that gate.", examples=["https://holdpoint.example.com/gates/42/"]
+    )
+    next: Next | None = Field(description="What comes next; null where nothing does now.")
+
+    @classmethod
+    def of(cls, turn: Turn) -> Self:
+        """As the run stands after what was done."""
+        run = turn.run
+        return cls(
+            run=run.pk,
+            status=Run.Status.RUNNING if turn.kind else run.status,
+            reason="" if turn.kind else run.reason,
+            token=turn.token,
+            seq=turn.seq,
+            lease_until=turn.until if turn.kind else None,
+            gate=turn.gate.pk if turn.gate else None,
+            gate_url=gate_page(turn.gate.pk) if turn.gate else None,
+            next=_next(turn),
+        )
+
+
+class TurnWithState(TurnAnswer):
+    """The same with the state that it is done on."""
+
+    state: dict[str, Any] | None = Field(
+        description="The state as canonical JSON, secrets and all: it is the program's own. Null where nothing is to "
+        "be done.",
+        examples=[{"invoice": 7, "wire": {"amount": "120.00"}}],
+    )
+
+
+def answer(turn: Turn, *, status: int = 200, state: bool = False) -> HttpResponse:
+    """The turn as an answer; with the state where the program may not have it."""
+    more = {} if not state else {"state": b"null" if turn.state is None else exact_json.of_state(turn.state)}
+    response = exact_json.answer(TurnAnswer.of(turn), **more)
+    response.status_code = status
+    return response
+
+
+def _next(turn: Turn) -> Next | None:
+    if not turn.kind:
+        return None
+    effect = Begun.of(turn.effect) if turn.effect else None
+    return Next(kind=turn.kind, step=turn.step.name if turn.step else "", effect=effect, undoes=_undone(turn))
+
+
+def _undone(turn: Turn) -> Undone | None:
+    row = turn.undoes
+    return None if row is None else Undone(id=row.pk, key=row.key, undo=turn.step.undo if turn.step else "")

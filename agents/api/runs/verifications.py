@@ -1,0 +1,39 @@
+"""Verifying a run's checkpoints: each row and state against its digest, the chain from the first to the head."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Router, Schema
+from pydantic import Field
+
+from agents.api.protocol.addresses import RunId
+from agents.api.protocol.auth import needs
+from agents.api.protocol.exact_json import answer
+from agents.models import Scope
+from agents.queries.access import run_or_404
+from checkpoints.audit.verify import verify_run
+
+router = Router(tags=["checkpoints"], auth=needs(Scope.READ))
+
+
+class Finding(Schema):
+    """Something stored that is not what was written."""
+
+    subject: str = Field(description="What it is about.", examples=["checkpoint 3 (run 7)"])
+    reason: str = Field(description="What is wrong with it.", examples=["its columns do not match its digest"])
+
+
+class Verification(Schema):
+    """What a verification of a run's checkpoints found."""
+
+    ok: bool = Field(description="Whether all is as it was written.", examples=[True])
+    findings: list[Finding] = Field(description="What is not; empty where all is.")
+
+
+@router.get(
+    "/{int:run_id}/verification", response=Verification, operation_id="verify_run", summary="Verify a run's checkpoints"
+)
+def verification(request: HttpRequest, run_id: RunId) -> HttpResponse:
+    """Read every checkpoint of the run and say whether the chain holds. It costs the whole run: ask when in doubt."""
+    found = [Finding(subject=each.subject, reason=each.reason) for each in verify_run(run_or_404(request, run_id))]
+    return answer(Verification(ok=not found, findings=found))

@@ -1,0 +1,12 @@
+"""What this server knows of a plan's agent: its code, or, where it lives outside, its state alone."""
+
+from __future__ import annotations
+
+from agents.definition import registry
+from agents.definition.registered import Registered
+from agents.remote import plans as outside
+
+
+def of(plan_id: int) -> Registered | None:
+    """The agent version of a plan's row; None where it was deployed once and is not here any more."""
+    return registry.plans().get(plan_id) or outside.registered(plan_id)

@@ -1,0 +1,151 @@
+"""What approvals' preflight is told of the agents' code: registered with it, since it may not import agents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.utils import timezone
+from pydantic import ValidationError
+
+from agents.definition import environment, fields, registry, upcast
+from agents.definition.agent import Agent
+from agents.definition.registered import Registered
+from agents.definition.upcast import Way, natural
+from agents.errors import ConfigRefused
+from agents.models import Client
+from agents.remote.liveness import MISSED
+from agents.runner import migrate
+from approvals.gates import preflight_facts
+from approvals.preflight.facts import Code, Environment, Library, Program, Takeover, Unknown
+from approvals.presentation.drawing.times import lasting
+from checkpoints.errors import ValueRefused
+from checkpoints.models import Plan, Run
+from checkpoints.runs.plans import spec_of
+from checkpoints.store import Snapshot
+
+from . import deployed
+
+MISSING = "missing"  # pydantic's word for a required field that is not there
+
+
+def register() -> None:
+    """Called once, when the apps are ready."""
+    preflight_facts.register(code_of)
+
+
+def code_of(run: Run, plan: Plan, snapshot: Snapshot | None, steps: Iterable[str]) -> Code | Unknown:
+    """What this process knows of the code with which the run would go on at one of these steps of the plan."""
+    name, version = plan.agent, plan.version
+    if plan.external:
+        return _outside(run, plan, snapshot)
+    known = registry.agents()
+    versions = [each for (agent, _), each in known.items() if agent == name]
+    if not versions:
+        return Unknown(_unknown(name))
+    mine = known.get((name, version))
+    if mine is not None and mine.digest == bytes(plan.digest):
+        faults, doubts = _fits(mine.agent, snapshot)
+        now = _environment(run, mine.agent)
+        return Code(agent=name, version=version, deployed=True, faults=faults, doubts=doubts, environment=now)
+    if mine is not None:
+        return Code(agent=name, version=version, changed=True)
+    return _gone(run, plan, snapshot, max(versions, key=lambda each: natural(each.spec.version)), steps)
+
+
+def _unknown(name: str) -> str:
+    """Why nothing is known of an agent's code."""
+    if faults := registry.faults():
+        return f"The code of {name} could not be read here. {' '.join(faults)}"
+    return f"The web server was started without {name}: add its module to HOLDPOINT_AGENTS and restart."
+
+
+def _outside(run: Run, plan: Plan, snapshot: Snapshot | None) -> Code | Unknown:
+    """What is known of an agent that lives outside: its state, and whether its program is heard of."""
+    known = deployed.of(plan.pk)
+    if known is None:
+        return Unknown(f"{plan} was registered by a program elsewhere, and its plan is not there any more.")
+    faults, doubts = _fits(known.agent, snapshot)
+    program = program_of(run)
+    return Code(agent=plan.agent, version=plan.version, deployed=True, faults=faults, doubts=doubts, program=program)
+
+
+def program_of(run: Run) -> Program:
+    """The program elsewhere that works on the run, and when it was last heard of."""
+    client = Client.objects.filter(run=run).first()
+    if client is None:
+        return Program(missed=True, heard="as long as the run is there")
+    silent = timezone.now() - client.heard_at
+    return Program(name=client.name, heard=lasting(silent), missed=silent > MISSED, deferred=client.deferred)
+
+
+def _gone(run: Run, plan: Plan, snapshot: Snapshot | None, newest: Registered, steps: Iterable[str]) -> Code:
+    """The plan's version is not here: what the newest does not have, and whether one takes the run."""
+    names = [step.name for step in spec_of(plan).steps]
+    way = registry.way_of(plan)
+    return Code(
+        agent=plan.agent,
+        version=plan.version,
+        newest=newest.spec.version,
+        lacks=tuple(upcast.missing(newest.spec, names)),
+        takeover=_takeover(run, names, snapshot, way, steps) if way else None,
+        environment=_environment(run, way.to.agent) if way else None,
+    )
+
+
+def _takeover(run: Run, names: Iterable[str], snapshot: Snapshot | None, way: Way, steps: Iterable[str]) -> Takeover:
+    return Takeover(
+        version=way.to.spec.version,
+        upcasters=tuple(each.name for each in way.upcasters),
+        renamed=tuple(way.renamed(names).items()),
+        lacks=tuple(way.lacks(steps)),
+        fault=migrate.fault(run, way, snapshot) if snapshot else "",
+    )
+
+
+def _fits(agent: type[Agent], snapshot: Snapshot | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(what no step could read, what only the state as a whole does not fit), each with its place."""
+    if snapshot is None:
+        return (), ()
+    try:
+        fields.normalised(agent.State, snapshot.state)
+    except ValidationError as error:
+        told = tuple(f"{each['pointer'] or '/'}: {each['message']}" for each in fields.errors_of(error))
+        missing = [f"/{each['loc'][0]}: {each['msg']}" for each in error.errors() if _is_missing(each)]
+        faults = (*_unreadable(agent, snapshot.state), *missing)
+        return (faults, ()) if faults else ((), told)
+    return (), ()
+
+
+def _is_missing(error: Any) -> bool:
+    return bool(error["type"] == MISSING and len(error["loc"]) == 1)
+
+
+def _unreadable(agent: type[Agent], state: dict[str, Any]) -> list[str]:
+    found = []
+    for name in state:
+        try:
+            if name in agent.State.model_fields:
+                fields.read(agent.State, name, state)
+        except ValueRefused as error:
+            found.append(str(error))
+    return found
+
+
+def _environment(run: Run, agent: type[Agent]) -> Environment:
+    """What the run would go by now, against what was recorded."""
+    was = environment.recorded(run)
+    before = was.get("libraries", {})
+    libraries = tuple(
+        Library(name=name, recorded=before.get(name, ""), now=environment.version(name)) for name in agent.libraries
+    )
+    try:
+        config = environment.config_for(run, agent)
+    except ConfigRefused as error:
+        return Environment(configured=True, fault=str(error), libraries=libraries)
+    if config is None:
+        return Environment(libraries=libraries)
+    now, then = config.model_dump(mode="json", by_alias=False), was.get("config", {})
+    changed = [name for name in {**then, **now} if name not in then or name not in now or then[name] != now[name]]
+    recorded = "config" in was
+    return Environment(configured=True, recorded=recorded, changed=tuple(changed), libraries=libraries)

@@ -1,0 +1,67 @@
+"""The agents' own models as the truth about an edited state: registered with approvals, which may not import agents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from agents.definition import fields
+from agents.definition.agent import RunInfo
+from agents.definition.plan_builder import OBSERVED, takes_observed
+from agents.definition.registered import Registered
+from approvals.cards.card import Card
+from approvals.decisions import validators
+from approvals.decisions.validators import Fault, State
+from checkpoints.models import Plan
+
+from . import deployed
+
+
+def register() -> None:
+    """Called once, when the apps are ready."""
+    validators.register(check, normalise, redraw)
+
+
+def check(plan: Plan, state: State) -> list[Fault] | None:
+    """Every fault of the state by JSON Pointer; None where this process does not know the agent's version."""
+    known = _known(plan.pk)
+    if known is None:
+        return None
+    try:
+        fields.normalised(known.agent.State, state)
+    except ValidationError as error:
+        return [Fault(pointer=each["pointer"], message=each["message"]) for each in fields.errors_of(error)]
+    return []
+
+
+def normalise(plan: Plan, state: State) -> State:
+    """A valid state as it will run. Fields that nobody wrote stay out of it."""
+    known = _known(plan.pk)
+    if known is None:
+        return state
+    whole = fields.normalised(known.agent.State, state)
+    return {name: whole[name] for name in state if name in whole}
+
+
+def redraw(plan: Plan, step: str, state: State, observed: Mapping[str, Any]) -> Card | None:
+    """The gate's card for an edited state, drawn by the gate's own method; `observed` is what it was drawn with."""
+    known = _known(plan.pk)
+    if known is None:
+        return None
+    spec = known.spec.step(step)
+    if spec.kind != "gate":
+        return None
+    values = {name: fields.read(known.agent.State, name, state) for name in spec.reads}
+    if takes_observed(known.agent, spec):
+        if not observed.keys() >= set(spec.observes):
+            return None
+        values[OBSERVED] = observed
+    draw = getattr(known.agent(RunInfo(0, ""), 1), step, None)
+    card: Any = None if draw is None else draw(**values)  # one that lives outside is not asked
+    return card if isinstance(card, Card) else None
+
+
+def _known(plan_id: int) -> Registered | None:
+    return deployed.of(plan_id)

@@ -1,0 +1,115 @@
+"""What a run goes by beside its state: its configuration, and the versions of the libraries that its agent declares.
+
+Both are recorded when a run starts and stay with it. A configuration that its agent's newer code reads differently,
+or a library of another version, is said before anybody decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import metadata
+from typing import Any, TypedDict
+
+from pydantic import BaseModel, ValidationError
+
+from agents.errors import AgentError, ConfigRefused, FieldError
+from checkpoints.models import Run
+from checkpoints.runs.plans import PlanSpec
+from checkpoints.values.canonical_json import decode, pointer
+
+from . import fields
+from .agent import Agent
+
+WHOLE = "*"  # in StepSpec.config: the step takes the configuration as one
+
+
+class Environment(TypedDict, total=False):
+    """`config` is missing where the agent has none; a library that is not installed has no version."""
+
+    config: dict[str, Any]
+    libraries: dict[str, str | None]
+
+
+def recorded(run: Run) -> Environment:
+    """What was recorded when the run started; empty for a run from before anything was."""
+    found: Environment = decode(bytes(run.environment))
+    return found
+
+
+def current(agent: type[Agent], config: Mapping[str, Any] | None = None) -> Environment:
+    """What a run that starts now would record, with `config` over the defaults. Raises ConfigRefused."""
+    found: Environment = {"libraries": {name: version(name) for name in agent.libraries}}
+    made = configured(agent, {} if config is None else config, known_only=True)
+    if made is not None:
+        found["config"] = made.model_dump(mode="json", by_alias=False)
+    return found
+
+
+def config_for(run: Run, agent: type[Agent]) -> BaseModel | None:
+    """The run's configuration as its steps get it, a copy of their own; None where the agent has none.
+
+    Names that the agent has no more are passed over, and new ones have their defaults. Raises ConfigRefused.
+    """
+    return configured(agent, recorded(run).get("config", {}))
+
+
+def configured(agent: type[Agent], values: Mapping[str, Any], *, known_only: bool = False) -> BaseModel | None:
+    """The agent's configuration with these values; None where it has none. Raises ConfigRefused with every error.
+
+    `known_only`: a name that the agent does not have is an error.
+    """
+    if not isinstance(values, Mapping):
+        raise ConfigRefused([FieldError(pointer="", message="the configuration has to be a JSON object")])
+    model = agent.Config
+    known = {} if model is None else model.model_fields
+    strange = [name for name in values if name not in known] if known_only else []
+    errors = [FieldError(pointer=pointer(name), message="the agent's Config has no such field") for name in strange]
+    if model is None:
+        if errors:
+            raise ConfigRefused(errors)
+        return None
+    try:
+        made = model.model_validate({name: values[name] for name in values if name in known}, by_name=True)
+    except ValidationError as error:
+        raise ConfigRefused([*fields.errors_of(error), *errors]) from error
+    if errors:
+        raise ConfigRefused(errors)
+    return made
+
+
+@cache
+def version(library: str) -> str | None:
+    """The installed version of a distribution; None where it is not installed."""
+    try:
+        return metadata.version(library)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def check(agent: type[Agent], plan: PlanSpec) -> None:
+    """Refuse a declaration that no run could start with. Raises AgentError."""
+    model, where = agent.Config, f"The agent {agent.__name__}"
+    if model is not None and not (isinstance(model, type) and issubclass(model, BaseModel)):
+        raise AgentError(f"{where} has a Config that is no pydantic BaseModel.")
+    known = {} if model is None else model.model_fields
+    for name, field in known.items():
+        if field.is_required():
+            raise AgentError(f"{where}: the field {name} of its Config has no default; give it one.")
+        if field.alias or field.validation_alias or field.serialization_alias:
+            raise AgentError(f"{where}: the field {name} of its Config has an alias; it is kept by its name.")
+    if model is not None and fields.veil(model).hides:
+        raise AgentError(
+            f"{where} has a secret in its Config, which is kept with each run and shown: "
+            "put it into the State, or let the step read it from the process's environment."
+        )
+    own = model is None and hasattr(agent, "config")  # an attribute of the agent's own making
+    for step in () if own else plan.steps:
+        missing = [name for name in step.config if name not in known and not (name == WHOLE and model)]
+        if missing:
+            raise AgentError(
+                f"{agent.name}.{step.name} uses self.config.{missing[0]}, which is no field of its Config."
+            )
+    libraries: Any = agent.libraries
+    if not isinstance(libraries, (tuple, list)) or not all(isinstance(name, str) and name for name in libraries):
+        raise AgentError(f"{where}: `libraries` is a tuple of the names of distributions.")

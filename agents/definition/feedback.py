@@ -1,0 +1,91 @@
+"""A person's or a validator's words, as an item of the list in which the agent reads them.
+
+An item is `{"text", "by", "at", "gate"}`, by whatever of it the agent's items take; a list of texts gets the text.
+What was said of one action has its id and a JSON Pointer into its arguments too: `action`, `pointer`. Items that have
+no place for these begin their text with the id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any, TypedDict
+
+from checkpoints.errors import ValueRefused
+from checkpoints.values.canonical_json import pointer
+from checkpoints.values.ops import Append
+
+from . import fields
+from .agent import Agent
+
+
+class Words(TypedDict, total=False):
+    """What was said, by whom, and when. `gate` is the gate's id, and 0 or missing where it was said at none.
+
+    `action` is the id of the action that it is about, missing or "" where it is about no single one.
+    """
+
+    text: str
+    by: str
+    at: datetime
+    gate: int
+    action: str
+    pointer: str
+
+
+def appended(agent: type[Agent], field: str, *, text: str, by: str, at: datetime, gate: int = 0) -> dict[str, Any]:
+    """The write that appends the words to the list `field`; nothing where the agent has no such list.
+
+    `gate` is the id of the gate at which they were said, 0 for none. Raises ValueRefused where an item is another
+    thing to the agent.
+    """
+    return told(agent, field, [Words(text=text, by=by, at=at, gate=gate)])
+
+
+def told(agent: type[Agent], field: str, said: Sequence[Words]) -> dict[str, Any]:
+    """The same for the words of several."""
+    if not field or not said:
+        return {}
+    return {field: Append([item(agent, field, words) for words in said])}
+
+
+def item(agent: type[Agent], field: str, words: Words) -> Any:
+    """The words as an item of the list `field`, in the fullest form that it takes. Raises ValueRefused."""
+    refused: ValueRefused | None = None
+    for form in _forms(words):
+        try:
+            return fields.dumped(agent.State, field, Append([form])).items[0]
+        except ValueRefused as error:
+            refused = refused or error
+    raise refused or ValueRefused(pointer(field), "takes no words")
+
+
+def takes(agent: type[Agent], field: str, *, gate: bool) -> bool:
+    """Whether the agent's items can hold such words: those said at a gate, or those said at none."""
+    try:
+        item(agent, field, Words(text="words", by="somebody", at=datetime(2000, 1, 1, tzinfo=UTC), gate=int(gate)))
+    except ValueRefused:
+        return False
+    return True
+
+
+def names_actions(agent: type[Agent], field: str) -> bool:
+    """Whether the agent's items keep which action they are about, so that it is told of edits in them too."""
+    if not field or not takes(agent, field, gate=True):
+        return False
+    said = Words(text="words", by="somebody", at=datetime(2000, 1, 1, tzinfo=UTC), gate=1, action="one", pointer="")
+    made = item(agent, field, said)
+    return isinstance(made, dict) and made.get("action") == "one"
+
+
+def _forms(words: Words) -> Iterator[Any]:
+    gate, at, action = words.get("gate", 0), words["at"].isoformat(), words.get("action", "")
+    whole = {"text": words["text"], "by": words["by"], "at": at}
+    if action:
+        yield whole | {"gate": gate, "action": action, "pointer": words.get("pointer", "")}
+        whole["text"] = f"{action}{words.get('pointer', '')}: {words['text']}"
+    yield whole | {"gate": gate}
+    if not gate:
+        yield whole | {"gate": None}
+        yield whole
+    yield whole["text"]

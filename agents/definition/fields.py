@@ -1,0 +1,180 @@
+"""Between the state, which is JSON, and a step's typed values.
+
+Reading validates a field's stored value by its annotation; writing validates what a step returned and dumps it to
+JSON. Both cost as much as the one field, never the whole state. What a step gets is its own copy: whatever it
+does to it cannot touch the saved state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Annotated, Any, TypeVar, get_args, get_origin
+from weakref import WeakKeyDictionary
+
+from pydantic import BaseModel, SecretBytes, SecretStr, TypeAdapter, ValidationError
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import PydanticSerializationError, core_schema
+
+from agents.errors import FieldError
+from approvals.schema import redact
+from approvals.schema.redact import Veil
+from checkpoints.errors import ValueRefused
+from checkpoints.values.canonical_json import pointer
+from checkpoints.values.ops import Append, Splice
+
+Made = TypeVar("Made")
+
+ANY: TypeAdapter[Any] = TypeAdapter(Any)
+# By the class, and gone with it: the class of a plan from outside is made and dropped again while the process lives.
+_DERIVED: WeakKeyDictionary[type[BaseModel], dict[str, Any]] = WeakKeyDictionary()
+WORDS = {"missing": "This is needed."}  # by pydantic's type of error; its own words are for those who wrote the model
+
+
+class StateSchema(GenerateJsonSchema):
+    """The JSON Schema of stored values: decimals are text, and say so by their format."""
+
+    def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
+        """A decimal's schema, with `format` for whoever draws a form."""
+        return super().decimal_schema(schema) | {"format": "decimal"}
+
+
+def schema_of(state: type[BaseModel]) -> dict[str, Any]:
+    """The state's JSON Schema in the form in which it is stored (pydantic's serialization mode)."""
+    return state.model_json_schema(mode="serialization", by_alias=False, schema_generator=StateSchema)
+
+
+def adapter(state: type[BaseModel], name: str) -> TypeAdapter[Any]:
+    """Return what validates and dumps one field, its constraints included; made once for each class."""
+    return _derived(state, f"field {name}", lambda: _adapter(state, name))
+
+
+def item_adapter(state: type[BaseModel], name: str) -> TypeAdapter[Any]:
+    """Return what validates and dumps one item of a list field; anything where the annotation names no list."""
+    return _derived(state, f"item {name}", lambda: _item_adapter(state, name))
+
+
+def _adapter(state: type[BaseModel], name: str) -> TypeAdapter[Any]:
+    info = state.model_fields[name]
+    constrained: Any = Annotated[info.annotation, info]
+    return TypeAdapter(constrained)
+
+
+def _item_adapter(state: type[BaseModel], name: str) -> TypeAdapter[Any]:
+    kind = state.model_fields[name].annotation
+    for candidate in (kind, *get_args(kind)):
+        if get_origin(candidate) in (list, Sequence):
+            return TypeAdapter(get_args(candidate)[0])
+    return ANY
+
+
+def is_list(state: type[BaseModel], name: str) -> bool:
+    """Whether the field is annotated as a list."""
+    kind = state.model_fields[name].annotation
+    return kind is list or any(get_origin(each) is list for each in (kind, *get_args(kind)))
+
+
+def read(state: type[BaseModel], name: str, values: Mapping[str, Any]) -> Any:
+    """The field's typed value, the caller's own; its default where nothing was ever written.
+
+    Raises ValueRefused where the stored value does not fit the annotation.
+    """
+    if name not in values:
+        return state.model_fields[name].get_default(call_default_factory=True, validated_data={})
+    try:
+        return adapter(state, name).validate_python(_copied(values[name]))
+    except ValidationError as error:
+        raise _refused(name, error) from error
+
+
+def dumped(state: type[BaseModel], name: str, value: Any) -> Any:
+    """What a step returned for a field, as JSON values: a new value, Append or Splice. Raises ValueRefused."""
+    if isinstance(value, Append):
+        return Append(_items(state, name, value.items))
+    if isinstance(value, Splice):
+        return Splice(value.start, value.delete, _items(state, name, value.items))
+    return _json(adapter(state, name), name, value, secret=veil(state).within(name).hides)
+
+
+def errors_of(error: ValidationError, *at: str | int) -> list[FieldError]:
+    """Every error of a validation, by JSON Pointer."""
+    return [
+        FieldError(pointer=pointer(*at, *each["loc"]), message=WORDS.get(each["type"], unprefixed(each["msg"])))
+        for each in error.errors(include_url=False)
+    ]
+
+
+def unprefixed(message: str) -> str:
+    """Return what a check of a model says without pydantic's words before it."""
+    return message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
+
+
+def normalised(state: type[BaseModel], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The whole state, validated and dumped to JSON values. Raises pydantic's ValidationError."""
+    return whole(state.model_validate(dict(values), by_name=True, by_alias=False))
+
+
+def whole(state: BaseModel) -> dict[str, Any]:
+    """A state as JSON values, its secrets as they are."""
+    plain = state.model_dump(mode="json", by_alias=False)
+    return _unmasked(state.model_dump(by_alias=False), plain) if veil(type(state)) else plain
+
+
+def veil(state: type[BaseModel]) -> Veil:
+    """Return which places of the state are secret; found once for each class."""
+    return _derived(state, "veil", lambda: redact.veil(schema_of(state)))
+
+
+def _derived(state: type[BaseModel], what: str, make: Callable[[], Made]) -> Made:
+    kept = _DERIVED.setdefault(state, {})
+    if what not in kept:
+        kept[what] = make()
+    made: Made = kept[what]
+    return made
+
+
+def _items(state: type[BaseModel], name: str, items: Any) -> list[Any]:
+    if isinstance(items, (str, bytes, Mapping)) or not isinstance(items, Sequence):
+        raise ValueRefused(pointer(name), "Append and Splice take a list of items")
+    secret = veil(state).within(name).hides
+    return [_json(item_adapter(state, name), name, item, index, secret=secret) for index, item in enumerate(items)]
+
+
+def _json(kind: TypeAdapter[Any], *at_and_value: Any, secret: bool) -> Any:
+    name, value, *index = at_and_value
+    try:
+        valid = kind.validate_python(value)
+        plain = kind.dump_python(valid, mode="json", by_alias=False)
+        return _unmasked(kind.dump_python(valid, by_alias=False), plain) if secret else plain
+    except ValidationError as error:
+        raise _refused(name, error, *index) from error
+    except (PydanticSerializationError, RecursionError, UnicodeDecodeError) as error:
+        raise ValueRefused(pointer(name, *index), f"cannot be written as JSON: {error}") from error
+
+
+def _unmasked(typed: Any, plain: Any) -> Any:
+    """`plain`, in which pydantic wrote stars for secrets, with the secrets of `typed`, the same as Python values.
+
+    Stars that were saved would be what runs. Raises UnicodeDecodeError for bytes that are no UTF-8.
+    """
+    if isinstance(typed, SecretStr):
+        return typed.get_secret_value()
+    if isinstance(typed, SecretBytes):
+        return typed.get_secret_value().decode()
+    if isinstance(typed, Mapping) and isinstance(plain, dict) and len(typed) == len(plain):
+        return {name: _unmasked(each, plain[name]) for each, name in zip(typed.values(), plain, strict=True)}
+    if isinstance(typed, Collection) and isinstance(plain, list) and len(typed) == len(plain):
+        return [_unmasked(*each) for each in zip(typed, plain, strict=True)]
+    return plain
+
+
+def _refused(name: str, error: ValidationError, *index: int) -> ValueRefused:
+    first = errors_of(error, name, *index)[0]
+    return ValueRefused(first["pointer"], first["message"])
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copied(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_copied(each) for each in value]
+    return value

@@ -1,0 +1,307 @@
+"""From an agent's class to its plan, refusing what cannot work before anything runs."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+from pydantic import BaseModel
+
+from agents.errors import AgentError
+from approvals.presentation.text.invisible import pieces
+from checkpoints.runs.plans import PlanSpec, StepSpec
+
+from . import feedback, fields
+from .agent import Agent
+from .decorators import MARK, Declaration, Method
+from .inferred_writes import always_asks, config_of, inferred, jumps_of, source_of, untitled
+
+NAME = re.compile(r"[a-z][a-z0-9_-]{0,99}")
+VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+TITLE = 100  # characters
+KEY = "key"  # the parameter of an effect that gets the idempotency key
+OBSERVED = "observed"  # the parameter of a gate that gets what its observations gave, by name
+DECISION = "decision"  # the state field in which an agent may be told what was decided
+
+Steps = dict[str, tuple[Callable[..., Any], Declaration]]
+
+
+def plan_of(agent: type[Agent]) -> PlanSpec:
+    """The agent's plan. Raises AgentError with a sentence that says what is wrong and where."""
+    _check_agent(agent)
+    steps = steps_of(agent)
+    if not steps:
+        raise AgentError(f"{agent.__name__} has no steps; decorate a method with @step.")
+    specs = tuple(_spec(agent, name, *each) for name, each in steps.items())
+    plan = PlanSpec(
+        agent=agent.name,
+        version=agent.version,
+        doc=inspect.getdoc(agent) or "",
+        state_schema=fields.schema_of(agent.State),
+        steps=specs,
+    )
+    check_flow(plan)
+    return plan
+
+
+def steps_of(agent: type[Agent]) -> Steps:
+    """The decorated methods in order of definition, inherited ones first."""
+    found: Steps = {}
+    for base in reversed(agent.__mro__):
+        for name, method in vars(base).items():
+            said = getattr(method, MARK, None)
+            if isinstance(said, Declaration):
+                found[name] = (method, said)
+    return found
+
+
+def _check_agent(agent: type[Agent]) -> None:
+    where = f"The agent {agent.__name__}"
+    if not NAME.fullmatch(agent.name):
+        raise AgentError(f"{where} needs a `name` of small letters, digits, - and _; it has {agent.name!r}.")
+    if not isinstance(agent.version, str) or not VERSION.fullmatch(agent.version):
+        raise AgentError(f"{where} needs a `version` of letters, digits, dots and dashes; it has {agent.version!r}.")
+    state = getattr(agent, "State", None)
+    if not (isinstance(state, type) and issubclass(state, BaseModel)):
+        raise AgentError(f"{where} needs a class State, a pydantic BaseModel.")
+    named = [*steps_of(agent), *state.model_fields]
+    for name in named:  # people read and compare them: letters beyond ASCII may only look like the ones they know
+        if not name.isascii():
+            raise AgentError(f"{where}: {name!a} is no name of plain letters, digits and _; rename it.")
+    for name, field in state.model_fields.items():
+        if field.alias or field.validation_alias or field.serialization_alias:
+            raise AgentError(f"{where}: the state field {name} has an alias; states are kept by field name.")
+
+
+def _spec(agent: type[Agent], name: str, method: Callable[..., Any], said: Declaration) -> StepSpec:
+    known = agent.State.model_fields
+    where = f"{agent.name}.{name}"
+    writes = said.writes if said.writes is not None else inferred(method)
+    for field in writes:
+        if field not in known:
+            raise AgentError(f"{where} writes {field}, which is no field of its State.")
+    for field in said.edits:
+        if field not in known:
+            raise AgentError(f"{where} lets people edit {field}, which is no field of its State.")
+    if said.kind == "effect":
+        _check_effect(agent, where, said)
+    for kind, names in (("validator", said.validators), ("observation", said.observes)):
+        for each in names:
+            _method(agent, where, each, kind)
+    reads = _reads(agent, where, method, said)
+    if said.kind == "effect":
+        _check_acting(agent, where, said, reads)
+    _check_policies(where, said)
+    _check_judged(agent, where, said, {*reads, *writes})
+    found, ends = jumps_of(method)
+    return StepSpec(
+        name=name,
+        kind=said.kind,
+        title=said.title,
+        reads=reads,
+        writes=writes,
+        code_hash=_code_hash(agent, method, said),
+        doc=inspect.getdoc(method) or "",
+        reads_world=said.reads_world,
+        undo=said.undo,
+        irreversible=said.irreversible,
+        idempotent=said.idempotent,
+        guarded=said.guarded and said.kind == "effect",
+        allows=said.allows,
+        edits=said.edits,
+        on_reject=said.on_reject,
+        on_expire=said.on_expire,
+        on_skip=said.on_skip,
+        policy=said.policy,
+        feedback=_feedback(agent, where, said),
+        timeout=float(said.timeout),
+        retry=said.retry,
+        backoff=float(said.backoff),
+        catch=said.catch,
+        loop_guard=said.loop_guard,
+        jumps=found if said.jumps is None else said.jumps,
+        ends=ends,
+        config=config_of(method),
+        readable=said.readable,
+        asks=said.kind == "gate" and always_asks(method),
+        observes=said.observes,
+        validators=said.validators,
+        rings=said.rings if said.validators else 0,
+        tries=said.tries,
+        action=said.action,
+        responds=said.responds,
+        then=said.then,
+    )
+
+
+def takes_observed(agent: type[Agent], step: StepSpec) -> bool:
+    """Whether a gate's method wants to know what its observations gave before it draws its card."""
+    method = getattr(agent, step.name, None)
+    return callable(method) and bool(step.observes) and OBSERVED in _parameters(method) and OBSERVED not in step.reads
+
+
+def _reads(agent: type[Agent], where: str, method: Callable[..., Any], said: Declaration) -> tuple[str, ...]:
+    names = []
+    for parameter in list(inspect.signature(method).parameters.values())[1:]:
+        if said.kind == "effect" and parameter.name == KEY:
+            continue
+        if said.observes and parameter.name == OBSERVED and OBSERVED not in agent.State.model_fields:
+            continue
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise AgentError(f"{where} takes *{parameter.name}; a step names each state field that it reads.")
+        if parameter.name not in agent.State.model_fields:
+            raise AgentError(f"{where} reads {parameter.name}, which is no field of its State.")
+        names.append(parameter.name)
+    return tuple(names)
+
+
+def _code_hash(agent: type[Agent], method: Callable[..., Any], said: Declaration) -> str:
+    """Over the step's source, its declared helpers, what judges it and what it observes.
+
+    A stricter validator makes another step, and so does an observation that looks at something else: an approval
+    that binds what was observed must not be held against that. Another title makes the same step.
+    """
+    called = [getattr(agent, name) for name in (*said.validators, *said.observes)]
+    sources = [untitled(source_of(method)), *(source_of(each) for each in (*said.uses, *called))]
+    return hashlib.sha256("\0".join(sources).encode()).hexdigest()
+
+
+def _feedback(agent: type[Agent], where: str, said: Declaration) -> str:
+    if said.kind == "effect" or (said.kind == "step" and not (said.validators or said.catch)):
+        return ""
+    name = "feedback" if said.feedback is None else said.feedback
+    there = name in agent.State.model_fields and fields.is_list(agent.State, name)
+    if said.feedback and not there:
+        raise AgentError(f"{where} puts feedback into {name}, which is no list field of its State.")
+    if there and not feedback.takes(agent, name, gate=said.kind == "gate"):
+        if said.feedback:
+            raise AgentError(f"{where} puts feedback into {name}, whose items take no text, by, at and gate.")
+        return ""
+    return name if there else ""
+
+
+def _check_policies(where: str, said: Declaration) -> None:
+    for word, least in (("retry", 0), ("timeout", 0), ("backoff", 0), ("loop_guard", 0), ("rings", 0), ("tries", 1)):
+        if getattr(said, word) < least:
+            raise AgentError(f"{where} has {word}={getattr(said, word)}; the least is {least}.")
+
+
+def _check_judged(agent: type[Agent], where: str, said: Declaration, known: set[str]) -> None:
+    """A validator judges by what the step's record holds, or a recorded output would be reused unjudged."""
+    for name in said.validators:
+        for field in _parameters(getattr(agent, name)):
+            if field not in known:
+                raise AgentError(f"{where} is judged by {name}, which reads {field}; let the step read {field} too.")
+
+
+def _check_effect(agent: type[Agent], where: str, said: Declaration) -> None:
+    if not said.undo and not said.irreversible:
+        raise AgentError(f"The effect {where} names neither its undo nor that it is irreversible; say one of them.")
+    if said.undo and said.irreversible:
+        raise AgentError(f"The effect {where} names an undo and says that it is irreversible; say one of them.")
+    if said.readable:
+        reader = getattr(agent, said.readable, None)
+        if not callable(reader) or hasattr(reader, MARK) or KEY not in _parameters(reader):
+            raise AgentError(f"The effect {where} is read back by {said.readable}, which is no method with a `key`.")
+        _check_reads(agent, f"{agent.name}.{said.readable}", reader)
+    if not said.undo:
+        return
+    undo = getattr(agent, said.undo, None)
+    if not callable(undo):
+        raise AgentError(f"The effect {where} is undone by {said.undo}, which is no method of the agent.")
+    if isinstance(getattr(undo, MARK, None), Declaration):
+        raise AgentError(f"The effect {where} is undone by {said.undo}, which is a step of the flow; make it a method.")
+    _check_reads(agent, f"{agent.name}.{said.undo}", undo)
+
+
+def _check_acting(agent: type[Agent], where: str, said: Declaration, reads: tuple[str, ...]) -> None:
+    """What an effect of several actions performs has to be part of its input, or two of them would share a key."""
+    if said.action and said.action not in reads:
+        raise AgentError(f"The effect {where} performs the action that {said.action} names; let it read that field.")
+    if said.action and not said.guarded:
+        raise AgentError(f"The effect {where} performs actions of a gate; it cannot be guarded=False.")
+    if said.responds and said.responds not in agent.State.model_fields:
+        raise AgentError(f"The effect {where} takes answers into {said.responds}, which is no field of its State.")
+    if said.responds and not said.guarded:
+        raise AgentError(f"The effect {where} takes answers, but nobody is asked about it: it is guarded=False.")
+
+
+def _check_reads(agent: type[Agent], where: str, method: Callable[..., Any]) -> None:
+    """A method that the runtime calls names the state fields that it reads, as a step does."""
+    for name in _parameters(method):
+        if name != KEY and name not in agent.State.model_fields:
+            raise AgentError(f"{where} reads {name}, which is no field of the agent's State.")
+
+
+def _parameters(method: Callable[..., Any]) -> list[str]:
+    return [parameter.name for parameter in list(inspect.signature(method).parameters.values())[1:]]
+
+
+def _method(agent: type[Agent], where: str, name: str, kind: str) -> None:
+    method = getattr(agent, name, None)
+    said = getattr(method, MARK, None)
+    if not (callable(method) and isinstance(said, Method) and said.kind == kind):
+        raise AgentError(f"{where} names {name}, which is no @{kind} of the agent.")
+    _check_reads(agent, f"{agent.name}.{name}", method)
+
+
+def check_flow(plan: PlanSpec) -> None:
+    """Refuse a plan whose steps name others that are not there, or that nothing allows. Raises AgentError."""
+    specs, by_name = plan.steps, {spec.name: spec for spec in plan.steps}
+    _check_titles(plan)
+    for spec in specs:
+        after = {"catches with": [spec.catch], "goes on with": [spec.then], "jumps to": spec.jumps}
+        for word, targets in after.items():
+            for target in filter(None, targets):
+                if target not in by_name:
+                    raise AgentError(f"{plan.agent}.{spec.name} {word} {target}, which is no step of the agent.")
+        where = f"The gate {plan.agent}.{spec.name}"
+        for allowed in spec.allows:
+            if allowed not in by_name or by_name[allowed].kind != "effect":
+                raise AgentError(f"{where} allows {allowed}, which is no effect of the agent.")
+        for word, target in (("on_reject", spec.on_reject), ("on_expire", spec.on_expire), ("on_skip", spec.on_skip)):
+            if target and target not in by_name:
+                raise AgentError(f"{where} names the unknown step {target} in {word}.")
+        if spec.on_reject and by_name[spec.on_reject].kind == "gate":
+            raise AgentError(f"{where} goes back to the gate {spec.on_reject}; name a step that can do better.")
+        if spec.on_reject and by_name[spec.on_reject].irreversible:
+            raise AgentError(f"{where} goes back to {spec.on_reject}, which cannot be undone; name a step before it.")
+    allowed_ones = {name for spec in specs for name in spec.allows}
+    for spec in specs:
+        if spec.guarded and DECISION in spec.reads:
+            raise AgentError(
+                f"The effect {plan.agent}.{spec.name} reads {DECISION}, which is written after its approval; "
+                "let a step before it read that."
+            )
+        if spec.guarded and spec.name not in allowed_ones:
+            raise AgentError(
+                f"No gate allows the effect {plan.agent}.{spec.name}; name it in a gate's `allows`, "
+                "or declare it with guarded=False."
+            )
+    _check_catches(plan)
+
+
+def _check_titles(plan: PlanSpec) -> None:
+    """People tell steps apart by their titles, and choose by them."""
+    named: dict[str, str] = {}
+    for spec in plan.steps:
+        where = f"{plan.agent}.{spec.name}"
+        if len(spec.title) > TITLE or any(piece.kind != "text" for piece in pieces(spec.title)) or "\n" in spec.title:
+            raise AgentError(
+                f"{where} has the title {spec.title[:TITLE]!a}; give it one line of plain words, "
+                f"at most {TITLE} characters."
+            )
+        if (other := named.setdefault(spec.title.casefold(), spec.name)) != spec.name:
+            raise AgentError(f"{where} and {other} are both called {spec.title}; give one of them another title.")
+
+
+def _check_catches(plan: PlanSpec) -> None:
+    for spec in plan.steps:
+        if spec.catch and not spec.loop_guard and spec.name in plan.reachable(spec.catch):
+            raise AgentError(
+                f"{plan.agent}.{spec.name} catches with {spec.catch}, from where the run may come back to it; "
+                "give it a loop_guard, or it may go round for ever."
+            )

@@ -1,0 +1,35 @@
+"""One registered version of an agent, and the queue on which workers hear of its runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from checkpoints.models import Plan
+from checkpoints.runs.plans import PlanSpec, digest_of
+
+from .agent import Agent
+
+
+@dataclass(frozen=True)
+class Registered:
+    """One agent version: its class and its plan."""
+
+    agent: type[Agent]
+    spec: PlanSpec
+    row: Plan | None = None  # where it was stored by this process
+
+    @property
+    def queue(self) -> str:
+        """The Celery queue on which its doorbells ring; "" for an agent that lives outside, which no worker serves."""
+        return "" if self.row is not None and self.row.external else queue_of(self.spec.agent, self.spec.version)
+
+    @cached_property
+    def digest(self) -> bytes:
+        """What the plan's row is found by."""
+        return digest_of(self.spec)
+
+
+def queue_of(agent: str, version: str) -> str:
+    """One queue per agent version, so that old and new workers live side by side."""
+    return f"agent.{agent}.{version}"

@@ -1,0 +1,223 @@
+"""The agents that this process knows: from HOLDPOINT_AGENTS and from the entry points `holdpoint.agents`.
+
+Declarations are read once a process. `plans` also stores each plan's row, once, and is what a worker may claim.
+What cannot be served is left out and told of in a sentence (`faults`, `changed`): the other agents go on.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache
+
+from django.conf import settings
+
+from agents.errors import UnknownAgent
+from checkpoints.errors import PlanChanged
+from checkpoints.models import Plan
+from checkpoints.runs import plans as stored_plans
+
+from . import code_changes as changed_code
+from . import environment, modules, upcast
+from .agent import Agent
+from .plan_builder import plan_of
+from .registered import Registered, queue_of
+from .upcast import Versioned, Way, natural
+
+
+@dataclass(frozen=True)
+class Declared:
+    """Every agent version that can be used, by (name, version), and a sentence for each thing that cannot."""
+
+    agents: dict[tuple[str, str], Registered]
+    faults: tuple[str, ...] = ()
+
+
+_reading = threading.RLock()
+_only: Declared | None = None
+_known: Declared | None = None
+
+
+def declared() -> Declared:
+    """What the modules declare; or what this process was told to know in their place."""
+    return _only or _known or _read()
+
+
+def _read() -> Declared:
+    """Read the modules once, in the first thread that asks; the others wait.
+
+    A web process's first requests come at once, and before Python 3.11.8 `ast.parse` may fail where two threads
+    parse at once (python/cpython#106905): an agent would be left out.
+    """
+    global _known
+    with _reading:
+        known = _known = _known or of_classes(*modules.read())
+    return known
+
+
+def of_classes(classes: Iterable[type[Agent]], faults: Iterable[str] = ()) -> Declared:
+    """These classes, each by its plan. Of two with one name and version neither is used: they would take each other's
+    runs.
+    """
+    found: dict[tuple[str, str], Registered] = {}
+    wrong, twice = list(faults), set()
+    for agent in dict.fromkeys(classes):
+        where = (agent.name, agent.version)
+        try:
+            known = Registered(agent, plan_of(agent))
+            environment.check(agent, known.spec)
+            upcast.check(agent, known.spec)
+        except Exception as error:  # noqa: BLE001 - a State may raise anything while its schema is made
+            wrong.append(f"{agent.__module__}.{agent.__name__} cannot be used: {modules.said(error)}.")
+            continue
+        if where in found:
+            twice.add(where)
+            wrong.append(
+                f"{agent.__module__}.{agent.__name__} and {found[where].agent.__module__}."
+                f"{found[where].agent.__name__} are both {agent.name} {agent.version}, so neither is used; "
+                "raise one's version."
+            )
+        found.setdefault(where, known)
+    return Declared({where: known for where, known in found.items() if where not in twice}, tuple(wrong))
+
+
+def agents() -> dict[tuple[str, str], Registered]:
+    """Every agent version that can be used here, by (name, version)."""
+    return declared().agents
+
+
+def names() -> set[str]:
+    """The names of the agents that can be used here, in whatever version."""
+    return {name for name, _ in agents()}
+
+
+def faults() -> list[str]:
+    """A sentence for each module and class that cannot be used here, with what to do."""
+    return list(declared().faults)
+
+
+def changed() -> list[str]:
+    """A sentence for each version whose code changed while runs of it are under way, with the ways on."""
+    waiting = [(each.spec, changed_code.under_way(each.spec)) for each in agents().values()]
+    return [changed_code.sentence(spec, runs) for spec, runs in waiting if runs]
+
+
+def named(name: str, version: str = "") -> Registered:
+    """The agent of that name, in its newest version unless one is given. Raises UnknownAgent."""
+    versions = [key for key in agents() if key[0] == name and version in ("", key[1])]
+    if not versions:
+        known = ", ".join(sorted({key[0] for key in agents()})) or "none"
+        unread = "".join(f" {fault}" for fault in faults())
+        way = unread or " Name the module that declares it in HOLDPOINT_AGENTS, or in `make run AGENTS=…`."
+        raise UnknownAgent(f"There is no agent named {name}{f' {version}' if version else ''}; known: {known}.{way}")
+    return agents()[max(versions, key=lambda key: natural(key[1]))]
+
+
+def way_of(plan: Versioned) -> Way | None:
+    """How runs of a plan whose version is not known here go on in one that is; None where they do not."""
+    return upcast.way(plan, agents())
+
+
+def queue_for(plan: Versioned) -> str:
+    """The queue on which to ring for a run of this plan: that of the version that takes its runs.
+
+    "" for an agent that lives outside.
+    """
+    if getattr(plan, "external", False):
+        return ""
+    way = way_of(plan)
+    return way.to.queue if way else queue_of(plan.agent, plan.version)
+
+
+def upcasting_agents() -> set[str]:
+    """The names of the agents whose runs may be taken over by another version than their own."""
+    return {name for (name, _), each in agents().items() if upcast.upcasters_of(each.agent)}
+
+
+def queues() -> list[str]:
+    """The queues that a worker with these agents serves."""
+    return sorted(each.queue for each in agents().values())
+
+
+def register(each: Registered) -> Plan:
+    """Store one agent's plan. Raises PlanChanged where runs still wait on other code of the same version.
+
+    While agents are being written (HOLDPOINT_DEVELOPMENT) the changed code is taken all the same.
+    """
+    waiting = [] if settings.HOLDPOINT_DEVELOPMENT else changed_code.under_way(each.spec)
+    if waiting:
+        raise PlanChanged(changed_code.sentence(each.spec, waiting))
+    return stored_plans.keep(each.spec)
+
+
+@dataclass
+class Stored:
+    """The plans that this process serves, by their row's id, and the versions that wait for runs of other code."""
+
+    plans: dict[int, Registered] = field(default_factory=dict)
+    waiting: list[Registered] = field(default_factory=list)
+    looking: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def look(self) -> dict[int, Registered]:
+        """Store what waits no more: the runs of other code have ended, or were cancelled.
+
+        One thread looks at a time, and what another may be reading is not changed in its place: else the one that
+        began with older rows would put them back.
+        """
+        with self.looking:
+            stored, waiting = dict(self.plans), []
+            for each in self.waiting:
+                try:
+                    row = register(each)
+                except PlanChanged:
+                    waiting.append(each)
+                else:
+                    stored[row.pk] = replace(each, row=row)
+            self.plans, self.waiting = stored, waiting
+            return stored
+
+
+@cache
+def _stored() -> Stored:
+    return Stored(waiting=list(agents().values()))
+
+
+def plans() -> dict[int, Registered]:
+    """The plans whose runs this process may claim, by plan id; stored on first use.
+
+    A version whose code changed under runs is left out, and looked at again on each call.
+    """
+    known = _stored()
+    return known.look() if known.waiting else known.plans
+
+
+def stored(known: Registered) -> Registered | None:
+    """The same version with its plan's row; None where its code changed under runs, so that it takes none."""
+    return next((each for each in plans().values() if each.agent is known.agent), None)
+
+
+def forget() -> None:
+    """Read the declarations anew on next use."""
+    global _only, _known
+    _only = _known = None
+    _stored.cache_clear()
+
+
+def know_only(only: Declared | None) -> None:
+    """Know these agents and no others: no module is read, and runs of their plans alone are claimed. None: all."""
+    global _only
+    _only = only
+    _stored.cache_clear()
+
+
+@contextmanager
+def knowing(only: Declared) -> Iterator[None]:
+    """Know these agents and no others, for a while."""
+    before = _only
+    know_only(only)
+    try:
+        yield
+    finally:
+        know_only(before)

@@ -1,0 +1,188 @@
+"""Upcasters: how a run of a version that is gone goes on in a newer one.
+
+A class method marked @upcast("1") brings a state of version 1 to the version of the class that holds it, and says
+which step is now called what. Upcasters chain: one from 1 to 2 and one from 2 to 3 bring a run from 1 to 3. A run
+whose own version is registered stays with it, so that old and new live side by side; one whose version is gone is
+taken by the newest version that a chain leads to. Pure: classes and states in, states out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from pydantic import ValidationError
+
+from agents.errors import AgentError, FieldError, UpcastFailed
+from agents.text import one_line
+from checkpoints.errors import ValueRefused
+from checkpoints.runs.plans import PlanSpec
+from checkpoints.values.canonical_json import canonical, decode, pointer
+
+from . import fields
+from .agent import Agent
+from .decorators import MARK, Method
+from .registered import Registered
+
+
+class Versioned(Protocol):
+    """A plan or its row."""
+
+    @property
+    def agent(self) -> str: ...
+    @property
+    def version(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Upcaster:
+    """One method: it brings a state from version `since` to version `to`. `steps`: old name -> new name."""
+
+    name: str
+    since: str
+    to: str
+    steps: Mapping[str, str]
+    call: Callable[[dict[str, Any]], Any] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a run of version `since` goes on in `to`: through these upcasters, in this order."""
+
+    since: str
+    to: Registered
+    upcasters: tuple[Upcaster, ...]
+
+    def step(self, name: str) -> str:
+        """What the step is called in the new version, whether or not that has it. The end stays the end."""
+        for upcaster in self.upcasters:
+            name = upcaster.steps.get(name, name)
+        return name
+
+    def lacks(self, names: Iterable[str]) -> list[str]:
+        """Those of the old steps that the new version does not have."""
+        return missing(self.to.spec, names, called=self.step)
+
+    def renamed(self, names: Iterable[str]) -> dict[str, str]:
+        """Old name -> new name of those of the old steps that are called otherwise now."""
+        return {name: self.step(name) for name in names if self.step(name) != name}
+
+
+def missing(plan: PlanSpec, names: Iterable[str], *, called: Callable[[str], str] = str) -> list[str]:
+    """Those of the names that are no step of the plan, the end aside."""
+    known = {"", *(step.name for step in plan.steps)}
+    return [name for name in names if called(name) not in known]
+
+
+def way(plan: Versioned, known: Mapping[tuple[str, str], Registered]) -> Way | None:
+    """How runs of this plan go on; None where its own version is known, or where no upcasters lead to one that is."""
+    if (plan.agent, plan.version) in known:
+        return None
+    found = _ways(plan, known)
+    return found[max(found, key=natural)] if found else None
+
+
+def way_to(version: str, plan: Versioned, known: Mapping[tuple[str, str], Registered]) -> Way | None:
+    """How a state of this plan becomes one of that version, wherever its runs stay; None where none leads there."""
+    return _ways(plan, known).get(version)
+
+
+def apply(way: Way, state: Mapping[str, Any]) -> dict[str, Any]:
+    """A state of the old version as one of the new, in its normal form; `state` stays as it is. Raises UpcastFailed."""
+    values: Any = decode(canonical(dict(state)))
+    for upcaster in way.upcasters:
+        where = f"{upcaster.name}, which brings a state from {upcaster.since} to {upcaster.to},"
+        try:
+            values = upcaster.call(values)
+        except Exception as error:
+            raise UpcastFailed(f"{where} raised {one_line(f'{type(error).__name__}: {error}', 300)}") from error
+        if not isinstance(values, dict):
+            raise UpcastFailed(f"{where} returned {type(values).__name__}; an upcaster returns the whole state")
+    return _fitted(way.to, values)
+
+
+def upcasters_of(agent: type[Agent]) -> list[Upcaster]:
+    """The agent's upcasters and those it inherits, which lead to the version of the class that holds them."""
+    found = []
+    for base in agent.__mro__:
+        for name, method in vars(base).items():
+            said = _said(method)
+            if said is not None:
+                to = base.version if issubclass(base, Agent) and base.name else agent.version
+                found.append(Upcaster(name, said.version, to, said.steps, method.__get__(None, base)))
+    return found
+
+
+def check(agent: type[Agent], plan: PlanSpec) -> None:
+    """Refuse an upcaster that could not work. Raises AgentError."""
+    seen: set[tuple[str, str]] = set()
+    for base in agent.__mro__:
+        for name, method in vars(base).items():
+            if _said(method) is not None and not isinstance(method, classmethod):
+                raise AgentError(f"{agent.name}.{name} is an upcaster and no class method; put @classmethod above it.")
+    for upcaster in upcasters_of(agent):
+        where = f"{agent.name}.{upcaster.name}"
+        if upcaster.since == upcaster.to:
+            raise AgentError(f"{where} brings a state from {upcaster.since} to itself; name the older version.")
+        if (upcaster.since, upcaster.to) in seen:
+            raise AgentError(f"{where} is the second upcaster from {upcaster.since} to {upcaster.to}; keep one.")
+        seen.add((upcaster.since, upcaster.to))
+        if upcaster.to == agent.version and (gone := missing(plan, upcaster.steps.values())):
+            raise AgentError(f"{where} says that a step is now called {gone[0]}, which is no step of the agent.")
+
+
+def natural(version: str) -> list[tuple[int, str]]:
+    """Sorts versions as people do: 10 after 9."""
+    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"[._-]", version)]
+
+
+def _said(method: Any) -> Method | None:
+    said = getattr(method, MARK, None) or getattr(getattr(method, "__func__", None), MARK, None)
+    return said if isinstance(said, Method) and said.kind == "upcast" else None
+
+
+def _ways(plan: Versioned, known: Mapping[tuple[str, str], Registered]) -> dict[str, Way]:
+    """The way to every other registered version that upcasters lead to."""
+    mine = {version: each for (name, version), each in known.items() if name == plan.agent}
+    steps = {(each.since, each.to): each for agent in mine.values() for each in upcasters_of(agent.agent)}
+    chains = _chains(plan.version, list(steps.values()))
+    return {
+        version: Way(plan.version, mine[version], tuple(chain))
+        for version, chain in chains.items()
+        if version in mine and chain
+    }
+
+
+def _chains(since: str, upcasters: list[Upcaster]) -> dict[str, list[Upcaster]]:
+    """Version -> the shortest chain of upcasters that leads there."""
+    found: dict[str, list[Upcaster]] = {since: []}
+    left = deque([since])
+    while left:
+        at = left.popleft()
+        for upcaster in upcasters:
+            if upcaster.since == at and upcaster.to not in found:
+                found[upcaster.to] = [*found[at], upcaster]
+                left.append(upcaster.to)
+    return found
+
+
+def _fitted(to: Registered, values: dict[str, Any]) -> dict[str, Any]:
+    """The state as the new version saves it. What its State does not know was forgotten by an upcaster."""
+    state = to.agent.State
+    errors = [
+        FieldError(pointer=pointer(name), message=f"version {to.spec.version} has no such field; drop it, or rename it")
+        for name in values
+        if name not in state.model_fields
+    ]
+    try:
+        whole = fields.normalised(state, {name: value for name, value in values.items() if name in state.model_fields})
+    except ValidationError as error:
+        errors = [*fields.errors_of(error), *errors]
+    except ValueRefused as error:
+        errors.append(FieldError(pointer=error.pointer, message=error.reason))
+    if errors:
+        raise UpcastFailed(f"The upcast state does not fit version {to.spec.version}", errors)
+    return {name: whole[name] for name in whole if name in values}

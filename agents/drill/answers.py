@@ -1,0 +1,90 @@
+"""Who answers a drill's gates, and how.
+
+A gate is answered with an approval, a rejection, or as a JSON file says: `{"gate step": {"verdict": "edit",
+"arguments": {…}}}`; with a list of those the first visit of the gate gets the first, and the last one stays.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from django.contrib.auth.models import User
+
+from agents.errors import AgentError
+from agents.models import Effect
+from agents.steps import recovery
+from approvals.decisions import deciding
+from approvals.decisions.submission import Submission
+from approvals.models import Gate
+
+REJECTION = {"verdict": "reject", "then": "stop", "comment": "Rejected by a drill."}
+SAID = {"verdict", "verdicts", "arguments", "comment", "then", "back_to", "answer"}
+
+
+class Stuck(AgentError):
+    """The run asks something that the drill cannot answer."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """`people` are the ids of those who decide, as many as the policy wants."""
+
+    people: tuple[int, ...] = ()
+    verdict: str = "approve"
+    by_gate: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, said: str) -> Answers:
+        """From what --answer says. Raises AgentError."""
+        if said in ("approve", "reject"):
+            return cls(verdict=said)
+        try:
+            data = json.loads(Path(said).read_bytes())
+            by_gate = {step: each if isinstance(each, list) else [each] for step, each in data.items()}
+            strange = {word for each in by_gate.values() for one in each for word in one} - SAID
+        except (OSError, ValueError, AttributeError, TypeError) as error:
+            raise AgentError(f"--answer is approve, reject or a JSON file of answers by gate: {error}") from error
+        if strange:
+            raise AgentError(f"An answer has {', '.join(sorted(SAID))}; {said} has {', '.join(sorted(strange))}.")
+        return cls(by_gate=by_gate)
+
+    def of(self, people: tuple[int, ...]) -> Answers:
+        """These answers, given by these people."""
+        return replace(self, people=people)
+
+    def give(self, gate: Gate, happened: Any = None) -> None:
+        """Answer one gate. Raises Stuck, and DecisionRefused where the people may not.
+
+        `happened`: what the effect returned that a recovery gate asks about, where that is known.
+        """
+        said = self._recovered(gate, happened) if gate.kind == Gate.Kind.RECOVERY else self._said(gate)
+        if not self.people:
+            raise Stuck(f"The gate {gate.step} asks, and nobody answers: say who decides with --as.")
+        for user in User.objects.filter(pk__in=self.people).order_by("pk"):
+            done = list(Effect.objects.filter(run=gate.run).values_list("pk", flat=True))  # a drill may repeat them
+            seen, key = bytes(gate.standing().digest), secrets.token_hex(8)
+            deciding.decide(gate, Submission.of(seen=seen, key=key, confirm=done, second_look=True, **said), by=user)
+            gate.refresh_from_db()
+            if gate.status != Gate.Status.OPEN:
+                return
+            said = {"verdict": "approve"}  # the others agree with the first
+        raise Stuck(f"The gate {gate.step} wants more people to agree: name them with --as.")
+
+    def _said(self, gate: Gate) -> dict[str, Any]:
+        known = self.by_gate.get(gate.step)
+        if not known:
+            return REJECTION if self.verdict == "reject" else {"verdict": self.verdict}
+        visit = Gate.objects.filter(run=gate.run, step=gate.step, kind=gate.kind).exclude(pk=gate.pk).count()
+        said = known[min(visit, len(known) - 1)]
+        return said if "verdicts" in said else {"verdict": "approve", **said}
+
+    def _recovered(self, gate: Gate, happened: Any) -> dict[str, Any]:
+        question = gate.asked.question
+        choices = {choice["id"] for choice in question["choices"]} if question else set()
+        if recovery.HAPPENED not in choices or happened is None:
+            raise Stuck(f"{gate.title}: {gate.asked.summary}")
+        return {"verdict": "answer", "answer": {"choice": recovery.HAPPENED, "value": happened}}

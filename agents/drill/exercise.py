@@ -1,0 +1,154 @@
+"""One drill: the undisturbed runs, then a run for each kill, each held against the first."""
+
+from __future__ import annotations
+
+import secrets
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from agents.definition.registered import Registered
+from agents.errors import AgentError
+
+from . import aims, compare, record, walk
+from .aims import MOMENTS, UNSAVED, Target
+from .answers import Answers
+from .children import done_in_child, run_in_child
+from .compare import Difference
+from .record import Record
+from .tidying import Fates, tidy
+from .walk import Aim, Walked
+from .witness import Seen, Witness
+
+SAME, ASKS, DIFFERS, MISSED = "same", "asks a person", "differs", "not reached"
+
+
+@dataclass(frozen=True)
+class Kill:
+    """What came of one kill."""
+
+    target: Target
+    moment: str
+    run: int
+    word: str  # one of the four above
+    differences: tuple[Difference, ...] = ()
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """How it ends by itself: whom to kill, at which places two such runs differ, and what should not differ there."""
+
+    record: Record
+    targets: list[Target]
+    natural: list[str]
+    unsteady: list[Difference]
+
+
+class Ending(NamedTuple):
+    """What a process says that took a run to its end: the way, the end, and what became of it afterwards."""
+
+    walked: Walked
+    record: Record
+    fates: Fates
+    problem: str
+
+
+@dataclass
+class Exercise:
+    """`scratch` is a folder for what witnesses write."""
+
+    drilled: Registered
+    input: dict[str, Any]
+    team: int
+    answers: Answers
+    scratch: Path
+    config: walk.Config = field(default_factory=dict)
+    key: str = field(default_factory=lambda: f"drill-{secrets.token_hex(6)}")
+    count: int = 0
+    fates: Fates = field(default_factory=Counter)  # what became of all that the runs did
+    left: list[str] = field(default_factory=list)  # what could not be taken back, and why
+
+    def undisturbed(self) -> Undisturbed:
+        """Run it twice to its end. Raises AgentError where it does not get there."""
+        first, turns = self._undisturbed()
+        second, _ = self._undisturbed()
+        plan = self.drilled.spec
+        return Undisturbed(
+            first,
+            aims.targets(plan, turns, first.executions),
+            compare.natural(first, second),
+            compare.unsteady(plan, first, second),
+        )
+
+    def kills(self, undisturbed: Undisturbed) -> Iterator[Kill]:
+        """Kill and recover, one after the other."""
+        for target in undisturbed.targets:
+            for moment, aim in zip(MOMENTS, target.aims, strict=True):
+                yield self._killed(undisturbed, target, moment, aim)
+
+    def _undisturbed(self) -> tuple[Record, list[walk.Turn]]:
+        key = self._next_key()
+
+        def work() -> Ending:
+            run = self._begin("undisturbed", key)
+            return self._ending(run, walk.walk(run, self.answers))
+
+        end = self._recorded(done_in_child(self.drilled, work))
+        if end.walked.stuck or end.walked.asked:
+            why = end.walked.stuck or f"{end.walked.asked[0]} failed, and a person was asked how to go on"
+            raise AgentError(f"Undisturbed, the run {end.record.run} does not come to its end: {why}")
+        return end.record, end.walked.turns
+
+    def _killed(self, undisturbed: Undisturbed, target: Target, moment: str, aim: Aim) -> Kill:
+        key = self._next_key()
+        dying, recovering = (Witness(self.drilled, self.scratch / f"{key}-{number}") for number in (1, 2))
+
+        def until_killed() -> Walked:
+            run = self._begin(f"{target.step}, killed {moment}", key)
+            return walk.walk(run, self.answers, aim=aim)
+
+        def recovered() -> Ending:
+            run = walk.begun(key)
+            return self._ending(run, walk.walk(run, self.answers, seen=dying.seen()))
+
+        code = run_in_child(self.drilled, until_killed, witness=dying).code
+        end = self._recorded(done_in_child(self.drilled, recovered, witness=recovering))
+        if code != -signal.SIGKILL:
+            missed = Difference(target.step, "took another way before the kill")
+            return Kill(target, moment, end.record.run, MISSED, (missed,))
+        plan = self.drilled.spec
+        differences = compare.differences(undisturbed.record, end.record, plan, allowed=undisturbed.natural)
+        if target.what == "effect" and moment == UNSAVED:
+            differences += self._sent_again(target.step, dying.seen(), recovering.seen(), end.record)
+        if end.walked.stuck:
+            differences.insert(0, Difference(target.step, end.walked.stuck))
+        word = DIFFERS if differences else ASKS if end.walked.asked else SAME
+        return Kill(target, moment, end.record.run, word, tuple(differences))
+
+    @staticmethod
+    def _sent_again(step: str, before: Seen, after: Seen, found: Record) -> list[Difference]:
+        again = any(row.step == step and row.attempts > 1 for row in found.effects)
+        if not (again and before.get(step) and after.get(step)):
+            return []
+        return compare.other_answer(step, before[step][-1], after[step][0])
+
+    def _next_key(self) -> str:
+        self.count += 1
+        return f"{self.key}-{self.count}"
+
+    def _begin(self, label: str, key: str) -> int:
+        return walk.begin(self.drilled, self.input, team=self.team, label=label, key=key, config=self.config)
+
+    def _ending(self, run: int, walked: Walked) -> Ending:
+        """Read how the run ended, and take back what it did."""
+        found = record.of(run, self.drilled)
+        fates, problem = tidy(run, self.answers)
+        return Ending(walked, found, fates, problem)
+
+    def _recorded(self, end: Ending) -> Ending:
+        self.fates += end.fates
+        self.left += [end.problem] if end.problem else []
+        return end

@@ -1,0 +1,99 @@
+"""How a run ended, as plain data that crosses from the process that read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+from uuid import UUID
+
+from agents.definition.registered import Registered
+from agents.models import Effect
+from approvals.models import Gate
+from checkpoints import store
+from checkpoints.audit import verify
+from checkpoints.models import Checkpoint, Run
+
+EXECUTIONS = ("step", "gate", "reused")
+Digests = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Execution:
+    """One checkpoint that an execution left. `before` and `after`: digests of the fields that it may write."""
+
+    seq: int
+    step: str
+    input: str
+    before: Digests
+    after: Digests
+    written: dict[str, Any]  # the values of the fields that differ
+    asked: bool  # a gate that people answered
+    standing: bool  # on the path to the head
+
+
+@dataclass(frozen=True)
+class Performed:
+    """One effect row."""
+
+    step: str
+    input: str
+    occurrence: int
+    status: str
+    attempts: int
+
+
+@dataclass(frozen=True)
+class Record:
+    """A run's end."""
+
+    run: int
+    status: str
+    reason: str
+    state: dict[str, Any]
+    executions: tuple[Execution, ...]  # on all branches
+    effects: tuple[Performed, ...]
+    problems: tuple[str, ...]  # what `verify` found
+
+    @property
+    def path(self) -> list[Execution]:
+        """The executions from the first to the head."""
+        return [each for each in self.executions if each.standing]
+
+
+def of(run_id: int, known: Registered) -> Record:
+    """Read a run's end from the database."""
+    run = Run.objects.get(pk=run_id)
+    rows = Effect.objects.filter(run=run).order_by("pk")
+    return Record(
+        run=run.pk,
+        status=run.status,
+        reason=run.reason,
+        state=store.load(run).state,
+        executions=tuple(_executions(run, known)),
+        effects=tuple(
+            Performed(row.step, bytes(row.input_digest).hex(), row.occurrence, row.status, row.attempts) for row in rows
+        ),
+        problems=tuple(str(problem) for problem in verify.verify_run(run)),
+    )
+
+
+def _executions(run: Run, known: Registered) -> Iterator[Execution]:
+    gates = set(Gate.objects.filter(run=run, kind=Gate.Kind.REVIEW).values_list("checkpoint", flat=True))
+    path = set(store.path(run))
+    there = Checkpoint.objects.filter(run=run).values("pk")
+    rows = Checkpoint.objects.filter(run=run, kind__in=EXECUTIONS, parent__in=there)
+    for row in rows.defer("payload").order_by("seq"):
+        before, after = store.load_checkpoint(cast(UUID, row.parent)), store.load_checkpoint(row.id)
+        writes = known.spec.step(row.step).writes
+        changed = [name for name in after.state if before.fields.get(name) != after.fields.get(name)]
+        yield Execution(
+            seq=row.seq,
+            step=row.step,
+            input=bytes(row.input_digest or b"").hex(),
+            before={name: bytes(before.fields.get(name, b"")).hex() for name in writes},
+            after={name: bytes(after.fields.get(name, b"")).hex() for name in writes},
+            written={name: after.state[name] for name in changed},
+            asked=row.kind == "gate" and row.parent in gates,
+            standing=row.seq in path,
+        )

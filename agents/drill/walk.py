@@ -1,0 +1,117 @@
+"""Taking one run to its end, turn by turn, as workers would; or to the place where it is killed."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from django.contrib.auth.models import Group
+from django.db.models.functions import Now
+
+from agents.definition.registered import Registered
+from agents.runner import engine
+from agents.runs.start import checked, start_run
+from agents.text import one_line
+from approvals.models import Gate
+from approvals.policy import pacing
+from checkpoints.actors import Actor
+from checkpoints.models import Run
+
+from .answers import Answers, Stuck
+from .witness import Seen
+
+Config = dict[str, Any]
+DRILL = Actor("system", "Drill")
+MOST_TURNS = 2_000
+MOST_STANDSTILLS = 25  # turns in which nothing moved: a step that fails over and over
+
+
+class Turn(NamedTuple):
+    """One worker's turn: the run's number before and after, whether it began with a gate's outcome and ended at one."""
+
+    before: int
+    after: int
+    answered: bool
+    asks: bool
+
+
+class Aim(NamedTuple):
+    """Where a worker is killed: in the turn that begins at this number, as HOLDPOINT_CRASH says."""
+
+    before: int
+    answered: bool
+    wish: str
+
+
+@dataclass
+class Walked:
+    """What was seen on the way."""
+
+    turns: list[Turn] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)  # recovery gates
+    stuck: str = ""
+
+
+def begin(drilled: Registered, input: dict[str, Any], *, team: int, label: str, key: str, config: Config) -> int:
+    """Start a run of the drill's own; its id. Raises AgentError."""
+    title = one_line(f"Drill: {drilled.agent.title(checked(drilled.agent.State, input))} ({label})", 200)
+    run = start_run(
+        drilled.spec.agent, input, by=DRILL, team=Group.objects.get(pk=team), title=title, key=key, config=config
+    )
+    return run.pk
+
+
+def begun(key: str) -> int:
+    """The id of the run that `begin` made under this key."""
+    return Run.objects.values_list("pk", flat=True).get(key=key)
+
+
+def walk(run_id: int, answers: Answers, *, seen: Seen | None = None, aim: Aim | None = None) -> Walked:
+    """Take the run on until it has ended, or cannot go on, or this process is killed."""
+    walked = Walked()
+    answered, still = -1, 0
+    for _ in range(MOST_TURNS):
+        run = Run.objects.get(pk=run_id)
+        if run.status not in Run.LIVE:
+            return walked
+        if run.status == Run.Status.WAITING:
+            gate = Gate.objects.open().select_related("run__plan", "policy").get(run=run)
+            if gate.kind == Gate.Kind.RECOVERY:
+                walked.asked.append(gate.step)
+            try:
+                answers.give(gate, _told(seen, gate.step))
+            except Stuck as reason:
+                walked.stuck = str(reason)
+                return walked
+            answered = run.seq
+            continue
+        turn = _turn(run, answered == run.seq, aim)
+        walked.turns.append(turn)
+        still = still + 1 if turn.before == turn.after else 0
+        if still > MOST_STANDSTILLS:
+            walked.stuck = f"{run.next_step} does not get on: {run.reason}"
+            return walked
+    walked.stuck = f"The run has not ended after {MOST_TURNS} turns."
+    return walked
+
+
+def _turn(run: Run, answered: bool, aim: Aim | None) -> Turn:
+    """Let a worker have the run: whoever had it is dead, and no backoff is waited for."""
+    mine = Run.objects.filter(pk=run.pk)
+    mine.filter(status=Run.Status.RUNNING).update(lease_until=Now())
+    mine.filter(status=Run.Status.QUEUED).update(wake_at=None)
+    aimed = aim is not None and (aim.before, aim.answered) == (run.seq, answered)
+    os.environ["HOLDPOINT_CRASH"] = aim.wish if aim is not None and aimed else ""
+    with pacing.unpaced():
+        engine.advance(run.pk)
+    after, status = Run.objects.values_list("seq", "status").get(pk=run.pk)
+    return Turn(run.seq, after, answered, status == Run.Status.WAITING)
+
+
+def _told(seen: Seen | None, step: str) -> Any:
+    """What the effect last returned to the worker that died; None where nobody knows or it is no plain object."""
+    outputs = (seen or {}).get(step)
+    if not outputs or any(name.endswith(("+", "~", ">")) for name in outputs[-1]):
+        return None
+    return outputs[-1]

@@ -1,0 +1,39 @@
+"""What effects returned to workers that died before they could record it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from agents.definition import outputs
+from agents.definition.registered import Registered
+from checkpoints.values.canonical_json import canonical
+
+Seen = dict[str, list[Any]]
+
+
+class Witness:
+    """Writes each effect's output to a file as it returns; a kill -9 loses nothing of what was written."""
+
+    def __init__(self, known: Registered, path: Path) -> None:
+        self.known, self.path = known, path
+
+    def __call__(self, point: str, step: str, value: Any) -> None:
+        """Listen at the crash points; see checkpoints.crash_points."""
+        if point != "after_effect":
+            return
+        try:
+            output = outputs.checked(self.known.agent, self.known.spec, self.known.spec.step(step), value)
+        except Exception:  # noqa: BLE001 - the runner says what is wrong with it
+            return
+        with self.path.open("ab") as file:
+            file.write(canonical([step, outputs.packed(output)]) + b"\n")
+
+    def seen(self) -> Seen:
+        """The outputs of each effect, in order."""
+        found: Seen = {}
+        for line in self.path.read_bytes().splitlines() if self.path.exists() else []:
+            step, output = json.loads(line)
+            found.setdefault(step, []).append(output)
+        return found

@@ -1,0 +1,1 @@
+"""Effects: authorised, performed at most once per key, read back, settled and undone."""

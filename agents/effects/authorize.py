@@ -1,0 +1,110 @@
+"""Whether an effect may be performed now: an unconsumed grant of the last gate that could allow it, still for this.
+
+Everything that can be known from the saved rows comes first; the world is looked at last, right before the intent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agents.errors import NotGranted
+from agents.gates import opening, preconditions
+from agents.models import Effect
+from agents.session.allowing_gate import acting, changed_by_hand, last_outcome
+from agents.session.path import EXECUTED
+from agents.session.session import Slice
+from approvals.audit import evidence
+from approvals.cards import binding
+from approvals.cards.binding import Approved
+from approvals.english import quoted
+from approvals.models import Grant, Outcome
+from checkpoints.runs.plans import StepSpec
+
+
+@dataclass(frozen=True)
+class Permit:
+    """The grant that the effect's intent consumes; none for an effect that needs no permission."""
+
+    grant: Grant | None
+    action: str = ""  # the id of the action that is performed, where the effect performs several
+
+
+def permit(slice: Slice, spec: StepSpec) -> Permit:
+    """The right to perform `spec` on the state at the head.
+
+    Raises NotGranted with the reason, WorldChanged among it, and one of observing.FAILED where nobody could look
+    whether a precondition still holds: that is a failed attempt of the step.
+    """
+    if not spec.guarded:
+        return Permit(None)
+    outcome = last_outcome(slice, spec)
+    if outcome is None:
+        raise NotGranted(f"No gate has allowed {quoted([spec.title])} on this path.")
+    grant = _available(slice, spec, outcome)
+    if grant is None or outcome.to_run is None:
+        raise NotGranted(f"{_gate(slice, outcome)} gave no permission for {quoted([spec.title])}, or it was used.")
+    approved = _binds(slice, spec, outcome)
+    preconditions.check(slice, spec, approved)
+    return Permit(grant, acting(slice, spec))
+
+
+def holds(slice: Slice, spec: StepSpec, row: Effect) -> None:
+    """Whether the grant that `row` consumed still lets the same be sent. Raises NotGranted.
+
+    The row may be of an abandoned branch, or of another version: what people allowed there they allowed for that.
+    """
+    if not spec.guarded:
+        return
+    outcome = last_outcome(slice, spec)
+    if row.grant is None or outcome is None or outcome != row.grant.outcome:
+        raise NotGranted(f"No gate on this path has allowed what was begun as {row.key[:8]}.")
+    _binds(slice, spec, outcome)
+
+
+def _binds(slice: Slice, spec: StepSpec, outcome: Outcome) -> Approved:
+    """What was approved, where it is what `spec` would do now. Raises NotGranted, and NotVerified for a forged one."""
+    changed = changed_by_hand(slice, spec, outcome)
+    if changed:
+        fields = ", ".join(changed)
+        raise NotGranted(
+            f"Somebody changed {fields} in the state after {_gate(slice, outcome)} allowed {quoted([spec.title])}."
+        )
+    if not evidence.check_ended(outcome.gate, outcome):
+        raise NotGranted(f"{_gate(slice, outcome)} allowed it before the seals covered approvals, so it asks again.")
+    approved = outcome.approved()
+    if binding.recompute(approved, **opening.world(slice, spec)) != bytes(outcome.to_run or b""):
+        raise NotGranted(
+            f"What {quoted([spec.title])} would do now is not what was approved at {_gate(slice, outcome)}."
+        )
+    return approved
+
+
+def _gate(slice: Slice, outcome: Outcome) -> str:
+    """What people call the gate, in a sentence."""
+    return quoted([slice.plan.title_of(outcome.gate.step)])
+
+
+def recheck(slice: Slice, spec: StepSpec, row: Effect) -> None:
+    """Look again before an effect that was provably not done is sent once more under its grant. Raises as `permit`.
+
+    Not for one whose end is unknown: what it did to the world, if it did, would look like somebody else's change.
+    """
+    if row.grant is not None:
+        preconditions.check(slice, spec, row.grant.outcome.approved())
+
+
+def _available(slice: Slice, spec: StepSpec, outcome: Outcome) -> Grant | None:
+    """A grant that nobody has used: neither an intent, nor a result that was adopted on the path after the gate.
+
+    Where the effect performs several actions it is the grant of the one that it is about to perform: that of another
+    would let what was refused run, or one of them twice.
+    """
+    found = outcome.grants.filter(effect=spec.name).select_related("effect_row").order_by("pk")
+    grants = [each for each in found if not spec.action or each.action == acting(slice, spec)]
+    unused = [grant for grant in grants if not hasattr(grant, "effect_row")]
+    after = slice.path.after(outcome.gate.checkpoint) or []
+    executed = [place.id for place in after if place.step == spec.name and place.kind in EXECUTED]
+    if not spec.action:
+        return unused[0] if unused and len(executed) < len(grants) else None
+    landed = Effect.objects.landed_for(acting(slice, spec), step=spec.name, runs=slice.path.runs, at=executed)
+    return unused[0] if unused and not landed else None

@@ -1,0 +1,38 @@
+"""What an exception says about an effect: provably not done, or unknown."""
+
+from __future__ import annotations
+
+from agents.errors import EffectFailed, EffectUnknown, Retry, StepFailed, UpcastFailed
+from agents.steps import execute
+from agents.text import one_line
+
+from . import http
+
+End = EffectFailed | EffectUnknown
+
+
+def of(error: BaseException, doubt: str = "") -> End:
+    """Unknown unless it is known to be a failure.
+
+    A refusal speaks for this attempt alone: where an earlier one under the key is in `doubt`, it stays in doubt.
+    """
+    found = _found(error)
+    if isinstance(found, EffectFailed) and doubt:
+        return EffectUnknown(f"{doubt} Sent again under its key: {found}")
+    return found
+
+
+def said(end: End) -> str:
+    """What it says in one line that a row and a card can hold: anybody may have worded it."""
+    return one_line(str(end), 500)
+
+
+def _found(error: BaseException) -> End:
+    if isinstance(error, (EffectFailed, EffectUnknown)):
+        return error
+    if isinstance(error, Retry):
+        return EffectFailed(str(error), retry=True)
+    if isinstance(error, (StepFailed, UpcastFailed)):  # of the latter nothing was even called
+        return EffectFailed(str(error))
+    found = http.classify(error) if isinstance(error, Exception) else None
+    return found or EffectUnknown(execute.said(error))

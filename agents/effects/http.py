@@ -1,0 +1,57 @@
+"""What an HTTP call's end says about an effect: done, provably not done, or unknown.
+
+A refusal (4xx) and a connection that was never made are failures; a timeout, a line cut after sending and a 5xx
+leave it open whether the work was done. RFC 9110 §9.2.2: only an idempotent request may be repeated blindly.
+"""
+
+from __future__ import annotations
+
+import ssl
+from functools import cache
+
+import httpx
+
+from agents.errors import EffectFailed, EffectUnknown
+
+NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+NEVER_WILL_BE = (httpx.UnsupportedProtocol, httpx.InvalidURL, httpx.LocalProtocolError)
+TOO_SOON = 429  # refused for now: the same request may be sent again later
+GAVE_UP_READING = 408  # the server may have read enough to act
+
+
+@cache
+def trusted() -> ssl.SSLContext:
+    """The certificates that clients trust, for their `verify`: read once, since that takes longer than a call."""
+    return httpx.create_ssl_context(trust_env=False)
+
+
+def classify(error: Exception) -> EffectFailed | EffectUnknown | None:
+    """The effect's end that `error` stands for; None where it is no HTTP error."""
+    if isinstance(error, httpx.HTTPStatusError):
+        return of_status(error.response)
+    if isinstance(error, NEVER_SENT):
+        return EffectFailed(f"not sent: {error!r}", retry=True)
+    if isinstance(error, NEVER_WILL_BE):
+        return EffectFailed(f"not sent: {error!r}")
+    if isinstance(error, httpx.HTTPError):
+        return EffectUnknown(f"no answer: {error!r}")
+    return None
+
+
+def of_status(response: httpx.Response) -> EffectFailed | EffectUnknown:
+    """The effect's end that a response other than 2xx stands for."""
+    said = f"HTTP {response.status_code}: {response.text[:200]}"
+    if 400 <= response.status_code < 500 and response.status_code != GAVE_UP_READING:
+        return EffectFailed(said, retry=response.status_code == TOO_SOON)
+    return EffectUnknown(said)
+
+
+def send(client: httpx.Client, request: httpx.Request) -> httpx.Response:
+    """Send an effect's request; returns a 2xx response, raises EffectFailed or EffectUnknown."""
+    try:
+        response = client.send(request)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise classify(error) or EffectUnknown(repr(error)) from error
+    if response.is_success:
+        return response
+    raise of_status(response)

@@ -1,0 +1,83 @@
+"""What a worker says that was fenced while it did something: no checkpoint, but its word is evidence.
+
+It settles the row where nobody knows yet, and answers whoever was asked. Where somebody settled it before and said
+otherwise, that stands, and what the worker said is kept for people to look at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import structlog
+from django.db import transaction
+
+from agents.models import Effect
+from agents.session import unsettled
+from agents.steps import recovery
+from checkpoints import actors
+from checkpoints.errors import Fenced
+from checkpoints.events import event_log
+
+from . import left_behind
+
+Status = Effect.Status
+# What does not contradict "it was done", "it provably was not", "it was taken back".
+AGREE = {
+    Status.DONE: (*unsettled.LANDED, Status.UNDONE, *unsettled.IN_DOUBT),
+    Status.FAILED: (Status.FAILED, Status.ABANDONED, *unsettled.IN_DOUBT),
+    Status.UNDONE: (Status.UNDONE,),
+}
+log = structlog.get_logger()
+
+
+def done(row: Effect, result: object) -> None:
+    """It was done. Also where its key was sent again since and nobody knows how that ended: it happens once."""
+    mine = row.token
+
+    def settle() -> None:
+        row.refresh_from_db(from_queryset=Effect.objects.select_for_update())
+        if row.status == Status.INTENDED and row.token != mine:
+            raise Fenced  # a newer worker is at it, and will tell
+        row.done(result, by=actors.SYSTEM)
+
+    _reported(row, settle, Status.DONE, "The worker reported that it happened.")
+
+
+def failed(row: Effect, error: str) -> None:
+    """It provably did not happen."""
+    told = "The worker reported that it did not happen."
+    _reported(row, lambda: row.failed(error, by=actors.SYSTEM), Status.FAILED, told)
+
+
+def undone(row: Effect, undo: Effect) -> None:
+    """It was taken back."""
+    mine = undo.token
+
+    def settle() -> None:
+        left_behind.lock(row.run)
+        undo.refresh_from_db()
+        row.refresh_from_db()
+        if row.status != Status.DONE or (undo.status == Status.INTENDED and undo.token != mine):
+            raise Fenced
+        undo.done(None, by=actors.SYSTEM)
+        row.undone(by=actors.SYSTEM)
+
+    _reported(row, settle, Status.UNDONE, "The worker reported that it was undone.")
+
+
+def _reported(row: Effect, settle: Callable[[], None], said: Status, reason: str) -> None:
+    try:
+        with transaction.atomic():
+            settle()
+            recovery.answered_elsewhere(row, reason)
+    except Fenced:
+        row.refresh_from_db()
+        log.info("effect.reported_late", run=row.run_id, step=row.step, key=row.key, said=said, status=row.status)
+        if row.status not in AGREE[said] or row.left_open:
+            contradicted(row, said)
+
+
+def contradicted(row: Effect, said: str) -> None:
+    """Keep for people that somebody says otherwise than what the row was settled as, and stays."""
+    data = {"effect": row.pk, "step": row.step, "key": row.key, "said": str(said), "status": row.status}
+    event_log.record("effect.contradicted", subject=row.subject, run=row.run, by=actors.SYSTEM, data=data)

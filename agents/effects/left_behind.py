@@ -1,0 +1,85 @@
+"""What moving a run's head does to the effects that it leaves behind: they are held until they are settled."""
+
+from __future__ import annotations
+
+from agents.models import Effect
+from agents.session import unsettled
+from agents.session.path import Path, Place
+from checkpoints.actors import Actor
+from checkpoints.models import Hold, Run
+from checkpoints.runs.plans import StepSpec
+
+
+def lock(run: Run) -> None:
+    """Lock the run's rows of the effect ledger, before gates and the run: whoever changes several does this first."""
+    list(Effect.objects.select_for_update().filter(run=run).order_by("pk").values_list("pk"))
+
+
+def lock_lineage(run: Run) -> None:
+    """The same for the run and its forks, which stand on one another's effects."""
+    kin = Run.objects.of_lineage(run.lineage or run.pk).values("pk")
+    list(Effect.objects.select_for_update().filter(run__in=kin).order_by("pk").values_list("pk"))
+
+
+def drop_orders(run: Run) -> None:
+    """What a person ordered to be done again, and then moved the run before it was, is no order any more."""
+    Effect.objects.filter(run=run, again=True).update(again=False)
+
+
+def hold(run: Run, path: Path, *, by: Actor) -> list[Effect]:
+    """Hold the state that each unsettled effect started from, which its undo reads; the effects, oldest first."""
+    rows = unsettled.of_run(run.pk, path)
+    for row in rows:
+        reason = f"{row.step} is not settled yet"
+        Hold.objects.make(
+            run=run, checkpoint=row.base, kind=Hold.Kind.EFFECT, subject=row.subject, reason=reason, by=by
+        )
+    return rows
+
+
+def sent_to(run_id: int, spec: StepSpec, digest: bytes, path: Path) -> Effect | None:
+    """The effect that is done again where the run is sent back to `spec`, with this input at the end of `path`."""
+    return done_at(run_id, spec.name, digest, path.occurrences(spec.name, digest)) if spec.kind == "effect" else None
+
+
+def gone(run: Run, path: Path) -> tuple[Effect, Place] | None:
+    """The first effect of `path` that was taken back since, or is being, and where it landed; None where all stand."""
+    kin = Run.objects.of_lineage(run.lineage or run.pk)
+    rows = Effect.objects.filter(run__in=kin, undoes__isnull=True).order_by("pk").prefetch_related("undos")
+    landed = {checkpoint: row for row in rows for checkpoint in row.landings}
+    for place in path:
+        row = landed.get(place.id)
+        if row is not None and _taken_back(row):
+            return row, place
+    return None
+
+
+def _taken_back(row: Effect) -> bool:
+    return row.status == Effect.Status.UNDONE or row.going
+
+
+def take_up(run: Run, path: Path, *, by: Actor) -> None:
+    """Effects that had been left as they are, or were to be done again, stand where the run goes back to after them."""
+    for row in Effect.objects.filter(run=run, undoes__isnull=True).order_by("pk").select_related("run"):
+        off = row.status == Effect.Status.KEPT and not row.left_open
+        if (off or (row.again and row.status == Effect.Status.DONE)) and path.holds(row.landings):
+            row.adopted(by=by)
+
+
+def done_at(run_id: int, step: str, input_digest: bytes, occurrence: int) -> Effect | None:
+    """The effect that an execution of `step` would adopt."""
+    rows = Effect.objects.filter(run_id=run_id, undoes__isnull=True, step=step, input_digest=input_digest)
+    row = rows.filter(occurrence=occurrence).order_by("-generation").first()
+    return row if row is not None and row.adoptable else None
+
+
+def stood_on(row: Effect) -> bool:
+    """Whether a fork stands on this effect, so that undoing it would pull that away.
+
+    It took the result over, or began after it was done and has it in its state.
+    """
+    if Effect.objects.filter(taken_from=row, status__in=unsettled.LANDED).exists():
+        return True
+    forks = Run.objects.of_lineage(row.run.lineage or row.run_id).exclude(pk=row.run_id)
+    starts = forks.filter(forked_from__isnull=False).values_list("forked_from", flat=True)
+    return any(start and Path.to(start).holds(row.landings) for start in starts)

@@ -1,0 +1,273 @@
+"""Performing effects: at most once per key, and never without a permission for exactly this.
+
+The intent row and the grant's consumption are one transaction, guarded by the run's token, before anything is
+sent. What came of it and the checkpoint are one transaction afterwards. A row that still says *intended* when the
+next worker comes was left by one that died: nobody knows what happened, and only an idempotent effect is simply
+sent again, under its old key.
+
+Locks go one way, or two workers wait for each other: the effect's row, then a gate's, then the run's.
+"""
+
+from __future__ import annotations
+
+import structlog
+from django.db import transaction
+
+from agents.definition import outputs
+from agents.definition.plan_builder import KEY
+from agents.errors import EffectFailed, EffectUnknown, NotGranted, UpcastFailed
+from agents.gates import preconditions
+from agents.models import Effect
+from agents.session import allowing_gate, translate, unsettled
+from agents.session.dispatch import HandOut
+from agents.session.session import Slice
+from agents.steps import execute, recovery, retry
+from checkpoints import crash_points
+from checkpoints.errors import Fenced
+from checkpoints.runs.plans import StepSpec
+from checkpoints.store import claims
+
+from . import authorize, classify, late_reports, readback, settle, skip, takeover
+from .idempotency_key import key_of
+from .readback import Found
+
+Status = Effect.Status
+log = structlog.get_logger()
+
+
+def perform(slice: Slice, spec: StepSpec) -> bool:
+    """Take the effect one step on from whatever its rows say; says whether the slice goes on.
+
+    Raises NotVerified where they do not say what was recorded of it.
+    """
+    word = allowing_gate.refused(slice, spec)
+    if word is not None:  # even where it was done before: that is off the path now, and will be undone
+        return skip.pass_by(slice, spec, *word)
+    row = newest(slice, spec)
+    if row is not None and row.adoptable:
+        return adopt(slice, spec, row)
+    if row is not None:
+        row.verified()
+    if row is not None and row.left_open and not row.again:
+        with transaction.atomic():
+            row.doubted(by=slice.by)
+            slice.hold_token()
+    if row is not None and not row.again and row.status in unsettled.IN_DOUBT:
+        return _resume(slice, spec, row)
+    origin = takeover.origin_of(slice, spec) if row is None else None
+    if origin is not None:
+        recovery.take_over(slice, spec, origin)
+        return False
+    unsent = row is not None and row.status == Status.FAILED and row.base == slice.snapshot.id
+    try:
+        # Before anybody is asked how to go on: "try again" shows no arguments, so it may only follow what did.
+        permit = authorize.Permit(None) if unsent else authorize.permit(slice, spec)
+        if row is not None and unsent:
+            authorize.recheck(slice, spec, row)
+    except NotGranted as reason:
+        return reopen(slice, spec, reason)
+    except preconditions.FAILED as error:
+        return execute.failed(slice, spec, error)
+    if retry.looping(slice, spec):
+        return False
+    # What it takes the place of goes first, so that the two never stand side by side.
+    if not settle.settle(slice, unsettled.due(slice.unsettled(), slice.plan, about_to=spec.name)):
+        return False
+    if slice.attempt > spec.retry + 1:  # the starts that an undo took are not this effect's
+        return execute.died(slice, spec)
+    if slice.hands is not None:
+        slice.hands.before(spec)
+    crash_points.point("before_step", spec.name)
+    if row is not None and unsent:
+        return _send(slice, spec, _again(slice, row))
+    return _send(slice, spec, intend(slice, spec, permit, _generation(slice, spec)))
+
+
+def newest(slice: Slice, spec: StepSpec) -> Effect | None:
+    """The row of this effect with this input at this occurrence, in its latest generation."""
+    digest = slice.input_digest(spec)
+    rows = Effect.objects.filter(run_id=slice.run.pk, step=spec.name, undoes__isnull=True, input_digest=digest)
+    mine = rows.filter(occurrence=slice.path.occurrences(spec.name, digest)).select_related("run")
+    return mine.order_by("-generation").first()
+
+
+def _generation(slice: Slice, spec: StepSpec) -> int:
+    row = newest(slice, spec)
+    return 0 if row is None else row.generation + 1
+
+
+def intend(slice: Slice, spec: StepSpec, permit: authorize.Permit, generation: int) -> Effect:
+    """Write the intent and consume the grant, under the run's token. Raises Fenced."""
+    digest = slice.input_digest(spec)
+    with transaction.atomic():
+        slice.hold_token()
+        row = Effect.objects.create(
+            run=slice.run,
+            step=spec.name,
+            key=key_of(slice, spec, generation),
+            grant=permit.grant,
+            action=permit.action,
+            base=slice.snapshot.id,
+            input_digest=digest,
+            occurrence=slice.path.occurrences(spec.name, digest),
+            generation=generation,
+            token=slice.claim.token,
+            irreversible=spec.irreversible,
+        )
+        row.intended(by=slice.by)
+    crash_points.point("after_intent", row.step)
+    return row
+
+
+def adopt(slice: Slice, spec: StepSpec, row: Effect, told: outputs.Output | None = None) -> bool:
+    """It was done already, on this input: write the recorded result, send nothing.
+
+    Where that cannot be put in the words of this version a person is asked, and what they `told` is written. Raises
+    NotVerified where the record is not what was written when it was done.
+    """
+    crash_points.point("before_adopt", spec.name)
+    row.verified()
+    try:
+        output = told or translate.output_of(row, slice.run.plan)
+    except UpcastFailed as error:
+        recovery.not_readable(slice, spec, row, str(error))
+        return False
+    log.info("effect.adopted", step=spec.name, key=row.key)
+    note = f"Done before under the key {row.key[:8]}; its recorded result was taken, nothing was sent."
+    kind = "step" if unsettled.awaited(row, slice.path) else "reused"
+    with transaction.atomic():
+        row.adopted(by=slice.by)
+        going = slice.executed(spec, output.writes, output.goto, took=0.0, notes=[note], kind=kind)
+        row.landed(slice.snapshot.id)
+    return going
+
+
+def reopen(slice: Slice, spec: StepSpec, reason: NotGranted) -> bool:
+    """Nothing may run: go back to the gate that can allow it. Says whether the slice goes on."""
+    log.warning("effect.not_granted", step=spec.name, reason=str(reason))
+    outcome = allowing_gate.last_outcome(slice, spec)
+    asking = allowing_gate.gates_for(slice, spec)
+    gate = outcome.gate.step if outcome is not None and outcome.gate.step in asking else asking[-1]
+    return slice.save("reopen", spec, {}, gate, counts=False, notes=[str(reason)])
+
+
+def _resume(slice: Slice, spec: StepSpec, row: Effect) -> bool:
+    """An earlier worker, or an earlier attempt, left it open whether the effect happened.
+
+    The provider is asked where it can tell. What it does once a key is sent again, and so is what it says that it
+    has not done, as long as the permission holds under which it was begun. Else a person is asked.
+    """
+    if row.status == Status.INTENDED:
+        row.unknown("The worker was gone before the answer came.", by=slice.by)
+    found = readback.read_back(slice, spec, row)
+    if found is Found.HAPPENED:
+        return adopt(slice, spec, row)
+    denied, lapsed = found is Found.NOT_HAPPENED, _lapsed(slice, spec, row)
+    if denied and lapsed:
+        with transaction.atomic():
+            row.failed("The provider says that it did not happen.", by=slice.by)
+            slice.hold_token()
+        return perform(slice, spec)  # anew, and so not without a permission
+    repeats = spec.idempotent and not lapsed
+    if slice.attempt > spec.retry + 1 or not (repeats or denied or spec.readable):
+        recovery.unknown(slice, spec, row, row.error, lapsed=lapsed)
+        return False
+    if not (repeats or denied):
+        execute.queue_again(
+            slice.claim, execute.backoff(slice.attempt, spec.backoff), "asks the provider again", by=slice.by
+        )
+        return False
+    if slice.hands is not None:
+        slice.hands.before(spec)
+    crash_points.point("before_step", spec.name)
+    doubt = "" if denied else row.error or "An earlier attempt got no answer."
+    return _send(slice, spec, _again(slice, row), doubt=doubt)
+
+
+def _lapsed(slice: Slice, spec: StepSpec, row: Effect) -> str:
+    """Why the permission under which it was begun does not hold any more; empty where it does."""
+    try:
+        authorize.holds(slice, spec, row)
+    except NotGranted as reason:
+        return str(reason)
+    return ""
+
+
+def _again(slice: Slice, row: Effect) -> Effect:
+    """Intend the same key once more, under this claim's token. Raises Fenced."""
+    with transaction.atomic():
+        row.retried(token=slice.claim.token, by=slice.by)
+        slice.hold_token()
+    crash_points.point("after_intent", row.step)
+    return row
+
+
+def _send(slice: Slice, spec: StepSpec, row: Effect, *, doubt: str = "") -> bool:
+    """Call the effect's method and record what came of it; says whether the slice goes on.
+
+    `doubt` is why nobody knows what an earlier attempt under this key did, where that is so.
+    """
+    if slice.hands is not None:
+        raise HandOut(spec, effect=row)
+    if slice.beat.stale() and not claims.renew(slice.claim):
+        raise Fenced
+    extra = {KEY: row.key} if _takes_key(slice, spec) else {}
+    try:
+        returned = execute.call(slice, spec, **extra)
+        crash_points.point("after_effect", spec.name, returned.value)
+    except execute.RAISED as error:
+        return not_done(slice, spec, row, classify.of(error, doubt), error)
+    return done(slice, spec, row, returned)
+
+
+def done(slice: Slice, spec: StepSpec, row: Effect, returned: execute.Returned) -> bool:
+    """Record that it happened and what it gave; says whether the slice goes on. Raises Fenced."""
+    try:
+        output = outputs.checked(slice.agent, slice.plan, spec, returned.value)
+        result = translate.packed(slice.snapshot, row, output)
+        with transaction.atomic():
+            row.done(result, by=slice.by)
+            going = slice.executed(spec, output.writes, output.goto, took=returned.took, notes=returned.notes)
+            row.landed(slice.snapshot.id)
+    except Fenced:
+        late_reports.done(row, result)
+        raise
+    except execute.USELESS_TO_REPEAT as error:
+        unusable = EffectUnknown(f"It ran, but what it returned cannot be saved: {error}")
+        return not_done(slice, spec, row, unusable, error, again=False)
+    return going
+
+
+def not_done(
+    slice: Slice,
+    spec: StepSpec,
+    row: Effect,
+    end: classify.End,
+    error: BaseException,
+    *,
+    again: bool = True,
+) -> bool:
+    """Record that the effect failed or is unknown; try again where that is safe, else ask. Ends the slice."""
+    failed, words = isinstance(end, EffectFailed), slice.clean(classify.said(end))
+    safe = end.retry if isinstance(end, EffectFailed) else spec.idempotent or bool(spec.readable)
+    log.warning("effect.failed" if failed else "effect.unknown", step=spec.name, key=row.key, error=words)
+    try:
+        with transaction.atomic():
+            (row.failed if failed else row.unknown)(words, by=slice.by)
+            execute.keep(slice, spec, error)
+            if safe and again and slice.attempt <= spec.retry:
+                execute.again_later(slice, spec, error)
+            elif failed:
+                recovery.quarantine(slice, spec, words)
+            else:
+                recovery.unknown(slice, spec, row, words)
+    except Fenced:
+        if failed:
+            late_reports.failed(row, words)
+        raise
+    return False
+
+
+def _takes_key(slice: Slice, spec: StepSpec) -> bool:
+    method = getattr(slice.agent, spec.name)
+    return KEY in method.__code__.co_varnames[: method.__code__.co_argcount + method.__code__.co_kwonlyargcount]

@@ -1,0 +1,63 @@
+"""Asking the provider what became of an effect whose answer never arrived."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from enum import Enum
+
+import structlog
+from django.db import transaction
+from django.db.models import DateTimeField, ExpressionWrapper, F
+from django.db.models.functions import Now
+
+from agents.definition import outputs
+from agents.errors import OutputRefused
+from agents.models import Effect
+from agents.session import translate
+from agents.session.session import Slice
+from agents.steps import execute
+from agents.steps.invoke import call_about
+from checkpoints.errors import Fenced, ValueRefused
+from checkpoints.runs.plans import StepSpec
+
+log = structlog.get_logger()
+
+
+class Found(Enum):
+    """What the provider said."""
+
+    HAPPENED = "happened"
+    NOT_HAPPENED = "not happened"
+    NOT_SAID = "not said"  # it could not be asked, or its no cannot be trusted yet
+
+
+def read_back(slice: Slice, spec: StepSpec, row: Effect) -> Found:
+    """Ask by the effect's key. What happened is recorded as done, with its result. Raises Fenced.
+
+    A no is believed at once where the effect is idempotent; else only after the effect's own timeout, since a
+    request that is still under way is not known to the provider yet.
+    """
+    if not spec.readable:
+        return Found.NOT_SAID
+    try:
+        state = translate.started_from(row, slice.run.plan)
+        said = call_about(slice, spec.readable, spec.name, state, key=row.key)
+        if said is None:
+            return Found.NOT_HAPPENED if spec.idempotent or _over(row, spec) else Found.NOT_SAID
+        output = outputs.checked(slice.agent, slice.plan, spec, said)
+    except Fenced:
+        raise
+    except (*execute.RAISED, ValueRefused, OutputRefused) as error:
+        log.warning("effect.not_read_back", step=spec.name, key=row.key, error=slice.clean(execute.said(error)))
+        return Found.NOT_SAID
+    with transaction.atomic():
+        row.done(translate.packed(slice.snapshot, row, output), by=slice.by)
+        slice.hold_token()
+    log.info("effect.read_back", step=spec.name, key=row.key)
+    return Found.HAPPENED
+
+
+def _over(row: Effect, spec: StepSpec) -> bool:
+    """Whether the request's own time has passed, by the database's clock."""
+    ended = ExpressionWrapper(F("intended_at") + timedelta(seconds=spec.timeout or 0.0), DateTimeField())
+    return Effect.objects.filter(pk=row.pk).alias(ended=ended).filter(ended__lt=Now()).exists()

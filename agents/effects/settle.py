@@ -1,0 +1,235 @@
+"""Settling what a run left behind: effects off its path are undone, one after the other, newest first.
+
+An undo is an effect itself, with an intent row, a key and an end: whatever dies in the middle, the next worker goes
+on with the row that is open. One that cannot be undone is named as kept, never as undone. One whose end nobody
+knows is looked up first. Where that or an undo fails, a person is asked.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import structlog
+from django.db import transaction
+
+from agents.definition import outputs
+from agents.errors import EffectFailed
+from agents.models import Effect
+from agents.session import translate, unsettled
+from agents.session.dispatch import HandOut
+from agents.session.session import Slice
+from agents.steps import execute, recovery
+from agents.steps.invoke import call_about, declared
+from checkpoints import crash_points
+from checkpoints.actors import Actor
+from checkpoints.errors import Fenced
+from checkpoints.models import Run
+from checkpoints.runs.plans import StepSpec
+from checkpoints.store import claims
+from checkpoints.values import digests
+
+from . import classify, late_reports, left_behind, readback
+from .readback import Found
+
+Status = Effect.Status
+NOW = "now"  # Run.ending of a run that goes on once its effects are settled
+log = structlog.get_logger()
+
+
+def finish(slice: Slice) -> bool:
+    """Settle all that the run left behind, then end it as it was to end; says whether the slice goes on."""
+    if not settle(slice, unsettled.due(slice.unsettled(), slice.plan)):
+        return False
+    ending, reason = slice.run.ending, slice.run.ending_reason
+    by = Actor(slice.run.ending_by, slice.run.ending_by_name)
+    if ending == NOW and not slice.snapshot.next_step:
+        ending = str(Run.Status.COMPLETED)  # its last step landed while the run settled
+    with transaction.atomic():
+        slice.hold_token()
+        slice.run.end_later("", "", by=slice.by)
+        if ending != NOW:
+            claims.release(slice.claim, status=ending, reason=reason, by=by)
+    return ending == NOW
+
+
+def settle(slice: Slice, rows: list[Effect]) -> bool:
+    """Settle these in this order; False where the slice is over, because a person is asked or a pause is due."""
+    for row in rows:
+        crash_points.point("before_settle", row.step)
+        slice.check()
+        if not _settled(slice, row):
+            return False
+        slice.progressed()
+    return True
+
+
+def _settled(slice: Slice, row: Effect) -> bool:
+    spec = next((step for step in slice.plan.steps if step.name == row.step), StepSpec(row.step, kind="effect"))
+    if row.status in unsettled.IN_DOUBT and not _known(slice, spec, row):
+        return False
+    if row.status != Status.DONE:
+        return True
+    if row.irreversible or row.taken_from_id is not None or not spec.undo or left_behind.stood_on(row):
+        with transaction.atomic():
+            row.kept(by=slice.by)
+            slice.hold_token()
+        return True
+    return _undo(slice, spec, row)
+
+
+def _known(slice: Slice, spec: StepSpec, row: Effect) -> bool:
+    """Find out what became of an effect in doubt; False where a person is asked, or the provider again later."""
+    if row.status == Status.INTENDED:
+        row.unknown("The run went elsewhere before the answer came.", by=slice.by)
+    found = readback.read_back(slice, spec, row)
+    if found is Found.NOT_HAPPENED:
+        with transaction.atomic():
+            row.failed("The provider says that it did not happen.", by=slice.by)
+            slice.hold_token()
+    elif found is Found.NOT_SAID:
+        if spec.readable and slice.attempt <= spec.retry:
+            with transaction.atomic():
+                execute.queue_again(slice.claim, execute.backoff(slice.attempt), "asks the provider again", by=slice.by)
+        else:
+            recovery.abandoned(slice, spec, row)
+        return False
+    return True
+
+
+def _undo(slice: Slice, spec: StepSpec, row: Effect) -> bool:
+    """Take the effect back, or go on with what an earlier worker began. Raises NotVerified for a forged row."""
+    row.verified()
+    said = declared(slice, spec.undo)
+    undo = row.undos.select_related("run").order_by("-generation").first()
+    if undo is not None and undo.status in unsettled.IN_DOUBT:
+        if undo.status == Status.INTENDED:
+            undo.unknown("The worker was gone before the answer came.", by=slice.by)
+        if not said.idempotent or undo.attempts > said.retry:
+            recovery.not_undone(slice, spec, row, undo.error)
+            return False
+    if undo is not None and undo.status == Status.FAILED and undo.base != slice.snapshot.id:
+        undo = None  # a person was asked since, and ordered it again: under a key of its own
+    if slice.hands is not None:
+        slice.hands.before_undo(spec, row)
+    intended = _intended(slice, spec, row, undo)
+    return _settled(slice, row) if intended is None else _send(slice, spec, row, intended)
+
+
+def _intended(slice: Slice, spec: StepSpec, row: Effect, undo: Effect | None) -> Effect | None:
+    """The undo's row, intended under this claim's token; None where a fork came to stand on it. Raises Fenced."""
+    crash_points.point("before_undo", spec.name)
+    with transaction.atomic():
+        left_behind.lock(slice.run)
+        if left_behind.stood_on(row):
+            return None
+        if undo is not None and undo.status in (Status.UNKNOWN, Status.FAILED):
+            undo.retried(token=slice.claim.token, by=slice.by)
+            slice.hold_token()
+        else:
+            slice.hold_token()
+            undo = _row(slice, row)
+    crash_points.point("after_undo_intent", spec.name)
+    return undo
+
+
+def _row(slice: Slice, row: Effect) -> Effect:
+    generation = row.undos.count()
+    undo = Effect.objects.create(
+        run=slice.run,
+        step=row.step,
+        key=digests.of_value(["undo", row.key, generation]).hex(),
+        undoes=row,
+        base=slice.snapshot.id,
+        input_digest=row.input_digest,
+        occurrence=row.occurrence,
+        generation=generation,
+        token=slice.claim.token,
+    )
+    undo.intended(by=slice.by)
+    return undo
+
+
+def _send(slice: Slice, spec: StepSpec, row: Effect, undo: Effect) -> bool:
+    """Call the undo and record what came of it; False where the slice is over."""
+    if slice.hands is not None:
+        raise HandOut(spec, undoes=row, undo=undo)
+    if slice.beat.stale() and not claims.renew(slice.claim):
+        raise Fenced
+    doubt = "An earlier attempt got no answer." if undo.attempts > 1 else ""
+    try:
+        call_about(slice, spec.undo, spec.name, translate.left_by(row, slice.run.plan), key=undo.key)
+    except execute.RAISED as error:
+        return not_undone(slice, spec, row, undo, classify.of(error, doubt), error)
+    crash_points.point("after_undo", spec.name)
+    taken_back(slice, row, undo)
+    return True
+
+
+def taken_back(slice: Slice, row: Effect, undo: Effect) -> None:
+    """Record that the effect was taken back. Raises Fenced."""
+    try:
+        with transaction.atomic():
+            left_behind.lock(slice.run)
+            undo.done(None, by=slice.by)
+            row.undone(by=slice.by)
+            recovery.answered_elsewhere(row, "The worker reported that it was undone.")
+    except Fenced:
+        late_reports.undone(row, undo)
+        raise
+
+
+def answered(slice: Slice, spec: StepSpec, key: str, choice: str, value: Any, *, by: Actor) -> None:
+    """Record what a person said of the effect of that key, which the run left behind, in the caller's transaction.
+
+    What a late report has settled meanwhile is left as it is.
+
+    Raises ValueRefused and OutputRefused for a result that does not fit.
+    """
+    left_behind.lock(slice.run)
+    row = Effect.objects.select_related("run").get(run=slice.run, key=key)
+    undo = row.undos.select_related("run").order_by("-generation").first()
+    if undo is not None and choice in (recovery.UNDO_AGAIN, recovery.UNDONE, recovery.KEEP):
+        _answered_undo(undo, row, choice, by=by)
+    elif row.status == Status.UNKNOWN and choice == recovery.WAS_DONE:
+        row.done(translate.packed(slice.snapshot, row, outputs.told(slice.agent, spec, value)), by=by)
+    elif row.status == Status.UNKNOWN and choice == recovery.WAS_NOT_DONE:
+        row.failed(f"{by.name or by.id} says that it did not happen", by=by)
+    elif row.status == Status.UNKNOWN and choice == recovery.LEFT_OPEN:
+        row.kept(by=by)
+
+
+def open_of(row: Effect) -> bool:
+    """Whether it is still to be found out what became of it, or how its undo ended."""
+    undo = row.undos.order_by("-generation").first()
+    return row.status in unsettled.IN_DOUBT or (
+        row.status == Status.DONE and undo is not None and undo.status != Status.DONE
+    )
+
+
+def _answered_undo(undo: Effect, row: Effect, choice: str, *, by: Actor) -> None:
+    if undo.status == Status.UNKNOWN:
+        (undo.done(None, by=by) if choice == recovery.UNDONE else undo.abandoned(by=by))
+    if row.status != Status.DONE:
+        return
+    if choice == recovery.UNDONE:
+        row.undone(by=by)
+    elif choice == recovery.KEEP:
+        row.kept(by=by)
+
+
+def not_undone(
+    slice: Slice, spec: StepSpec, row: Effect, undo: Effect, end: classify.End, error: BaseException
+) -> bool:
+    """Record that the undo failed or is unknown; try again where that is safe, else ask. The slice is over."""
+    said = declared(slice, spec.undo)
+    failed, words = isinstance(end, EffectFailed), slice.clean(classify.said(end))
+    safe = end.retry if isinstance(end, EffectFailed) else said.idempotent
+    log.warning("undo.failed" if failed else "undo.unknown", step=spec.name, key=undo.key, error=words)
+    with transaction.atomic():
+        (undo.failed if failed else undo.unknown)(words, by=slice.by)
+        execute.keep(slice, spec, error)
+        if safe and undo.attempts <= said.retry:
+            execute.queue_again(slice.claim, execute.backoff(undo.attempts), words, by=slice.by)
+        else:
+            recovery.not_undone(slice, spec, row, words)
+    return False

@@ -1,0 +1,39 @@
+"""Passing an effect by: people refused its action, or answered in its place, while the run goes on.
+
+The checkpoint counts as no execution of the step, so that nothing is adopted by it and what the step did on another
+branch is not taken for done. Of the refusal the agent has read at the gate's own checkpoint.
+"""
+
+from __future__ import annotations
+
+import structlog
+
+from agents.definition import fields
+from agents.errors import StepFailed
+from agents.session.session import Slice
+from agents.steps import execute
+from approvals.cards import verdicts
+from approvals.cards.action import RESPOND, Action, Settled
+from checkpoints.errors import ValueRefused
+from checkpoints.runs.plans import StepSpec
+
+log = structlog.get_logger()
+
+
+def pass_by(slice: Slice, spec: StepSpec, action: Action, settled: Settled) -> bool:
+    """Save that the effect is not performed, with the answer in its place; says whether the slice goes on."""
+    log.info("effect.passed", step=spec.name, action=action.id, verdict=settled.verdict)
+    try:
+        given = verdicts.written(slice.plan, action)
+        writes = {name: fields.dumped(slice.agent.State, name, value) for name, value in given.items()}
+    except ValueRefused as error:
+        return execute.failed(slice, spec, StepFailed(f"The answer that was given does not fit: {error}"))
+    next_step = slice.plan.next_after(spec.name)
+    return slice.save("skipped", spec, writes, next_step, counts=False, notes=[said_of(settled)])
+
+
+def said_of(settled: Settled) -> str:
+    """Why it did not run, for the run's page."""
+    if settled.verdict == RESPOND:
+        return f"{settled.by} answered in its place, so it did not run."
+    return f"{settled.by} refused it, so it did not run: {settled.reason}"

@@ -1,0 +1,82 @@
+"""A fork that comes to an effect which the run it came from has done with the same input: a person is asked."""
+
+from __future__ import annotations
+
+from itertools import takewhile
+
+from django.db import transaction
+
+from agents.definition import outputs
+from agents.models import Effect
+from agents.session import translate
+from agents.session.path import EXECUTED
+from agents.session.session import Slice
+from agents.steps import recovery
+from approvals.models import Outcome
+from checkpoints.actors import Actor
+from checkpoints.models import Run
+from checkpoints.runs.plans import StepSpec
+from checkpoints.values.canonical_json import canonical
+
+from .idempotency_key import key_of
+
+GONE = (Effect.Status.FAILED, Effect.Status.UNDONE, Effect.Status.ABANDONED)  # nothing of it is left to ask about
+
+
+def origin_of(slice: Slice, spec: StepSpec) -> Effect | None:
+    """What another run of the lineage did in this execution's place, or may have; None where a person has answered."""
+    if slice.run.forked_from is None or _answered(slice, spec):
+        return None
+    digest = slice.input_digest(spec)
+    others = Run.objects.of_lineage(slice.snapshot.lineage).exclude(pk=slice.run.pk)
+    rows = Effect.objects.filter(run__in=others, undoes__isnull=True, taken_from__isnull=True, step=spec.name)
+    same = rows.filter(input_digest=digest, occurrence=slice.path.occurrences(spec.name, digest))
+    return same.exclude(status__in=GONE).order_by("-pk").first()
+
+
+def take(slice: Slice, spec: StepSpec, key: str, *, by: Actor) -> bool:
+    """Write the other run's result as this one's; says whether the slice goes on. Raises Fenced and NotVerified.
+
+    Where it is not there any more, whoever said that nothing is to be done is asked again.
+    """
+    with transaction.atomic():
+        # Locked, so that the run that it is of looks for forks that stand on it either before this or after it.
+        origin = Effect.objects.select_for_update(of=("self",)).select_related("run").get(key=key)
+        if not (origin.there and translate.readable(origin, slice.run.plan)):
+            slice.save("recovery", spec, {}, spec.name, counts=False, by=by, slice_over=False)
+            recovery.take_over(slice, spec, origin)
+            return False
+        origin.verified()
+        return _taken(slice, spec, origin)
+
+
+def _taken(slice: Slice, spec: StepSpec, origin: Effect) -> bool:
+    digest = slice.input_digest(spec)
+    output = translate.output_of(origin, slice.run.plan)
+    note = f"Taken over from R-{origin.run_id}, done there under the key {origin.key[:8]}; nothing was sent."
+    slice.hold_token()
+    row = Effect.taken_over(
+        origin,
+        by=slice.by,
+        run=slice.run,
+        step=spec.name,
+        key=key_of(slice, spec, 0),
+        base=slice.snapshot.id,
+        action=origin.action,
+        input_digest=digest,
+        occurrence=slice.path.occurrences(spec.name, digest),
+        token=slice.claim.token,
+        irreversible=spec.irreversible,
+        result=canonical(outputs.packed(output)),
+    )
+    going = slice.executed(spec, output.writes, output.goto, took=0.0, notes=[note], kind="reused")
+    row.landed(slice.snapshot.id)
+    return going
+
+
+def _answered(slice: Slice, spec: StepSpec) -> bool:
+    """Whether a person said so since the step last ran: what they said of one execution is no word about the next."""
+    since = takewhile(lambda each: each.step != spec.name or each.kind not in EXECUTED, reversed(slice.path.places))
+    stood = [each.parent for each in since if each.kind == "recovery" and each.step == spec.name and each.parent]
+    asked = Outcome.objects.filter(gate__run_id=slice.run.pk, gate__kind="recovery", gate__checkpoint__in=stood)
+    return any((outcome.answered or {}).get("choice") == recovery.DO_AGAIN for outcome in asked)

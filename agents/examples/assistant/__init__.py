@@ -1,0 +1,278 @@
+"""The assistant agent: a model works on a task with tools, and what touches the world waits for a person.
+
+It speaks Chat Completions to the endpoint at `OPENAI_BASE_URL`, so any compatible one will do. A turn's calls are one
+gate with an action each, and a person approves, edits, refuses or answers each by itself. What is approved is what
+runs, and the model is told the rest in so many words.
+
+1. Listing and reading files in `HOLDPOINT_ASSISTANT_FOLDER` is free. Writing a file and running a command are always
+   asked for, fetching an address unless its host is one of `HOLDPOINT_ASSISTANT_HOSTS`. See `assistant_tools`.
+2. A written file is put back by its undo, as long as nobody changed it since. A command and a fetched address cannot be
+   undone. A write and a fetch may be repeated; of a command that was cut off a person is asked what became of it.
+3. The risk on the card is by rule, never by the model.
+4. What the model says while it thinks is shown live and kept nowhere until its turn is whole.
+5. A conversation that outgrows `HOLDPOINT_ASSISTANT_CONTEXT` loses its oldest turns; earlier checkpoints hold them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from pydantic import BaseModel, ConfigDict, Field
+
+from agents import (
+    Action,
+    Agent,
+    AgentError,
+    Append,
+    Card,
+    Done,
+    EffectFailed,
+    Jump,
+    Quote,
+    StepFailed,
+    effect,
+    gate,
+    step,
+    undo,
+)
+
+from . import commands as assistant_commands
+from . import files as assistant_files
+from . import model as assistant_model
+from . import tools as assistant_tools
+from . import trimming as assistant_trimming
+from . import turns as assistant_turns
+from . import web as assistant_web
+from . import words as assistant_words
+from .state import AnyCall, Decision, Feedback, HttpGet, Message, RunCommand, There, Usage, WriteFile, Written
+from .tools import TOOLS
+
+TURNS = 60  # of the model on one path, after which a person is asked
+FAULTS = 3  # turns in a row of which nothing can be used, after which a person is asked
+SHOWN = 8_000  # characters of a file that is to be written over
+SAYING = 4_000  # characters of the model's words that a gate shows
+VERDICTS = ["approve", "edit", "reject", "respond"]
+
+
+class Assistant(Agent):
+    """Work on a task with a model and tools: think, look, ask, do, and say what came of it."""
+
+    name = "assistant"
+    version = "1"
+    team = "Support"
+    libraries = ("openai",)
+
+    class State(BaseModel):
+        """What is saved after every step."""
+
+        model_config = ConfigDict(extra="forbid")
+
+        task: str = Field(title="Task", min_length=1, max_length=50_000, json_schema_extra={"format": "multiline"})
+        folder: str = ""  # in which it works; `begin` writes it
+        messages: list[Message] = Field(default_factory=list)
+        calls: list[AnyCall] = Field(default_factory=list)  # of the newest turn
+        there: list[There] = Field(default_factory=list)  # what they would write over
+        saying: str = ""  # the model's words of the newest turn
+        calling: str = ""  # the id of the call that is about to be made
+        result: str = Field(default="", title="What the assistant is told", max_length=20_000,
+                            json_schema_extra={"format": "multiline"})  # fmt: skip
+        written: Written | None = None
+        usage: Usage = Field(default_factory=Usage)
+        faults: int = 0  # turns in a row of which nothing could be used
+        feedback: list[Feedback] = Field(default_factory=list)
+        heard: int = 0  # how many of them the model was told
+        decision: Decision | None = None
+        answer: str = ""
+
+    @classmethod
+    def title(cls, state: State) -> str:
+        """The task's first line."""
+        return assistant_words.title_of(state.task)
+
+    @classmethod
+    def meters(cls, state: State) -> list[tuple[str, str, str]]:
+        """Tokens, and what they cost where prices are set."""
+        return assistant_words.figures(state.usage) if state.usage.turns else []
+
+    @classmethod
+    def result(cls, state: State) -> str:
+        """The model's last answer."""
+        return state.answer
+
+    @classmethod
+    def lacks(cls) -> str:
+        """A key for the model's endpoint."""
+        return assistant_model.lacking()
+
+    @classmethod
+    def inputs_from(cls, path: Path) -> list[dict[str, Any]]:
+        """One task for each .md or .txt file of a folder, by name, or for the one file."""
+        files = sorted(each for each in path.iterdir() if each.suffix in (".md", ".txt")) if path.is_dir() else [path]
+        if not files:
+            raise AgentError(f"There is no .md or .txt file in {path}.")
+        return [{"task": file.read_text()} for file in files]
+
+    @step(title="Begin the task", reads_world=True)
+    def begin(self, task: str) -> Any:
+        """Open the folder and the conversation."""
+        told = [Message(role="system", content=assistant_words.HOW), Message(role="user", content=task)]
+        return Jump("think", {"folder": assistant_files.home(), "messages": told})
+
+    @step(title="Shorten the conversation", writes=["messages"])
+    def trim(self, messages: list[Message]) -> Any:
+        """Leave out the oldest turns."""
+        cut = assistant_trimming.cut(messages, settings.HOLDPOINT_ASSISTANT_CONTEXT)
+        if cut is not None:
+            self.note(
+                f"{cut.delete} of {len(messages)} messages are left out from here on; the checkpoint before has them."
+            )
+        return Jump("think", {"messages": cut or Append([])})
+
+    @step(title="Think",
+          writes=["messages", "usage", "calls", "there", "calling", "saying", "heard", "faults", "answer"],
+          retry=6, backoff=2, timeout=600, loop_guard=TURNS)  # fmt: skip
+    def think(self, messages: list[Message], usage: Usage, feedback: list[Feedback], heard: int, faults: int) -> Any:
+        """Ask the model what to do next."""
+        if assistant_trimming.cut(messages, settings.HOLDPOINT_ASSISTANT_CONTEXT):
+            return Jump("trim")
+        said = assistant_words.spoken(feedback[heard:])
+        turn = assistant_model.turn([*messages, *said], assistant_tools.offered(), self.progress)
+        taken = assistant_turns.taken(turn, usage.turns + 1)
+        if taken.useless and faults + 1 >= FAULTS:
+            raise StepFailed(f"Nothing of the model's last {FAULTS} turns could be used: {taken.why}")
+        writes = {
+            "messages": Append([*said, *taken.messages]), "usage": assistant_turns.counted(usage, turn),
+            "calls": taken.calls, "there": [], "calling": "", "saying": turn.text[:SAYING], "heard": len(feedback),
+            "faults": faults + 1 if taken.useless else 0,
+        }  # fmt: skip
+        self.note(taken.note)
+        if taken.useless:
+            return Jump("think", writes)
+        return writes if taken.calls else Done(writes | {"answer": taken.answer})
+
+    @step(
+        title="Look at files",
+        reads_world=True,
+        writes=["messages", "calls", "there", "heard"],
+        timeout=TOOLS["read_file"].seconds,
+    )
+    def look(self, folder: str, calls: list[AnyCall], feedback: list[Feedback], heard: int) -> Any:
+        """Answer what needs nobody's word, and look at what the rest would write over."""
+        assistant_files.check(folder, StepFailed)
+        no = next((said for said in feedback[heard:] if said.gate and not said.action), None)
+        told, asking, there = list[Message](), list[AnyCall](), list[There]()
+        for call in calls:
+            try:
+                if not call.asks:
+                    told.append(assistant_words.gave(call, assistant_tools.perform(folder, call)))
+                elif no is not None:  # all of the turn's calls were refused, and the run was sent back here
+                    told.append(assistant_words.refused(call, no))
+                else:
+                    there += assistant_tools.before(folder, call, shown=SHOWN)
+                    asking.append(call)
+            except assistant_files.FileRefused as refused:
+                told.append(assistant_words.gave(call, f"{refused} Nothing was done."))
+        writes = {"messages": Append(told), "calls": asking, "there": there}
+        if no is not None:
+            return Jump("think", writes | {"heard": len(feedback)})
+        return writes if asking else Jump("think", writes)
+
+    @gate(title="Review the calls",
+          policy="assistant", allows=["write_file", "run_command", "http_get"], edits=["calls"], on_reject="look",
+          on_skip="think", uses=[assistant_words.assess])  # fmt: skip
+    def review(self, folder: str, calls: list[AnyCall], there: list[There], saying: str) -> Card | None:
+        """Ask about every call of the turn; each gets its own verdict."""
+        risk, reasons = assistant_words.assess(calls, there)
+        if not calls:
+            return None
+        return Card(
+            title=assistant_words.heading(calls),
+            summary=saying,
+            resource=folder,
+            risk=risk,
+            reasons=reasons,
+            actions=[
+                Action(
+                    id=call.id,
+                    title=TOOLS[call.tool].title,
+                    tool=call.tool,
+                    effect=call.tool,
+                    pointer=f"/calls/{number}/arguments",
+                    schema=TOOLS[call.tool].takes.model_json_schema(mode="serialization"),
+                    pinned=TOOLS[call.tool].pinned,
+                    verdicts=VERDICTS,
+                )
+                for number, call in enumerate(calls)
+            ],
+            quotes=[
+                Quote(label=each.path, role="as it is now, to be written over", pointer=f"/there/{number}/text")
+                for number, each in enumerate(there)
+                if each.text
+            ],
+        )
+
+    @step(title="Pick the next call", writes=["messages", "calls", "there", "calling", "result", "heard"])
+    def pick(
+        self, calls: list[AnyCall], calling: str, result: str, decision: Decision | None, feedback: list[Feedback]
+    ) -> Any:
+        """Tell the model what became of one call, and take the next, until there is none."""
+        ids = [call.id for call in calls]
+        at = ids.index(calling) if calling in ids else -1
+        told = [assistant_words.answered(calls[at], result, decision, feedback)] if at >= 0 else []
+        if at + 1 == len(calls):
+            writes = {"messages": Append(told), "calls": [], "there": [], "calling": "", "result": ""}
+            return Jump("think", writes | {"heard": len(feedback)})
+        coming = calls[at + 1]
+        on = {"messages": Append(told), "calling": coming.id, "result": ""}
+        if coming.tool == "write_file":
+            return Jump("write_file", on)
+        return Jump("run_command", on) if coming.tool == "run_command" else Jump("http_get", on)
+
+    @effect(title="Write a file",
+            undo=TOOLS["write_file"].reverses, idempotent=True, action="calling", responds="result", then="pick",
+            timeout=TOOLS["write_file"].seconds)  # fmt: skip
+    def write_file(
+        self, folder: str, calls: list[AnyCall], there: list[There], calling: str, *, key: str
+    ) -> dict[str, Any]:
+        """Write a file, over what the reviewer was shown."""
+        assistant_files.check(folder, EffectFailed)
+        arguments = assistant_tools.called(calls, calling, WriteFile)
+        path, text = arguments.path, arguments.content
+        try:
+            was = self.once("was", assistant_files.kept, folder, path)  # before a crash could make it what is new
+            shown = next((each for each in there if (each.call, each.path) == (calling, path)), None)
+            if shown is not None and shown.digest != assistant_files.digest_of(was):
+                changed = f"{path} was changed after a person had looked at it. Nothing was written; read it again."
+                return {"written": None, "result": changed}
+            written = assistant_files.write(folder, path, text, was=was, key=key)
+        except assistant_files.FileRefused as refused:
+            return {"written": None, "result": f"{refused} Nothing was written."}
+        return {"written": written, "result": f"{path} is written: {len(text.encode()):,} bytes."}
+
+    @undo(idempotent=True)
+    def put_back(self, folder: str, written: Written | None, *, key: str) -> None:
+        """Put back what the file held, or take the file away; as often as it is asked."""
+        assistant_files.check(folder, EffectFailed)
+        try:
+            if written is not None:
+                assistant_files.put_back(folder, written, key=key)
+        except assistant_files.FileRefused as refused:
+            raise EffectFailed(str(refused)) from refused
+
+    @effect(title="Run a command",
+            irreversible=not TOOLS["run_command"].reverses, action="calling", responds="result", then="pick",
+            timeout=TOOLS["run_command"].seconds)  # fmt: skip
+    def run_command(self, folder: str, calls: list[AnyCall], calling: str, *, key: str) -> dict[str, Any]:
+        """Run a command, and tell what it said. Of one that was cut off nobody knows what it did."""
+        assistant_files.check(folder, EffectFailed)
+        arguments = assistant_tools.called(calls, calling, RunCommand)
+        return {"result": assistant_commands.run(arguments.argv, folder=folder, seconds=arguments.seconds)}
+
+    @effect(title="Fetch from the web",
+            irreversible=not TOOLS["http_get"].reverses, idempotent=True, action="calling", responds="result",
+            then="pick", timeout=TOOLS["http_get"].seconds)  # fmt: skip
+    def http_get(self, calls: list[AnyCall], calling: str, *, key: str) -> dict[str, Any]:
+        """Fetch an address, and tell what came back."""
+        return {"result": assistant_web.get(assistant_tools.called(calls, calling, HttpGet).url)}

@@ -1,0 +1,181 @@
+"""The assistant's tools: what each takes, whether it has to be asked for, what undoes it, how long it may take.
+
+The table is what the model is offered and what the gate goes by. A call that cannot be read is told to the model in the
+place of its answer; nobody is asked about it and nothing of it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeVar
+
+from django.conf import settings
+from pydantic import BaseModel, ValidationError
+
+from agents import EffectFailed
+from agents.definition.fields import errors_of
+from checkpoints.errors import ValueRefused
+from checkpoints.values.canonical_json import parse
+
+from . import files as assistant_files
+from . import web as assistant_web
+from .state import (
+    AnyCall,
+    Asked,
+    Getting,
+    HttpGet,
+    ListFiles,
+    Listing,
+    Message,
+    ReadFile,
+    Reading,
+    RunCommand,
+    Running,
+    There,
+    WriteFile,
+    Writing,
+)
+
+Arguments = TypeVar("Arguments", bound=BaseModel)
+MOST = 10  # calls of one turn
+TOLD = 24_000  # characters of an answer that the model is told
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool."""
+
+    takes: type[BaseModel]
+    call: type[Any]  # of AnyCall
+    title: str
+    asks: Callable[[Any], bool]  # by its arguments: whether a gate has to ask for it
+    reverses: str  # the undo that takes it back; "" where nothing does
+    seconds: float  # that the step or the effect in which it is called may take
+    pinned: tuple[str, ...] = ()  # of its arguments, those that a gate shows first
+
+
+def _always(arguments: Any) -> bool:
+    return True
+
+
+def _never(arguments: Any) -> bool:
+    return False
+
+
+def _unless_known(arguments: HttpGet) -> bool:
+    """Whoever deployed it may have named hosts that are asked without a gate."""
+    try:
+        return assistant_web.parsed(arguments.url).host not in settings.HOLDPOINT_ASSISTANT_HOSTS
+    except assistant_web.AddressWrong:
+        return True
+
+
+TOOLS = {
+    "list_files": Tool(ListFiles, Listing, "List files", _never, "", 60),
+    "read_file": Tool(ReadFile, Reading, "Read a file", _never, "", 60),
+    "write_file": Tool(WriteFile, Writing, "Write a file", _always, "put_back", 60, ("/path",)),
+    "run_command": Tool(RunCommand, Running, "Run a command", _always, "", 150, ("/argv",)),
+    "http_get": Tool(HttpGet, Getting, "Fetch an address", _unless_known, "", 60, ("/url",)),
+}
+
+
+@cache
+def offered() -> list[dict[str, Any]]:
+    """The tools as the model's endpoint takes them."""
+    return [
+        {
+            "type": "function",
+            "function": {"name": name, "description": tool.takes.__doc__, "parameters": tool.takes.model_json_schema()},
+        }
+        for name, tool in TOOLS.items()
+    ]
+
+
+def read(asked: Sequence[Asked]) -> tuple[list[AnyCall], list[Message]]:
+    """The calls that can be made, and what the model is told in the place of the others."""
+    calls: list[AnyCall] = []
+    told: list[Message] = []
+    written: set[str] = set()
+    for number, each in enumerate(asked):
+        try:
+            if number >= MOST:
+                raise ValueError(f"One turn has at most {MOST} calls; make the others afterwards.")
+            call = _call(each, number)
+            if isinstance(call, Writing) and call.arguments.path in written:
+                raise ValueError(f"This turn writes {call.arguments.path} already; write it once, or again afterwards.")
+            written |= {call.arguments.path} if isinstance(call, Writing) else set()
+            calls.append(call)
+        except ValueError as error:
+            told.append(Message(role="tool", answers=each.id, content=f"{error} Nothing was done."))
+    return calls, told
+
+
+def _call(asked: Asked, number: int) -> AnyCall:
+    """Raises ValueError, whose sentence the model is told."""
+    tool = TOOLS.get(asked.name)
+    if tool is None:
+        raise ValueError(f"There is no tool {asked.name!r}; there is {', '.join(TOOLS)}.")
+    try:
+        given = parse(asked.arguments or "{}")
+        arguments = tool.takes.model_validate(given)
+    except ValueRefused as error:
+        raise ValueError(f"The arguments are no JSON that can be read: {error}. Write them again.") from error
+    except ValidationError as error:
+        wrong = "; ".join(f"{each['pointer'] or '/'}: {each['message']}" for each in errors_of(error)[:10])
+        raise ValueError(f"The arguments do not fit {asked.name}: {wrong}. Write them again.") from error
+    made: AnyCall = tool.call(
+        id=f"{asked.name}.{number + 1}",
+        ref=asked.id,
+        arguments=arguments,
+        asks=tool.asks(arguments),
+        asked=arguments.model_dump(mode="json"),
+    )
+    return made
+
+
+def named(ids: Sequence[str], turn: int) -> list[str]:
+    """What the conversation calls the calls of a turn: the endpoint's own ids where they tell them apart.
+
+    Else nine letters and digits, which every endpoint takes back.
+    """
+    if all(ids) and len(set(ids)) == len(ids):
+        return list(ids)
+    return [f"call{turn % 1000:03}{number % 100:02}" for number, _ in enumerate(ids)]
+
+
+def perform(folder: str, call: AnyCall) -> str:
+    """What a call gives that nobody has to be asked about."""
+    try:
+        if isinstance(call, Listing):
+            return assistant_files.listed(folder, call.arguments.path)
+        if isinstance(call, Reading):
+            return clipped(assistant_files.read(folder, call.arguments.path))
+        if isinstance(call, Getting):
+            return assistant_web.get(call.arguments.url)
+    except FileNotFoundError:
+        return "There is no such folder."
+    except assistant_files.FileRefused as refused:
+        return f"{refused} Nothing was done."
+    raise AssertionError(f"{call.tool} is never performed without a gate")
+
+
+def before(folder: str, call: AnyCall, *, shown: int) -> list[There]:
+    """What a call would write over, its first `shown` characters. Raises FileRefused for what it may not write."""
+    if not isinstance(call, Writing):
+        return []
+    return [assistant_files.there(folder, call.id, call.arguments.path, shown=shown)]
+
+
+def called(calls: Sequence[AnyCall], id: str, takes: type[Arguments]) -> Arguments:
+    """The arguments of one call. Raises EffectFailed where it is not there, or is another tool's."""
+    found = next((call.arguments for call in calls if call.id == id), None)
+    if not isinstance(found, takes):
+        raise EffectFailed(f"There is no call {id} with such arguments, so nothing was done.")
+    return found
+
+
+def clipped(text: str) -> str:
+    """As much of a text as the model is told at once."""
+    return text if len(text) <= TOLD else f"{text[:TOLD]}\n… {len(text) - TOLD:,} characters more are left out."

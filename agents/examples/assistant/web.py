@@ -1,0 +1,102 @@
+"""Fetching an address for the assistant: one GET to the very host that was asked for, and to no address inside.
+
+A redirect is told and not followed, since what was approved is this address. The host is looked up once, and what is
+connected to is what was looked at (approvals.outbound.addresses). A GET is safe and may be repeated (RFC 9110 §9.2), so
+whatever comes of it is told to the model and nothing is left open.
+"""
+
+from __future__ import annotations
+
+import time
+
+import httpx
+from django.conf import settings
+
+from agents.effects.http import trusted
+from approvals.outbound.addresses import AddressRefused, checked
+
+LARGEST = 1_000_000  # bytes that are read of a body
+TOLD = 16_000  # characters of it that the model is told
+SECONDS = 30.0  # for all of it
+# The only coding: a packed body says nothing of how much it holds, and is unpacked before it is counted.
+PLAIN = "identity"
+PORTS = {"http": 80, "https": 443}
+TEXTS = ("text/", "application/json", "application/xml", "application/javascript")
+TEXT_ENDINGS = ("+json", "+xml")
+CHARSETS = {  # by the names that pages use
+    "utf-8", "us-ascii", "iso-8859-1", "iso-8859-2", "iso-8859-15", "windows-1250", "windows-1251", "windows-1252",
+    "koi8-r", "shift_jis", "euc-jp", "euc-kr", "gb2312", "gbk", "gb18030", "big5", "utf-16", "utf-16le", "utf-16be",
+}  # fmt: skip
+
+
+class AddressWrong(ValueError):
+    """The text is no address that can be fetched; the sentence says why."""
+
+
+def parsed(url: str) -> httpx.URL:
+    """The address as it would be fetched. Raises AddressWrong."""
+    try:
+        found = httpx.URL(url)
+    except (httpx.InvalidURL, ValueError, TypeError) as error:
+        raise AddressWrong(f"it cannot be read: {error}") from error
+    if found.scheme not in PORTS or not found.host:
+        raise AddressWrong("it is to begin with http:// or https:// and to name a host")
+    if found.userinfo:
+        raise AddressWrong("it holds a name or a password")
+    return found
+
+
+def get(url: str) -> str:
+    """What came back, in words and text. Never raises for what the other side does."""
+    try:
+        address = parsed(url)
+        port = address.port or PORTS[address.scheme]
+        to = checked(address.host, port, inside=settings.HOLDPOINT_ASSISTANT_NETWORKS)
+    except (AddressWrong, AddressRefused) as refused:
+        return f"Nothing was fetched: {refused}."
+    try:
+        return _fetched(address, to)
+    except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
+        return f"Nothing came back: {type(error).__name__}: {error}"
+
+
+def _fetched(address: httpx.URL, to: str) -> str:
+    headers = {"Host": address.netloc.decode("ascii"), "Accept": "text/*, application/json", "User-Agent": "holdpoint"}
+    headers["Accept-Encoding"] = PLAIN
+    # The certificate is held against the name, though the connection goes to the address that was looked at.
+    extensions = {"sni_hostname": address.host} if address.scheme == "https" else {}
+    until = time.monotonic() + SECONDS
+    with (
+        httpx.Client(timeout=httpx.Timeout(10.0), trust_env=False, verify=trusted(), follow_redirects=False) as client,
+        client.stream("GET", address.copy_with(host=to), headers=headers, extensions=extensions) as answer,
+    ):
+        first = f"HTTP {answer.status_code} {answer.reason_phrase}".strip()
+        if answer.is_redirect:
+            where = address.join(answer.headers.get("location", ""))
+            return f"{first}: it is at {where} now. Nothing was followed; ask for that address if you want it."
+        kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind and not (kind.startswith(TEXTS) or kind.endswith(TEXT_ENDINGS)):
+            return f"{first}, {kind}: no text, so nothing of it is told."
+        if (packed := answer.headers.get("content-encoding", PLAIN).strip().lower()) != PLAIN:
+            return f"{first}, packed as {packed[:100]}, which was not asked for: nothing of it is told."
+        body, whole = _body(answer, until)
+    text = body.decode(_charset(answer), errors="replace")
+    cut = "" if whole and len(text) <= TOLD else f"\n… only its first {min(len(text), TOLD):,} characters are told."
+    return f"{first}, {kind or 'of no kind that it says'}\n\n{text[:TOLD]}{cut}"
+
+
+def _body(answer: httpx.Response, until: float) -> tuple[bytes, bool]:
+    """Its bytes, and whether that is all of them."""
+    body = bytearray()
+    for block in answer.iter_raw():
+        body += block
+        if len(body) > LARGEST or time.monotonic() > until:
+            return bytes(body[:LARGEST]), False
+    return bytes(body), True
+
+
+def _charset(answer: httpx.Response) -> str:
+    """The character set that the answer names, or UTF-8: Python knows more by name, of which some raise, and some make
+    text that no state holds."""
+    named = (answer.charset_encoding or "utf-8").lower()
+    return named if named in CHARSETS else "utf-8"

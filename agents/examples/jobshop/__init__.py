@@ -1,0 +1,264 @@
+"""The jobshop agent: it schedules a job shop, and when a machine breaks down it mends the schedule in two ways.
+
+1. Two steps plan: `sequence` says who comes next on each machine, by a dispatching rule, and `time` when. What they
+   hand on is judged by code that shares nothing with them (`jobshop_check`).
+2. A machine breaks down: which, from when and until when stands in the input. What is left open is derived, so that
+   every run has one: the machine with the most work, at a quarter of the schedule, for a tenth of it.
+3. `repair_locally` shifts what must wait and swaps neighbours around it (`jobshop_local`); `solve_globally` plans
+   everything anew that has not begun (`jobshop_solver`). Both are judged as the first schedule was.
+4. A person sees both as charts, with what each moves, when it ends and how long it took to find, and chooses one or
+   sends both back: "keep job 3" holds that job to its planned times.
+5. The chosen one is published on the shop floor's board (`jobshop_floor`), from where it can be withdrawn.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+
+from agents import Agent, AgentError, Card, StepFailed, effect, gate, step, undo, validator
+
+from . import check as jobshop_check
+from . import feedback as jobshop_feedback
+from . import floor as jobshop_floor
+from . import local as jobshop_local
+from . import planning as jobshop_planning
+from . import reading as jobshop_reading
+from . import schedules as jobshop_schedules
+from . import solver as jobshop_solver
+from . import words as jobshop_words
+from .breakdown import Situation
+from .state import (
+    Breakdown,
+    Chosen,
+    Decision,
+    Downtime,
+    Effort,
+    Feedback,
+    Instance,
+    Published,
+    Repair,
+    Schedule,
+    Source,
+)
+
+
+class JobShop(Agent):
+    """Schedule a job shop, mend the schedule after a breakdown in two ways, ask which, and publish it."""
+
+    name = "jobshop"
+    version = "1"
+    team = "Planning"
+    libraries = ("ortools",)
+
+    Config = Effort
+
+    class State(BaseModel):
+        """What is saved after every step."""
+
+        model_config = ConfigDict(extra="forbid")
+
+        source: Source
+        breakdown: Breakdown = Field(default_factory=Breakdown)
+        instance: Instance | None = None
+        orders: list[list[int]] = Field(default_factory=list)  # by machine, its jobs in order
+        plan: Schedule | None = None
+        downtime: Downtime | None = None
+        local_repair: Repair | None = None
+        global_plan: Repair | None = None
+        feedback: list[Feedback] = Field(default_factory=list)
+        decision: Decision | None = None
+        chosen: Chosen = ""
+        published: Published | None = None
+
+        @field_validator("breakdown")
+        @classmethod
+        def breaks_a_machine_of_the_shop(cls, breakdown: Breakdown, info: ValidationInfo) -> Breakdown:
+            source = info.data.get("source")
+            machines = jobshop_reading.read(source.text)[0].machines if source else 0
+            if source and breakdown.machine is not None and breakdown.machine >= machines:
+                raise ValueError(f"there is no machine {breakdown.machine}; they count from 0 to {machines - 1}")
+            return breakdown
+
+    @classmethod
+    def title(cls, state: State) -> str:
+        """The shop's name and size."""
+        shop = jobshop_reading.read(state.source.text)[0]
+        return f"{state.source.name}: {len(shop.jobs)} jobs on {shop.machines} machines"
+
+    @classmethod
+    def inputs_from(cls, path: Path) -> list[dict[str, Any]]:
+        """One input for each shop in a file, or in the files of a folder by name."""
+        files = sorted(each for each in path.iterdir() if _is_visible(each)) if path.is_dir() else [path]
+        if not files:
+            raise AgentError(f"There is no file in {path}.")
+        return [{"source": source.model_dump(mode="json")} for file in files for source in _sources(file)]
+
+    @step(title="Read the shop's orders", uses=[jobshop_reading.read])
+    def read_shop(self, source: Source) -> dict[str, Any]:
+        """Read the shop from its file's text."""
+        shop = jobshop_reading.read(source.text)[0]
+        return {"instance": Instance(machines=shop.machines, jobs=shop.jobs)}
+
+    @step(title="Put the jobs in order", uses=[jobshop_planning.sequenced])
+    def sequence(self, instance: Instance, feedback: list[Feedback]) -> dict[str, Any]:
+        """Say who comes next on each machine; by another rule each time that the schedule was refused."""
+        refused = jobshop_feedback.refusals(feedback, "check_plan")
+        rule = jobshop_planning.rule_after(self.config.rule, refused)
+        self.note(f"Rule: {rule}.")
+        return {"orders": jobshop_planning.sequenced(instance.plant, rule)}
+
+    @step(title="Set the times", uses=[jobshop_planning.timed], validators=["check_plan"], rings=1)
+    def set_times(self, instance: Instance, orders: list[list[int]]) -> dict[str, Any]:
+        """Say when each operation starts: as early as the orders let it."""
+        plant = instance.plant
+        try:
+            starts = jobshop_planning.timed(plant, orders)
+        except jobshop_planning.OrdersRefused as error:
+            raise StepFailed(str(error)) from error
+        plan = jobshop_schedules.planned(plant, starts)
+        self.note(f"The schedule ends at {jobshop_words.number(plan.makespan)}.")
+        return {"plan": plan}
+
+    @validator
+    def check_plan(self, instance: Instance, plan: Schedule) -> list[str] | None:
+        """The first schedule keeps every rule of the shop."""
+        return jobshop_check.faults(instance.jobs, plan.operations) or None
+
+    @step(title="Place the breakdown", uses=[jobshop_schedules.derived])
+    def break_down(self, instance: Instance, plan: Schedule, breakdown: Breakdown) -> dict[str, Any]:
+        """A machine stops: as the input says, and where it does not, as the schedule suggests."""
+        downtime = jobshop_schedules.derived(breakdown, instance.plant, plan)
+        self.note(f"Machine {downtime.machine} stops at {downtime.since} and is back at {downtime.until}.")
+        return {"downtime": downtime}
+
+    @step(
+        title="Repair the schedule locally",
+        uses=[Situation, jobshop_local.repaired, jobshop_local.timed],
+        validators=["check_local"],
+    )
+    def repair_locally(
+        self, instance: Instance, plan: Schedule, downtime: Downtime, feedback: list[Feedback]
+    ) -> dict[str, Any]:
+        """Shift what must wait, and swap neighbours around it; after a refusal only shift."""
+        began = time.monotonic()
+        now = jobshop_schedules.situation(instance, plan, downtime, feedback)
+        limit = 0 if jobshop_feedback.refusals(feedback, "check_local") else self.config.swaps
+        found = jobshop_local.repaired(now, radius=self.config.radius, limit=limit)
+        swaps = jobshop_words.count(found.swaps, "swap")
+        how = f"The local repair shifts what must wait and makes {swaps}, of {found.tried:,} that it tried."
+        made = jobshop_schedules.repair(now, found.starts, seconds=time.monotonic() - began, how=how)
+        self.note(f"{how} It ends at {jobshop_words.number(made.makespan)}.")
+        return {"local_repair": made}
+
+    @validator
+    def check_local(
+        self, instance: Instance, plan: Schedule, downtime: Downtime, local_repair: Repair
+    ) -> list[str] | None:
+        """The local repair keeps every rule of the shop, the machine's standstill and what has begun."""
+        return _faults(instance, plan, downtime, local_repair)
+
+    @step(title="Solve the schedule anew", uses=[Situation, jobshop_solver.solved], validators=["check_global"])
+    def solve_globally(
+        self, instance: Instance, plan: Schedule, downtime: Downtime, feedback: list[Feedback]
+    ) -> dict[str, Any]:
+        """Plan everything anew that has not begun."""
+        jobshop_solver.load()
+        began = time.monotonic()
+        now = jobshop_schedules.situation(instance, plan, downtime, feedback)
+        found = jobshop_solver.solved(now, seconds=self.config.seconds, workers=self.config.workers)
+        proof = "and nothing could end sooner" if found.proven else f"and nothing can end before {found.bound:,}"
+        how = f"The global plan sets {jobshop_words.count(len(now.free), 'operation')} anew, {proof}."
+        made = jobshop_schedules.repair(now, found.starts, seconds=time.monotonic() - began, how=how)
+        self.note(f"{how} It ends at {jobshop_words.number(made.makespan)}.")
+        return {"global_plan": made}
+
+    @validator
+    def check_global(
+        self, instance: Instance, plan: Schedule, downtime: Downtime, global_plan: Repair
+    ) -> list[str] | None:
+        """The global plan keeps every rule of the shop, the machine's standstill and what has begun."""
+        return _faults(instance, plan, downtime, global_plan)
+
+    @gate(title="Choose a schedule", policy="schedules", allows=["dispatch"], on_reject="repair_locally")
+    def choose(
+        self,
+        source: Source,
+        instance: Instance,
+        plan: Schedule,
+        downtime: Downtime,
+        local_repair: Repair,
+        global_plan: Repair,
+        feedback: list[Feedback],
+    ) -> Card:
+        """Ask which of the two goes to the shop floor."""
+        now = jobshop_schedules.situation(instance, plan, downtime, feedback)
+        heeded = jobshop_feedback.heeded(feedback, len(instance.jobs))
+        charts, question = jobshop_words.two(plan, local_repair, global_plan)
+        return Card(
+            title=f"Machine {downtime.machine} is down: choose how {source.name} goes on",
+            summary=jobshop_words.summary(downtime, plan, local_repair, global_plan, kept=sorted(heeded.kept)),
+            resource=f"{source.name}, {jobshop_words.count(instance.size, 'operation')}",
+            risk="medium",
+            reasons=jobshop_words.reasons(
+                plan,
+                local_repair,
+                global_plan,
+                hit=len(now.hit),
+                broken=jobshop_schedules.displaced(now),
+                unread=heeded.unread,
+            ),
+            charts=charts,
+            question=question,
+            quotes=jobshop_words.quoted(feedback),
+        )
+
+    @step(title="Take the choice")
+    def take_choice(self, decision: Decision | None) -> dict[str, Any]:
+        """Take down what was chosen."""
+        choice = (decision.answer or {}).get("choice", "") if decision else ""
+        if choice not in ("local", "global"):
+            raise StepFailed("Nobody chose between the two schedules.")
+        return {"chosen": choice}
+
+    @effect(title="Send the schedule to the shop floor", undo="withdraw", idempotent=True, readable="on_the_board")
+    def dispatch(
+        self, source: Source, local_repair: Repair, global_plan: Repair, chosen: Chosen, *, key: str
+    ) -> dict[str, Any]:
+        """Publish the chosen schedule on the shop floor's board."""
+        schedule = local_repair if chosen == "local" else global_plan
+        published = jobshop_floor.publish(source.name, schedule, key)
+        self.note(f"Published under the key {key[:8]}; the schedule ends at {jobshop_words.number(schedule.makespan)}.")
+        return {"published": published}
+
+    def on_the_board(self, *, key: str) -> dict[str, Any] | None:
+        """What was published under a key."""
+        published = jobshop_floor.published(key)
+        return {"published": published} if published else None
+
+    @undo(idempotent=True)
+    def withdraw(self, published: Published | None) -> None:
+        """Take the schedule off the board."""
+        if published:
+            jobshop_floor.withdraw(published.key)
+
+
+def _is_visible(file: Path) -> bool:
+    return file.is_file() and not file.name.startswith(".")
+
+
+def _sources(file: Path) -> list[Source]:
+    try:
+        return Source.read(file)
+    except jobshop_reading.InstanceRefused as error:
+        raise AgentError(f"{file} is no job shop:\n" + "\n".join(f"  {fault}" for fault in error.faults)) from error
+    except (OSError, ValidationError) as error:
+        raise AgentError(f"{file} cannot be read: {error}") from error
+
+
+def _faults(instance: Instance, plan: Schedule, downtime: Downtime, repair: Repair) -> list[str] | None:
+    stop = (downtime.machine, downtime.since, downtime.until)
+    return jobshop_check.faults(instance.jobs, repair.operations, stop=stop, before=plan.operations) or None

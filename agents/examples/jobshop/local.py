@@ -1,0 +1,150 @@
+"""Repairs a schedule where it broke: what must move is shifted to the right, then some of it changes places.
+
+The shift keeps every machine's order and no operation starts before it was planned to. Then neighbours on a machine
+are swapped, at first only those that the breakdown hit, then in rings around them: each operation's neighbours in
+its job and on its machine are one ring further out. A swap stays where it makes the schedule end sooner, or as soon
+with fewer operations off their planned time. The rings and the number of schedules that are tried are bounded, so
+that the same input always gives the same repair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from .breakdown import Situation
+from .shop import fitted
+
+Orders = list[list[int]]
+Worth = tuple[int, int, int]  # end of the last operation, operations off their planned time, by how much in all
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """The start of each operation, how many swaps stayed, and how many schedules were tried for them."""
+
+    starts: list[int]
+    swaps: int = 0
+    tried: int = 0
+
+
+def shifted(situation: Situation) -> list[int]:
+    """The right-shift: every machine's order stays, and whatever must wait waits."""
+    starts = timed(situation, situation.orders, frozenset())
+    if starts is None:
+        raise AssertionError("the orders of a schedule wait in a circle")
+    return starts
+
+
+def repaired(situation: Situation, *, radius: int, limit: int) -> Repaired:
+    """The right-shift, made better by swaps up to `radius` rings from what was hit; at most `limit` are tried."""
+    starts = shifted(situation)
+    search = _Search(situation, [list(order) for order in situation.orders], starts)
+    rings = _rings(situation)
+    for ring in range(radius + 1):
+        while search.tried < limit and search.improved(rings, ring, limit):
+            pass
+    return Repaired(search.starts, search.swaps, search.tried)
+
+
+def timed(situation: Situation, orders: Orders, loose: frozenset[int]) -> list[int] | None:
+    """The start of each operation under these orders of the open ones; None where they wait in a circle.
+
+    None starts before it was planned to, but those that are `loose`: they may as soon as the machine stopped.
+    """
+    plant, fixed = situation.plant, situation.fixed
+    starts = [fixed[op][0] if op in fixed else -1 for op in range(len(plant))]
+    previous: dict[int, int] = {op: at for order in orders for at, op in pairwise(order)}
+    following = {at: op for op, at in previous.items()}
+    waits = {op: (op in previous) + (plant.before(op) >= 0 and plant.before(op) not in fixed) for op in situation.free}
+    ready = [op for op in situation.free if not waits[op]]
+    placed = 0
+    while ready:
+        op = ready.pop()
+        placed += 1
+        earliest = situation.down.since if op in loose else situation.planned[op]
+        if (before := plant.before(op)) >= 0:
+            earliest = max(earliest, situation.end(before, starts[before]))
+        if op in previous:
+            earliest = max(earliest, starts[previous[op]] + plant.duration[previous[op]])
+        duration = plant.duration[op]
+        starts[op] = fitted(earliest, duration, situation.blocks[plant.machine[op]]) if duration else earliest
+        for after in (plant.after(op), following.get(op, -1)):
+            if after >= 0:
+                waits[after] -= 1
+                if not waits[after]:
+                    ready.append(after)
+    return starts if placed == len(situation.free) else None
+
+
+@dataclass
+class _Search:
+    """The best orders so far. `loose`: the operations that changed places."""
+
+    situation: Situation
+    orders: Orders
+    starts: list[int]
+    loose: frozenset[int] = frozenset()
+    swaps: int = 0
+    tried: int = 0
+
+    def improved(self, rings: dict[int, int], ring: int, limit: int) -> bool:
+        """Try the swaps within a ring, keep each that is worth it; says whether one was."""
+        before = self.swaps
+        for machine, at in self._pairs(rings, ring):
+            if self.tried >= limit:
+                break
+            self.tried += 1
+            self._try(machine, at)
+        return self.swaps > before
+
+    def _pairs(self, rings: dict[int, int], ring: int) -> Iterator[tuple[int, int]]:
+        """(machine, place) of neighbours in the ring of which one is off its planned time."""
+        planned = self.situation.planned
+        for machine, order in enumerate(self.orders):
+            for at in range(len(order) - 1):
+                pair = order[at], order[at + 1]
+                off = any(self.starts[op] != planned[op] for op in pair)
+                if off and all(rings.get(op, ring + 1) <= ring for op in pair):
+                    yield machine, at
+
+    def _try(self, machine: int, at: int) -> None:
+        order = self.orders[machine]
+        order[at], order[at + 1] = order[at + 1], order[at]
+        loose = self.loose | {order[at], order[at + 1]}
+        starts = timed(self.situation, self.orders, loose)
+        if starts is not None and worth(self.situation, starts) < worth(self.situation, self.starts):
+            self.starts, self.loose, self.swaps = starts, loose, self.swaps + 1
+        else:
+            order[at], order[at + 1] = order[at + 1], order[at]
+
+
+def worth(situation: Situation, starts: Sequence[int]) -> Worth:
+    """The smaller the better."""
+    off = [abs(start - planned) for start, planned in zip(starts, situation.planned, strict=True)]
+    return situation.makespan(starts), sum(1 for each in off if each), sum(off)
+
+
+def _rings(situation: Situation) -> dict[int, int]:
+    """By operation, how many neighbours it is away from what was hit: in its job and in its machine's planned order."""
+    plant = situation.plant
+    orders = plant.in_order(range(len(plant)), situation.planned)
+    beside: dict[int, set[int]] = {
+        op: {near for near in (plant.before(op), plant.after(op)) if near >= 0} for op in range(len(plant))
+    }
+    for order in orders:
+        for one, other in pairwise(order):
+            beside[one].add(other)
+            beside[other].add(one)
+    found = dict.fromkeys(situation.hit, 0)
+    edge = list(found)
+    while edge:
+        nearer = edge
+        edge = []
+        for op in nearer:
+            for near in sorted(beside[op]):
+                if near not in found:
+                    found[near] = found[op] + 1
+                    edge.append(near)
+    return found

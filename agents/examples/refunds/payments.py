@@ -1,0 +1,131 @@
+"""The payment provider's client, and the mail's: the two ways in which the refunds example touches the world.
+
+Both say what their end means for the effect: done, EffectFailed (provably not done), EffectUnknown.
+"""
+
+from __future__ import annotations
+
+import smtplib
+from decimal import Decimal, InvalidOperation
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+from django.conf import settings
+from django.core.mail import EmailMessage
+
+from agents import EffectFailed, EffectUnknown
+from agents.effects.http import send, trusted
+
+from .state import Payment, Refund, Sent
+
+TIMEOUT = httpx.Timeout(15.0, connect=5.0)  # seconds
+NEVER_ACCEPTED = (
+    smtplib.SMTPRecipientsRefused,
+    smtplib.SMTPSenderRefused,
+    smtplib.SMTPHeloError,
+    smtplib.SMTPAuthenticationError,
+    smtplib.SMTPNotSupportedError,
+)
+
+
+NO_SUCH_REFUND = "there is no such refund"  # what the provider says of a key that it never saw
+
+
+def refund(wanted: Refund, key: str, *, reference: str = "") -> Payment:
+    """Pay a refund; the same key pays it once, however often it is called. The provider keeps the `reference`."""
+    body = wanted.model_dump(mode="json", include={"charge", "amount", "currency", "reason"})
+    body |= {"reference": reference} if reference else {}
+    paid = _ask("POST", "/refunds", body, {"Idempotency-Key": key})
+    if paid.status != "succeeded":
+        raise EffectFailed(f"The refund {paid.id} was {paid.status} after it had been made.")
+    return paid
+
+
+def cancel(refund_id: str) -> Payment:
+    """Take a refund back; as often as it is asked."""
+    return _ask("POST", f"/refunds/{refund_id}/cancel", {}, {})
+
+
+def find(key: str) -> Payment | None:
+    """The refund that was made under this key and stands; None where there is none.
+
+    Raises EffectUnknown where the provider does not say. Only its own words are a no: a 404 of something else on
+    the way, taken for one, would have the money paid twice.
+    """
+    try:
+        with _client() as client:
+            answer = client.get(f"/refunds/by-key/{quote(key, safe='')}")
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise EffectUnknown(f"The provider did not say: {error!r}") from error
+    if answer.status_code == httpx.codes.NOT_FOUND and _facts(answer).get("error") == NO_SUCH_REFUND:
+        return None
+    if not answer.is_success:
+        raise EffectUnknown(f"The provider did not say: HTTP {answer.status_code}")
+    found = _payment(answer)
+    return found if found.status == "succeeded" else None
+
+
+def refunded(charge: str, *, but: str) -> tuple[Decimal, str]:
+    """(amount, currency): what has been given back of a charge, without the refunds of the reference `but`.
+
+    Raises httpx.HTTPError where the provider does not say, ValueError where its answer cannot be read.
+    """
+    with _client() as client:
+        answer = client.get(f"/charges/{quote(charge, safe='')}").raise_for_status()
+    facts = _facts(answer)
+    try:
+        others = [each for each in facts["refunds"] if each["status"] == "succeeded" and each["reference"] != but]
+        return sum((Decimal(each["taken"]) for each in others), Decimal(0)), str(facts["currency"])
+    except (KeyError, TypeError, InvalidOperation) as error:
+        raise ValueError(f"The provider's answer cannot be read: {error!r}") from error
+
+
+def mail(to: str, subject: str, text: str, key: str) -> Sent:
+    """Send a mail through Django. Its Message-ID comes from the key, so that a second copy can be told as one."""
+    message_id = message_id_of(key)
+    deliver(EmailMessage(subject, text, to=[to], headers={"Message-ID": message_id}))
+    return Sent(to=to, message_id=message_id)
+
+
+def message_id_of(key: str) -> str:
+    """The Message-ID of the mail that is sent under this key."""
+    return f"<{key[:32]}@holdpoint.invalid>"  # a longer one would be folded
+
+
+def deliver(message: EmailMessage) -> None:
+    """Hand a mail to the mail server."""
+    try:
+        message.send()
+    except NEVER_ACCEPTED as error:
+        raise EffectFailed(f"The mail server refused it: {error}") from error
+    except (ConnectionRefusedError, smtplib.SMTPConnectError) as error:
+        raise EffectFailed(f"The mail server cannot be reached: {error}", retry=True) from error
+    except (OSError, smtplib.SMTPException) as error:
+        raise EffectUnknown(f"The mail may have been sent: {error!r}") from error
+
+
+def _ask(method: str, path: str, body: dict[str, object], headers: dict[str, str]) -> Payment:
+    with _client() as client:
+        return _payment(send(client, client.build_request(method, path, json=body, headers=headers)))
+
+
+def _client() -> httpx.Client:
+    return httpx.Client(base_url=settings.SANDBOX_URL, timeout=TIMEOUT, trust_env=False, verify=trusted())
+
+
+def _payment(answer: httpx.Response) -> Payment:
+    facts = _facts(answer)
+    try:
+        return Payment.model_validate({name: facts[name] for name in Payment.model_fields})
+    except (KeyError, ValueError) as error:  # it was taken, but nobody can say what came of it
+        raise EffectUnknown(f"The provider's answer cannot be read: {error!r}") from error
+
+
+def _facts(answer: httpx.Response) -> dict[str, Any]:
+    """The answer's JSON object; an empty one where it is none."""
+    try:
+        facts = answer.json()
+    except ValueError:
+        return {}
+    return facts if isinstance(facts, dict) else {}

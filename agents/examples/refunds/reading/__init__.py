@@ -1,0 +1,1 @@
+"""Reading a mail that a stranger wrote."""

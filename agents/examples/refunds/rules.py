@@ -1,0 +1,189 @@
+"""The arithmetic of the refunds example: what a mail asks for, what the shop gives, how feedback changes it. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from agents.examples.money import amounts_in, cents, shown
+from agents.examples.refunds.reading.blanks import blank_stretch
+from agents.examples.refunds.reading.mail import ParsedMail
+
+from .reading import numbers as refunds_numbers
+from .state import Feedback, Item, Order, Reason, Ruling, Ticket
+
+FAR_DOWN = 20  # blank lines; what stands behind more of them was not meant to be read
+GOODWILL = Decimal("0.10")
+_WORDS: tuple[tuple[Reason, str], ...] = (
+    (
+        Reason.NEVER_ARRIVED,
+        r"never (?:arrived|came|reached)|(?:not|n't|nothing) (?:arrived?|come|reach)|lost (?:parcel|pallet)"
+        r"|nicht angekommen|nie angekommen|не (?:пришл|пришел|пришёл|получил)",
+    ),
+    (
+        Reason.FAULTY,
+        r"broken|fault|defect|damaged|torn\b|crack|unusable|does(?: not|n't) work|defekt|besch[äa]digt|kaputt"
+        r"|слома|брак",
+    ),
+    (
+        Reason.RETURNED,
+        r"\bsent (?:it |them |these |this )?back|return|on (?:its|their) way back|zurückge|обратно|возврат",
+    ),
+)
+_STOP = r"(?=[.,;!?\n]|\b(?:not|without|except|but|keep|with|plus)\b|$)"
+_ONLY = re.compile(rf"\b(?:only|just)\b(?:(?!{_STOP}).)*", re.IGNORECASE | re.DOTALL)
+_NOT = re.compile(rf"\b(?:not|without|except|keep|no)\b(?:(?!{_STOP}).)*", re.IGNORECASE | re.DOTALL)
+_SHIPPING = re.compile(r"shipping|postage|delivery", re.IGNORECASE)
+_SHARE = re.compile(r"\b(?P<half>half)\b|(?<![\d.,])(?P<percent>\d{1,2}|100)\s?(?:%|per ?cent)", re.IGNORECASE)
+_SORRY = re.compile(r"apolog|sorry", re.IGNORECASE)
+
+
+@dataclass
+class Draft:
+    """A refund in the making."""
+
+    items: list[Item]
+    shipping: bool = False
+    share: Decimal = Decimal(1)
+    fixed: Decimal | None = None  # an amount that a reviewer named
+    sorry: bool = False
+    heeded: list[str] = field(default_factory=list)  # "As Ann Okafor asked: only Titanium frames."
+    unheeded: list[str] = field(default_factory=list)  # who wrote what no rule reads
+    refused: bool = False  # a person said that nothing is to be paid
+
+    def due(self, order: Order) -> Decimal:
+        """What the rules give, however much is left of the payment."""
+        if self.refused:
+            return Decimal(0)
+        goods = sum((item.total for item in self.items), Decimal(0))
+        due = goods + (order.shipping if self.shipping else 0) if self.fixed is None else self.fixed
+        return cents(due * self.share)
+
+    def amount(self, order: Order) -> Decimal:
+        """What it comes to; never more than is left of the payment."""
+        return min(self.due(order), order.left)
+
+
+def ticket_of(mail: ParsedMail) -> Ticket:
+    """What the mail says and seems to want. Only the words in sight are searched, none that are quoted or far down."""
+    words = words_in_sight(mail.text)
+    searched = " ".join(f"{mail.subject}\n{words}".split())
+    named = refunds_numbers.named(mail.subject, words)
+    wants = next((each for each in amounts_in(words) if each.currency), None)
+    return Ticket(
+        from_address=mail.from_address,
+        from_name=mail.from_name,
+        reply_to=mail.reply_to,
+        subject=mail.subject,
+        sent=mail.sent,
+        text=mail.text,
+        order_number=named.only,
+        reason=next((reason for reason, told in _WORDS if re.search(told, searched, re.IGNORECASE)), Reason.GOODWILL),
+        wants=wants.amount if wants else None,
+        wants_currency=wants.currency if wants else "",
+        attachments=mail.attachments[:20],
+        problems=mail.problems[:20],
+        numbers=named.numbers,
+        lookalikes=named.lookalikes,
+        hidden=mail.hidden,
+    )
+
+
+def words_in_sight(text: str) -> str:
+    """The text before the first stretch of blank lines where they are many in sum, without quoted lines."""
+    lines, start = blank_stretch(text)
+    near = text[:start] if lines > FAR_DOWN else text
+    return "\n".join(line for line in near.split("\n") if not line.startswith(">"))
+
+
+def draft(order: Order, reason: Reason, words: str, feedback: Sequence[Feedback], *, ruling: Ruling = "") -> Draft:
+    """What the shop gives for this reason, changed by what people said since."""
+    made = _unchanged(order, reason, words)
+    made.refused = ruling == "refuse"
+    for each in feedback:
+        heed(made, order, each)
+    return made
+
+
+def heed(made: Draft, order: Order, feedback: Feedback) -> None:
+    """Change a draft as a reviewer's words ask, and note what was understood."""
+    text, done = feedback.text, list[str]()
+    if only := next((part for part in _only(text) if any(mentions(part, item) for item in order.items)), ""):
+        made.items = [item for item in order.items if mentions(only, item)]
+        made.shipping, made.fixed = bool(_SHIPPING.search(only)), None
+        done.append(f"only {listed(made.items)}")
+    for refused in _NOT.finditer(text):
+        if dropped := [item for item in made.items if mentions(refused[0], item)]:
+            made.items, made.fixed = [item for item in made.items if item not in dropped], None
+            done.append(f"without {listed(dropped)}")
+        if _SHIPPING.search(refused[0]):
+            made.shipping = False
+            done.append("without shipping")
+    if _SHIPPING.search(_NOT.sub("", text)):
+        made.shipping = True
+        done.append("with shipping")
+    named = next(amounts_in(text), None)
+    if named and named.currency in ("", order.currency):
+        made.fixed, made.share, made.refused = named.amount, Decimal(1), False
+        left = f", of which only {shown(order.left, order.currency)} is left" if named.amount > order.left else ""
+        done.append(shown(named.amount, order.currency) + left)
+    if share := _SHARE.search(text):
+        made.share = Decimal("0.5") if share["half"] else Decimal(share["percent"]) / 100
+        done.append(f"{made.share:.0%} of it")
+    if _SORRY.search(text):
+        made.sorry = True
+        done.append("an apology in the reply")
+    if done:
+        made.heeded.append(f"As {feedback.by} asked: {', '.join(done)}.")
+    else:
+        made.unheeded.append(feedback.by)
+
+
+def mentions(text: str, item: Item) -> bool:
+    """Whether a word of the item's name of four letters or more stands in `text`, in the singular or plural."""
+    words = {form for word in re.findall(r"\w+", text.lower()) for form in _forms(word)}
+    return any(_forms(word) & words for word in re.findall(r"\w{4,}", item.name.lower()))
+
+
+def listed(items: Sequence[Item]) -> str:
+    """The items in words: "2 Titanium frames and Leather case"."""
+    names = [f"{item.quantity} {_several(item.name)}" if item.quantity > 1 else item.name for item in items]
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def people(names: Sequence[str]) -> str:
+    """Who, each once: "Ann Okafor and Bob Lindqvist"."""
+    return " and ".join(dict.fromkeys(names))
+
+
+def _several(name: str) -> str:
+    """The name in the plural; one that ends in a number or capitals is left as it is."""
+    return f"{name}s" if name[-1:].islower() and not name.endswith("s") else name
+
+
+def _forms(word: str) -> set[str]:
+    """The word, and what it may be the plural of."""
+    return {word, word.removesuffix("s"), word.removesuffix("es")}
+
+
+def _only(text: str) -> Iterator[str]:
+    """What stands after each "only", and what stands before it: "only the frames", "frames only"."""
+    for found in _ONLY.finditer(text):
+        yield found[0]
+        yield re.split(r"[.,:;!?\n]", text[: found.start()])[-1]
+
+
+def _unchanged(order: Order, reason: Reason, words: str) -> Draft:
+    if reason is Reason.NEVER_ARRIVED:
+        return Draft(list(order.items), shipping=True)
+    if reason is Reason.FAULTY:
+        told = next(pattern for each, pattern in _WORDS if each is Reason.FAULTY)
+        ended = re.sub(r"(?m)^(.{1,50})$", r"\1. ", words)  # a short line ends a sentence too
+        bad = [each for each in re.split(r"[.!?;]\s", ended) if re.search(told, each, re.IGNORECASE)]
+        return Draft([item for item in order.items if any(mentions(each, item) for each in bad)] or list(order.items))
+    if reason is Reason.RETURNED:
+        back = [item for item in order.items if item.returned_on]
+        return Draft(back or list(order.items), shipping=len(back) == len(order.items))
+    return Draft(list(order.items), share=GOODWILL)

@@ -1,0 +1,184 @@
+"""The nouns of a refund request, as they are saved in a run's state."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agents.examples.money import Money
+
+from .reading import mail as refunds_mail
+
+Currency = Literal["CHF", "EUR", "GBP", "SEK", "USD"]
+Ruling = Literal["", "pay", "refuse"]  # what a person said where the mail raised doubts
+
+
+class Noun(BaseModel):
+    """What is not named here does not get in."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Reason(StrEnum):
+    RETURNED = "returned"
+    NEVER_ARRIVED = "never arrived"
+    FAULTY = "faulty"
+    GOODWILL = "goodwill"
+
+
+class Mail(Noun):
+    """A mail as it came: `raw` holds one character for each byte (ISO 8859-1), so that nothing of it is lost."""
+
+    name: str = Field(max_length=200)
+    raw: str = Field(max_length=refunds_mail.MAX_MAIL + 1)
+
+    @property
+    def octets(self) -> bytes:
+        """The mail's bytes. Text that somebody typed, and that is no such bytes, is taken as UTF-8."""
+        try:
+            return self.raw.encode("iso-8859-1")
+        except UnicodeEncodeError:
+            return self.raw.encode()
+
+    @classmethod
+    def read(cls, file: Path) -> Mail:
+        """A mail from its file, as much of it as is ever read. Raises OSError."""
+        with file.open("rb") as source:
+            raw = source.read(refunds_mail.MAX_MAIL + 1)
+        return cls(name=file.name[:200], raw=raw.decode("iso-8859-1"))
+
+
+class Ticket(Noun):
+    """What the mail says, in the customer's words, and what could not be made out of it."""
+
+    from_address: str
+    from_name: str
+    reply_to: str
+    subject: str
+    sent: str
+    text: str
+    order_number: str | None  # where the mail names one order, and no other
+    reason: Reason
+    wants: Money | None  # the amount the customer names
+    attachments: list[str]
+    problems: list[str]
+    numbers: list[str] = []  # all order numbers that it names
+    lookalikes: list[str] = []  # what only looks like an order number
+    wants_currency: str = ""
+    hidden: str = ""  # words that may be out of sight of whoever reads the mail
+
+
+class Facts(Noun):
+    """What the agent goes by. Read from the mail; a person fills in what is missing."""
+
+    order_number: str = Field(pattern=r"^[0-9]{0,12}$", title="Order number", description="Digits only.")
+    name: str = Field(max_length=100, title="Customer's name")
+    address: str = Field(max_length=254, title="Customer's e-mail address", description="The reply goes there.")
+    reason: Reason = Field(title="Reason")
+
+
+class Item(Noun):
+    name: str
+    quantity: int
+    price: Money  # of one
+    parcel: str
+    returned_on: str  # ISO date, empty while it has not come back
+
+    @property
+    def total(self) -> Decimal:
+        return self.price * self.quantity
+
+
+class Order(Noun):
+    number: str
+    customer: str
+    company: str
+    email: str
+    currency: Currency
+    card: str  # the last four digits
+    charge: str  # the payment's id at the payment provider
+    paid_on: str
+    shipping: Money
+    refunded: Money  # before this request
+    elsewhere: Money = Decimal(0)  # what others gave back at the provider
+    items: list[Item]
+
+    @property
+    def goods(self) -> Decimal:
+        return sum((item.total for item in self.items), Decimal(0))
+
+    @property
+    def paid(self) -> Decimal:
+        return self.goods + self.shipping
+
+    @property
+    def left(self) -> Decimal:
+        """What may still be refunded."""
+        return max(self.paid - self.refunded - self.elsewhere, Decimal(0))
+
+
+class Refund(Noun):
+    amount: Money = Field(title="Amount", description="0.00 pays nothing and only sends the reply.")
+    currency: Currency = Field(title="Currency")
+    reason: Reason = Field(title="Reason")
+    charge: str = Field(title="Payment", description="The payment that is refunded.")
+    card: str = Field(title="Refund to card ending", description="The card that paid the order.")
+
+
+class Reply(Noun):
+    to: str = Field(title="Goes to", max_length=254)
+    subject: str = Field(title="Subject", max_length=200, pattern=r"^[^\r\n]*$")
+    text: str = Field(
+        title="Text",
+        max_length=20_000,
+        description="A statement of the refund (order, amount, card) is put below it when it is sent.",
+        json_schema_extra={"format": "multiline"},
+    )
+
+
+class Proposal(Noun):
+    refund: Refund
+    reply: Reply
+
+
+class Feedback(BaseModel):
+    """What a reviewer wrote who sent the run back. The runner fills it in, and may know more."""
+
+    text: str
+    by: str
+    at: str
+    gate: int
+
+
+class Decision(BaseModel):
+    """How the last gate ended, and who ended it. The runner fills it in, and may know more."""
+
+    gate: str
+    kind: str
+    by: str
+    changes: list[dict[str, Any]]
+    answer: dict[str, Any] | None = None
+
+
+class Payment(Noun):
+    id: str
+    amount: Money
+    currency: Currency
+    status: str
+
+
+class Sent(Noun):
+    to: str
+    message_id: str
+
+
+def fixed(noun: type[BaseModel], **values: str) -> dict[str, Any]:
+    """The noun's JSON Schema with some values that cannot be others."""
+    schema = noun.model_json_schema(mode="serialization")
+    for name, value in values.items():
+        schema["properties"][name] |= {"const": value}
+    return schema

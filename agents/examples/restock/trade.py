@@ -1,0 +1,51 @@
+"""The supplier, the till and the mail: how the restock example touches the world.
+
+Each says what its end means for the effect: done, EffectFailed (provably not done), EffectUnknown.
+"""
+
+from __future__ import annotations
+
+import httpx
+from django.conf import settings
+from django.core.mail import EmailMessage
+
+from agents import EffectUnknown
+from agents.effects.http import send, trusted
+from agents.examples.refunds import payments as refunds_payments
+
+from .state import Message, Placed, Purchase, Repricing
+
+TIMEOUT = httpx.Timeout(15.0, connect=5.0)  # seconds
+
+
+def order(wanted: Purchase, key: str) -> Placed:
+    """Order from the supplier; the same key orders once."""
+    return _ask("/orders", wanted.model_dump(mode="json"), key)
+
+
+def reprice(wanted: Repricing, key: str) -> Placed:
+    """Put a price into the till; the same key does it once."""
+    return _ask("/prices", wanted.model_dump(mode="json"), key)
+
+
+def withdraw(kind: str, id: str) -> Placed:
+    """Take one of "orders" or "prices" back; as often as it is asked."""
+    return _ask(f"/{kind}/{id}/withdraw", {})
+
+
+def mail(message: Message, key: str) -> None:
+    """One mail to all of them, none of whom sees the others. Nobody to write to: nothing is sent."""
+    if message.to:
+        headers = {"Message-ID": refunds_payments.message_id_of(key)}
+        refunds_payments.deliver(EmailMessage(message.subject, message.text, bcc=message.to, headers=headers))
+
+
+def _ask(path: str, body: dict[str, object], key: str = "") -> Placed:
+    headers = {"Idempotency-Key": key} if key else {}
+    with httpx.Client(base_url=settings.SANDBOX_URL, timeout=TIMEOUT, trust_env=False, verify=trusted()) as client:
+        answer = send(client, client.build_request("POST", path, json=body, headers=headers))
+    try:
+        facts = answer.json()
+        return Placed(id=facts["id"], status=facts["status"])
+    except (KeyError, TypeError, ValueError) as error:  # it was taken, but nobody can say what came of it
+        raise EffectUnknown(f"The answer cannot be read: {error!r}") from error

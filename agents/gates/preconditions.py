@@ -1,0 +1,152 @@
+"""Looking at the world for a gate's preconditions: when the gate opens, and again before an effect that they guard.
+
+What is seen when the gate opens is put on its card, so that people see it and their decision binds it. Before the
+effect the same observation is made on the state at hand; where it gives anything else, nothing is done and the gate
+asks again. An observation that fails says nothing about the world: it is a failed attempt of the step that wanted it,
+and neither opens a gate nor lets an effect through.
+
+An observation is a call to somewhere else, so it is made outside any transaction and before the effect's intent. A
+window remains, from the answer of the observation until the provider acts on the effect's request: what changes in
+it is not seen. Only a provider that takes the condition along with the request could close it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import structlog
+from django.db import transaction
+from django.utils.crypto import salted_hmac
+from pydantic import SecretBytes, SecretStr
+
+from agents.definition import fields
+from agents.definition.plan_builder import takes_observed
+from agents.errors import ObservationFailed, Retry, StepFailed, WorldChanged
+from agents.session.session import Slice
+from agents.steps import execute
+from agents.steps.invoke import call_method
+from agents.text import one_line
+from approvals.cards import precondition
+from approvals.cards.binding import Approved, Row
+from approvals.cards.card import Card
+from approvals.english import quoted
+from approvals.errors import CardRefused
+from approvals.schema import redact
+from checkpoints.errors import Fenced
+from checkpoints.events import event_log
+from checkpoints.runs.plans import StepSpec
+from checkpoints.values.canonical_json import canonical, decode
+
+LIMIT = 64 * 1024  # bytes of one observation: it is a fact to compare and to show, not a document
+TOLD = 16  # hex digits by which one secret is told from another; the key is the site's
+FAILED = (ObservationFailed, StepFailed, Retry)  # what `look` raises
+log = structlog.get_logger()
+
+
+def first_looks(slice: Slice, spec: StepSpec) -> dict[str, Any] | None:
+    """What all observations of the gate give, by name, where its method wants to know before it draws its card.
+
+    None where it does not. Raises what `look` raises.
+    """
+    return {name: look(slice, name) for name in spec.observes} if takes_observed(slice.agent, spec) else None
+
+
+def with_observations(slice: Slice, spec: StepSpec, card: Card, known: Mapping[str, Any]) -> Card:
+    """The card with what each of its preconditions observes; what is `known` already is not observed again.
+
+    Raises CardRefused for one that the gate does not name, and what `look` raises.
+    """
+    names = list(dict.fromkeys(each.observes for each in card.preconditions))
+    for name in names:
+        if name not in spec.observes:
+            raise CardRefused(f"{spec.name}: a precondition observes {name!r}, which the gate does not name")
+    seen = {name: known[name] if name in known else look(slice, name) for name in names}
+    return replace(card, preconditions=[replace(each, value=seen[each.observes]) for each in card.preconditions])
+
+
+def look(slice: Slice, name: str) -> Any:
+    """Make one observation on the state at hand, under its own time limit.
+
+    Raises ObservationFailed, StepFailed where trying again is useless, and Retry where the observation asks for it.
+    """
+    try:
+        data = canonical(_hidden(slice, call_method(slice, name, slice.snapshot.state)))
+    except Fenced:
+        raise
+    except execute.RAISED as error:
+        raise _failure(name, error) from error
+    if len(data) > LIMIT:
+        raise StepFailed(f"The observation {name} gave {len(data):,} bytes; at most {LIMIT:,} are compared and shown.")
+    return decode(data)
+
+
+def _hidden(slice: Slice, value: Any) -> Any:
+    """What was seen, with nothing in it that may not be shown: it is kept, compared and shown as it comes out here.
+
+    A secret of the observation's own becomes a mark that tells it from another one and from no other run's; a secret
+    of the state becomes the mask, wherever a text holds it.
+    """
+    veil = fields.veil(slice.agent.State)
+    words = veil.words(slice.snapshot.state) if veil else []
+    return redact.scrubbed(_marked(value, slice.run.pk), words)
+
+
+def _marked(value: Any, run: int) -> Any:
+    if isinstance(value, (SecretStr, SecretBytes)):
+        secret = value.get_secret_value()
+        told = salted_hmac(f"holdpoint observation {run}", secret, algorithm="sha256").hexdigest()
+        return f"{redact.MASK} ({told[:TOLD]})"
+    if isinstance(value, dict):
+        return {name: _marked(each, run) for name, each in value.items()}
+    return [_marked(each, run) for each in value] if isinstance(value, (list, tuple)) else value
+
+
+def check(slice: Slice, spec: StepSpec, approved: Approved) -> None:
+    """Look again at what guards this effect. Raises WorldChanged, Fenced, and what `look` raises."""
+    fixed = approved.guarding(spec.name)
+    if not fixed:
+        return
+    if slice.attempt > spec.retry + 1:  # not once more what may kill the worker
+        raise StepFailed(f"{slice.attempt - 1} workers died in this step, or were stopped, before it came to an end.")
+    now = {name: look(slice, name) for name in dict.fromkeys(each.observes for each in fixed)}
+    rows = precondition.drifts(fixed, now)
+    if rows:
+        _tell(slice, spec, approved, [each.id for each in fixed if precondition.drifts([each], now)])
+        raise WorldChanged(f"The world is not what {quoted([spec.title])} was approved for: {said_of(rows)}.")
+
+
+def changed_since(slice: Slice, approved: Approved, effect: str, card: Card) -> list[Row]:
+    """Rows: how the world differs from what `effect` was approved for. `card` holds what the gate observes now."""
+    fixed = approved.guarding(effect)
+    now = {each.observes: each.value for each in card.preconditions}
+    unasked = dict.fromkeys(each.observes for each in fixed if each.observes not in now)
+    return precondition.drifts(fixed, {**now, **{name: look(slice, name) for name in unasked}})
+
+
+def said_of(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The rows in one line, for the run's page: what it was, and what it is."""
+    told = [f"{row['pointer'][1:]} was {_short(row, 'before')}, is {_short(row, 'after')}" for row in rows]
+    return one_line("; ".join(told), 250)
+
+
+def _short(row: Mapping[str, Any], side: str) -> str:
+    return one_line(canonical(row[side]).decode(), 80) if side in row else "not there"
+
+
+def _failure(name: str, error: BaseException) -> Exception:
+    """What to raise for an observation that raised: again later, unless it says otherwise."""
+    words = f"The observation {name} failed: {execute.said(error)}"
+    if isinstance(error, Retry):
+        return Retry(words, after=error.after)
+    return StepFailed(words) if isinstance(error, execute.USELESS_TO_REPEAT) else ObservationFailed(words)
+
+
+def _tell(slice: Slice, spec: StepSpec, approved: Approved, ids: list[str]) -> None:
+    """Keep that it was withheld, whatever becomes of this worker before the gate asks again."""
+    log.warning("effect.withheld", step=spec.name, gate=approved.gate, preconditions=ids)
+    data = {"step": spec.name, "gate": approved.gate, "preconditions": ids}
+    with transaction.atomic():
+        slice.hold_token()
+        event_log.record("effect.withheld", subject=f"run:{slice.run.pk}", run=slice.run, by=slice.by, data=data)

@@ -1,0 +1,81 @@
+"""Whether an earlier agreement still stands when the run comes to its gate again.
+
+It stands where the gate shows exactly what it showed then, over the same input, and every effect that it allowed is
+done: then nothing is left to permit, and asking again would only cost a person time. It never gives a grant twice.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agents.session import reuse
+from agents.session.session import Slice
+from approvals.cards import binding
+from approvals.cards.card import Card, completed
+from approvals.models import Gate, Outcome, Policy
+from approvals.tools import drawing
+from checkpoints.runs.plans import StepSpec
+from checkpoints.values.canonical_json import canonical
+
+from . import resolution
+
+NOT_COMPARED = ("checkpoint", "reopened")  # of what a gate shows: where it stood, not what it asks
+
+
+def passed(slice: Slice, spec: StepSpec, card: Card | None, took: float) -> bool | None:
+    """Write what the gate's earlier outcome wrote; says whether the slice goes on, None where the gate has to ask."""
+    head = slice.path.head
+    if not slice.branched or head.kind == "reopen" or slice.path.forced(spec.name):
+        return None
+    if card is None:
+        twin = reuse.twin_of(slice, spec)
+        return None if twin is None else slice.executed(spec, {}, spec.on_skip or None, took=took, kind="reused")
+    gate = _same(slice, spec, card)
+    if gate is None or not stands(gate.outcome):
+        return None
+    writes = resolution.writes(slice, gate, gate.outcome)
+    note = f"Gate {gate.pk} was answered for exactly this, and what it allowed is done: the answer stands."
+    return slice.executed(spec, writes, None, took=took, notes=[note], kind="reused")
+
+
+def stands(outcome: Outcome) -> bool:
+    """Whether people agreed to all that was asked, and every effect that they allowed is done and still wanted.
+
+    Where they refused something it is asked again: the run was sent back, and what it does about that is not known.
+    """
+    if outcome.kind not in resolution.AGREED or outcome.kind == Outcome.Kind.MIXED:
+        return False
+    grants = outcome.grants.select_related("effect_row")
+    rows = [getattr(grant, "effect_row", None) for grant in grants]
+    return all(row is not None and row.adoptable for row in rows)
+
+
+def _same(slice: Slice, spec: StepSpec, card: Card) -> Gate | None:
+    """The newest gate of this step that people closed, where it asked exactly this over the same input."""
+    asked = _shown(_body(slice, spec, card))
+    closed = Gate.objects.filter(run=slice.run, step=spec.name, kind=Gate.Kind.REVIEW, status=Gate.Status.DECIDED)
+    bases = {each.parent: each.input_digest for each in slice.recorded_of("gate", spec.name)}
+    digest = slice.input_digest(spec)
+    for gate in closed.select_related("outcome").order_by("-pk"):
+        if bases.get(gate.checkpoint) == digest and _shown(gate.proposals.get(number=1).content) == asked:
+            return gate
+    return None
+
+
+def _body(slice: Slice, spec: StepSpec, card: Card) -> dict[str, Any]:
+    whole = completed(card, step=spec, plan=slice.plan, state=slice.snapshot.state)
+    policy = Policy.objects.named(spec.policy, team=slice.run.team)
+    whole = drawing.drawn(whole, team=slice.run.team, policy=policy, plan=slice.plan)
+    target = binding.Target(
+        run=slice.run.pk,
+        agent=slice.plan.agent,
+        version=slice.plan.version,
+        plan=bytes(slice.run.plan.digest).hex(),
+        step=spec.name,
+        checkpoint="",
+    )
+    return binding.body(target, whole)
+
+
+def _shown(body: dict[str, Any]) -> bytes:
+    return canonical({name: value for name, value in body.items() if name not in NOT_COMPARED})

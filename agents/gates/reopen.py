@@ -1,0 +1,71 @@
+"""A gate that is opened again for the sake of one effect: what of the earlier word stands, whatever is said now.
+
+The run goes on with that effect afterwards. What was refused and passed by before it does not run any more, and what
+was done stays done: a verdict that pretended otherwise would not be kept. To have either of it another way the run
+is sent back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from uuid import UUID
+
+from agents.models import Effect
+from agents.session.path import EXECUTED
+from agents.session.session import Slice
+from approvals.cards.action import APPROVE, EDIT, Action, editable
+from approvals.cards.card import Card
+from approvals.models import Outcome
+from approvals.schema import pointers
+from checkpoints.runs.plans import StepSpec
+from checkpoints.values.patch import same
+
+
+def carried_over(slice: Slice, spec: StepSpec, card: Card, before: Outcome) -> Card:
+    """The card with what `before` refused, and without a way to refuse what was done since the gate first closed."""
+    done = _done_since(slice, spec)
+    return replace(card, actions=[_carried(slice, spec, action, before, done) for action in card.actions])
+
+
+def _carried(slice: Slice, spec: StepSpec, action: Action, before: Outcome, done: dict[UUID, str]) -> Action:
+    was, settled = before.proposal.card.action(action.id), before.refused(action.id)
+    if was is not None and settled is not None and _as_it_was(slice, action, was):
+        return replace(action, settled=settled, verdicts=[settled.verdict])
+    if not _is_done(slice, action, done):
+        return action
+    offered = action.edits and EDIT in (action.verdicts or [EDIT]) and bool(action.pointer)
+    edits = offered and any(pointers.overlaps(place, action.pointer) for place in editable(spec))
+    return replace(action, verdicts=[APPROVE, *[EDIT] * edits])
+
+
+def _as_it_was(slice: Slice, action: Action, was: Action) -> bool:
+    """Whether what was refused is what is asked about now."""
+    state = slice.snapshot.state
+    if (action.effect, action.pointer) != (was.effect, was.pointer):
+        return False
+    return not action.pointer or (
+        pointers.has(state, action.pointer) and same(pointers.get(state, action.pointer), was.arguments)
+    )
+
+
+def _is_done(slice: Slice, action: Action, done: dict[UUID, str]) -> bool:
+    performing = next((step for step in slice.plan.steps if step.name == action.effect), None)
+    if performing is None or performing.name not in done.values():
+        return False
+    if not performing.action:
+        return True
+    return Effect.objects.landed_for(action.id, step=performing.name, runs=slice.path.runs, at=list(done))
+
+
+def _done_since(slice: Slice, spec: StepSpec) -> dict[UUID, str]:
+    """Checkpoint -> step of what was executed since the gate closed, before it was opened again for the first time."""
+    found: dict[UUID, str] = {}
+    places = slice.path.places
+    for at in range(len(places) - 1, -1, -1):
+        place = places[at]
+        if place.step == spec.name and place.kind in ("gate", "reused"):
+            if at == 0 or places[at - 1].kind != "reopen":
+                break
+        elif place.kind in EXECUTED:
+            found[place.id] = place.step
+    return found

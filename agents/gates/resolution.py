@@ -1,0 +1,97 @@
+"""What an agreement at a gate writes into the state: the edit, and what the agent is told of the decision.
+
+Of what was refused or answered for the agent reads in its feedback, action by action. Of what was edited too, where
+its items name the action: an agent that is not told would propose its own call again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from agents.definition import feedback, fields
+from agents.definition.feedback import Words
+from agents.definition.plan_builder import DECISION
+from agents.session.session import Slice
+from agents.text import one_line
+from approvals.cards.action import RESPOND, Settled
+from approvals.models import Gate, Outcome
+from approvals.schema import redact
+from checkpoints.values import patch
+from checkpoints.values.canonical_json import canonical
+from checkpoints.values.ops import DROP
+from checkpoints.values.patch import touched
+
+AGREED = (Outcome.Kind.APPROVED, Outcome.Kind.EDITED, Outcome.Kind.ANSWERED, Outcome.Kind.MIXED)
+SHORT = 200  # characters of a value in a sentence
+MOST = 50  # places of one action that are told one by one; all of them are in its arguments
+
+
+def writes(slice: Slice, gate: Gate, outcome: Outcome) -> dict[str, Any]:
+    """What an agreement writes into the state at the head."""
+    state = patch.apply(outcome.state_patch, slice.snapshot.state)
+    spec = slice.plan.step(gate.step)
+    said = list(by_action(slice, spec.feedback, gate, outcome))
+    words = feedback.told(slice.agent, spec.feedback, said)
+    return edited(outcome, slice.snapshot.state) | words | told(slice, gate, outcome, state)
+
+
+def by_action(slice: Slice, field: str, gate: Gate, outcome: Outcome) -> Iterator[Words]:
+    """What was said of each action by itself, in the card's order."""
+    edits = outcome.kind in (Outcome.Kind.EDITED, Outcome.Kind.MIXED) and feedback.names_actions(slice.agent, field)
+    asked, who = gate.asked, outcome.by_name or outcome.by
+    for action in outcome.proposal.card.actions:
+        common = Words(at=outcome.created_at, gate=gate.pk, action=action.id)
+        before = asked.action(action.id)
+        if action.settled is not None:
+            yield common | Words(text=_refusal(action.settled), by=action.settled.by, pointer=action.pointer)
+        elif edits and before is not None:
+            for row in redact.veil(action.schema).rows(patch.changes(before.arguments, action.arguments)[:MOST]):
+                yield common | Words(text=_edit(row), by=who, pointer=action.pointer + row["pointer"])
+
+
+def _refusal(settled: Settled) -> str:
+    if settled.verdict != RESPOND:
+        return settled.reason
+    return settled.response if isinstance(settled.response, str) else canonical(settled.response).decode()
+
+
+def _edit(row: dict[str, Any]) -> str:
+    was, now = (one_line(canonical(row.get(side)).decode(), SHORT) for side in ("before", "after"))
+    return {"added": f"Added {now}.", "removed": f"Removed {was}."}.get(row["kind"], f"Changed from {was} to {now}.")
+
+
+def edited(outcome: Outcome, state: dict[str, Any]) -> dict[str, Any]:
+    """The fields of `state` that the edit touches, as it makes them."""
+    after = patch.apply(outcome.state_patch, state)
+    return {name: after.get(name, DROP) for name in touched(outcome.state_patch)}
+
+
+def hidden_answer(outcome: Outcome) -> Any:
+    """The answer to a question, without what the schema of its value hides."""
+    answer, question = outcome.answered, outcome.gate.asked.question
+    if not answer or not question:
+        return answer
+    schemas = {choice["id"]: choice.get("schema") or {} for choice in question["choices"]}
+    return {**answer, "value": redact.veil(schemas.get(answer["choice"], {})).masked(answer.get("value"))}
+
+
+def told(slice: Slice, gate: Gate, outcome: Outcome, after: dict[str, Any]) -> dict[str, Any]:
+    """What the agent is told of the decision, where its state has a place for it."""
+    if DECISION not in slice.agent.State.model_fields:
+        return {}
+    said = {
+        "gate": gate.step,
+        "kind": outcome.kind,
+        "by": outcome.by_name or outcome.by,
+        # The state has the true values at their places; what stands here is read where nothing says that it is secret.
+        "changes": fields.veil(slice.agent.State).rows(patch.changes(slice.snapshot.state, after)),
+        "answer": hidden_answer(outcome),
+    }
+    if outcome.kind == Outcome.Kind.MIXED:
+        settled = {each.id: asdict(each.settled) for each in outcome.proposal.card.actions if each.settled}
+        said["verdicts"] = {
+            name: {"verdict": verdict, **settled.get(name, {})} for name, verdict in outcome.by_action.items()
+        }  # fmt: skip
+    return {DECISION: fields.dumped(slice.agent.State, DECISION, said)}

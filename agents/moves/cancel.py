@@ -1,0 +1,78 @@
+"""Cancelling a run by a person's word: at once, or, where it has left effects behind, once they are settled."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from agents.compatibility import deployed
+from agents.definition import registry
+from agents.ringing import doorbell
+from agents.session import unsettled
+from agents.session.path import Path
+from agents.text import one_line
+from approvals.gates import closing
+from approvals.models import Gate
+from checkpoints import actors
+from checkpoints.actors import Actor
+from checkpoints.events import event_log
+from checkpoints.models import Run
+from checkpoints.store import claims
+
+
+class _GateOpened(Exception):
+    """The run asked something between the look for its gates and its end: begin again."""
+
+
+def cancel(run: Run, *, by: User | Actor, reason: str) -> bool:
+    """End the run and withdraw what it still asks, in one transaction; False where it had ended before.
+
+    A run that has left effects behind is queued to settle them first, and ends then. What is done on its path
+    stays done. One that settles to end as cancelled already is left to that: whoever undoes something there is not
+    fenced by a second word.
+    """
+    actor = by if isinstance(by, Actor) else actors.of_user(by)
+    while True:
+        try:
+            with transaction.atomic():  # a savepoint within the caller's: to go back to it lets go of the rows
+                return _cancelled(run, by=actor, reason=reason)
+        except _GateOpened:
+            continue
+
+
+def _cancelled(run: Run, *, by: Actor, reason: str) -> bool:
+    """Gates are locked before their run, as a decision does it: the other way round the two would wait for each other.
+
+    The run ends before they are withdrawn: a gate that closes wakes its run, and only a run that waits can be woken.
+    """
+    asking = Gate.objects.open().filter(run=run)
+    gates = {gate.pk: gate for gate in asking.select_for_update().order_by("pk")}
+    run.refresh_from_db(from_queryset=Run.objects.select_for_update())
+    settles = _has_left_something(run)
+    if settles and run.ending == Run.Status.CANCELLED:
+        return True
+    if settles:
+        _end_later(run, by, reason)
+    elif not run.cancel(by=by, reason=reason):
+        return False
+    if asking.exclude(pk__in=gates).exists():
+        raise _GateOpened
+    for gate in gates.values():
+        closing.withdraw(gate, by=by, reason="The run was cancelled.")
+    return True
+
+
+def _has_left_something(run: Run) -> bool:
+    """Whether a live run has left effects behind that can be settled."""
+    if deployed.of(run.plan_id) is None and registry.way_of(run.plan) is None:
+        return False  # nobody has the code that could undo anything: what is held stays held
+    return run.status in Run.LIVE and run.head is not None and bool(unsettled.of_run(run.pk, Path.to(run.head)))
+
+
+def _end_later(run: Run, by: Actor, reason: str) -> None:
+    """Queue the run to settle what it has left behind, and to end as cancelled then."""
+    claims.release(claims.take_over(run, by), status=Run.Status.QUEUED, reason=reason, by=by)
+    run.end_later(Run.Status.CANCELLED, one_line(reason, 300), by=by)
+    event_log.record("run.settling", subject=f"run:{run.pk}", run=run, by=by)
+    queue = registry.queue_for(run.plan)
+    transaction.on_commit(lambda: doorbell.ring(run.pk, queue))

@@ -1,0 +1,74 @@
+"""Forking: another run from a checkpoint, with another state, configuration or version where that is wanted.
+
+A fork has no grants and no effects of its own. It reuses what its lineage has recorded, and where it comes to an
+effect that the run it came from has done, it asks before it takes the result over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from agents.definition import registry
+from agents.effects import left_behind
+from agents.errors import ImpactChanged
+from agents.ringing import doorbell
+from checkpoints import actors, store
+from checkpoints.models import Run
+from checkpoints.values.patch import Op
+
+from . import impact, request, rewind
+
+
+def fork(
+    run: Run,
+    *,
+    at: int,
+    by: User,
+    patch: Sequence[Op] = (),
+    config: Mapping[str, Any] | None = None,
+    version: str = "",
+    title: str = "",
+    seen: str = "",
+    key: str | None = None,
+) -> Run:
+    """Start another run from checkpoint `at` of this one; the same `key` gives the same run.
+
+    `patch` changes the state, `config` the configuration, `version` the agent's version. `seen` is the hex digest of
+    the impact that was shown. Raises a RewindRefused: RewindNotAllowed, ImpactChanged.
+    """
+    rewind.check_may(run, by)
+    with transaction.atomic():
+        left_behind.lock_lineage(run)  # what it comes to stand on is not undone meanwhile
+        target = request.target_of(run, at)
+        chosen = request.wanted(run, at, patch, config, version)
+        if seen and (now := impact.of_fork(run, at, patch, config, version)).digest() != seen:
+            raise ImpactChanged(now)
+        made = store.fork(
+            target.id,
+            by=actors.of_user(by),
+            title=title,
+            started_by=by,
+            writes=chosen.writes,
+            plan=chosen.plan,
+            next_step=chosen.next_step,
+            environment=chosen.environment,
+            key=key,
+        )
+        queue = registry.queue_for(chosen.plan)
+        transaction.on_commit(lambda: doorbell.ring(made.pk, queue))
+    return made
+
+
+def key_of(reader: User, key: str) -> str | None:
+    """The key as it is kept: each person's are their own. None where none was given."""
+    return f"fork:{reader.pk}:{key}" if key else None
+
+
+def made_before(run: Run, key: str | None) -> Run | None:
+    """The fork that was made with this key. What it has done since is no reason to refuse the same order again."""
+    kin = Run.objects.filter(lineage=run.lineage, forked_from__isnull=False, key=key)
+    return kin.first() if key else None

@@ -1,0 +1,221 @@
+"""What an order to move a run, or to fork it, would do: where it would go on from, over what its lineage recorded.
+
+The gate's page asks for them through a registration, since `approvals` may not import agents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import accumulate
+from typing import Any
+from uuid import UUID
+
+import structlog
+
+from agents.definition import environment, fields, registry
+from agents.definition.agent import RunInfo
+from agents.definition.plan_builder import takes_observed
+from agents.session import manual_changes
+from agents.session.path import EXECUTED, Path
+from agents.steps import recovery
+from approvals.impact import Impact, impact
+from approvals.impact.facts import ByHand, Execution, History, Target
+from approvals.impact.words import words_in
+from checkpoints import store
+from checkpoints.models import Checkpoint, Plan, Run
+from checkpoints.runs.plans import PlanSpec, spec_of
+from checkpoints.values import digests
+from checkpoints.values.ops import Drop
+from checkpoints.values.patch import Op
+
+from . import request
+from .impact_facts import Lineage
+
+MOVED = ("rewind", "edit", "fork", "upcast")  # kinds of checkpoints by which somebody moved a run, or changed it
+log = structlog.get_logger()
+
+
+def history_of(run: Run, plan: Plan | None = None) -> History:
+    """All that is recorded of the run's lineage, for a run that would go on under `plan`, its own unless given."""
+    return Reader(run, plan or run.plan).history()
+
+
+def of_rewind(run: Run, to: int, feedback: str = "") -> Impact:
+    """What rewinding to checkpoint `to` would do. Raises as rewinds.rewind does for a checkpoint that is not there."""
+    return rewinding(run, feedback)(to)
+
+
+def rewinding(run: Run, feedback: str = "") -> Callable[[int], Impact]:
+    """`of_rewind` for some checkpoints of one run: what is recorded is read once for all of them."""
+    read: dict[int, tuple[Reader, History]] = {}
+
+    def look(to: int) -> Impact:
+        plan = _plan_at(run, to)
+        if plan.pk not in read:
+            reader = Reader(run, plan)
+            read[plan.pk] = (reader, reader.history())
+        reader, history = read[plan.pk]
+        return impact(history, reader.target(to, forced=True, feedback=feedback))
+
+    return look
+
+
+def of_edit(run: Run, at: int, patch: Sequence[Op], feedback: str = "") -> Impact:
+    """What editing checkpoint `at` would do. Raises RewindRefused for an edit that does not fit."""
+    reader = Reader(run, _plan_at(run, at))
+    writes = request.edited(run, request.target_of(run, at), patch)
+    return impact(reader.history(), reader.target(at, writes=writes, feedback=feedback))
+
+
+def of_fork(
+    run: Run, at: int, patch: Sequence[Op] = (), config: Mapping[str, Any] | None = None, version: str = ""
+) -> Impact:
+    """What a fork from checkpoint `at` would do. Raises RewindRefused."""
+    wanted = request.wanted(run, at, patch, config, version)
+    reader = Reader(run, wanted.plan, config=wanted.environment.get("config", {}))
+    target = reader.target(at, writes=wanted.writes, next_step=wanted.next_step)
+    return impact(reader.history(), replace(target, run=0, gates=(), fork=True, own=frozenset()))
+
+
+class Reader:
+    """Reads one lineage once, for as many impacts as are asked of it."""
+
+    def __init__(self, run: Run, plan: Plan, *, config: Mapping[str, Any] | None = None) -> None:
+        self.run = run
+        self.plan: PlanSpec = spec_of(plan)
+        recorded = environment.recorded(run).get("config", {})
+        self.config = dict(recorded if config is None else config)
+        self.lineage = Lineage(run, plan, self.config)
+
+    def history(self) -> History:
+        """The whole lineage."""
+        head = self.lineage.path(self.run.head)
+        store.expect(self._returns(head))
+        return History(
+            run=self.run.pk,
+            plan=self.plan,
+            executions=self.lineage.execution_facts,
+            effects=self.lineage.effect_facts,
+            gates=self.lineage.gate_facts,
+            head_path=self._on(head),
+            places=[self.lineage.saved[place.id] for place in head],
+            head_gates=self._settled(head),
+            by_hand=self._by_hand(head),
+            next_step=self.run.next_step,
+            sent=self._sent(head),
+            forced=bool(head.places) and head.forced(self.run.next_step),
+            ending=bool(self.run.ending),
+            reopened=head.head.step if head.places and head.head.kind == "reopen" else "",
+            fork=self.run.forked_from is not None,
+            branched=bool(head.places) and head.branched(self.run.pk, self.run.seq),
+            own=self._own(head),
+            config=self.config,
+            draws=self.draws,
+        )
+
+    def target(
+        self,
+        seq: int,
+        *,
+        forced: bool = False,
+        writes: Mapping[str, Any] | None = None,
+        next_step: str | None = None,
+        feedback: str = "",
+    ) -> Target:
+        """The state of checkpoint `seq` with `writes` over it, as the place from which the run would go on."""
+        saved = request.target_of(self.run, seq)
+        request.check_goes_on(saved)
+        request.check_stands(self.run, saved)
+        path = self.lineage.path(saved.id)
+        changed = {name: value for name, value in (writes or {}).items() if not isinstance(value, Drop)}
+        gone = (writes or {}).keys() - changed.keys()
+        state = {name: value for name, value in (saved.state | changed).items() if name not in gone}
+        known = {name: digest for name, digest in saved.fields.items() if name not in gone}
+        known |= {name: digests.of_field(value) for name, value in changed.items()}
+        told = next((step.feedback for step in self.plan.steps if step.feedback), "")
+        novel, unknown = words_in(self.plan, told if feedback else "", said_at="")
+        executed = self._on(path)
+        words = frozenset({told} - {""} if feedback else ())
+        ordered = ByHand(len(executed), frozenset(writes or ()) | words)
+        return Target(
+            run=self.run.pk,
+            next_step=saved.next_step if next_step is None else next_step,
+            path=executed,
+            gates=self._settled(path),
+            by_hand=[*self._by_hand(path), ordered],
+            sent=len(executed),
+            fork=self.run.forked_from is not None,
+            branched=path.branched(self.run.pk, self.run.seq),
+            own=self._own(path),
+            takes_up=True,
+            state=state,
+            fields=known,
+            forced=forced,
+            again=forced,
+            novel=novel,
+            unknown=unknown,
+            config=self.config,
+        )
+
+    def _returns(self, head: Path) -> list[UUID]:
+        """The states to which an open gate of the run may send it back."""
+        asking = [gate for gate in self.lineage.gates if gate.open and gate.run == self.run.pk and not gate.recovery]
+        steps = {step for gate in asking for step in (*gate.card.back_to, gate.card.on_reject)}
+        return [at for step in sorted(steps) if (at := head.before_last(step)) is not None]
+
+    def _on(self, path: Path) -> list[Execution]:
+        return [self.lineage.executions[place.id] for place in path if place.id in self.lineage.executions]
+
+    def _settled(self, path: Path) -> list[int]:
+        settled = set(path.settled())
+        return [gate.id for gate in self.lineage.gates if gate.checkpoint in settled]
+
+    def _by_hand(self, path: Path) -> list[ByHand]:
+        """What people changed by hand on a path."""
+        before = self._before(path)
+        return [ByHand(before[each.place.id], each.fields) for each in manual_changes.on(path.places, self.plan)]
+
+    def _sent(self, path: Path) -> int:
+        """How many executions lie before the newest place on the path to which somebody moved the run."""
+        newest = next((place for place in reversed(path.places) if place.kind in MOVED), None)
+        return self._before(path)[newest.id] if newest else 0
+
+    def _before(self, path: Path) -> dict[UUID, int]:
+        """How many executions lie before each place of a path."""
+        known = accumulate((place.id in self.lineage.executions for place in path), initial=0)
+        return {place.id: number for place, number in zip(path, known, strict=False)}
+
+    def _own(self, path: Path) -> frozenset[str]:
+        """The effects of which a person said, since they last ran, that this fork does them itself."""
+        mine = [gate for gate in self.lineage.gates if gate.run == self.run.pk and gate.recovery]
+        said = {(gate.checkpoint, gate.step) for gate in mine if gate.choice == recovery.DO_AGAIN}
+        own, landed = set(), set()
+        for place in reversed(path.places):
+            if place.kind == "recovery" and (place.parent, place.step) in said and place.step not in landed:
+                own.add(place.step)
+            elif place.kind in EXECUTED:
+                landed.add(place.step)
+        return frozenset(own)
+
+    def draws(self, step: str, state: Mapping[str, Any]) -> bool | None:
+        """Whether a gate's method has something to ask of these values; None where it cannot be called here."""
+        known = registry.agents().get((self.plan.agent, self.plan.version))
+        spec = next((each for each in self.plan.steps if each.name == step), None)
+        if known is None or spec is None or known.spec.step(step).code_hash != spec.code_hash:
+            return None
+        try:
+            config = environment.configured(known.agent, self.config)
+            values = {name: fields.read(known.agent.State, name, state) for name in spec.reads}
+            if takes_observed(known.agent, spec):  # the world is not looked at to foretell
+                return None
+            return getattr(known.agent(RunInfo(0, ""), 1, config), step)(**values) is not None
+        except Exception as error:  # noqa: BLE001 - whatever an agent raises, the impact is only less certain
+            log.info("gate.not_drawn", step=step, error=str(error))
+            return None
+
+
+def _plan_at(run: Run, seq: int) -> Plan:
+    """The plan under which a checkpoint was saved; the run's own where there is no such checkpoint."""
+    found = Checkpoint.objects.select_related("plan").filter(run=run, seq=seq).first()
+    return run.plan if found is None else found.plan

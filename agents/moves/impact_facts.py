@@ -1,0 +1,274 @@
+"""What one lineage has recorded, as the facts of an impact: its executions, its effects, its gates.
+
+Read once, for as many impacts as are asked of it; what is dear to read is read when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from contextlib import suppress
+from datetime import timedelta
+from functools import cache, cached_property, partial
+from typing import Any
+from uuid import UUID
+
+from agents.errors import UpcastFailed
+from agents.models import Effect
+from agents.session import translate, unsettled
+from agents.session.path import Path
+from approvals.cards import binding
+from approvals.consequences import past_gates
+from approvals.consequences.past_gates import Stood
+from approvals.impact.facts import ABSENT, EffectFact, Execution, Fields, GateFact, GrantFact, Writes
+from approvals.impact.words import refusals
+from checkpoints import store
+from checkpoints.errors import NoSuchCheckpoint, NotVerified, ValueRefused
+from checkpoints.models import Plan, Run
+from checkpoints.runs.plans import input_digest, spec_of
+from checkpoints.store import executions
+from checkpoints.store.executions import Record
+from checkpoints.values import patch as patches
+from checkpoints.values.canonical_json import canonical
+
+
+class Lineage:
+    """The run and all that it was forked from, or that was forked from it, in the words of a plan."""
+
+    def __init__(self, run: Run, plan: Plan, config: dict[str, Any]) -> None:
+        self.run, self.row, self.plan, self.config = run, plan, spec_of(plan), config
+        self._loaded: dict[UUID, Fields | None] = {}
+
+    @cached_property
+    def execution_facts(self) -> list[Execution]:
+        """By time."""
+        return list(self.executions.values())
+
+    @cached_property
+    def effect_facts(self) -> list[EffectFact]:
+        return [self._effect(row) for row in self.rows]
+
+    @cached_property
+    def gate_facts(self) -> list[GateFact]:
+        return [self._gate(gate) for gate in self.gates]
+
+    @cached_property
+    def saved(self) -> dict[UUID, Record]:
+        """Everything that was saved, by run and number."""
+        return {each.id: each for each in executions.of_lineage(self.run.lineage or self.run.pk)}
+
+    def path(self, head: UUID | None) -> Path:
+        """The path from the root to a checkpoint."""
+        return Path.within(head, self.saved) if head else Path([])
+
+    @cached_property
+    def records(self) -> list[Record]:
+        """What was executed, by run and number."""
+        return [each for each in self.saved.values() if each.input_digest is not None]
+
+    @cached_property
+    def executions(self) -> dict[UUID, Execution]:
+        ordered = sorted(self.records, key=lambda each: each.at)
+        return {each.id: self._execution(each) for each in ordered if each.input_digest and each.code_hash}
+
+    @cached_property
+    def writes(self) -> dict[UUID, Writes]:
+        """What every execution wrote, read at once when the first is asked for; empty where one cannot be read."""
+        with suppress(NotVerified, NoSuchCheckpoint):
+            return dict(executions.writes_of([each.id for each in self.records if not each.removed]))
+        return {}
+
+    def _written(self, id: UUID) -> Writes:
+        """What one execution wrote. Raises NotVerified and NoSuchCheckpoint, of this one alone."""
+        return self.writes[id] if id in self.writes else executions.writes_of([id])[id]
+
+    @cached_property
+    def rows(self) -> list[Effect]:
+        """The effects, each with its undos."""
+        lineage = Run.objects.of_lineage(self.run.lineage or self.run.pk)
+        found = list(Effect.objects.filter(run__in=lineage).order_by("pk"))
+        undos: dict[int, list[Effect]] = defaultdict(list)
+        for row in found:
+            undos[row.undoes_id or 0].append(row)
+        for row in undos[0]:
+            row._prefetched_objects_cache = {"undos": undos[row.pk]}  # type: ignore[attr-defined]
+        return undos[0]
+
+    @cached_property
+    def shared(self) -> set[int]:
+        """The effects on which another run stands: it took the result over, or began after it was done."""
+        taken = {row.taken_from_id for row in self.rows if row.taken_from_id and row.status in unsettled.LANDED}
+        begun = {each.run_id: self.path(each.parent) for each in self.saved.values() if each.kind == "fork"}
+        return taken | {
+            row.pk for row in self.rows for run, path in begun.items() if run != row.run_id and path.holds(row.landings)
+        }
+
+    @cached_property
+    def gates(self) -> list[Stood]:
+        return past_gates.of_lineage(self.run.lineage or self.run.pk)
+
+    @cached_property
+    def outcomes(self) -> dict[UUID, Record]:
+        """The executions that saved a gate's outcome, by the checkpoint at which it stood."""
+        return {each.parent: each for each in reversed(self.records) if each.parent and each.kind == "gate"}
+
+    @cached_property
+    def used(self) -> dict[int, int]:
+        """Grant -> the effect that consumed it."""
+        return {row.grant_id: row.pk for row in self.rows if row.grant_id}
+
+    @cached_property
+    def given(self) -> dict[int, tuple[Stood, str]]:
+        """Grant -> the gate that gave it, and for which action."""
+        return {grant.id: (gate, grant.action) for gate in self.gates for grant in gate.grants}
+
+    def _execution(self, record: Record) -> Execution:
+        return Execution(
+            id=record.id.hex,
+            parent=record.parent.hex if record.parent else "",
+            run=record.run_id,
+            seq=record.seq,
+            step=record.step,
+            kind=record.kind,
+            input_digest=record.input_digest or b"",
+            code_hash=record.code_hash or b"",
+            occurrence=record.occurrence,
+            next_step=record.next_step,
+            took=timedelta(microseconds=record.took_us),
+            writes=lambda: self._written(record.id),
+        )
+
+    def _effect(self, row: Effect) -> EffectFact:
+        spec = next((step for step in self.plan.steps if step.name == row.step), None)
+        reads = spec.reads if spec else ()
+
+        def read() -> Fields:
+            return {name: each for name, each in store.fields_of(row.base).items() if name in reads}
+
+        def returned() -> tuple[Writes, str | None]:
+            try:
+                base = self.saved.get(row.base)
+                output = translate.output_of(row, self.row, base_plan=base.plan_id if base else None)
+            except UpcastFailed as error:
+                raise ValueRefused("", str(error)) from error
+            return output.writes, output.goto
+
+        def arguments() -> bytes | None:
+            gate, action = self.given.get(row.grant_id or 0, (None, ""))
+            return None if gate is None or action not in gate.arguments else canonical(gate.arguments[action])
+
+        landed = self.saved.get(row.landings[0]) if row.landings else None
+        return EffectFact(
+            id=row.pk,
+            run=row.run_id,
+            step=row.step,
+            input_digest=bytes(row.input_digest),
+            occurrence=row.occurrence,
+            generation=row.generation,
+            status=row.status,
+            irreversible=row.irreversible,
+            undo=spec.undo if spec else "",
+            again=row.again,
+            going=row.going,
+            taken=row.taken_from_id is not None,
+            shared=row.pk in self.shared,
+            left_open=row.left_open,
+            landings=frozenset(each.hex for each in row.landings),
+            at=landed.at if landed else row.intended_at,
+            landed=landed.seq if landed else 0,
+            arguments=arguments,
+            returned=returned,
+            reads=read,
+        )
+
+    def _gate(self, gate: Stood) -> GateFact:
+        saved, at = self.outcomes.get(gate.checkpoint), self.saved.get(gate.checkpoint)
+        return GateFact(
+            id=gate.id,
+            run=gate.run,
+            seq=at.seq if at else 0,
+            step=gate.step,
+            input_digest=self._asked_over(gate, saved),
+            code_hash=saved.code_hash or b"" if saved else b"",
+            kind=gate.outcome or "open",
+            grants=self._grants(gate, saved),
+            execution=saved.id.hex if saved else "",
+            recovery=gate.recovery,
+            current=gate.plan == self.run.plan_id,
+            fields=partial(self._shown, gate),
+            reads=partial(self._read, gate),
+            choice=gate.choice,
+            permits=not gate.recovery or gate.step in gate.card.allows,
+            about=self._about(gate),
+            refused=refusals(self.plan, gate.settled.actions) if gate.settled else (),
+            actions=frozenset(action.id for action in gate.card.actions) if gate.recovery else frozenset(),
+        )
+
+    def _about(self, gate: Stood) -> int:
+        """The effect that was left behind and that the gate asks about."""
+        question = gate.card.question if gate.recovery else None
+        key = question.get("effect") if question else None
+        return next((row.pk for row in self.rows if row.key == key), 0) if key else 0
+
+    def _read(self, gate: Stood) -> Fields | None:
+        """The digests of what the gate's step read, as they were when it asked."""
+        saved = self._stood(gate)
+        spec = next((step for step in self.plan.steps if step.name == gate.step), None)
+        if saved is None or spec is None:
+            return None
+        return {name: saved[name] for name in spec.reads if name in saved}
+
+    def _shown(self, gate: Stood) -> Fields | None:
+        """The digests of the fields into which the gate's actions point, as they were when it asked."""
+        saved = self._stood(gate)
+        if saved is None:
+            return None
+        names = {patches.tokens(action.pointer)[0] for action in gate.card.actions if action.pointer}
+        return {name: saved.get(name, ABSENT) for name in names}
+
+    def _stood(self, gate: Stood) -> Fields | None:
+        """The field digests of the state at which a gate stood; None where that does not verify any more."""
+        if gate.checkpoint not in self._loaded:
+            self._loaded[gate.checkpoint] = None
+            with suppress(NotVerified, NoSuchCheckpoint):
+                self._loaded[gate.checkpoint] = store.fields_of(gate.checkpoint)
+        return self._loaded[gate.checkpoint]
+
+    def _asked_over(self, gate: Stood, saved: Record | None) -> bytes | None:
+        """The input digest of the gate's step when it asked; None where the step is no gate of this plan."""
+        if saved is not None:
+            return saved.input_digest
+        spec = next((step for step in self.plan.steps if step.name == gate.step and step.kind == "gate"), None)
+        if spec is None or not gate.open:
+            return None
+        stood = self._stood(gate)
+        return None if stood is None else input_digest(spec, stood, self.config)
+
+    def _grants(self, gate: Stood, saved: Record | None) -> list[GrantFact]:
+        found = []
+        for grant in gate.grants:
+            covered = cache(partial(self._covered, gate, grant.effect, saved))
+            used_by = self.used.get(grant.id, 0)
+            found.append(GrantFact(effect=grant.effect, action=grant.action, used_by=used_by, fields=covered))
+        return found
+
+    def _covered(self, gate: Stood, effect: str, saved: Record | None) -> Fields | None:
+        """The digests of the fields that the approval covers for an effect, as they were when it was given."""
+        bound = {
+            name: ABSENT if each == binding.GONE else bytes.fromhex(each)
+            for name, each in gate.bound.get(effect, {}).items()
+        }
+        if saved is None:
+            return None
+        # An edit changes what a card's arguments say, never where they are.
+        shown = {patches.tokens(action.pointer)[0] for action in gate.card.actions if action.pointer}
+        try:
+            after = store.fields_of(saved.id)
+        except NoSuchCheckpoint:  # removed by retention
+            return None
+        return {name: after.get(name, ABSENT) for name in shown} | bound
+
+
+def stamp_of(run: Run) -> str:
+    """A text that is another one where a run of the lineage has begun an effect, or one was settled."""
+    mine = Effect.objects.filter(run__in=Run.objects.of_lineage(run.lineage or run.pk)).order_by("pk")
+    return " ".join(f"{pk}:{status}" for pk, status in mine.values_list("pk", "status"))

@@ -1,0 +1,176 @@
+"""What a person wants of a run, checked before anything is written: a checkpoint, an edit of its state, a fork."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from agents.compatibility import deployed, preflight
+from agents.definition import environment, fields, registry, upcast
+from agents.definition.environment import Environment
+from agents.definition.upcast import Way
+from agents.effects import left_behind
+from agents.errors import FieldError, InputRefused, RewindRefused, UnknownAgent, UpcastFailed
+from agents.session.path import Path
+from approvals.decisions import uploads
+from approvals.preflight import checks
+from approvals.preflight.facts import Code
+from approvals.schema import redact
+from checkpoints import store
+from checkpoints.errors import CheckpointRemoved, NotVerified, PlanChanged, ValueRefused
+from checkpoints.models import Checkpoint, Plan, Run
+from checkpoints.runs.plans import spec_of
+from checkpoints.store import Snapshot, gaps
+from checkpoints.values import patch as patches
+from checkpoints.values.ops import DROP
+from checkpoints.values.patch import Op
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a fork begins with."""
+
+    plan: Plan
+    next_step: str
+    writes: dict[str, Any]
+    environment: Environment
+
+
+def target_of(run: Run, seq: int) -> Snapshot:
+    """The saved state of one of the run's checkpoints. Raises RewindRefused."""
+    found = Checkpoint.objects.filter(run=run, seq=seq).values_list("id", flat=True).first()
+    if found is None:
+        gap = gaps.over(run.pk, seq)
+        raise RewindRefused(str(CheckpointRemoved(gap, seq)) if gap else f"R-{run.pk} has no checkpoint {seq}.")
+    try:
+        return store.load_checkpoint(found)
+    except NotVerified as error:
+        raise RewindRefused(f"Checkpoint {seq} does not verify, so nothing can go on from it: {error}") from error
+
+
+def check_goes_on(target: Snapshot) -> None:
+    """Raises RewindRefused where nothing follows the checkpoint."""
+    if not target.next_step:
+        raise RewindRefused(f"The run had ended at checkpoint {target.seq}; choose an earlier one.")
+
+
+def check_taken(run: Run, plan: Plan, saved: Snapshot | None) -> None:
+    """Raises RewindRefused where the agent is known here, and none of its versions could take the run on from there.
+
+    A process that knows no version of it cannot tell, and leaves that to those that do.
+    """
+    code = preflight.code_of(run, plan, saved, [saved.next_step] if saved else [])
+    found = checks.version(code) if isinstance(code, Code) else None
+    if found is not None and found.colour == checks.RED:
+        raise RewindRefused(found.words)
+
+
+def check_stands(run: Run, target: Snapshot) -> None:
+    """Raises RewindRefused where the checkpoint's state tells of an effect that was taken back since."""
+    found = left_behind.gone(run, Path.to(target.id))
+    if found is None:
+        return
+    row, place = found
+    before = Checkpoint.objects.filter(pk=place.parent or place.id).values_list("seq", flat=True).first()
+    raise RewindRefused(
+        f"The state of checkpoint {target.seq} says that {row.step} is done, and that was undone since; "
+        f"go back to checkpoint {before} or an earlier one, from where it is done anew."
+    )
+
+
+def plan_row_of(run: Run, seq: int) -> Plan:
+    """The plan under which a checkpoint of the run was saved."""
+    return Checkpoint.objects.select_related("plan").get(run=run, seq=seq).plan
+
+
+def _patched(target: Snapshot, operations: Sequence[Op]) -> dict[str, Any]:
+    """The state with the patch over it. Raises ValueRefused.
+
+    The patch sees placeholders, so that it can neither copy a secret to where it would be shown nor guess at one.
+    """
+    known = deployed.of(target.plan_id)
+    spec = known.spec if known else spec_of(Plan.objects.get(pk=target.plan_id))
+    veil = redact.veil(spec.state_schema)
+    state: dict[str, Any] = veil.kept(
+        patches.apply(list(operations), veil.masked(target.state, named=True)), target.state
+    )
+    return state
+
+
+def edited(
+    run: Run, target: Snapshot, operations: Sequence[Op], *, plan_id: int = 0, way: Way | None = None
+) -> dict[str, Any]:
+    """The fields that a JSON Patch changes, as they will be saved; checked by its own plan unless another is given.
+
+    With a `way`, the patched state is brought up to that version. Raises RewindRefused with every error at once.
+    """
+    known = deployed.of(plan_id or target.plan_id)
+    if known is None:
+        raise RewindRefused("This server does not have the agent's version, so it cannot check an edit of its state.")
+    try:
+        state = _patched(target, operations)
+        state = state if way is None else upcast.apply(way, state)
+        whole = fields.normalised(known.agent.State, state)
+    except ValueRefused as error:
+        raise RewindRefused("The edit does not fit.", [{"pointer": error.pointer, "message": error.reason}]) from error
+    except UpcastFailed as error:
+        raise RewindRefused(str(error), error.errors) from error
+    except ValidationError as error:
+        raise RewindRefused("The edited state is none that the agent takes.", fields.errors_of(error)) from error
+    made = {name: whole[name] for name in state if name in whole}
+    changed = {name: value for name, value in made.items() if name not in target.state}
+    changed |= {
+        name: made[name] for name in made if name in target.state and not patches.same(made[name], target.state[name])
+    }
+    changed |= dict.fromkeys(target.state.keys() - made.keys(), DROP)
+    if not changed and not plan_id:
+        raise RewindRefused("The edit changes nothing.")
+    if foreign := uploads.foreign(run, made, to=target.state):
+        faults: list[FieldError] = [{"pointer": at, "message": uploads.FOREIGN_TO_RUN} for at in foreign]
+        raise RewindRefused("The edit names a file that this run does not have.", faults)
+    return changed
+
+
+def wanted(
+    run: Run, at: int, patch: Sequence[Op], config: Mapping[str, Any] | None = None, version: str = ""
+) -> Wanted:
+    """What the fork would begin with, checked. Raises RewindRefused with every error."""
+    target = target_of(run, at)
+    check_goes_on(target)
+    check_stands(run, target)
+    recorded = plan_row_of(run, at)
+    plan = _version(recorded, version)
+    known = deployed.of(plan.pk)
+    steps = known.spec.steps if known else ()
+    way = upcast.way_to(plan.version, recorded, registry.agents()) if plan.pk != recorded.pk else None
+    next_step = target.next_step if way is None else way.step(target.next_step)
+    if plan.pk != recorded.pk and next_step not in {step.name for step in steps}:
+        raise RewindRefused(f"{plan} has no step {next_step}, with which the fork would go on.")
+    writes = edited(run, target, patch, plan_id=plan.pk, way=way) if patch or plan.pk != recorded.pk else {}
+    return Wanted(plan, next_step, writes, _environment(run, plan, config))
+
+
+def _version(recorded: Plan, version: str) -> Plan:
+    if version in ("", recorded.version):
+        return recorded
+    try:
+        return registry.register(registry.named(recorded.agent, version))
+    except (UnknownAgent, PlanChanged) as error:
+        raise RewindRefused(str(error)) from error
+
+
+def _environment(run: Run, plan: Plan, config: Mapping[str, Any] | None) -> Environment:
+    """The run's own environment, with the fork's configuration over it."""
+    known = deployed.of(plan.pk)
+    recorded = environment.recorded(run)
+    if config is None or known is None:
+        if config:
+            raise RewindRefused("This server does not have the agent's version, so it cannot check a configuration.")
+        return recorded
+    try:
+        return environment.current(known.agent, {**recorded.get("config", {}), **config})
+    except InputRefused as error:
+        raise RewindRefused("The configuration does not fit.", error.errors) from error

@@ -1,0 +1,301 @@
+"""Moving a run's head by a person's word: a rewind to an earlier checkpoint, an edit of one, or settling at once.
+
+The page asks a running worker to halt, waits a little, and then takes the run over, which fences whoever did not
+listen. Head, gates, holds and event change in one transaction; what follows from it the next worker finds out.
+
+Gates are locked before their run, as a decision does it: the other way round the two would wait for each other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from agents.compatibility import deployed
+from agents.definition import environment, registry
+from agents.definition.feedback import appended
+from agents.effects import left_behind
+from agents.effects.settle import NOW
+from agents.errors import ImpactChanged, NeedsConfirmation, RewindNotAllowed, RewindRefused
+from agents.ringing import doorbell
+from agents.session import unsettled
+from agents.session.path import Path
+from approvals.gates import closing
+from approvals.impact import Impact
+from approvals.models import Gate
+from checkpoints import actors, crash_points, store
+from checkpoints.access.permissions import may
+from checkpoints.errors import NotVerified
+from checkpoints.events import event_log
+from checkpoints.models import Event, Plan, Run
+from checkpoints.runs.plans import input_digest, spec_of
+from checkpoints.store import Header, Snapshot, claims
+from checkpoints.store.claims import Claim
+from checkpoints.values.canonical_json import decode
+from checkpoints.values.ops import Append, Write
+from checkpoints.values.patch import Op
+
+from . import impact
+from .request import check_goes_on, check_stands, check_taken, edited, plan_row_of, target_of
+
+HALT_SECONDS = 3.0  # how long a worker is waited for before it is fenced
+MAY = "checkpoints.rewind_run"
+ORDERED = ("run.rewound", "run.edited", "run.settling")
+
+
+class _GateOpened(Exception):
+    """The run asked something between the look for its gates and its move: begin again."""
+
+
+class _DoneBefore(Exception):
+    """The same form had been taken when this one's turn came."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Move:
+    """Where a run's head goes, and what is written on the way."""
+
+    kind: str  # "rewind" or "edit"
+    target: Snapshot
+    writes: dict[str, Any]
+    reason: str  # for the gates that this withdraws
+    words: str = ""
+    confirm: bool = False
+    newest: int = 0
+    key: str = ""
+
+
+def rewind(
+    run: Run, *, to: int, by: User, feedback: str = "", confirm: bool = False, seen: str = "", newest: int = 0,
+    key: str = "",
+) -> Run:  # fmt: skip
+    """Go back to checkpoint `to`, and run the step after it again, whatever is recorded.
+
+    `feedback` is read by the agent where its state has a list for it. `confirm`: an effect that cannot be undone may
+    be done once more. `seen` is the hex digest of the impact that was shown; "" where none was. `newest` is the
+    number of the newest checkpoint that was there to be seen, by which the same order given twice is done once;
+    0: whichever. `key` is of the person's form, which is done once as well, wherever the run is by then. Raises a
+    RewindRefused: RewindNotAllowed, ImpactChanged, NeedsConfirmation.
+    """
+    check_may(run, by)
+    if _done_before(run, key, by):
+        return run
+    target = target_of(run, to)
+    check_goes_on(target)
+    check_taken(run, plan_row_of(run, to), target)
+    move = Move(
+        kind="rewind",
+        target=target,
+        writes={},
+        reason=f"The run was rewound to checkpoint {to}.",
+        words=feedback,
+        confirm=confirm,
+        newest=newest,
+        key=key,
+    )
+    return _move(run, move, by, seen, lambda words: impact.of_rewind(run, to, words))
+
+
+def edit(
+    run: Run, *, at: int, patch: Sequence[Op], by: User, feedback: str = "", seen: str = "", newest: int = 0,
+    key: str = "",
+) -> Run:  # fmt: skip
+    """Change the state of checkpoint `at` by a JSON Patch, and go on from there; only what reads the change runs.
+
+    Raises as `rewind` does; `errors` of a RewindRefused name what the agent's state does not take.
+    """
+    check_may(run, by)
+    if _done_before(run, key, by):
+        return run
+    target = target_of(run, at)
+    check_goes_on(target)
+    check_taken(run, plan_row_of(run, at), target)
+    writes = edited(run, target, patch)
+    move = Move(
+        kind="edit",
+        target=target,
+        writes=writes,
+        reason=f"The state of checkpoint {at} was edited.",
+        words=feedback,
+        newest=newest,
+        key=key,
+    )
+    return _move(run, move, by, seen, lambda words: impact.of_edit(run, at, patch, words))
+
+
+def settle_now(run: Run, *, by: User, key: str = "") -> Run:
+    """Undo at once what the run left behind, rather than when nothing ahead can adopt it. Raises RewindRefused.
+
+    `key` is of the person's form, as of `rewind`.
+    """
+    check_may(run, by)
+    if _done_before(run, key, by):
+        return run
+    try:
+        check_taken(run, run.plan, store.load(run))
+    except NotVerified:  # that is the runner's to find
+        check_taken(run, run.plan, None)
+
+    def settle(claim: Claim) -> None:
+        if _done_before(run, key, by):
+            raise _DoneBefore
+        if not unsettled.of_run(run.pk, Path.to(_head(claim))):
+            raise RewindRefused("The run has left nothing behind that could be undone.")
+        ended = run.status if run.status not in Run.LIVE else run.ending
+        reason = run.reason if run.status not in Run.LIVE else run.ending_reason
+        claims.release(claim, status=Run.Status.QUEUED, reason=run.reason, by=actors.of_user(by))
+        run.end_later(ended or NOW, reason, by=actors.of_user(by))
+        data = {"key": key} if key else {}
+        event_log.record("run.settling", subject=f"run:{run.pk}", run=run, by=actors.of_user(by), data=data)
+
+    return _taken_once(run, by, settle)
+
+
+def check_may(run: Run, by: User) -> None:
+    """Raises RewindNotAllowed."""
+    if not may(by, run.team_id, MAY):
+        raise RewindNotAllowed("You may not rewind, edit, fork, settle or cancel runs of this team.")
+
+
+def taken(run: Run, by: User, change: Callable[[Claim], None]) -> Run:
+    """Take the run over, whoever works on it, and change it in one transaction; the run as it is then."""
+    halted(run, by)
+    while True:
+        try:
+            with transaction.atomic():
+                left_behind.lock(run)
+                gates = list(Gate.objects.open().filter(run=run).select_for_update().order_by("pk"))
+                run.refresh_from_db(from_queryset=Run.objects.select_for_update())
+                change(claims.take_over(run, actors.of_user(by)))
+                if Gate.objects.open().filter(run=run).exclude(pk__in=[gate.pk for gate in gates]).exists():
+                    raise _GateOpened
+        except _GateOpened:
+            continue
+        run.refresh_from_db()
+        doorbell.ring(run.pk, registry.queue_for(run.plan))
+        return run
+
+
+def halted(run: Run, by: User) -> None:
+    """Ask the run's worker to let go of it, and wait a moment; what does not listen is fenced afterwards."""
+    if not claims.ask_to_halt(run, actors.of_user(by)):
+        return
+    until = time.monotonic() + HALT_SECONDS
+    while time.monotonic() < until and Run.objects.filter(pk=run.pk, status=Run.Status.RUNNING, halt=True).exists():
+        time.sleep(0.05)
+
+
+def _move(run: Run, move: Move, by: User, seen: str, impact: Callable[[str], Impact]) -> Run:
+    def go(claim: Claim) -> None:
+        if _done_before(run, move.key, by):
+            raise _DoneBefore
+        check_stands(run, move.target)
+        if move.newest not in (0, claim.seq):
+            raise ImpactChanged(impact(move.words))
+        if seen:
+            _check_shown(move, seen, impact)
+        crash_points.point("before_rewind", move.target.next_step)
+        left_behind.drop_orders(run)
+        _order_again(run, move, by)
+        _save(run, move, claim, by)
+        crash_points.point("after_rewind", move.target.next_step)
+
+    return _taken_once(run, by, go)
+
+
+def _check_shown(move: Move, seen: str, impact: Callable[[str], Impact]) -> None:
+    """Raises ImpactChanged where something else is done than was shown.
+
+    Shown may have been what it does without the words, or with some: a page works that out anew a moment after they
+    are typed. Whoever typed them knows them, so that they matter only where they change what is done.
+    """
+    now = impact(move.words)
+    if now.digest() == seen:
+        return
+    otherwise = impact("" if move.words else "other words")
+    if otherwise.digest() != seen:
+        raise ImpactChanged(now)
+    if not now.does_as(otherwise):
+        raise ImpactChanged(now, "Your reason has changed, and with it what this would do")
+
+
+def _taken_once(run: Run, by: User, change: Callable[[Claim], None]) -> Run:
+    """As `taken`, where `change` may find that it was done before."""
+    try:
+        return taken(run, by, change)
+    except _DoneBefore:
+        run.refresh_from_db()
+        return run
+
+
+def _done_before(run: Run, key: str, by: User) -> bool:
+    """Whether this person's form with this key was taken; asked again under the lock of the run's row."""
+    told = Event.objects.told().filter(subject=f"run:{run.pk}", kind__in=ORDERED, actor=actors.of_user(by).id)
+    return bool(key) and any(decode(bytes(data)).get("key") == key for data in told.values_list("data", flat=True))
+
+
+def _order_again(run: Run, move: Move, by: User) -> None:
+    """Where the run is sent back to an effect, it is done again rather than adopted. Raises NeedsConfirmation."""
+    if move.kind != "rewind":
+        return
+    plan = spec_of(plan_row_of(run, move.target.seq))
+    step = plan.step(move.target.next_step)
+    config = environment.recorded(run).get("config", {})
+    digest = input_digest(step, move.target.fields, config)
+    row = left_behind.sent_to(run.pk, step, digest, Path.to(move.target.id))
+    if row is None:
+        return
+    if row.irreversible and not move.confirm:
+        raise NeedsConfirmation([step.name])
+    row.order_again(by=actors.of_user(by))
+
+
+def _save(run: Run, move: Move, claim: Claim, by: User) -> None:
+    actor, target = actors.of_user(by), move.target
+    header = Header(kind=move.kind, step=target.next_step, next_step=target.next_step)
+    notes = (move.words,) if move.words else ()
+    words = _feedback(plan_row_of(run, target.seq), move.words, by, claim.clock())
+    behind = {name: _behind(move.writes[name], said) for name, said in words.items() if name in move.writes}
+    writes = move.writes | words | behind
+    saved = store.move_head(
+        target, writes, claim=claim, header=header, status=Run.Status.QUEUED, notes=notes, actor=actor
+    )
+    for gate in Gate.objects.open().filter(run=run).order_by("pk"):
+        closing.withdraw(gate, by=actor, reason=move.reason)
+    path = Path.to(saved.id)
+    left_behind.take_up(run, path, by=actor)
+    left_behind.hold(run, path, by=actor)
+    data = {"to": target.seq, "seq": saved.seq, "step": target.next_step} | ({"key": move.key} if move.key else {})
+    said: dict[str, Any] = {"subject": f"run:{run.pk}", "run": run, "data": data, "text": move.words or None}
+    if move.kind == "rewind":
+        event_log.record("run.rewound", by=actor, **said)
+    else:
+        event_log.record("run.edited", by=actor, **said)
+
+
+def _feedback(plan: Plan, words: str, by: User, at: datetime) -> dict[str, Append]:
+    """The words in the list that the agent's gates or validators use, where it has one."""
+    if not words:
+        return {}
+    known = deployed.of(plan.pk)
+    field = next((step.feedback for step in spec_of(plan).steps if step.feedback), "")
+    if known is None or not field:
+        return {}
+    return appended(known.agent, field, text=words, by=actors.of_user(by).name, at=at)
+
+
+def _behind(edited: Write, words: Append) -> list[Any]:
+    """The words behind what an edit put into their list: an append alone would go to the list as it was before."""
+    return [*(edited if isinstance(edited, list) else []), *words.items]
+
+
+def _head(claim: Claim) -> Any:
+    if claim.head is None:
+        raise RewindRefused("The run has no checkpoint yet.")
+    return claim.head

@@ -1,0 +1,1 @@
+"""A run's timeline: its rows, marks, words and graph."""

@@ -1,0 +1,70 @@
+"""The rows of what no checkpoint records yet: an open gate, the step under way, and the steps ahead."""
+
+from __future__ import annotations
+
+from approvals.english import quoted
+from checkpoints.runs.plans import in_words
+
+from . import marks
+from .facts import Asked, Planned, Story
+from .gate_words import Called, ending_of, gate_remarks, how_long, open_remark
+from .remarks import Remark
+from .rows import Row
+from .words import duration
+
+
+def of_gate(gate: Asked, called: Called) -> Row:
+    """The row of a gate that has no checkpoint of its own: it is open, or it was withdrawn."""
+    row = Row(f"gate-{gate.id}", called(gate.step), marks.HELD, link="gate" if gate.visible else "", target=gate.id)
+    row.at = gate.opened_at
+    if gate.status != "open":
+        row.mark, row.took, row.remarks = ending_of(gate), how_long(gate), gate_remarks(gate, called)
+        return row
+    row.held = True
+    row.since = gate.opened_at
+    row.remarks.append(open_remark(gate))
+    return row
+
+
+def of_next(story: Story) -> Row | None:
+    """The row of the step that is under way, waits its turn, or is where the run ended; none where a gate says it."""
+    run = story.run
+    row = Row("next", story.called(run.next_step) if run.next_step else "", marks.QUEUED, at=run.changed_at)
+    if run.ending and run.status in ("running", "queued"):
+        row.name, row.mark = "Settle", marks.SETTLING
+        row.remarks = [Remark(after_settling(run.ending, run.next_step, story.called))]
+    elif run.status == "running":
+        row.mark = marks.RUNNING
+        row.remarks = [Remark(f"attempt {run.attempts}")] if run.attempts > 1 else []
+    elif run.status == "queued":
+        if run.wake_at and run.wake_at > story.now:
+            row.remarks = [Remark(f"tries again in {duration(run.wake_at - story.now)}")]
+    elif run.status == "waiting" and not any(gate.status == "open" for gate in story.gates):
+        row.mark = marks.TIMER
+        row.remarks = [Remark(f"until {run.wake_at:%H:%M:%S} UTC" if run.wake_at else "", run.reason)]
+    elif run.status == "failed":
+        row.mark = marks.FROZEN if run.frozen else marks.FAILED
+    elif run.status == "cancelled":
+        row.name, row.mark = "Cancel", marks.CANCELLED
+        who = f"by {run.ended_by}" if run.ended_by else ""
+        row.remarks = [Remark(f"{who}:" if who and run.reason else who, run.reason)] if who or run.reason else []
+    else:
+        return None
+    return row if row.name else None
+
+
+def after_settling(ending: str, next_step: str, called: Called) -> str:
+    """What a run does once its effects are settled."""
+    if ending == "now":
+        return f"then it goes on with {quoted([called(next_step)])}" if next_step else "then it goes on"
+    return {"completed": "then it completes", "cancelled": "then it is cancelled", "failed": "then it fails"}[ending]
+
+
+def of_planned(step: Planned, *, over: bool) -> Row:
+    """The row of a step that has not run; once the run is `over` it never will."""
+    row = Row(f"ahead-{step.name}", step.title or in_words(step.name), marks.NEVER if over else marks.AHEAD)
+    if step.kind == "gate" and not over:
+        row.remarks.append(Remark("asks people"))
+    elif step.kind == "effect" and step.irreversible and not over:
+        row.remarks.append(Remark("cannot be undone once it has run"))
+    return row

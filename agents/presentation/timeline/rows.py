@@ -1,0 +1,262 @@
+"""One row of the timeline: what the template draws, and what the row of a checkpoint says.
+
+What somebody else wrote travels in `Remark.quote`, apart from our own words, so that the template can set it in the
+quoted voice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from approvals.english import counted, quoted
+
+from . import marks
+from .effect_fates import Fate
+from .facts import Asked, Failed, Forked, Pruned, Saved, Story
+from .gate_words import ending_of, gate_remarks, how_long
+from .lanes import Slice
+from .marks import Mark
+from .remarks import Remark
+from .words import duration
+
+
+@dataclass(slots=True)
+class Row:
+    """One row. `seq` is 0 where no checkpoint exists; `link` names what it opens and `target` its number."""
+
+    key: str
+    name: str
+    mark: Mark
+    seq: int = 0
+    link: str = ""  # "checkpoint", "gate", "run", or nothing
+    target: int = 0
+    took: str = ""
+    at: datetime | None = None
+    since: datetime | None = None  # what the word is counted from: "held for 25 min"
+    left: bool = False
+    held: bool = False
+    head: bool = False
+    named: str = ""  # by a person (untrusted)
+    noted: int = 0  # notes of people
+    remarks: list[Remark] = field(default_factory=list)
+    failures: list[Failed] = field(default_factory=list)
+    piece: Slice = field(default_factory=lambda: Slice(0, 0))
+    drawn: str = ""  # that piece, as SVG
+
+    @property
+    def radius(self) -> float:
+        """Of the node, in px."""
+        return marks.radius(self.mark.shape)
+
+    @property
+    def glyph(self) -> str:
+        """The sign inside the node, as SVG path data."""
+        return marks.glyph(self.mark.shape, self.piece.x)
+
+    @property
+    def tone(self) -> str:
+        """The colour role of the glyph."""
+        return marks.TONES.get(self.mark.shape, "")
+
+    @property
+    def bars(self) -> int:
+        """Where the hold line begins, in px."""
+        return self.piece.x - 11
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What a checkpoint's row is told with: the gate that it closes, its effect, the checkpoint that it follows."""
+
+    story: Story
+    gate: Asked | None = None
+    fate: Fate | None = None
+    parent: Saved | None = None
+
+
+def of_checkpoint(saved: Saved, around: Around) -> Row:
+    """The row of a checkpoint."""
+    row = Row(
+        saved.id,
+        around.story.called(saved.step or saved.kind),
+        marks.RAN,
+        seq=saved.seq,
+        link="checkpoint",
+        target=saved.seq,
+    )
+    row.at, row.took = saved.at, duration(saved.took) if saved.took else ""
+    row.named, row.noted = saved.name, saved.noted
+    tell = TOLD.get(saved.kind)
+    if tell:
+        tell(row, saved, around)
+    if around.fate and saved.kind == "step":
+        _tell_effect(row, around.fate)
+    if saved.attempt > 1 and saved.kind == "step":
+        row.remarks.append(Remark(f"at attempt {saved.attempt}"))
+    # Where nothing ran, the note is the runtime's and no agent's.
+    notes = [Remark(word) if saved.kind in ("reused", "skipped") else Remark(quote=word) for word in saved.words]
+    row.remarks = [remark for remark in [*row.remarks, *notes] if remark]
+    return row
+
+
+def of_gap(gap: Pruned) -> Row:
+    """The row of checkpoints that are gone: how many, since when, and under which policy."""
+    count = gap.last - gap.first + 1
+    numbers = f"{gap.first} to {gap.last}" if count > 1 else str(gap.first)
+    row = Row(f"gap-{gap.first}", counted(count, "checkpoint"), marks.GONE, at=gap.upto)
+    days = f"on {gap.upto:%-d %B %Y}"
+    if gap.since.date() != gap.upto.date():
+        days = f"between {gap.since:%-d %B %Y} and {gap.upto:%-d %B %Y}"
+    named = " and ".join(gap.policies[:3]) + (" and others" if len(gap.policies) > 3 else "")
+    policies = "policy" if len(gap.policies) == 1 else "policies"
+    row.remarks.append(Remark(f"{numbers}, removed {days} under the retention {policies} {named}"))
+    return row
+
+
+def _tell_effect(row: Row, fate: Fate) -> None:
+    done = fate.effect
+    if done.status == "undone":
+        row.mark = marks.UNDONE
+        row.remarks.append(Remark("taken back in the outside world", at=fate.undone.at if fate.undone else None))
+    elif done.status in ("done", "kept"):
+        final = ", cannot be undone" if done.irreversible else ""
+        left = ", and left there" if done.status == "kept" else ", off the path by now" if done.unsettled else ""
+        row.remarks.append(Remark(f"done in the outside world{final}{left}"))
+    else:
+        row.remarks.append(Remark(fate.mark.word))
+
+
+def _tell_input(row: Row, saved: Saved, around: Around) -> None:
+    started_by = around.story.run.started_by
+    row.name, row.mark, row.took = "Input", marks.GIVEN, ""
+    row.remarks.append(Remark(f"started by {started_by}" if started_by else ""))
+
+
+def _tell_reused(row: Row, saved: Saved, around: Around) -> None:
+    """Say whose output was written again. A gate that had nothing to ask has no note, and no answer either."""
+    row.took = ""
+    kinds = {step.name: step.kind for step in around.story.plan}
+    if kinds.get(saved.step) == "gate" and saved.words:
+        row.mark = marks.STOOD
+        row.remarks.append(Remark(f"as given at {saved.twin}" if saved.twin else ""))
+    else:
+        row.mark = replace(marks.REUSED, word=f"reused from {saved.twin}" if saved.twin else "reused")
+
+
+def _tell_skipped(row: Row, saved: Saved, around: Around) -> None:
+    row.mark, row.took = marks.SKIPPED, ""
+
+
+def _tell_gate(row: Row, saved: Saved, around: Around) -> None:
+    _close(row, around, marks.NOTHING_ASKED if around.gate is None else ending_of(around.gate))
+
+
+def _tell_recovery(row: Row, saved: Saved, around: Around) -> None:
+    gate = around.gate
+    if gate is None and saved.next_step and saved.next_step != saved.step:
+        caught = any(step.name == saved.step and step.kind == "step" for step in around.story.plan)
+        # Else it makes room for a question about an effect that was left behind.
+        row.mark = marks.CAUGHT if caught else marks.ASIDE
+        row.remarks.append(Remark(f"{'it goes' if caught else 'before it goes'} on with {_next(saved, around)}"))
+        return
+    _close(row, around, marks.RECOVERED.get(gate.answer if gate else "", marks.RECOVERED[""]))
+
+
+def _close(row: Row, around: Around, mark: Mark) -> None:
+    """Say how the gate ended, who decided, and for how long it held the run."""
+    row.mark = mark
+    if gate := around.gate:
+        row.took = how_long(gate)
+        row.remarks.extend(gate_remarks(gate, around.story.called))
+
+
+def _tell_reopened(row: Row, saved: Saved, around: Around) -> None:
+    row.mark = marks.REOPENED
+    row.remarks.append(Remark("what would have run was no longer what had been approved"))
+
+
+def _tell_rewind(row: Row, saved: Saved, around: Around) -> None:
+    """Say to where the head moved, by whom and why."""
+    target = around.parent
+    row.name, row.took = "Rewind", ""
+    place = saved.origin or (str(target.seq) if target else "an earlier checkpoint")
+    row.mark = replace(marks.REWIND, word=f"to {place}")
+    if target:
+        place = (
+            "the input" if target.kind == "input" else f"the state after {quoted([around.story.called(target.step)])}"
+        )
+        row.remarks.append(Remark(f"{place}, as a new checkpoint"))
+    _order(row, saved)
+
+
+def _tell_edit(row: Row, saved: Saved, around: Around) -> None:
+    row.name, row.took, row.mark = "Edit", "", marks.EDIT
+    if around.parent and around.parent.seq + 1 != saved.seq:
+        row.remarks.append(Remark(f"of the state at {around.parent.seq}, as a new checkpoint"))
+    _order(row, saved)
+
+
+def _tell_repair(row: Row, saved: Saved, around: Around) -> None:
+    row.name, row.took = "Repair", ""
+    row.mark = replace(marks.REPAIR, word=f"back to {_next(saved, around)}" if saved.next_step else "repair")
+    if around.parent and around.parent.seq + 1 != saved.seq:
+        row.remarks.append(Remark(f"the state at {around.parent.seq}, as a new checkpoint"))
+
+
+def _tell_upcast(row: Row, saved: Saved, around: Around) -> None:
+    row.name, row.took = "Upcast", ""
+    row.mark = replace(marks.UPCAST, word=f"to version {saved.version}" if saved.version else marks.UPCAST.word)
+    _order(row, saved)
+
+
+def _tell_fork(row: Row, saved: Saved, around: Around) -> None:
+    origin = around.story.run.origin
+    row.name, row.took = "Fork", ""
+    row.remarks.append(Remark(f"of {origin}" if origin else ""))
+    _order(row, saved)
+
+
+def _next(saved: Saved, around: Around) -> str:
+    """The title of the step that comes next."""
+    return quoted([around.story.called(saved.next_step)])
+
+
+def _order(row: Row, saved: Saved) -> None:
+    """Who ordered it, and why."""
+    if saved.by or saved.why:
+        by = f"by {saved.by}" if saved.by else ""
+        row.remarks.append(Remark(f"{by}:" if by and saved.why else by, saved.why))
+
+
+TOLD: dict[str, Callable[[Row, Saved, Around], None]] = {
+    "input": _tell_input,
+    "gate": _tell_gate,
+    "recovery": _tell_recovery,
+    "reopen": _tell_reopened,
+    "rewind": _tell_rewind,
+    "edit": _tell_edit,
+    "repair": _tell_repair,
+    "upcast": _tell_upcast,
+    "fork": _tell_fork,
+    "reused": _tell_reused,
+    "skipped": _tell_skipped,
+}
+
+
+def of_refusal(said: Sequence[Failed], story: Story) -> Row:
+    """The row of an output that validators refused, with each one's words: nothing of it was saved."""
+    first = said[0]
+    row = Row(f"refused-{first.id}", story.called(first.step), marks.REFUSED, at=first.at)
+    row.remarks = [Remark(f"by {each.validator}:", each.traceback or each.error) for each in said]
+    if first.ring:
+        row.remarks.append(Remark(f"taken {first.ring} back, to where its input was made"))
+    return row
+
+
+def of_fork(fork: Forked) -> Row:
+    """The row of a run that was forked from here."""
+    row = Row(f"run-{fork.run}", f"R-{fork.run}", marks.FORK, link="run", target=fork.run, at=fork.at)
+    row.remarks.append(Remark(f"by {fork.by}; {fork.status}" if fork.by else fork.status, fork.title))
+    return row

@@ -1,0 +1,225 @@
+"""The timeline of a run: every fact in its place, from the input at the top to the steps that are still ahead.
+
+Rows stand in the order of their checkpoints. A gate that has no checkpoint of its own (open, or withdrawn)
+and a fork stand under the checkpoint they belong to; a failed attempt stands in the row of the step that it
+was an attempt of, and an output that a validator refused in a row of its own, on the branch that was left by it.
+After the head come the step under way and then, dotted, the plan's remaining steps.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from approvals.english import counted
+
+from . import drawing, marks, pending, rows
+from .effect_fates import Fate, fates
+from .facts import Asked, Failed, Forked, Planned, Saved, Story
+from .lanes import Node, lay_out, width
+from .rows import Around, Row
+
+OVER = ("completed", "failed", "cancelled")
+SHORT = 12  # rows that are seen at once
+FEW = 6  # rows of abandoned branches that are not worth folding
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """One mark of the legend, drawn in a square of 16 px."""
+
+    shape: str
+    word: str
+
+    @property
+    def radius(self) -> float:
+        return min(marks.radius(self.shape), 6.5)
+
+    @property
+    def glyph(self) -> str:
+        return marks.glyph(self.shape, 8, 8)
+
+    @property
+    def tone(self) -> str:
+        return marks.TONES.get(self.shape, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Rows with their slices drawn, the number of lanes, and the marks that occur, for the legend."""
+
+    rows: list[Row]
+    lanes: int
+    legend: list[Sign]
+    branches: int
+    forks: int
+    removed: int = 0  # checkpoints by retention, as far as the rows show
+
+    @property
+    def now(self) -> Row | None:
+        """Where the run is, where that may be out of sight: the gate that holds it, the step at hand, or its head."""
+        if len(self.rows) <= SHORT:
+            return None
+        there = [row for row in self.rows if row.held] or [row for row in self.rows if row.key == "next"]
+        return next(iter(there or [row for row in self.rows if row.head]), None)
+
+    @property
+    def abandoned(self) -> int:
+        """How many rows of branches that the run has left are folded away; 0 where there are few."""
+        left = sum(row.left for row in self.rows)
+        return left if left > FEW and not any(row.left and row.held for row in self.rows) else 0
+
+    @property
+    def summary(self) -> str:
+        """What lies beside the straight line: "1 branch, 2 forks"; empty where it is straight."""
+        parts = [counted(self.branches, "branch", "branches")] if self.branches else []
+        parts += [counted(self.forks, "fork")] if self.forks else []
+        return ", ".join(parts + ([f"{self.removed:,} removed"] if self.removed else []))
+
+
+def build(story: Story) -> Timeline:
+    """Lay `story` out."""
+    teller = _Teller(story)
+    pairs = list(teller.pairs())
+    told = [row for row, _ in pairs]
+    for row, piece in zip(told, lay_out([node for _, node in pairs]), strict=True):
+        row.piece = piece
+        row.drawn = drawing.lanes(row)
+    shapes = {row.mark.shape for row in told}
+    return Timeline(
+        rows=told,
+        lanes=width([row.piece for row in told]),
+        legend=[
+            Sign(shape, "did not run" if shape == "ahead" and story.run.status in OVER else word)
+            for shape, word in marks.LEGEND.items()
+            if shape in shapes
+        ],
+        branches=sum(bool(node.left) and not node.left.startswith("refused-") for _, node in pairs),
+        forks=sum(node.kind == "fork" for _, node in pairs),
+        removed=sum(gap.last - gap.first + 1 for gap in story.pruned),
+    )
+
+
+class _Teller:
+    """Walks the facts of one story in the order of the rows."""
+
+    def __init__(self, story: Story) -> None:
+        self.story = story
+        self.by_id = {saved.id: saved for saved in story.saved}
+        self.gates: dict[str, list[Asked]] = defaultdict(list)
+        self.fates = _landed(story)
+        self.failures: dict[tuple[str, str], list[Failed]] = defaultdict(list)
+        self.refusals: dict[int, list[Failed]] = defaultdict(list)
+        self.gap: Row | None = None  # the newest above: what stands on a checkpoint that is gone follows it
+        self.forks: dict[str, list[Forked]] = defaultdict(list)
+        for gate in story.gates:
+            self.gates[gate.base].append(gate)
+        for failure in story.failures:
+            if failure.validator:
+                self.refusals[failure.seq].append(failure)
+            else:
+                self.failures[failure.base, failure.step].append(failure)
+        for fork in story.forks:
+            self.forks[fork.origin].append(fork)
+        self.closed = {found.id: saved.id for saved in story.saved if (found := self._closed_by(saved)) is not None}
+
+    def _closed_by(self, saved: Saved) -> Asked | None:
+        """The gate whose outcome this checkpoint saves."""
+        if saved.kind not in ("gate", "recovery"):
+            return None
+        about = (saved.step, saved.kind == "recovery")
+        found = (gate for gate in self.gates[saved.parent] if (gate.step, gate.kind == "recovery") == about)
+        return next((gate for gate in found if gate.status != "open"), None)
+
+    def pairs(self) -> Iterator[tuple[Row, Node]]:
+        """Each row with what the layout needs to know of it."""
+        before, tip = "", ""  # the checkpoint saved before this one, and the last row of its branch
+        gaps = list(self.story.pruned)
+        for saved in self.story.saved:
+            while gaps and gaps[0].first < saved.seq:
+                self.gap = rows.of_gap(gaps.pop(0))
+                yield self.gap, Node(self.gap.key, tip, "main")
+                before = tip = ""
+            left = tip if before and (saved.parent != before or tip.startswith("refused-")) else ""
+            yield self._checkpoint(saved, left)
+            before = tip = saved.id
+            for fork in self.forks[saved.id]:
+                yield rows.of_fork(fork), Node(f"run-{fork.run}", saved.id, "fork")
+            for row, node in [*self._refused(saved), *self._loose_gates(saved)]:
+                yield row, node
+                tip = row.key
+        if self.story.newest:
+            yield from self._ahead()
+
+    def _checkpoint(self, saved: Saved, left: str) -> tuple[Row, Node]:
+        gate = next((gate for gate in self.gates[saved.parent] if self.closed.get(gate.id) == saved.id), None)
+        around = Around(self.story, gate, self.fates.get(saved.id), self.by_id.get(saved.parent))
+        row = rows.of_checkpoint(saved, around)
+        row.failures = self.failures.pop((saved.parent, saved.step), [])
+        row.head = saved.id == self.story.run.head
+        on_path = saved.id in self.story.path
+        if not on_path:
+            row.left, row.mark = True, marks.beside(row.mark)
+        parent = saved.parent if saved.parent in self.by_id or self.gap is None else self.gap.key
+        return row, Node(saved.id, parent, "main" if on_path else "rejected", left)
+
+    def _refused(self, saved: Saved) -> Iterator[tuple[Row, Node]]:
+        """The outputs that validators refused while `saved` was the newest checkpoint."""
+        outputs: dict[tuple[str, int], list[Failed]] = defaultdict(list)
+        for failure in self.refusals[saved.seq]:
+            outputs[failure.base, failure.attempt].append(failure)
+        for (base, _), said in outputs.items():
+            row = rows.of_refusal(said, self.story)
+            row.left = True
+            yield row, Node(row.key, base if base in self.by_id else saved.id, "rejected")
+
+    def _loose_gates(self, saved: Saved) -> Iterator[tuple[Row, Node]]:
+        """The gates on the state of `saved` that no checkpoint answers."""
+        parent = saved.id
+        main = saved.id in self.story.path
+        for gate in self.gates[saved.id]:
+            if gate.id in self.closed:
+                continue
+            row = pending.of_gate(gate, self.story.called)
+            row.left = not main
+            if gate.status == "open":
+                row.failures = self.failures.pop((saved.id, gate.step), [])
+            yield row, Node(row.key, parent, "main" if main else "rejected", held=row.held)
+            parent = row.key
+
+    def _ahead(self) -> Iterator[tuple[Row, Node]]:
+        """The step under way or ended at, then what the plan has after it."""
+        run = self.story.run
+        parent, asked = run.head, False
+        for gate in self.gates[run.head]:
+            if gate.id not in self.closed:
+                parent, asked = f"gate-{gate.id}", True
+        head = self.by_id.get(run.head)
+        ended_there = head is not None and head.step == run.next_step and run.status in OVER
+        current = None if ended_there else pending.of_next(self.story)
+        if current:
+            current.failures = self.failures.pop((run.head, run.next_step), [])
+            yield current, Node(current.key, parent, "main" if run.status in ("running", "failed") else "ahead")
+            parent = current.key
+        if run.status == "completed":
+            return
+        cancelled = run.status == "cancelled" and not asked and not ended_there
+        for step in self._remaining(whole=cancelled or bool(run.ending)):
+            row = pending.of_planned(step, over=run.status in OVER or run.ending in OVER)
+            yield row, Node(row.key, parent, "ahead")
+            parent = row.key
+
+    def _remaining(self, *, whole: bool) -> list[Planned]:
+        """The plan's steps after the one that is next, or from it on."""
+        names = [step.name for step in self.story.plan]
+        if self.story.run.next_step not in names:
+            return []
+        return list(self.story.plan[names.index(self.story.run.next_step) + (not whole) :])
+
+
+def _landed(story: Story) -> dict[str, Fate]:
+    """What became of the effect that each checkpoint records, by the checkpoint."""
+    landed = story.landed()
+    of = {(fate.effect.base, fate.effect.step): fate for fate in fates(story.effects, story.reused())}
+    return {landed[place].id: fate for place, fate in of.items() if place in landed}

@@ -1,0 +1,69 @@
+"""What an agent itself tells of a run on its page: figures, and what it came to. Read from the state at the head."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from agents.definition import fields, registry
+from agents.definition.agent import Agent
+from agents.presentation.head import Cell
+from approvals.schema import redact
+from checkpoints import store
+from checkpoints.errors import CheckpointError
+from checkpoints.models import Run
+
+MOST = 8  # figures
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Figures as the head draws them, and the agent's last words."""
+
+    cells: Sequence[Cell] = ()
+    result: str = ""
+
+
+NOTHING = Told()
+
+
+def of(run: Run) -> Told:
+    """What the run's agent tells of it; nothing where it has nothing to tell, or its version is not deployed here.
+
+    The agent's code is somebody's own, and what it reads may be what an older version of it saved: where it fails the
+    page is drawn without it.
+    """
+    agent = _agent_of(run)
+    ended = run.status not in Run.LIVE
+    metered, ends = _tells(agent, "meters"), ended and _tells(agent, "result")
+    if agent is None or run.head is None or not (metered or ends):
+        return NOTHING
+    try:
+        saved = store.load_checkpoint(run.head, lineage=run.lineage or run.pk).state
+        state = agent.State.model_validate(saved, by_name=True, by_alias=False)
+        cells = [Cell(*map(str, each)) for each in agent.meters(state)][:MOST] if metered else []
+        result = str(agent.result(state)) if ends else ""
+    except CheckpointError:
+        return NOTHING  # the page says elsewhere what is wrong with it
+    except Exception:
+        log.exception("run.not_told", run=run.pk)
+        return NOTHING
+    veil = fields.veil(agent.State)
+    secrets = veil.words(saved) if veil else []
+    clean = [
+        Cell(*(str(redact.scrubbed(each, secrets)) for each in (cell.label, cell.fact, cell.line))) for cell in cells
+    ]
+    return Told(clean, str(redact.scrubbed(result, secrets)))
+
+
+def _agent_of(run: Run) -> type[Agent] | None:
+    known = registry.agents().get((run.plan.agent, run.plan.version))
+    return known.agent if known else None
+
+
+def _tells(agent: type[Agent] | None, name: str) -> bool:
+    """Whether the agent has this to tell: the state is read for no other."""
+    return agent is not None and getattr(agent, name).__func__ is not getattr(Agent, name).__func__

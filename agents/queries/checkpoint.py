@@ -1,0 +1,50 @@
+"""One checkpoint of a run, as pages and the API find it, and a difference with its secrets hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db.models import Q
+from django.http import Http404
+
+from agents.presentation import differences
+from approvals.schema import redact
+from approvals.schema.redact import Veil
+from checkpoints.errors import CheckpointRemoved
+from checkpoints.models import Checkpoint, Run
+from checkpoints.runs.plans import spec_of
+from checkpoints.store import gaps
+
+from .access import Gone
+
+ROWS = 200  # of a difference, drawn at once
+
+
+def checkpoint_or_404(run: Run, seq: int) -> Checkpoint:
+    """The run's checkpoint of that number, without its payload."""
+    return with_parent_or_404(run, seq)[0]
+
+
+def with_parent_or_404(run: Run, seq: int) -> tuple[Checkpoint, Checkpoint | None]:
+    """The run's checkpoint of that number and the one that it follows, without their payloads."""
+    here = Checkpoint.objects.filter(run=run, seq=seq)
+    both = Checkpoint.objects.filter(Q(run=run, seq=seq) | Q(pk__in=here.values("parent")))
+    found = list(both.with_names().defer("payload").select_related("plan"))
+    checkpoint = next((each for each in found if (each.run_id, each.seq) == (run.pk, seq)), None)
+    if checkpoint is None:
+        gap = gaps.over(run.pk, seq)
+        raise Gone(str(CheckpointRemoved(gap, seq))) if gap else Http404("No such checkpoint")
+    return checkpoint, next((each for each in found if each is not checkpoint), None)
+
+
+def veil_of(checkpoint: Checkpoint) -> Veil:
+    """What of the checkpoint's state is secret. Needs its plan."""
+    return redact.veil(spec_of(checkpoint.plan).state_schema)
+
+
+def hidden_rows(changed: list[dict[str, Any]], *hidden: Veil) -> list[Mapping[str, Any]]:
+    """The rows of a difference as they are drawn; what either of the two sides hides is hidden."""
+    for veil in hidden:
+        changed = veil.rows(changed)
+    return list(differences.told(changed))

@@ -1,0 +1,134 @@
+"""Any two checkpoints of a lineage, side by side: where they parted, what led to each, and how their states differ."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.http import Http404, HttpRequest
+
+from agents.presentation import steps
+from agents.presentation.steps import Step
+from agents.presentation.timeline.effect_fates import Fate, fates
+from agents.presentation.timeline.words import duration
+from approvals.models import Gate, Outcome
+from checkpoints import store
+from checkpoints.errors import NotVerified, OtherLineage
+from checkpoints.models import Checkpoint, Run
+from checkpoints.runs.plans import spec_of
+from checkpoints.store import run_history
+from checkpoints.store.executions import Record
+from checkpoints.store.run_history import Comparison
+from checkpoints.values import patch
+
+from .access import run_or_404
+from .checkpoint import ROWS, hidden_rows, veil_of
+from .performed_effects import done_of, off_course, rows_of
+from .run_row import course
+
+PLACE = re.compile(r"(?:R-)?([0-9]{1,12})\.([0-9]{1,9})|([0-9]{1,9})")
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two checkpoints, with what led to it from where they parted."""
+
+    letter: str
+    run: Run
+    checkpoint: Checkpoint
+    steps: Sequence[Record]
+    effects: Sequence[Fate]
+
+    @property
+    def told(self) -> list[Step]:
+        """Its steps, a line each."""
+        return steps.told(self.steps, outcomes_of(self.steps), spec_of(self.checkpoint.plan).title_of)
+
+    @property
+    def place(self) -> str:
+        """For the head of a column."""
+        return f"{self.letter}: {self.checkpoint.seq} of {self.run}"
+
+    @property
+    def worked(self) -> str:
+        """How long its steps took."""
+        return duration(sum((timedelta(microseconds=each.took_us) for each in self.steps), timedelta()))
+
+    @property
+    def name(self) -> str:
+        """As the form takes it."""
+        return f"{self.run.pk}.{self.checkpoint.seq}"
+
+
+def named(request: HttpRequest, run: Run, text: str) -> Checkpoint:
+    """The checkpoint of that name, where the reader may see its run."""
+    match = PLACE.fullmatch(text)
+    if match is None:
+        raise Http404("No such checkpoint")
+    where = run if match[3] else run_or_404(request, int(match[1]))
+    found = Checkpoint.objects.filter(run=where, seq=int(match[3] or match[2])).defer("payload")
+    checkpoint = found.select_related("run__plan", "plan").first()
+    if checkpoint is None:
+        raise Http404("No such checkpoint")
+    return checkpoint
+
+
+def compared(a: Checkpoint, b: Checkpoint) -> dict[str, Any]:
+    """For runs/comparison.html. 404 where the two are of different lineages."""
+    found = parting(a, b)
+    sides = [side("A", a, found.to_a), side("B", b, found.to_b)]
+    on_the_way = [each.letter for each in sorted(sides, key=lambda side: len(side.steps))]
+    straight = bool(found.to_a) != bool(found.to_b)
+    context: dict[str, Any] = {"sides": sides, "ancestor": found.ancestor, "apart": lapse(a.at, b.at)}
+    context["before"] = on_the_way if straight else []
+    try:
+        return context | states(a, b)
+    except NotVerified as refused:
+        return context | {"refused": refused}
+
+
+def parting(a: Checkpoint, b: Checkpoint) -> Comparison:
+    """Where the two parted, and what led to each. 404 where they are of different lineages."""
+    try:
+        return run_history.compare(a.id, b.id)
+    except OtherLineage as other:
+        raise Http404("No such checkpoint") from other
+
+
+def side(letter: str, checkpoint: Checkpoint, way: Sequence[Record]) -> Side:
+    """One side, with the effects that its steps recorded."""
+    run = checkpoint.run
+    ids, began = {each.id for each in way}, {each.parent for each in way}
+    rows = rows_of({each.run_id for each in way})
+    landed = {row.id for row in rows if not ids.isdisjoint(row.landings) or (not row.landings and row.base in began)}
+    mine = [row for row in rows if (row.undoes or row.id) in landed]
+    told = fates(list(done_of(spec_of(checkpoint.plan), mine, off_course(mine, course(run.pk)))))
+    return Side(letter, run, checkpoint, way, told)
+
+
+def outcomes_of(way: Sequence[Record]) -> dict[str, str]:
+    """How each gate on the way ended, by the checkpoint that saved its outcome."""
+    bases = {each.parent: each.id.hex for each in way if each.kind == "gate" and each.parent}
+    found = Outcome.objects.filter(gate__checkpoint__in=list(bases), gate__kind=Gate.Kind.REVIEW)
+    return {bases[base]: kind for base, kind in found.values_list("gate__checkpoint", "kind")}
+
+
+def states(a: Checkpoint, b: Checkpoint) -> dict[str, Any]:
+    """How the two states differ, as rows. Raises NotVerified."""
+    before, after = store.load_checkpoint(a.id), store.load_checkpoint(b.id)
+    either = before.fields.keys() | after.fields.keys()
+    names = {name for name in either if before.fields.get(name) != after.fields.get(name)}
+    changed = patch.changes(
+        {name: value for name, value in before.state.items() if name in names},
+        {name: value for name, value in after.state.items() if name in names},
+    )
+    rows = hidden_rows(changed, veil_of(a), veil_of(b))
+    return {"rows": rows[:ROWS], "more_rows": max(len(rows) - ROWS, 0), "same": len(either) - len(names)}
+
+
+def lapse(a: datetime, b: datetime) -> str:
+    """How far apart the two were saved."""
+    return duration(abs(b - a))

@@ -1,0 +1,69 @@
+"""The agents that a reader may know of: those whose runs they see, and those that they may start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest
+
+from agents.definition import registry
+from agents.definition.registered import Registered
+from agents.definition.upcast import natural
+from approvals.live import page_frame
+from checkpoints.access import token_scope
+from checkpoints.access.permissions import teams_where
+from checkpoints.models import Plan
+from checkpoints.runs.plans import of_teams, spec_of
+
+from .access import reader_of
+
+START = "checkpoints.start_run"
+
+
+@dataclass(frozen=True)
+class Known:
+    """One agent as the reader may see it: its stored plans, the newest first, and its code where it is here."""
+
+    name: str
+    plans: list[Plan]
+    here: Registered | None
+
+    @property
+    def spec(self) -> Any:
+        return self.here.spec if self.here else spec_of(self.plans[0])
+
+    @property
+    def lacks(self) -> str:
+        """What has to be set up before a run of it can work; empty where nothing has."""
+        return self.here.agent.lacks() if self.here else ""
+
+    @property
+    def external(self) -> bool:
+        """Whether its code is elsewhere."""
+        return self.here is None and self.plans[0].external
+
+    @property
+    def doc(self) -> str:
+        """The first paragraph of what its author says of it."""
+        return (self.here.agent.__doc__ or "").strip().partition("\n\n")[0] if self.here else ""
+
+
+def known_to(request: HttpRequest, name: str = "") -> list[Known]:
+    """The agents whose runs the reader sees, and those that they may start, by name."""
+    reader, within = reader_of(request), token_scope.of(reader_of(request)).team
+    seen = of_teams([team for team in page_frame.reach_of(request).teams if within in (None, team)])
+    stored: dict[str, list[Plan]] = {}
+    for plan in (seen.filter(agent=name) if name else seen).order_by("-pk"):
+        stored.setdefault(plan.agent, []).append(plan)
+    here = _here() if stored or teams_where(reader, START).exists() else {}
+    startable = here.keys() if teams_where(reader, START).exists() else ()
+    only = {each for each in (name, token_scope.of(reader).agent) if each}
+    names = sorted(each for each in {*stored, *startable} if only <= {each})
+    return [Known(each, stored.get(each, []), here.get(each)) for each in names]
+
+
+def _here() -> dict[str, Registered]:
+    """The newest version of each agent that this process knows."""
+    known = registry.agents()
+    return {name: known[name, version] for name, version in sorted(known, key=lambda key: natural(key[1]))}

@@ -1,0 +1,112 @@
+"""What stands from before beside the way to each of some gates: for lists, where no impact is worked out.
+
+It tells of effects that the gate allows again and that nothing on the way to it holds; of a step for whatever the
+agent calls, where the very same call is asked for. An impact knows more: what would be taken over. One statement, and
+others where there is anything of the kind.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from django.db.models import Q
+
+from agents.models import Effect
+from agents.presentation.timeline.course import Course
+from agents.session import unsettled
+from approvals.cards.action import Action
+from approvals.cards.card import Card
+from approvals.impact.repeats import titles
+from approvals.impact.result import Repeat
+from approvals.models import Gate
+from approvals.models.outcome import Grant
+from checkpoints.models import Run
+from checkpoints.runs.plans import PlanSpec, StepSpec, spec_of
+from checkpoints.values.canonical_json import canonical, decode
+
+from .performed_effects import LANDED_AT, LANDED_IN
+from .run_row import WAY, course_of
+
+STANDING = (*unsettled.LANDED, *unsettled.IN_DOUBT)
+
+
+def repeats_of(gates: Sequence[Gate]) -> dict[int, list[Repeat]]:
+    """By gate, oldest first. Needs each gate's run with its plan."""
+    cards = {gate.pk: gate.asked for gate in gates}
+    done: dict[int, list[Any]] = defaultdict(list)
+    for row in _rows(gates, {step for card in cards.values() for step in card.allows}):
+        done[row.run.lineage or row.run_id].append(row)
+    found = {gate.pk: done.get(gate.run.lineage or gate.run_id, []) for gate in gates}
+    asked = [gate for gate in gates if any(row.step in cards[gate.pk].allows for row in found[gate.pk])]
+    ways = {run.pk: run for run in Run.objects.filter(pk__in={gate.run_id for gate in asked}).annotate(whole=WAY)}
+    calls = _calls(row for gate in asked for row in found[gate.pk])
+    told: dict[int, list[Repeat]] = defaultdict(list)
+    for gate in asked:
+        run: Any = ways[gate.run_id]
+        card, way, plan = cards[gate.pk], _Way(run), spec_of(gate.run.plan)
+        steps = {step.name: step for step in plan.steps if step.name in card.allows}
+        for row in found[gate.pk]:
+            spec = steps.get(row.step)
+            if spec and way.leaves(row, spec):
+                told[gate.pk] += [_told(row, action, plan) for action in _again(spec, row, card, calls)]
+    return {gate: rows for gate, rows in told.items() if rows}
+
+
+def _rows(gates: Sequence[Gate], steps: set[str]) -> Sequence[Any]:
+    roots = {gate.run.lineage or gate.run_id for gate in gates}
+    if not roots or not steps:
+        return []
+    kin = Run.objects.filter(Q(pk__in=roots) | Q(lineage__in=roots, forked_from__isnull=False))
+    found = Effect.objects.filter(run__in=kin, step__in=steps, undoes__isnull=True, taken_from__isnull=True)
+    return list(
+        found.filter(status__in=STANDING).select_related("run").annotate(carried=LANDED_IN, at=LANDED_AT).order_by("pk")
+    )
+
+
+def _calls(rows: Iterable[Any]) -> dict[int, bytes]:
+    """By grant, what was decided that its action is to do."""
+    given = Grant.objects.filter(pk__in={row.grant_id for row in rows if row.grant_id}).select_related("outcome")
+    found = {}
+    for grant in given.exclude(action=""):
+        decided = decode(bytes(grant.outcome.arguments))
+        if grant.action in decided:
+            found[grant.pk] = canonical(decided[grant.action])
+    return found
+
+
+def _again(spec: StepSpec, row: Any, card: Card, calls: Mapping[int, bytes]) -> Sequence[Action | None]:
+    """The action that would do it once more, None where none stands for the step; empty where none does the same."""
+    acting = [action for action in card.actions if action.effect == row.step]
+    if not spec.action:
+        return [next(iter(acting), None)]
+    return [action for action in acting if canonical(action.arguments) == calls.get(row.grant_id)][:1]
+
+
+class _Way:
+    """The way to a run's head, the part before its fork included."""
+
+    def __init__(self, run: Any) -> None:
+        self.course: Course = course_of(run, run.whole)
+        self.origin = next(((at, seq) for number, at, seq in run.whole["turns"] if number == 1), (0, 0))
+
+    def leaves(self, row: Any, spec: StepSpec) -> bool:
+        """Whether the effect stands beside it, and is not undone when another takes its place.
+
+        Of a step for whatever the agent calls, what is on the way was another call than the one to come.
+        """
+        if row.run_id != self.course.run:
+            run, seq = self.origin
+            return bool(spec.action) or row.run_id != run or not row.carried or min(row.carried) > seq
+        if self.course.of(row.carried):
+            return bool(spec.action)
+        return row.irreversible or not spec.undo or row.status == Effect.Status.KEPT
+
+
+def _told(row: Any, again: Action | None, plan: PlanSpec) -> Repeat:
+    return Repeat(
+        effect=row.pk, step=row.step, action=again.id if again else "", titles=titles(plan, row.step, again),
+        run=row.run_id, checkpoint=min(row.carried, default=0), at=row.at or row.intended_at,
+        done=row.status not in unsettled.IN_DOUBT and not row.left_open, irreversible=row.irreversible,
+    )  # fmt: skip

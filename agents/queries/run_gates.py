@@ -1,0 +1,77 @@
+"""The gates of a run's page as facts: what was asked, and what people said."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import F, Func, OuterRef, Q, TextField, Value
+from django.db.models.functions import JSONObject
+
+from agents.presentation.timeline.facts import Asked, Said
+from approvals.models import Decision, Gate, Outcome
+from approvals.presentation.gate_facts import outcomes
+from checkpoints.models import Checkpoint, Run
+
+from .saved_checkpoints import states_of
+
+# Each decision at a gate, in the order in which they were made; a comment may hold what JSON text cannot.
+COMMENT = Func(F("comment"), Value("base64"), function="encode", output_field=TextField())
+SAID = (
+    Decision.objects.filter(gate=OuterRef("pk"))
+    .order_by("pk")
+    .values(
+        one=JSONObject(
+            first="user__first_name",
+            last="user__last_name",
+            username="user__username",
+            verdict="verdict",
+            counts="counts",
+            comment=COMMENT,
+        )
+    )
+)
+
+
+def gates_of(run: Run, reader: User, window: Sequence[Checkpoint]) -> Iterable[Asked]:
+    """The open gates and those of the window, oldest first, with what was said at each."""
+    told = Gate.objects.filter(Q(status=Gate.Status.OPEN) | Q(checkpoint__in=states_of(window)), run=run)
+    gates = list(told.select_related("policy", "outcome").annotate(words=ArraySubquery(SAID)).order_by("pk"))
+    others = [gate.pk for gate in gates if gate.team_id != run.team_id]  # who sees a run sees the gates of its team
+    visible = set(Gate.objects.visible_to(reader).filter(pk__in=others).values_list("pk", flat=True)) if others else ()
+    for gate in gates:
+        outcome = getattr(gate, "outcome", None)
+        yield Asked(
+            id=gate.pk,
+            base=gate.checkpoint.hex,
+            step=gate.step,
+            kind=gate.kind,
+            status=gate.status,
+            title=gate.title,
+            opened_at=gate.opened_at,
+            closed_at=gate.closed_at,
+            deadline=gate.deadline,
+            quorum=gate.policy.quorum,
+            outcome=outcome.kind if outcome else "",
+            then=outcome.then if outcome else "",
+            back_to=outcome.back_to if outcome else "",
+            answer=(outcome.answered or {}).get("choice", "") if outcome else "",
+            answer_label=outcomes.chosen(gate, outcome) if outcome and outcome.answered else "",
+            actions=actions_of(outcome) if outcome and outcome.kind == Outcome.Kind.MIXED else (),
+            said=tuple(map(said_of, getattr(gate, "words", ()))),
+            visible=gate.team_id == run.team_id or gate.pk in visible,
+        )
+
+
+def actions_of(outcome: Outcome) -> tuple[str, ...]:
+    """What became of each action. Its title is the agent's words, so its number and id stand for it."""
+    return tuple(f"{each.word} {each.number} {each.id}" for each in outcomes.judged(outcome))
+
+
+def said_of(one: Mapping[str, Any]) -> Said:
+    """What one reviewer said, from a row of SAID."""
+    name = f"{one['first']} {one['last']}".strip() or one["username"]
+    return Said(name, one["verdict"], b64decode(one["comment"]).decode(errors="replace"), one["counts"])

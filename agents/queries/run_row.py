@@ -1,0 +1,174 @@
+"""A run as its page's first statement reads it: what is told of the run as a whole, however long it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import BigIntegerField, Exists, JSONField, OuterRef, Q, QuerySet
+from django.db.models.expressions import RawSQL
+from django.db.models.functions import Coalesce, JSONObject
+from django.http import Http404, HttpRequest
+from django.utils import timezone
+
+from agents.presentation.timeline.course import Course, Turn
+from agents.serving.absence import SERVED, Service
+from checkpoints.access.permissions import teams_where
+from checkpoints.models import Run
+from checkpoints.store import executions
+from checkpoints.store.executions import Record
+
+from .access import reader_of
+
+KIN = 500  # other runs of a lineage that are looked at
+# The checkpoints that do not follow the one before them, and the questions at the very end.
+_WAY = """
+'turns', (
+  SELECT coalesce(jsonb_agg(jsonb_build_array(t.seq, coalesce(p.run_id, 0), coalesce(p.seq, 0)) ORDER BY t.seq), '[]')
+  FROM (SELECT seq, parent, lag(id) OVER (ORDER BY seq) AS previous FROM checkpoints_checkpoint
+        WHERE run_id = checkpoints_run.id) t
+  LEFT JOIN checkpoints_checkpoint p ON p.id = t.parent
+  WHERE t.parent IS DISTINCT FROM t.previous),
+'aside', (
+  SELECT coalesce(jsonb_agg(jsonb_build_array(seq, step) ORDER BY seq), '[]') FROM checkpoints_checkpoint
+  WHERE run_id = checkpoints_run.id AND seq > (
+    SELECT seq FROM checkpoints_checkpoint WHERE run_id = checkpoints_run.id AND kind <> 'recovery'
+    ORDER BY seq DESC LIMIT 1))
+"""
+_WHOLE = f"""(SELECT jsonb_build_object({_WAY},
+'took', (SELECT sum(took_us) FROM checkpoints_checkpoint WHERE run_id = checkpoints_run.id),
+'reused', (SELECT count(*) FROM checkpoints_checkpoint WHERE run_id = checkpoints_run.id AND kind = 'reused'),
+'held', (SELECT extract(epoch FROM sum(coalesce(closed_at, statement_timestamp()) - opened_at))
+  FROM approvals_gate WHERE run_id = checkpoints_run.id),
+'pruned', EXISTS (SELECT FROM checkpoints_gap WHERE run_id = checkpoints_run.id),
+'failed', EXISTS (SELECT FROM agents_failure WHERE run_id = checkpoints_run.id),
+'served', (SELECT jsonb_build_array(there, heard) FROM (SELECT checkpoints_run.plan_id AS id) p
+  CROSS JOIN LATERAL ({SERVED}) s),
+'origin', (SELECT jsonb_build_array(run_id, seq) FROM checkpoints_checkpoint WHERE id = checkpoints_run.forked_from)
+))"""  # noqa: S608 - constants
+WAY = RawSQL(f"(SELECT jsonb_build_object({_WAY}))", (), output_field=JSONField())  # noqa: S611 - constants
+WHOLE = RawSQL(_WHOLE, (), output_field=JSONField())  # noqa: S611 - constants
+
+
+class Kin(NamedTuple):
+    """Another run of the lineage that the reader may see."""
+
+    run: int
+    forked_from: UUID | None
+    status: str
+    at: datetime
+    title: str
+    starter: str
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A run with its plan, team and starter, and what all of its checkpoints and gates add up to."""
+
+    run: Run
+    now: datetime
+    may_move: bool  # the reader may rewind, edit, fork, cancel and settle it
+    took: timedelta  # what its steps took, on every branch
+    reused: int  # of them, those that did not have to run
+    held: timedelta  # how long it stood at gates, open ones up to now
+    served: Service  # whether a worker takes it
+    failed: bool  # whether there are attempts that did not land
+    pruned: bool  # whether retention removed something of it
+    course: Course
+    kin: Sequence[Kin]
+    origin: str  # "R-7, checkpoint 3": what a fork began from
+
+
+def run_read_or_404(request: HttpRequest, run_id: int) -> Read:
+    """The run, where the reader may see it. One statement."""
+    reader = reader_of(request)
+    run = annotated(Run.objects.visible_to(reader), reader).filter(pk=run_id).first()
+    if run is None:
+        raise Http404("No such run")
+    return told(run)
+
+
+def read(run: Run, reader: User) -> Read:
+    """The same for a run that is in hand, as it is now."""
+    return told(annotated(Run.objects.all(), reader).get(pk=run.pk))
+
+
+def annotated(runs: QuerySet[Run], reader: User) -> QuerySet[Any, Any]:
+    """Runs with what `told` takes."""
+    members = teams_where(reader, "checkpoints.rewind_run").filter(pk=OuterRef("team_id"))
+    return runs.select_related("plan", "team", "started_by").annotate(
+        may_move=Exists(members), kin=ArraySubquery(_kin(reader)), whole=WHOLE
+    )
+
+
+def course(run_id: int) -> Course:
+    """The way to one run's head."""
+    run: Any = Run.objects.annotate(whole=WAY).get(pk=run_id)
+    return course_of(run, run.whole)
+
+
+def _kin(reader: User) -> QuerySet[Any, Any]:
+    """The other runs of the lineage, in the form that the index of forks has."""
+    lineage = Coalesce(OuterRef("lineage"), OuterRef("pk"), output_field=BigIntegerField())
+    # The root is found by its key and its forks by their index.
+    others = Run.objects.visible_to(reader).filter(Q(pk=lineage) | Q(lineage=lineage, forked_from__isnull=False))
+    columns = JSONObject(
+        run="pk", forked_from="forked_from", status="status", at="created_at", title="title",
+        first="started_by__first_name", last="started_by__last_name", username="started_by__username", by="started_as",
+    )  # fmt: skip
+    return others.exclude(pk=OuterRef("pk")).order_by("pk").values(one=columns)[:KIN]
+
+
+def told(run: Any) -> Read:
+    """From a run that `annotated` read."""
+    whole, origin = run.whole, run.whole["origin"]
+    return Read(
+        run=run,
+        now=timezone.now(),
+        may_move=run.may_move,
+        took=timedelta(microseconds=int(whole["took"] or 0)),
+        reused=int(whole["reused"]),
+        held=timedelta(seconds=float(whole["held"] or 0)),
+        served=Service(whole["served"][0], _moment(whole["served"][1])),
+        failed=whole["failed"],
+        pruned=whole["pruned"],
+        course=course_of(run, whole),
+        kin=[_kin_of(each) for each in run.kin],
+        origin=f"R-{origin[0]}, checkpoint {origin[1]}" if origin else "",
+    )
+
+
+def _moment(said: str | None) -> datetime | None:
+    return datetime.fromisoformat(said) if said else None
+
+
+def course_of(run: Run, whole: Mapping[str, Any]) -> Course:
+    """The way to the run's head, which is its newest checkpoint."""
+    turns = [Turn(*each) for each in whole["turns"] if each[0] > 1]
+    if run.head and any(not turn.run for turn in turns):
+        turns = turns_in(run, executions.path(run.head))  # what they followed was removed, and is known from the gaps
+    return Course(run.pk, run.seq, tuple(turns), tuple((seq, step) for seq, step in whole["aside"]))
+
+
+def turns_in(run: Run, path: Sequence[Record]) -> list[Turn]:
+    """Where a path leaves the order in which its run's checkpoints were saved."""
+    own = [(before, here) for before, here in pairwise(path) if here.run_id == run.pk and here.seq > 1]
+    return [
+        Turn(here.seq, before.run_id, before.seq)
+        for before, here in own
+        if (before.run_id, before.seq) != (run.pk, here.seq - 1)
+    ]
+
+
+def _kin_of(row: dict[str, Any]) -> Kin:
+    origin = row["forked_from"]
+    name = f"{row['first'] or ''} {row['last'] or ''}".strip() or row["username"] or ""
+    starter = name or ("Holdpoint" if row["by"] == "system" else row["by"].partition(":")[2] or row["by"])
+    at = datetime.fromisoformat(row["at"])
+    return Kin(row["run"], UUID(origin) if origin else None, row["status"], at, row["title"], starter)

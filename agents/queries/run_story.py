@@ -1,0 +1,211 @@
+"""Reading a run's facts from the database, in a fixed number of queries, for agents.presentation."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import OuterRef, Q
+
+from agents.compatibility.preflight import program_of
+from agents.models import Failure
+from agents.presentation.timeline.facts import Asked, Failed, Forked, Planned, Standing, Story
+from agents.runs import activity
+from approvals.audit.event_words import ROUTINE
+from approvals.models import Gate
+from checkpoints.models import Checkpoint, Event, Note, Run
+from checkpoints.runs import notes
+from checkpoints.runs.plans import PlanSpec, StepSpec, spec_of
+
+from .performed_effects import Performed, done_of, off_course, performed_of
+from .removed import pruned_of
+from .run_gates import gates_of
+from .run_row import Read
+from .saved_checkpoints import ORDERED, ORDERS, saved_of, states_of
+
+KIN = 8  # other runs of a lineage that the head names
+WINDOW = 40  # checkpoints that one page of the timeline draws
+FROZEN = "Integrity fault"  # how the runner begins the reason for which it froze a run
+MOST_ORDERS = 500  # of them that are looked through for those of the window
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A run with its story: what every part of its page is drawn from."""
+
+    read: Read
+    plan: PlanSpec
+    story: Story
+    window: Sequence[Checkpoint]
+    known: Sequence[Checkpoint]  # the window, and what is looked at
+    events: Sequence[Event]  # the newest of those that the page tells, newest first
+    effects: Sequence[Performed]
+
+    @property
+    def run(self) -> Run:
+        return self.read.run
+
+    @property
+    def may_move(self) -> bool:
+        return self.read.may_move
+
+    @property
+    def first_seq(self) -> int:
+        """Of the window."""
+        return self.window[0].seq if self.window else 0
+
+    @property
+    def lineage(self) -> list[int]:
+        """The other runs of the lineage, as far as the head names them."""
+        return [kin.run for kin in self.read.kin[:KIN]]
+
+    @property
+    def gate(self) -> Asked | None:
+        """The gate that holds the run."""
+        return next((gate for gate in reversed(self.story.gates) if gate.status == Gate.Status.OPEN), None)
+
+    @property
+    def first_left(self) -> bool:
+        """Whether nothing older than the window is left of the run."""
+        return any(gap.first == 1 and gap.last == self.first_seq - 1 for gap in self.story.pruned)
+
+    def remaining(self) -> list[Planned]:
+        """The steps that follow the one under way, in the plan's order."""
+        names = [step.name for step in self.story.plan]
+        if self.run.next_step not in names or self.run.status not in Run.LIVE:
+            return []
+        return list(self.story.plan[names.index(self.run.next_step) :])
+
+
+def scene_of(read: Read, reader: User, *, before: int | None = None, looked_at: Collection[int] = ()) -> Scene:
+    """Gather what `reader` may know of a run: the newest window of checkpoints, or the one below `before`.
+
+    `looked_at` are the numbers of other checkpoints that the page tells of.
+    """
+    run, plan = read.run, spec_of(read.run.plan)
+    known = headers_of(run, before, looked_at)
+    window = window_of(run, before, known)
+    performed = performed_of(run)
+    events = events_of(run, window, {run.head} | {each.id for each in known if each.seq in looked_at})
+    on_path = read.course.of([each.seq for each in window])
+    story = Story(
+        now=read.now,
+        run=standing(read, events),
+        saved=tuple(saved_of(read, window, events)),
+        path=frozenset(each.id.hex for each in window if each.seq in on_path),
+        plan=tuple(planned(step) for step in plan.steps),
+        gates=tuple(gates_of(run, reader, window)),
+        failures=tuple(failures_of(run, window)) if read.failed else (),
+        effects=tuple(done_of(plan, performed, off_course(performed, read.course))),
+        forks=tuple(forks_of(read, window)),
+        pruned=tuple(pruned_of(run, window)) if read.pruned else (),
+        newest=not window or window[-1].seq == run.seq,
+    )
+    return Scene(read, plan, story, window, known, [each for each in events if each.kind not in ROUTINE], performed)
+
+
+def planned(step: StepSpec) -> Planned:
+    """A step of the plan."""
+    return Planned(step.name, step.kind, step.irreversible, step.undo, step.guarded, step.title)
+
+
+def headers_of(run: Run, before: int | None, looked_at: Collection[int]) -> list[Checkpoint]:
+    """The window, and what is looked at by its number, with what that follows; newest first, with the notes."""
+    said = Note.objects.filter(checkpoint=OuterRef("pk")).order_by("pk").values("text")
+    own = Checkpoint.objects.filter(run=run).order_by("-seq")
+    asked = Q(pk__in=(own.filter(seq__lt=before) if before is not None else own).values("pk")[:WINDOW])
+    if looked_at:
+        here = Checkpoint.objects.filter(run=run, seq__in=looked_at)
+        asked |= Q(pk__in=here.values("pk")) | Q(pk__in=here.values("parent"))
+    found = (
+        Checkpoint.objects.filter(asked).with_names().with_noted().defer("payload").annotate(said=ArraySubquery(said))
+    )
+    headers = list(found.order_by("-run", "-seq"))
+    for each in headers:
+        if each.plan_id == run.plan_id:  # as nearly all are; a plan is read only once
+            each.plan = run.plan
+    return headers
+
+
+def window_of(run: Run, before: int | None, known: Iterable[Checkpoint]) -> list[Checkpoint]:
+    """The checkpoints that one page draws, oldest first."""
+    own = [each for each in known if each.run_id == run.pk and (before is None or each.seq < before)]
+    return own[:WINDOW][::-1]
+
+
+def events_of(run: Run, window: Sequence[Checkpoint], noted: Collection[UUID | None] = ()) -> list[Event]:
+    """In one statement: the newest that the page tells, how the run ended, and who ordered what the window shows.
+
+    Also what people noted on the checkpoints `noted`.
+    """
+    own = Event.objects.filter(run_id=run.pk).exclude(kind="checkpoint.saved").order_by("-id")
+    asked = Q(pk__in=own.exclude(kind__in=ROUTINE).values("pk")[: activity.PAGE + 1])
+    if run.status not in Run.LIVE:
+        asked |= Q(pk__in=own.filter(kind=f"run.{run.status}").values("pk")[:1])
+    if any(each.kind in ORDERS for each in window):
+        asked |= Q(pk__in=own.filter(kind__in=ORDERED).values("pk")[:MOST_ORDERS])
+    about = [notes.subject_of(each) for each in noted if each]
+    asked |= Q(pk__in=Event.objects.told().filter(subject__in=about, kind__in=notes.KINDS).values("pk"))
+    return list(own.filter(asked).select_related("words"))
+
+
+def standing(read: Read, events: Sequence[Event]) -> Standing:
+    """Where the run is now."""
+    run = read.run
+    ended = f"run.{run.status}" if run.status not in Run.LIVE else ""
+    last = next((each for each in events if each.kind == ended), None)
+    return Standing(
+        status=run.status,
+        head=run.head.hex if run.head else "",
+        next_step=run.next_step,
+        started_by=starter(run),
+        attempts=run.attempts,
+        wake_at=run.wake_at,
+        reason=run.reason,
+        changed_at=run.finished_at or (last.at if last else None),
+        ended_by=ended_by(run, last),
+        frozen=frozen_of(run),
+        origin=read.origin,
+        ending=run.ending,
+        halting=run.halt and run.status == Run.Status.RUNNING,
+        program=program_of(run) if run.plan.external and run.status in Run.LIVE else None,
+    )
+
+
+def ended_by(run: Run, last: Event | None) -> str:
+    """Who ended the run; nobody where its agent did, or settled its effects first and then did as it was told."""
+    by_person = last is not None and run.status not in Run.LIVE and not last.actor.startswith("agent:")
+    return last.actor_name if last and by_person else ""
+
+
+def frozen_of(run: Run) -> bool:
+    """Whether the run ended because what is stored does not verify."""
+    return run.status == Run.Status.FAILED and run.reason.startswith(FROZEN)
+
+
+def starter(run: Run) -> str:
+    """Who started the run, by the name that people know."""
+    if run.started_by:
+        return run.started_by.get_full_name() or run.started_by.get_username()
+    return "Holdpoint" if run.started_as == "system" else run.started_as.partition(":")[2] or run.started_as
+
+
+def failures_of(run: Run, window: Sequence[Checkpoint]) -> Iterable[Failed]:
+    """The attempts that did not land, oldest first, where the window tells of them."""
+    here = Q(base__in=states_of(window)) | Q(seq__in=[each.seq for each in window])
+    for each in Failure.objects.filter(here, run=run).order_by("pk"):
+        told = bytes(each.traceback).decode(errors="replace")
+        place = (each.validator, each.ring, each.seq, each.pk)
+        yield Failed(each.base.hex, each.step, each.attempt, each.error, told, each.at, *place)
+
+
+def forks_of(read: Read, window: Sequence[Checkpoint]) -> Iterable[Forked]:
+    """The runs that started from a checkpoint of the window and that the reader may see."""
+    here = {each.id for each in window}
+    for kin in read.kin:
+        if kin.forked_from in here and kin.forked_from is not None:
+            own = kin.title if kin.title != read.run.title else ""
+            yield Forked(kin.run, kin.forked_from.hex, kin.status, kin.at, kin.starter, own)

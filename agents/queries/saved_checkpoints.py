@@ -1,0 +1,111 @@
+"""The checkpoints of a run's page as facts: what each was made of, who ordered it, where it was taken from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+from agents.presentation.timeline.facts import Saved
+from checkpoints.models import Checkpoint, Event, Plan, Run
+from checkpoints.values.canonical_json import decode
+
+from .performed_effects import execution_of
+from .run_row import Read
+
+ORDERS = ("rewind", "edit", "fork")  # kinds of the checkpoints that a person ordered
+ORDERED = ("run.rewound", "run.edited", "run.forked")  # their events
+TWIN_RUNS = 20  # of a lineage in which twins are looked for: the run itself, the first, and the newest
+TWINS = 500  # checkpoints of each, the newest
+_TWINS = """
+SELECT c.run_id, c.seq, c.step, c.input_digest, c.occurrence FROM (
+  SELECT id FROM checkpoints_run WHERE id = %(root)s OR (lineage = %(root)s AND forked_from IS NOT NULL)
+  ORDER BY (id = %(run)s) DESC, (id = %(root)s) DESC, id DESC LIMIT %(runs)s) r
+CROSS JOIN LATERAL (
+  SELECT run_id, seq, at, kind, step, input_digest, occurrence FROM checkpoints_checkpoint
+  WHERE run_id = r.id AND seq < CASE WHEN r.id = %(run)s THEN %(below)s ELSE 2147483647 END
+  ORDER BY seq DESC LIMIT %(most)s) c
+WHERE c.kind IN ('step', 'gate') AND c.step = ANY(%(steps)s) AND c.input_digest = ANY(%(inputs)s)
+ORDER BY c.at, c.run_id, c.seq
+"""
+
+
+def saved_of(read: Read, window: Sequence[Checkpoint], events: Sequence[Event]) -> Iterable[Saved]:
+    """The checkpoints of the window, with what their steps noted, or who ordered them and why."""
+    run, by = read.run, orders_of(events)
+    twins, versions, origins = twins_of(run, window), versions_of(run, window), origins_of(read)
+    for each in window:
+        ordered = each.kind in ORDERS
+        words = tuple(bytes(text).decode(errors="replace") for text in getattr(each, "said", ()))
+        yield Saved(
+            id=each.id.hex,
+            seq=each.seq,
+            parent=each.parent.hex if each.parent else "",
+            kind=each.kind,
+            step=each.step,
+            at=each.at,
+            took=timedelta(microseconds=each.took_us),
+            attempt=each.attempt,
+            words=() if ordered else words,
+            execution=execution_of(each),
+            twin=twins.get(execution_of(each), "") if each.kind == "reused" else "",
+            next_step=each.next_step,
+            by=by.get(each.seq, "") if ordered else "",
+            why=" ".join(words) if ordered else "",
+            origin=origins.get(each.seq, ""),
+            version=versions.get(each.plan_id, "") if each.kind == "upcast" else "",
+            name=getattr(each, "named", ""),
+            noted=getattr(each, "noted", 0),
+        )
+
+
+def origins_of(read: Read) -> dict[int, str]:
+    """The checkpoints of other runs on which those of a fork stand, by the number of the one that does."""
+    turns = [turn for turn in read.course.turns if turn.run not in (0, read.run.pk)]
+    return {turn.seq: f"{turn.parent} of R-{turn.run}" for turn in turns}
+
+
+def twins_of(run: Run, window: Sequence[Checkpoint]) -> dict[str, str]:
+    """What was executed -> where its output was recorded, for the executions that the window reused.
+
+    It is looked for among the newest checkpoints of some runs of the lineage; one that is further off has no place
+    here, and the note of the checkpoint that reused it says which it was.
+    """
+    reused = [each for each in window if each.kind == "reused" and each.input_digest is not None]
+    if not reused:
+        return {}
+    asked: dict[str, Any] = {
+        "run": run.pk, "root": run.lineage or run.pk, "below": window[-1].seq, "runs": TWIN_RUNS, "most": TWINS,
+        "steps": [each.step for each in reused], "inputs": [bytes(each.input_digest or b"") for each in reused],
+    }  # fmt: skip
+    with connection.cursor() as cursor:
+        cursor.execute(_TWINS, asked)
+        found = cursor.fetchall()
+    wanted = {execution_of(each) for each in reused}
+    places = (
+        (f"{step}/{bytes(digest).hex()}/{occurrence}", str(seq) if of == run.pk else f"{seq} of R-{of}")
+        for of, seq, step, digest, occurrence in found
+    )
+    return {name: place for name, place in places if name in wanted}
+
+
+def orders_of(events: Iterable[Event]) -> dict[int, str]:
+    """Who ordered a rewind, an edit or the fork that the run is, by the checkpoint's number."""
+    found = [each for each in events if each.kind in ORDERED]
+    return {int(decode(bytes(each.data)).get("seq", 1)): each.actor_name for each in found}
+
+
+def versions_of(run: Run, window: Sequence[Checkpoint]) -> dict[int, str]:
+    """The agent's versions under which the window's checkpoints were saved, by plan; empty where there was but one."""
+    plans = {each.plan_id for each in window}
+    if plans <= {run.plan_id}:
+        return {run.plan_id: run.plan.version}
+    return dict(Plan.objects.filter(pk__in=plans).values_list("pk", "version"))
+
+
+def states_of(window: Sequence[Checkpoint]) -> set[UUID]:
+    """The states at which something may have happened that the window tells of: its own, and what it began from."""
+    return {each.id for each in window} | {each.parent for each in window if each.parent}

@@ -1,0 +1,102 @@
+"""A gate that a program elsewhere opens: its card, checked before the run lets go of anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from agents.errors import FieldError, TooManyGates, WorkInvalid
+from agents.models import Token
+from agents.runner import engine
+from agents.session.dispatch import Given, Hands
+from agents.session.session import Slice
+from approvals.cards.card import Card, completed
+from approvals.decisions import uploads
+from approvals.errors import AskedTooOften, CardRefused
+from approvals.schema import pointers, validate
+from checkpoints.errors import ValueRefused
+
+from . import registered, under
+from .turns import Turn, check_next, go_further, rest
+
+
+def ask(
+    slice: Slice, step: str, card: Card, *, token: Token | None = None, took: float = 0.0, notes: tuple[str, ...] = ()
+) -> Turn:
+    """Open the gate `step` with this card. Raises OutOfTurn, WorkInvalid, WorkNotAllowed, TooManyGates and Fenced."""
+    spec = check_next(slice, step, "gate")
+    under.check_gate(token, spec, slice.run.team)
+    if faults := list(_places(card, slice.snapshot.state)):
+        raise WorkInvalid(faults)
+    try:
+        whole = completed(card, step=spec, plan=slice.plan, state=slice.snapshot.state)
+        whole = registered.drawn(whole, team=slice.run.team, policy=spec.policy, plan=slice.plan)
+    except (CardRefused, ValueRefused) as error:
+        raise WorkInvalid([FieldError(pointer="", message=str(error))]) from error
+    if faults := faults_of(whole) or [*_pins(whole), *_files(whole, slice)]:
+        raise WorkInvalid(faults)
+    slice.hands = Hands(given=Given(spec.name, card, took, notes))
+    try:
+        going = engine.turn(slice)
+    except AskedTooOften as full:
+        raise TooManyGates(full) from full
+    return go_further(slice, going) if going else rest(slice)
+
+
+def faults_of(card: Card) -> list[FieldError]:
+    """What is asked for has to hold under its own schema, or nobody could approve it as it is."""
+    with validate.counted():
+        return list(_faults(card))
+
+
+def _faults(card: Card) -> Iterator[FieldError]:
+    for number, action in enumerate(card.actions):
+        at = f"/actions/{number}"
+        if action.schema and (wrong := validate.unsound(action.schema)):
+            yield FieldError(pointer=f"{at}/schema", message=wrong)
+            continue
+        for place, message in validate.faults_of(action.schema, action.arguments) if action.schema else ():
+            unread = message == validate.UNREADABLE
+            yield FieldError(
+                pointer=f"{at}/schema" if unread else f"{at}/arguments{place}",
+                message="it cannot be asked: it refers to what is not in it, or too often" if unread else message,
+            )
+
+
+def _places(card: Card, state: Mapping[str, Any]) -> Iterator[FieldError]:
+    """What a card names has to be there, once."""
+    ids = [action.id for action in card.actions]
+    if not ids:
+        yield FieldError(pointer="/actions", message="a gate asks about one action at least")
+    for number, action in enumerate(card.actions):
+        if action.id in ids[:number]:
+            yield FieldError(pointer=f"/actions/{number}/id", message=f"{action.id!r} is there twice")
+        if action.pointer and not pointers.has(state, action.pointer):
+            told = f"there is nothing at {action.pointer} in the state"
+            yield FieldError(pointer=f"/actions/{number}/pointer", message=told)
+    for number, quote in enumerate(card.quotes):
+        if not pointers.has(state, quote.pointer):
+            told = f"there is nothing at {quote.pointer} in the state"
+            yield FieldError(pointer=f"/quotes/{number}/pointer", message=told)
+
+
+def _files(card: Card, slice: Slice) -> Iterator[FieldError]:
+    """What a gate's arguments name is handed out there."""
+    for number, action in enumerate(card.actions):
+        for at in uploads.foreign(slice.run, action.arguments, to=slice.snapshot.state):
+            yield FieldError(pointer=f"/actions/{number}/arguments{at}", message=uploads.FOREIGN_TO_RUN)
+
+
+def _pins(card: Card) -> Iterator[FieldError]:
+    """What is pinned has to be shown: a misspelt pin would leave the dangerous value among the others.
+
+    An argument that is left out may be pinned where the schema has it.
+    """
+    for number, action in enumerate(card.actions):
+        if action.registered:  # pinned by people, who may pin what is left out
+            continue
+        named = validate.properties_of(action.schema)
+        for place, pin in enumerate(action.pinned):
+            if not pointers.has(action.arguments, pin) and pin not in {pointers.join("", name) for name in named}:
+                told = f"there is nothing at {pin} in the arguments; a pin is a JSON Pointer into them"
+                yield FieldError(pointer=f"/actions/{number}/pinned/{place}", message=told)

@@ -1,0 +1,159 @@
+"""Versions of agents that live outside: a plan as it was sent, checked as a class's is, and what comes of it.
+
+A plan's row is found by its digest, so the same version registered twice is one row. It is registered for teams, and
+theirs alone are the runs that start by it; another plan under the same version is refused while runs of theirs by the
+first are under way, as it is for agents whose code is here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from threading import RLock
+from typing import Any, cast
+
+from cachetools import LRUCache, cached
+from django.db import transaction
+from django.db.models import Exists, OuterRef
+
+from agents.definition import plan_builder, registry
+from agents.definition.agent import Agent, AgentType
+from agents.definition.registered import Registered
+from agents.errors import AgentError, FieldError, PlanRefused
+from agents.models import Registration
+from approvals.schema import pointers, validate
+from checkpoints.actors import Actor
+from checkpoints.models import Plan, Run
+from checkpoints.runs import plans as stored
+from checkpoints.runs.plans import PlanSpec, StepSpec, spec_of
+from checkpoints.values.canonical_json import canonical, decode
+
+from . import states
+
+FIELD = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}")
+STEP = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
+STEPS = 200  # of one plan
+LARGEST, FIELDS = 256 * 1024, 1000  # bytes and fields of a state's schema
+LIKE_A_FIELD = 750  # bytes of a schema that cost as much, parsed, as a field of pydantic's
+KEPT = 2000  # fields of all plans that a process keeps: each is about 15 KB of pydantic's
+TAKEN = "model_"  # pydantic's own names
+
+
+def keep(spec: PlanSpec) -> Plan:
+    """Store the plan of a version that lives outside. Raises PlanRefused with every fault at once."""
+    return stored.keep(_checked(canonical(spec.to_json())), external=True)
+
+
+def _weight(known: PlanSpec | Registered | None) -> int:
+    """Count the fields of a plan, of which each costs memory wherever the plan is kept; a large one counts as many."""
+    spec = known.spec if isinstance(known, Registered) else known
+    if spec is None:
+        return 1
+    return 1 + max(len(spec.state_schema.get("properties", {})), len(canonical(spec.state_schema)) // LIKE_A_FIELD)
+
+
+def register(spec: PlanSpec, *, teams: Collection[int], by: Actor) -> Plan:
+    """Store it as what these teams have for that version. Raises PlanRefused."""
+    with transaction.atomic():
+        plan = keep(spec)
+        Registration.objects.say(plan, teams=teams, by=by)
+        live = Run.objects.filter(plan=OuterRef("pk"), team__in=teams, status__in=Run.LIVE)
+        others = Plan.objects.filter(Exists(live), agent=plan.agent, version=plan.version).exclude(pk=plan.pk)
+        if any(spec_of(other).untitled() != spec_of(plan).untitled() for other in others):
+            raise PlanRefused(
+                [FieldError(pointer="/version", message="another plan of this version has runs under way; raise it")]
+            )
+    return plan
+
+
+@cached(LRUCache(KEPT, _weight), lock=RLock())
+def _checked(body: bytes) -> PlanSpec:
+    """The plan with a schema that is sound, looked at once a process: gates that ask the same share theirs.
+
+    Raises PlanRefused.
+    """
+    spec = PlanSpec.from_json(decode(body))
+    if any(name == spec.agent for name, _ in registry.agents()):
+        raise PlanRefused([FieldError(pointer="", message=f"{spec.agent} is an agent of this server")])
+    with validate.counted():
+        # What a step reads cannot be looked for in a schema that is none.
+        faults = list(_schema_faults(spec.state_schema)) or list(_step_faults(spec))
+        if faults:
+            raise PlanRefused(faults)
+        whole = PlanSpec(spec.agent, spec.version, spec.doc, states.completed(spec.state_schema), spec.steps)
+        if validate.used_up():
+            told = "its fields refer to more than anybody would write; say it in simpler words"
+            raise PlanRefused([FieldError(pointer="/state_schema", message=told)])
+    try:
+        plan_builder.check_flow(whole)
+    except AgentError as error:
+        raise PlanRefused([FieldError(pointer="/steps", message=str(error))]) from error
+    return whole
+
+
+@cached(LRUCache(KEPT, _weight), lock=RLock())
+def registered(plan_id: int) -> Registered | None:
+    """What the runner goes by for a plan that lives outside; None for any other."""
+    plan = Plan.objects.filter(pk=plan_id, external=True).first()
+    return None if plan is None else declared(plan)
+
+
+def declared(plan: Plan) -> Registered:
+    """A class of the plan's agent: its state, and no methods, since its code is elsewhere."""
+    spec = spec_of(plan)
+    body = {"name": spec.agent, "version": spec.version, "State": states.state_of(spec.state_schema)}
+    agent = AgentType("Outside", (Agent,), body)
+    return Registered(cast(type[Agent], agent), spec, plan)
+
+
+def _schema_faults(schema: Mapping[str, Any]) -> Iterator[FieldError]:
+    if len(canonical(dict(schema))) > LARGEST:
+        yield FieldError(pointer="/state_schema", message=f"is larger than {LARGEST} bytes; name fewer things apart")
+        return
+    if wrong := validate.unsound(schema):
+        yield FieldError(pointer="/state_schema", message=wrong)
+        return
+    properties = schema.get("properties", {})
+    if schema.get("type", "object") != "object" or not isinstance(properties, Mapping):
+        yield FieldError(pointer="/state_schema", message="a state is an object with properties")
+        return
+    if len(properties) > FIELDS:
+        yield FieldError(
+            pointer="/state_schema/properties", message=f"has more than {FIELDS} fields; put some into an object"
+        )
+        return
+    for name, part in properties.items():
+        at = pointers.join("/state_schema/properties", name)
+        if not FIELD.fullmatch(name) or name.startswith(TAKEN):
+            yield FieldError(pointer=at, message=f"a field's name is {FIELD.pattern}, and does not begin with {TAKEN}")
+        if not isinstance(part, Mapping):
+            yield FieldError(pointer=at, message="a field's schema is an object")
+
+
+def _step_faults(spec: PlanSpec) -> Iterator[FieldError]:
+    if not spec.steps or len(spec.steps) > STEPS:
+        yield FieldError(pointer="/steps", message=f"a plan has between 1 and {STEPS} steps")
+    known = set(spec.state_schema.get("properties", {}))
+    names = [step.name for step in spec.steps]
+    for number, step in enumerate(spec.steps):
+        at = f"/steps/{number}"
+        if not STEP.fullmatch(step.name):
+            yield FieldError(pointer=f"{at}/name", message="is letters, digits and . _ : - and at most 100 long")
+        if names.index(step.name) != number:
+            yield FieldError(pointer=f"{at}/name", message=f"{step.name} is there twice")
+        for word in ("reads", "writes", "edits"):
+            for name in getattr(step, word):
+                if name not in known:
+                    yield FieldError(pointer=f"{at}/{word}", message=f"{name} is no property of the state's schema")
+        yield from _kind_faults(step, at, known)
+
+
+def _kind_faults(step: StepSpec, at: str, known: set[str]) -> Iterator[FieldError]:
+    if step.kind == "effect" and bool(step.undo) == step.irreversible:
+        yield FieldError(pointer=at, message="an effect names its undo, or says that it is irreversible: one of them")
+    if step.responds and step.responds not in known:
+        yield FieldError(pointer=f"{at}/responds", message=f"{step.responds} is no property of the state's schema")
+    if step.action and step.action not in step.reads:
+        yield FieldError(pointer=f"{at}/action", message=f"{step.name} has to read {step.action}")
+    if step.kind == "gate" and step.feedback and step.feedback not in known:
+        yield FieldError(pointer=f"{at}/feedback", message=f"{step.feedback} is no property of the state's schema")

@@ -1,0 +1,245 @@
+"""A gate posted without a run: the plan that it implies, and the run that is started for it.
+
+A program that only wants to ask before it does something needs no plan of its own. What it asks about says one: a gate,
+and after it an effect for each action, by the action's id. The state holds the arguments of each under its id, what
+each gave under `<id>_result`, and beside them whatever the program wants to show.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from django.contrib.auth.models import Group, User
+from django.db import transaction
+
+from agents.definition import fields
+from agents.errors import FieldError, InputRefused, WorkInvalid
+from agents.models import Client, Token
+from agents.runs.start import checked
+from agents.text import one_line
+from approvals.cards.action import Action
+from approvals.cards.card import Card
+from approvals.decisions import uploads
+from approvals.schema import pointers
+from checkpoints import store
+from checkpoints.actors import Actor
+from checkpoints.errors import ValueRefused
+from checkpoints.models import Run
+from checkpoints.runs.plans import PlanSpec, StepSpec
+from checkpoints.store import claims
+from checkpoints.values.canonical_json import canonical
+
+from . import asking, plans, registered
+from .session_cache import DESK, slice_of
+from .turns import Turn
+
+GATE, RESULT, FEEDBACK = "ask", "_result", "feedback"
+VERSION = "posted-"  # how the versions of such plans begin
+DEPTH, MEMBERS = 4, 40  # of objects whose members are told apart where nobody gave a schema
+DEFINED = "#/$defs/"
+RETRY = 3  # further attempts of an effect that may be tried again, as a registered plan's has unless it says otherwise
+
+
+@dataclass(frozen=True)
+class Performed:
+    """How an action is performed outside: what undoes it, and whether it may be done twice with the same key."""
+
+    undo: str = ""
+    idempotent: bool = False
+
+
+@dataclass(frozen=True)
+class Posted:
+    """What is asked, and over what."""
+
+    agent: str
+    card: Card  # its actions with their arguments
+    state: Mapping[str, Any] = field(default_factory=dict)
+    performed: Mapping[str, Performed] = field(default_factory=dict)  # by action id
+    policy: str = ""
+    run_title: str = ""
+    thread: str = ""
+    ask_only: bool = False  # nothing is done under it: the run ends with the decision
+
+
+def implied(posted: Posted) -> PlanSpec:
+    """The plan of such a run; its version is a digest of it."""
+    ids = [action.id for action in posted.card.actions]
+    performed = [] if posted.ask_only else posted.card.actions
+    edits = tuple(action.id for action in posted.card.actions if action.arguments or action.schema)
+    shown = tuple(posted.state)
+    gate = StepSpec(
+        GATE, kind="gate", reads=(*shown, *ids), allows=tuple(action.id for action in performed), edits=edits,
+        policy=posted.policy, feedback=FEEDBACK, asks=True, doc="Ask people.",
+    )  # fmt: skip
+    effects = [_effect(action, posted.performed.get(action.id, Performed())) for action in performed]
+    properties: dict[str, Any] = {name: {} for name in shown}
+    properties |= {action.id: _moved(action.schema, action.id) for action in posted.card.actions}
+    properties |= {action.id + RESULT: {} for action in performed}
+    properties[FEEDBACK] = {"type": "array", "items": {}}
+    schema = {"type": "object", "properties": properties, "required": [*shown, *ids], "$defs": _definitions(posted)}
+    doc = "Asks before it acts." if effects else "Asks, and does nothing by itself."
+    spec = PlanSpec(posted.agent, "", doc, schema, (gate, *effects))
+    digest = hashlib.sha256(canonical(spec.to_json())).hexdigest()
+    return replace(spec, version=f"{VERSION}{digest[:12]}")
+
+
+def shaped(value: Any, depth: int = 0) -> dict[str, Any]:
+    """The schema of a value that came without one, so that people get a field for each of its members."""
+    if isinstance(value, dict) and 0 < len(value) <= MEMBERS and depth < DEPTH:
+        return {
+            "type": "object",
+            "properties": {name: shaped(each, depth + 1) for name, each in value.items()},
+            "required": sorted(value),
+            "additionalProperties": False,
+        }
+    kinds = {bool: "boolean", int: "integer", float: "number", str: "string"}
+    return {"type": kinds[type(value)]} if type(value) in kinds else {}
+
+
+def post(
+    posted: Posted, *, by: Actor, team: Group, owner: User, token: Token | None, worker: str, deferred: bool
+) -> Turn:
+    """Start the run and open its gate, in one transaction. Raises PlanRefused, InputRefused and WorkInvalid."""
+    _check_names(posted)
+    _check_files(posted)
+    posted = replace(posted, card=_shaped(posted, team))
+    with transaction.atomic():
+        values = {**posted.state, **{action.id: action.arguments for action in posted.card.actions}}
+        try:
+            plan = plans.keep(implied(posted))
+            known = plans.registered(plan.pk) or plans.declared(plan)
+            state = fields.whole(checked(known.agent.State, values))
+            run = store.start(
+                plan=plan, team=team, title=one_line(posted.run_title or posted.card.title, 200), values=state,
+                first_step=GATE, by=by, started_by=owner, thread=posted.thread,
+            )  # fmt: skip
+        except ValueRefused as error:
+            raise InputRefused([FieldError(pointer=error.pointer, message=error.reason)]) from error
+        except InputRefused as error:
+            if faults := asking.faults_of(posted.card):  # in the words of what was sent
+                raise WorkInvalid(faults) from error
+            raise
+        claim = claims.claim(
+            run.pk, plan_ids=[plan.pk], worker=one_line(worker, 120), lease=claims.TAKE_OVER_LEASE, by=by
+        )
+        if claim is None:
+            raise LookupError(f"{run} was claimed by somebody else in the transaction that made it")
+        Client.came(run, name=one_line(worker, 120), token=token, owner=owner.pk, deferred=deferred)
+        run = Run.objects.select_related("plan", "team").get(pk=run.pk)
+        slice = slice_of(run, claim)
+        slice.for_whom = owner.pk
+        turn = asking.ask(slice, GATE, _placed(posted), token=token)
+    DESK.take(run.pk)
+    return turn
+
+
+def _shaped(posted: Posted, team: Group) -> Card:
+    """The card with a schema for each action: of a registered tool as people wrote it, whatever was sent.
+
+    Raises ToolNotRegistered and ToolMismatched.
+    """
+    named = [
+        replace(each, tool=each.tool or each.id, undo=posted.performed.get(each.id, Performed()).undo)
+        for each in posted.card.actions
+    ]
+    known = registered.drawn(replace(posted.card, actions=named), team=team, policy=posted.policy).actions
+    pairs = zip(posted.card.actions, known, strict=True)
+    actions = [replace(each, schema=drawn.schema or shaped(each.arguments)) for each, drawn in pairs]
+    return replace(posted.card, actions=actions)
+
+
+def _effect(action: Action, how: Performed) -> StepSpec:
+    return StepSpec(
+        action.id,
+        kind="effect",
+        reads=(action.id,),
+        writes=(action.id + RESULT,),
+        undo=how.undo,
+        irreversible=not how.undo,
+        idempotent=how.idempotent,
+        guarded=True,
+        responds=action.id + RESULT,
+        retry=RETRY,
+        doc=action.tool,  # not its title, which is another one each time: each would make a version of its own
+    )
+
+
+def _definitions(posted: Posted) -> dict[str, Any]:
+    """The definitions of all actions' schemas, as the state's schema has them: two may have one of the same name."""
+    found: dict[str, Any] = {}
+    for action in posted.card.actions:
+        own = action.schema.get("$defs", {})
+        found |= {f"{action.id}.{name}": _moved(each, action.id) for name, each in own.items()}
+    return found
+
+
+def _moved(schema: Any, action: str) -> Any:
+    """An action's schema without its definitions, and referring to where they are now."""
+    if isinstance(schema, list):
+        return [_moved(each, action) for each in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    kept = {name: _moved(each, action) for name, each in schema.items() if name != "$defs"}
+    reference = schema.get("$ref")
+    if isinstance(reference, str) and reference.startswith(DEFINED):
+        kept["$ref"] = f"{DEFINED}{action}.{reference.removeprefix(DEFINED)}"
+    return kept
+
+
+def _placed(posted: Posted) -> Card:
+    """The card with its actions' arguments where the state has them, and the effects that perform them."""
+    actions: Sequence[Action] = [
+        replace(action, effect="" if posted.ask_only else action.id, pointer=f"/{action.id}", arguments=None)
+        for action in posted.card.actions
+    ]
+    return replace(posted.card, actions=actions)
+
+
+def _check_files(posted: Posted) -> None:
+    """Raises WorkInvalid: a run that is only about to start has no files, and its gate would hand out another's."""
+    named = {"/state": posted.state}
+    named |= {f"/actions/{number}/arguments": each.arguments for number, each in enumerate(posted.card.actions)}
+    faults = [place + at for place, value in named.items() for at in uploads.foreign(None, value)]
+    if faults:
+        raise WorkInvalid([FieldError(pointer=at, message=uploads.FOREIGN_TO_RUN) for at in faults])
+
+
+def _check_names(posted: Posted) -> None:
+    """Raises WorkInvalid where two things would be at one place of the state."""
+    ids = [action.id for action in posted.card.actions]
+    taken = {FEEDBACK, GATE, *(name + RESULT for name in ids)}
+    faults = [
+        FieldError(pointer=f"/actions/{number}/id", message=f"{name} is there twice")
+        for number, name in enumerate(ids)
+        if name in ids[:number]
+    ]
+    faults += [
+        FieldError(pointer=f"/actions/{number}/id", message=f"{name} is a name of the run's own; take another")
+        for number, name in enumerate(ids)
+        if name in taken
+    ]
+    faults += [
+        FieldError(
+            pointer=pointers.join("/state", name), message="is a name of an action or of the run's own; take another"
+        )
+        for name in posted.state
+        if name in taken or name in ids
+    ]
+    faults += [
+        FieldError(pointer=pointers.join("/state", name), message="is letters, digits and _, and begins with a letter")
+        for name in posted.state
+        if not plans.FIELD.fullmatch(name)
+    ]
+    faults += [
+        FieldError(pointer=f"/actions/{number}/id", message="is letters, digits and _, and begins with a letter")
+        for number, name in enumerate(ids)
+        if not plans.FIELD.fullmatch(name)
+    ]
+    if not ids:
+        faults.append(FieldError(pointer="/actions", message="a gate asks about one action at least"))
+    if faults:
+        raise WorkInvalid(faults)

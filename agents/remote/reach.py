@@ -1,0 +1,80 @@
+"""What every call about a run from outside asks first, in one statement: whether it may be made, how the run stands.
+
+The rules are those of permissions.teams_where and Run.visible_to, written out: to put them together for each call takes
+longer than the call.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.http import Http404
+
+from agents.errors import NotExternal, WorkNotAllowed
+from checkpoints.access import token_scope
+from checkpoints.access.permissions import HELD
+from checkpoints.models import Run
+from checkpoints.postgresql.sql import run_sql
+
+from . import liveness
+
+_HELD = f"""EXISTS (
+  SELECT FROM auth_user_groups member CROSS JOIN granted
+  WHERE member.user_id = $2 AND member.group_id = r.team_id AND granted.name = '{{}}' AND {HELD}
+)"""
+_LOOK = f"""
+WITH granted AS (
+  SELECT permission.id, permission.codename AS name FROM auth_permission permission
+  JOIN django_content_type kind ON kind.id = permission.content_type_id
+  WHERE kind.app_label = 'checkpoints' AND permission.codename IN ('view_run', 'start_run')
+)
+SELECT r.id, r.status, r.token, r.head, r.halt, r.team_id, p.agent, p.external,
+  c.missed_at IS NOT NULL OR c.heard_at < statement_timestamp() - interval '5 seconds',
+  {_HELD.format("view_run")}, {_HELD.format("start_run")}
+FROM checkpoints_run r JOIN checkpoints_plan p ON p.id = r.plan_id LEFT JOIN agents_client c ON c.run_id = r.id
+WHERE r.id = $1
+"""  # noqa: S608 - constants
+
+
+class Reached(NamedTuple):
+    """A run as one statement saw it."""
+
+    id: int
+    status: str
+    token: int
+    head: UUID | None
+    halt: bool
+    team: int
+    agent: str
+    external: bool
+    silent: bool | None  # whether its program was not heard of for some seconds; None where there was none yet
+    seen: bool
+    may: bool
+    by: int  # who answers for the program
+
+
+def to_work(run_id: int, *, by: User) -> Reached:
+    """The run, where this person, or the agent that they answer for, may work on it. Its program is heard by that.
+
+    Raises Http404, WorkNotAllowed and NotExternal.
+    """
+    found = run_sql(_LOOK, [run_id, by.pk]) if 0 < run_id < 2**63 else []
+    reached = Reached._make([*found[0], by.pk]) if found else None
+    if reached is None or not (reached.seen or by.is_superuser):
+        raise Http404("No such run")
+    if not token_scope.of(by).take_in(team=reached.team, agent=reached.agent):
+        raise Http404("No such run")
+    if not reached.may:
+        raise WorkNotAllowed
+    if not reached.external:
+        raise NotExternal(f"{reached.agent} lives on this server, whose own workers work on its runs.")
+    if reached.silent:
+        liveness.heard(whole(run_id))
+    return reached
+
+
+def whole(run_id: int) -> Run:
+    """The run's row, with its plan."""
+    return Run.objects.select_related("plan", "team").get(pk=run_id)

@@ -1,0 +1,275 @@
+"""What a program elsewhere says of the turn that it was given: what a step wrote, what became of an effect.
+
+Everything is checked before anything is written: what does not fit is told with its place, and the run stays where it
+was. What the runner does with it then is what it does with what a method of its own returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agents.definition import fields, outputs
+from agents.definition.agent import Done, Jump
+from agents.definition.registered import Registered
+from agents.effects import classify, late_reports, perform, settle
+from agents.errors import (
+    EffectFailed,
+    EffectUnknown,
+    FieldError,
+    OutOfTurn,
+    OutputRefused,
+    ReportedBefore,
+    StepFailed,
+    WorkInvalid,
+)
+from agents.models import Effect
+from agents.session.dispatch import HandOut, Hands
+from agents.session.session import Slice
+from agents.steps import execute
+from agents.steps.execute import Returned
+from approvals.decisions import uploads
+from checkpoints import store
+from checkpoints.errors import ValueRefused
+from checkpoints.models import Run
+from checkpoints.runs.plans import StepSpec
+from checkpoints.store import claims
+from checkpoints.values import artifacts
+from checkpoints.values.canonical_json import pointer
+from checkpoints.values.ops import Append, Splice
+from checkpoints.values.patch import same
+
+from . import plans
+from .turns import Turn, check_next, check_settled, first_undone, go_further, go_on, handed, rest
+
+Status = Effect.Status
+DONE, FAILED, UNKNOWN = "done", "failed", "unknown"
+AS_REPORTED = {DONE: Status.DONE, FAILED: Status.FAILED}
+
+
+class Reported(Exception):
+    """A program says that it failed; the sentence is its own."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a step or an effect wrote. `next_step`: None for the plan's own next, "" for the end of the run."""
+
+    writes: Mapping[str, Any]
+    next_step: str | None = None
+    took: float = 0.0  # seconds
+    notes: Sequence[str] = ()
+
+    def returned(self) -> Any:
+        """As a method would have returned it."""
+        if self.next_step is None:
+            return dict(self.writes)
+        return Jump(self.next_step, self.writes) if self.next_step else Done(self.writes)
+
+
+def step(slice: Slice, name: str, written: Written) -> Turn:
+    """Save what a step wrote. Raises OutOfTurn, WorkInvalid and Fenced."""
+    spec = check_next(slice, name, "step")
+    output = _checked(slice, spec, written)
+    notes = [slice.clean(note) for note in written.notes]
+    try:
+        going = slice.executed(spec, output.writes, output.goto, took=written.took, notes=notes)
+    except ValueRefused as error:
+        raise _invalid(error) from error
+    return go_further(slice, going)
+
+
+def whole(slice: Slice, spec: StepSpec, state: Mapping[str, Any]) -> dict[str, Any]:
+    """The writes that make the state at the head into this one. Raises WorkInvalid."""
+    before = slice.snapshot.state
+    missing = [name for name in before if name not in state]
+    if missing:
+        told = "is missing; a state is sent whole, or `ops` of some fields"
+        raise WorkInvalid([FieldError(pointer=pointer("state", name), message=told) for name in missing])
+    return {name: value for name, value in state.items() if name not in before or not same(before[name], value)}
+
+
+def begin(slice: Slice, name: str) -> Turn:
+    """Write the effect's intent, consuming its grant. Raises OutOfTurn and Fenced.
+
+    Said twice by whoever holds the run, it is the same intent. Where the grant does not hold any more the turn is the
+    gate's, which has to be asked again.
+    """
+    spec = check_next(slice, name, "effect")
+    row = perform.newest(slice, spec)
+    if row is not None and row.status == Status.INTENDED and row.token == slice.claim.token:
+        return _handed(slice, spec, effect=row)
+    slice.hands = Hands(begins=spec.name)
+    return go_further(slice, going=True)
+
+
+def begin_undo(slice: Slice, effect: int) -> Turn:
+    """Write the intent of taking an effect back. Raises OutOfTurn and Fenced.
+
+    What stands on it by now, as a fork may, is left as it is, and the turn is whatever comes then.
+    """
+    if effect not in {row.pk for row in slice.unsettled()}:
+        raise OutOfTurn(f"The run has not left effect {effect} behind, so nothing takes it back.")
+    slice.hands = Hands(takes_back=effect)
+    turn = go_on(slice)
+    if turn.undoes is not None and turn.undoes.pk != effect:
+        raise first_undone(slice, turn.undoes)
+    return turn
+
+
+def done(slice: Slice, row: Effect, written: Written) -> Turn:
+    """An effect happened. Raises ReportedBefore, WorkInvalid and Fenced."""
+    _open(slice, row)
+    spec = slice.plan.step(row.step)
+    _checked(slice, spec, written)
+    returned = Returned(written.returned(), written.took, [slice.clean(note) for note in written.notes])
+    return go_further(slice, perform.done(slice, spec, row, returned))
+
+
+def not_done(slice: Slice, row: Effect, status: str, error: str, *, retry: bool) -> Turn:
+    """An effect provably did not happen, or nobody knows. Raises ReportedBefore and Fenced."""
+    _open(slice, row)
+    spec = slice.plan.step(row.step)
+    end: classify.End = EffectFailed(error, retry=retry) if status == FAILED else EffectUnknown(error)
+    perform.not_done(slice, spec, row, end, Reported(error))
+    return rest(slice)
+
+
+def taken_back(slice: Slice, row: Effect, undo: Effect) -> Turn:
+    """An effect was taken back. Raises ReportedBefore and Fenced."""
+    _open(slice, undo)
+    settle.taken_back(slice, row, undo)
+    return go_on(slice)
+
+
+def not_taken_back(slice: Slice, row: Effect, undo: Effect, status: str, error: str, *, retry: bool) -> Turn:
+    """It was not taken back, or nobody knows. Raises ReportedBefore and Fenced."""
+    _open(slice, undo)
+    spec = slice.plan.step(undo.step)
+    end: classify.End = EffectFailed(error, retry=retry) if status == FAILED else EffectUnknown(error)
+    settle.not_undone(slice, spec, row, undo, end, Reported(error))
+    return rest(slice)
+
+
+def failed(slice: Slice, name: str, error: str, *, retry: bool) -> Turn:
+    """A step failed: it is tried again later where its plan says so, else a person is asked. Raises OutOfTurn."""
+    spec = check_next(slice, name, "step", "gate", "effect")
+    execute.failed(slice, spec, Reported(error) if retry else StepFailed(error))
+    return rest(slice)
+
+
+def late(row: Effect, status: str, written: Written, error: str) -> None:
+    """What a program says of an effect that it began under a claim which it lost since: evidence, and no checkpoint.
+
+    Raises ReportedBefore where it said so before, and WorkInvalid.
+    """
+    if row.status == AS_REPORTED.get(status):
+        raise _before(row)
+    known = plans.registered(row.run.plan_id)
+    if status == DONE and row.undoes is None and known is not None:
+        _fits(known, known.spec.step(row.step), written, run=row.run)
+    if row.undoes is not None:
+        if status == DONE:
+            late_reports.undone(row.undoes, row)
+    elif status == DONE:
+        late_reports.done(row, outputs.packed(outputs.Output(dict(written.writes), written.next_step)))
+    elif status == FAILED:
+        late_reports.failed(row, error)
+
+
+def released(slice: Slice) -> Turn:
+    """Let go of the run as it stands. Raises Fenced."""
+    claims.release(slice.claim, status="queued", reason="let go by its program", by=slice.by, attempts=0)
+    return rest(slice)
+
+
+def ended(slice: Slice, status: str, reason: str) -> Turn:
+    """End the run. Raises OutOfTurn where its plan goes on, WorkInvalid for no reason."""
+    check_settled(slice)
+    name = slice.snapshot.next_step
+    spec = slice.plan.step(name)
+    if status == "failed":
+        slice.save("recovery", spec, {}, name, counts=False, end="failed", reason=slice.clean(reason))
+        return go_further(slice, going=bool(slice.run.ending))
+    if spec.kind != "step" or not spec.ends:
+        raise WorkInvalid([FieldError(pointer="/status", message=f"the plan goes on with {name}; nothing ends there")])
+    return step(slice, name, Written({}, next_step=""))
+
+
+def writes_of(ops: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The writes that ops say: {"op": set | append | splice, "field", "value" | "items", "start", "delete"}."""
+    found: dict[str, Any] = {}
+    for number, op in enumerate(ops):
+        name = op["field"]
+        if name in found:
+            raise WorkInvalid([FieldError(pointer=f"/ops/{number}", message=f"there is an op for {name} before it")])
+        if op["op"] == "set":
+            found[name] = op.get("value")
+        elif op["op"] == "append":
+            found[name] = Append(op["items"])
+        else:
+            found[name] = Splice(op["start"], op["delete"], op["items"])
+    return found
+
+
+def _open(slice: Slice, row: Effect) -> None:
+    """Raises ReportedBefore for an effect whose result is known, or that was not begun under this claim."""
+    if row.status != Status.INTENDED or row.token != slice.claim.token:
+        raise _before(row)
+
+
+def _before(row: Effect) -> ReportedBefore:
+    return ReportedBefore(
+        f"This effect is {row.status} already, so nothing was recorded. GET /api/runs/{row.run_id} says where the run "
+        "stands; if the outside world says otherwise, tell the people of its team."
+    )
+
+
+def _checked(slice: Slice, spec: StepSpec, written: Written) -> outputs.Output:
+    return _fits(slice.registered, spec, written, run=slice.run, state=slice.snapshot.state)
+
+
+def _fits(
+    known: Registered, spec: StepSpec, written: Written, *, run: Run, state: Mapping[str, Any] | None = None
+) -> outputs.Output:
+    """What was written, checked. `state`: what it is written over, read where nobody has it and it matters."""
+    _check_lists(known, written.writes)
+    _check_files(run, written.writes, state)
+    if strange := [name for name in written.writes if name not in spec.writes]:
+        told = f"is nothing that {spec.name} writes; its plan has to say so"
+        raise WorkInvalid([FieldError(pointer=pointer(name), message=told) for name in strange])
+    try:
+        return outputs.checked(known.agent, known.spec, spec, written.returned())
+    except OutputRefused as error:  # of what was written, all is declared
+        raise WorkInvalid([FieldError(pointer="/next_step", message=str(error))]) from error
+    except ValueRefused as error:
+        raise _invalid(error) from error
+
+
+def _check_lists(known: Registered, writes: Mapping[str, Any]) -> None:
+    """Only a list grows: what is appended is checked item by item, and would make one of a field that may be none."""
+    properties = known.spec.state_schema.get("properties", {})
+    for name, write in writes.items():
+        grows = isinstance(write, (Append, Splice)) and name in properties
+        if grows and properties[name] and not fields.is_list(known.agent.State, name):
+            raise WorkInvalid([FieldError(pointer=pointer(name), message="is no list, so nothing is appended to it")])
+
+
+def _check_files(run: Run, writes: Mapping[str, Any], state: Mapping[str, Any] | None) -> None:
+    """A gate hands out the files that its state names, and a digest is all that it takes to name another team's."""
+    grown = (Append, Splice)
+    written = {name: list(each.items) if isinstance(each, grown) else each for name, each in writes.items()}
+    if not any(True for _ in artifacts.references(written)):
+        return
+    there = store.load(run).state if state is None else state
+    if foreign := uploads.foreign(run, written, to=there):
+        raise WorkInvalid([FieldError(pointer=at, message=uploads.FOREIGN_TO_RUN) for at in foreign])
+
+
+def _invalid(error: ValueRefused) -> WorkInvalid:
+    return WorkInvalid([FieldError(pointer=error.pointer, message=error.reason)])
+
+
+def _handed(slice: Slice, spec: StepSpec, *, effect: Effect) -> Turn:
+    return handed(slice, HandOut(spec, effect=effect))

@@ -1,0 +1,160 @@
+"""The runs that programs elsewhere have in hand, as this process last saw them.
+
+To load a run for every call would cost more than the call. So what was loaded is kept for the next one, by the token
+under which it was: whoever writes checks the token and the head in the very statement, so that what is kept may be old
+without harm. It is then loaded anew, once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from weakref import WeakValueDictionary
+
+from django.db import transaction
+
+from agents.errors import OutOfTurn, RunEnded, StaleToken, WorkRefused
+from agents.session.dispatch import Hands
+from agents.session.heartbeat import Beat
+from agents.session.session import ENDED, Slice
+from approvals.models import Gate
+from checkpoints import store
+from checkpoints.models import Run
+from checkpoints.postgresql.sql import run_sql
+from checkpoints.store import claims
+from checkpoints.store.claims import Claim
+
+from . import plans
+from .reach import Reached, whole
+
+KEPT, LARGEST = 256, 32 * 1024 * 1024  # runs, and bytes of their states together, which take several times that
+_HELD = """
+SELECT r.head, r.seq, r.next_step, r.attempts, clock_timestamp(), coalesce(c.lease, $3::float8)
+FROM checkpoints_run r LEFT JOIN agents_client c ON c.run_id = r.id
+WHERE r.id = $1 AND r.token = $2 AND r.status = 'running'
+"""
+
+
+class _Lock:
+    """Gone when nobody waits for it."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+
+@dataclass
+class Desk:
+    """What is kept, the least recently used first. One call at a time works on a run."""
+
+    kept: OrderedDict[int, Slice] = field(default_factory=OrderedDict)
+    locks: WeakValueDictionary[int, _Lock] = field(default_factory=WeakValueDictionary)
+    guard: threading.Lock = field(default_factory=threading.Lock)
+
+    @contextmanager
+    def alone(self, run_id: int) -> Iterator[None]:
+        """Nobody else in this process works on the run meanwhile."""
+        with self.guard:
+            lock = self.locks.get(run_id) or self.locks.setdefault(run_id, _Lock())
+        with lock.lock:
+            yield
+
+    def take(self, run_id: int) -> Slice | None:
+        """What is kept of a run, which is then in the caller's hands alone."""
+        with self.guard:
+            return self.kept.pop(run_id, None)
+
+    def put(self, slice: Slice) -> None:
+        """Keep it for the next call, where its program has something to do in it."""
+        if slice.hands is None:
+            return
+        with self.guard:
+            self.kept[slice.run.pk] = slice
+            while len(self.kept) > KEPT or (len(self.kept) > 1 and self.size > LARGEST):
+                self.kept.popitem(last=False)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all the states that are kept."""
+        return sum(slice.snapshot.size for slice in self.kept.values())
+
+
+DESK = Desk()
+
+
+@contextmanager
+def at_work(run: Reached, token: int) -> Iterator[Slice]:
+    """The run as the program has it by its token: all that is done inside lands, or nothing.
+
+    The caller has it `alone` until that is committed, in whose transaction it is, and makes `stale` of Fenced
+    when that is over. Raises Fenced, StaleToken, RunEnded and NotVerified.
+    """
+    slice = _kept(run, token) or slice_of(whole(run.id), _held(run.id, token))
+    slice.hands, slice.for_whom = Hands(), run.by
+    with transaction.atomic(savepoint=False):
+        yield slice
+    DESK.put(slice)
+
+
+def slice_of(run: Run, claim: Claim) -> Slice:
+    """The runner's turn with a run that a program has claimed. Raises NotVerified."""
+    known = plans.registered(run.plan_id)
+    if known is None:
+        raise LookupError(f"{run.plan} does not live outside")
+    beat = Beat(claim)
+    beat.halt = run.halt
+    return Slice(claim, run, known, store.load(run), beat, run.attempts, ends=float("inf"), hands=Hands())
+
+
+def _kept(run: Reached, token: int) -> Slice | None:
+    """What is kept, where nothing has happened to the run since."""
+    slice = DESK.take(run.id)
+    if slice is None or slice.claim.token != token or (run.head, run.token) != (slice.snapshot.id, token):
+        return None
+    slice.beat.halt = run.halt
+    return slice
+
+
+def _held(run_id: int, token: int) -> Claim:
+    """The claim that a program holds by its token."""
+    found = run_sql(_HELD, [run_id, token, claims.TAKE_OVER_LEASE])
+    if not found:
+        raise stale(run_id, token)
+    head, seq, next_step, attempts, at, lease = found[0]
+    return Claim(run_id, token, lease, head, seq, next_step, attempts, at)
+
+
+def stale(run_id: int, token: int) -> WorkRefused:
+    """Why what was sent under a token does not count, as what is raised."""
+    run = Run.objects.get(pk=run_id)
+    if run.status == Run.Status.RUNNING and run.token == token:
+        return OutOfTurn("Another call under this token landed in this moment; go on from where the run stands now.")
+    if run.status in ENDED:
+        return ended(run)
+    if run.status == Run.Status.WAITING:
+        waits = "The run waits for people, and nobody holds it. Wait for the outcome, and claim it then."
+        return StaleToken(waits, gate=gate_of(run_id))
+    who = f"{run.worker} has it now" if run.worker else "somebody moved it meanwhile"
+    told = f"This token is not the run's any more: {who}. Claim the run, and go on from where it stands."
+    return StaleToken(told, until=run.lease_until)
+
+
+def gate_of(run_id: int) -> int | None:
+    """The gate at which the run waits."""
+    return Gate.objects.open().filter(run=run_id).order_by("-pk").values_list("pk", flat=True).first()
+
+
+def ended(run: Run) -> RunEnded:
+    """That a run has ended, and how."""
+    why = f": {run.reason}" if run.reason else ""
+    return RunEnded(f"The run is {run.status}{why}. Nothing more is done in it; start another, or fork this one.")
+
+
+def renew(run_id: int, token: int) -> float:
+    """Begin the lease anew; its seconds. Raises StaleToken, RunEnded."""
+    claim = _held(run_id, token)
+    if not claims.renew(claim):
+        raise stale(run_id, token)
+    return claim.lease

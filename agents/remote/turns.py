@@ -1,0 +1,166 @@
+"""Turns: what a program elsewhere has to do next, and how the runner gets there.
+
+A program claims a run. The runner takes it as far as it goes without calling anything, and what it comes to then is
+the program's turn: to run a step, ask at a gate, do an effect, take one back. All of it is under the program's claim,
+whose fencing token it sends with everything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+
+from agents.errors import NotClaimable, OutOfTurn, WorkRefused
+from agents.models import Client, Effect, Token
+from agents.runner import engine
+from agents.session import translate, unsettled
+from agents.session.dispatch import HandOut
+from agents.session.session import ENDED, Slice
+from agents.text import one_line
+from approvals.models import Gate
+from checkpoints.actors import Actor
+from checkpoints.models import Run
+from checkpoints.runs.plans import StepSpec
+from checkpoints.store import claims
+
+from .reach import Reached, whole
+from .session_cache import DESK, ended, gate_of, slice_of
+
+UNDO = "undo"
+TAKEN_AT = {"step": "checkpoints", "gate": "gates", "effect": "effects"}  # by the kind of a step, under its run
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Where the run stands, and what its program has to do. `kind` is empty where it has nothing to do now.
+
+    `effect` is the row of the effect, or of taking it back, once its intent is written: until then the program has
+    to say that it begins. `undoes` is the effect that is to be taken back.
+    """
+
+    run: Run
+    token: int
+    seq: int
+    kind: str = ""  # step, gate, effect or undo
+    step: StepSpec | None = None
+    effect: Effect | None = None
+    undoes: Effect | None = None
+    gate: Gate | None = None  # at which the run waits
+    state: dict[str, Any] | None = None
+    until: datetime | None = None  # the end of the lease
+
+
+def claim(reached: Reached, *, worker: str, lease: float, by: Actor, token: Token | None) -> Turn:
+    """Take a run that stands still, for `lease` seconds at a time, and say what is to be done.
+
+    The caller has the run `alone` until that is committed. Raises NotClaimable, RunEnded, Fenced and NotVerified.
+    """
+    run_id = reached.id
+    DESK.take(run_id)
+    with transaction.atomic():
+        Effect.objects.lock_begun(run_id)
+        run, named = whole(run_id), one_line(worker, 120)
+        made = claims.claim(run_id, plan_ids=[run.plan_id], worker=named, lease=lease, by=by)
+        if made is None:
+            raise why_not(run_id)
+        Client.came(run, name=named, token=token, owner=reached.by, lease=lease, deferred=False)
+        slice = slice_of(whole(run_id), made)
+        slice.for_whom = reached.by
+        turn = go_on(slice)
+    DESK.put(slice)
+    return turn
+
+
+def go_on(slice: Slice) -> Turn:
+    """Take the run as far as it goes by itself, from what was decided at its head."""
+    try:
+        engine.go_on(slice)
+    except HandOut as out:
+        return handed(slice, out)
+    return rest(slice)
+
+
+def go_further(slice: Slice, going: bool) -> Turn:
+    """The same from after a step that has just landed."""
+    try:
+        engine.turns(slice, going)
+    except HandOut as out:
+        return handed(slice, out)
+    return rest(slice)
+
+
+def handed(slice: Slice, out: HandOut) -> Turn:
+    """What is handed out."""
+    return Turn(
+        run=slice.run,
+        token=slice.claim.token,
+        seq=slice.snapshot.seq,
+        kind=UNDO if out.undoes else out.step.kind,
+        step=out.step,
+        effect=out.undo or out.effect,
+        undoes=out.undoes,
+        state=translate.left_by(out.undoes, slice.run.plan) if out.undoes else slice.snapshot.state,
+        until=slice.claim.clock() + timedelta(seconds=slice.claim.lease),
+    )
+
+
+def rest(slice: Slice) -> Turn:
+    """Where the run stands that its program has nothing to do in: it waits for people or a moment, or has ended."""
+    slice.hands = None
+    return standing(slice.run.pk, slice.claim.token)
+
+
+def standing(run_id: int, token: int) -> Turn:
+    """Where the run stands, for a program that has lost it."""
+    run = Run.objects.select_related("plan", "team").get(pk=run_id)
+    gate = Gate.objects.open().filter(run=run).order_by("-pk").first()
+    return Turn(run=run, token=token, seq=run.seq, gate=gate)
+
+
+def check_next(slice: Slice, step: str, *kinds: str) -> StepSpec:
+    """The step that comes next, where that is the one the program speaks of. Raises OutOfTurn."""
+    check_settled(slice)
+    name = slice.snapshot.next_step
+    spec = slice.plan.step(name) if name else None
+    if spec is None or spec.name != step:
+        comes = f"the {spec.kind} {spec.name}" if spec else "nothing"
+        raise OutOfTurn(f"{comes[0].upper()}{comes[1:]} comes next, not {step}: do that, or have the run rewound.")
+    if spec.kind not in kinds:
+        raise OutOfTurn(
+            f"{step} is of the kind {spec.kind}: POST it to /api/runs/{slice.run.pk}/{TAKEN_AT[spec.kind]}."
+        )
+    return spec
+
+
+def check_settled(slice: Slice) -> None:
+    """A run that settles what it left behind does nothing else. Raises OutOfTurn."""
+    due = unsettled.due(slice.unsettled(), slice.plan) if slice.run.ending else []
+    if due:
+        raise first_undone(slice, due[0])
+
+
+def first_undone(slice: Slice, row: Effect) -> OutOfTurn:
+    """That an effect is to be taken back before anything else, as what is raised."""
+    return OutOfTurn(
+        f"The run takes back what it left behind first: begin that by POST /api/runs/{slice.run.pk}/effects with "
+        f"`undoes`: {row.pk} ({row.step}), and report it."
+    )
+
+
+def why_not(run_id: int) -> WorkRefused:
+    """Why a run cannot be claimed, as what is raised."""
+    run = Run.objects.select_related("plan").get(pk=run_id)
+    if run.status in ENDED:
+        return ended(run)
+    if run.status == Run.Status.WAITING:
+        gate = gate_of(run_id)
+        asked = f" for gate {gate}: GET /api/gates/{gate}/outcome?wait=25, and claim the run then" if gate else ""
+        return NotClaimable(f"The run waits{asked}.", gate=gate)
+    if run.status == Run.Status.RUNNING:
+        until = f"{run.lease_until:%H:%M:%S} UTC" if run.lease_until else "its lease ends"
+        told = f"{run.worker or 'Somebody'} has the run, at least until {until}. Try again then."
+        return NotClaimable(told, until=run.lease_until)
+    return NotClaimable("A person is about to move the run, or it pauses after a failure; try again in some seconds.")

@@ -1,0 +1,74 @@
+"""Runs elsewhere that go on without their program, which may never come back.
+
+What people refused, or nobody answered in time, ends, and so does a posted gate of which nothing is left to be done:
+the program may be first for some seconds, then the run would stand in the queue for ever. And where a program vanished
+in the middle of an effect, people are asked what became of it as soon as its lease is over. Neither waits for somebody
+to claim the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import timedelta
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q
+from django.db.models.functions import Now
+
+from agents.models import Client, Effect
+from agents.runner import engine
+from agents.session.dispatch import HandOut
+from approvals.models import Gate, Grant, Outcome
+from checkpoints.actors import SYSTEM
+from checkpoints.errors import Fenced
+from checkpoints.models import Run
+from checkpoints.store import claims
+
+from . import post_gate
+from .reach import whole
+from .session_cache import DESK, slice_of
+
+PATIENCE = timedelta(seconds=5)  # in which the program may be first
+AT_ONCE = 100
+NAMED = "Holdpoint"  # as whom it is claimed
+_REFUSED = Q(outcome__kind=Outcome.Kind.REJECTED, outcome__then="stop") | Q(
+    outcome__kind__in=(Outcome.Kind.EXPIRED, Outcome.Kind.WITHDRAWN)
+)
+
+
+def waiting(*, but: Collection[int] = ()) -> list[tuple[int, int]]:
+    """(run, token) of such runs, but of these."""
+    granted = Exists(Grant.objects.filter(outcome__gate=OuterRef("pk")))
+    nothing_left = Q(~granted, status=Gate.Status.DECIDED, run__plan__version__startswith=post_gate.VERSION)
+    closed = Gate.objects.filter(_REFUSED | nothing_left, run=OuterRef("pk"), checkpoint=OuterRef("head"))
+    begun = Effect.objects.filter(run=OuterRef("pk"), status=Effect.Status.INTENDED)
+    over = Q(Exists(closed.filter(closed_at__lt=Now() - PATIENCE)), status=Run.Status.QUEUED)
+    vanished = Q(Exists(begun), status=Run.Status.RUNNING, lease_until__lt=Now())
+    found = Run.objects.filter(over | vanished, plan__external=True).exclude(pk__in=but)
+    return list(found.order_by("pk").values_list("pk", "token")[:AT_ONCE])
+
+
+def go_on(run_id: int) -> bool:
+    """Take the run as far as it goes; False where its program has something to do before.
+
+    Nothing is written then, as where an effect may be sent again under its key, or something is to be taken back: it
+    is the program's whole turn, and the run would else be claimed and let go of for ever. What is asked is asked for
+    the program's owner. Raises NotVerified.
+    """
+    with DESK.alone(run_id):
+        DESK.take(run_id)
+        try:
+            with transaction.atomic():
+                Effect.objects.lock_begun(run_id)
+                run = whole(run_id)
+                claim = claims.claim(
+                    run_id, plan_ids=[run.plan_id], worker=NAMED, lease=claims.TAKE_OVER_LEASE, by=SYSTEM
+                )
+                if claim is None:
+                    return False
+                slice = slice_of(whole(run_id), claim)
+                slice.for_whom = Client.objects.filter(run=run_id).values_list("owner", flat=True).first()
+                engine.go_on(slice)
+        except (Fenced, HandOut):
+            return False
+    return True

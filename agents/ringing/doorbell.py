@@ -1,0 +1,103 @@
+"""Ringing: a Celery message that carries a run's id and no authority.
+
+A broker that is down never fails or stalls what was just committed: the loss is logged, nothing is tried for a
+moment, and the sweeper rings again. So doorbells have a connection of their own, which gives up at once, where
+Celery's waits for seconds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import structlog
+from celery import current_app
+from django.conf import settings
+from kombu import Connection
+from kombu.exceptions import OperationalError
+from kombu.pools import producers
+
+from agents.definition import registry
+from checkpoints import request_ids
+from checkpoints.models import Plan
+
+from .bells import EXPIRES
+
+TIMEOUT = 0.5  # seconds, to connect and to send
+PAUSE_AFTER_FAILURE = 1.0
+log = structlog.get_logger()
+_quiet_until = 0.0
+
+
+def ring(run_id: int, queue: str) -> bool:
+    """Ask a worker to look at the run; says whether the broker took the message. Never raises for a dead broker.
+
+    Nobody is asked about a run of an agent that lives outside (no queue): whoever works on it hears of it as pages do.
+    """
+    return not queue or _send("agents.advance", run_id, queue)
+
+
+def ring_for_verification(verification: int) -> bool:
+    """Ask any worker to go on with a verification of the audit; as `ring`."""
+    return _send("approvals.verify", verification, current_app.conf.task_default_queue)
+
+
+def ring_for_delivery(delivery: int) -> bool:
+    """Ask any worker to send a message to a webhook; as `ring`."""
+    return _send("approvals.deliver", delivery, current_app.conf.task_default_queue)
+
+
+def _send(task: str, number: int, queue: str) -> bool:
+    global _quiet_until
+    if time.monotonic() < _quiet_until:
+        return False
+    try:
+        with producers[_connection()].acquire(block=True, timeout=TIMEOUT) as producer:
+            current_app.send_task(
+                task, args=(number,), queue=queue, task_id=request_ids.message_id(), expires=EXPIRES, retry=False,
+                ignore_result=True, producer=producer,
+            )  # fmt: skip
+    except (OperationalError, OSError) as error:
+        _quiet_until = time.monotonic() + PAUSE_AFTER_FAILURE
+        log.warning("doorbell.lost", task=task, number=number, queue=queue, error=str(error))
+        return False
+    return True
+
+
+def silence() -> None:
+    """Ring no more: for a process that works on its runs by itself."""
+    global _quiet_until
+    _quiet_until = float("inf")
+
+
+@contextmanager
+def silenced() -> Iterator[None]:
+    """Ring for nobody meanwhile."""
+    global _quiet_until
+    before = _quiet_until
+    silence()
+    try:
+        yield
+    finally:
+        _quiet_until = before
+
+
+def on_attention(sender: Any, run_id: int, plan: Plan, **_: Any) -> None:
+    """The receiver of checkpoints' one signal, sent after commit: rings for the version that takes the run."""
+    ring(run_id, registry.queue_for(plan))
+
+
+@cache
+def _connection() -> Connection:
+    impatient = {
+        "max_retries": 1,
+        "interval_start": 0,
+        "interval_step": 0,
+        "socket_connect_timeout": TIMEOUT,
+        "socket_timeout": TIMEOUT,
+    }
+    options = {**settings.CELERY_BROKER_TRANSPORT_OPTIONS, **impatient}
+    return current_app.connection_for_write().clone(transport_options=options)

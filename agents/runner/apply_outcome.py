@@ -1,0 +1,295 @@
+"""Applying a closed gate: the decision's transaction closed it, the worker under its token writes what follows."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from agents.definition import outputs
+from agents.definition.feedback import appended
+from agents.effects import late_reports, left_behind, perform, takeover
+from agents.effects import settle as settling
+from agents.errors import OutputRefused, StepFailed
+from agents.gates import resolution
+from agents.models import Effect
+from agents.session import allowing_gate, translate, unsettled
+from agents.session.path import EXECUTED
+from agents.session.session import Slice
+from agents.steps import execute, recovery, repair
+from approvals.audit import evidence
+from approvals.english import quoted
+from approvals.models import Gate, Outcome
+from checkpoints import crash_points, store
+from checkpoints.actors import SYSTEM, Actor
+from checkpoints.errors import NoSuchCheckpoint, ValueRefused
+from checkpoints.runs.plans import StepSpec
+from checkpoints.store import Snapshot
+from checkpoints.values.patch import touched
+
+Kind = Outcome.Kind
+
+
+def settle(slice: Slice, gate: Gate) -> bool:
+    """Save the outcome of the gate at the head as its step's checkpoint; says whether the slice goes on.
+
+    Raises NotVerified for one that nobody decided.
+    """
+    crash_points.point("before_outcome", gate.step)
+    spec = slice.plan.step(gate.step)
+    outcome: Outcome = gate.outcome
+    evidence.check_ended(gate, outcome)
+    if gate.kind == Gate.Kind.RECOVERY:
+        going = _recover(slice, spec, gate, outcome)
+    else:
+        going = _review(slice, spec, gate, outcome)
+    crash_points.point("after_outcome", gate.step)
+    return going
+
+
+def _review(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
+    by = _who(outcome)
+    if outcome.kind in resolution.AGREED:
+        writes = resolution.writes(slice, gate, outcome)
+        if slice.path.head.kind == "reopen":
+            return _resume(slice, spec, outcome, writes)
+        return slice.save("gate", spec, writes, slice.plan.next_after(spec.name), by=by, slice_over=False)
+    told = resolution.told(slice, gate, outcome, slice.snapshot.state)
+    if outcome.kind == Kind.REJECTED and outcome.then == "back":
+        return _send_back(slice, spec, gate, outcome, told)
+    if outcome.kind == Kind.EXPIRED and spec.on_expire:
+        return slice.save("gate", spec, told, spec.on_expire, by=by, slice_over=False)
+    return slice.save("gate", spec, told, spec.name, end="cancelled", reason=_why_ended(outcome), by=by)
+
+
+def _resume(slice: Slice, spec: StepSpec, outcome: Outcome, writes: dict[str, Any]) -> bool:
+    """Go on with the effect for whose sake the gate was opened again: what was done since it first closed stands.
+
+    An edit of what that was made of sends the run back to the gate instead, so that it is undone and done anew.
+    """
+    by, effect = _who(outcome), slice.path.head.step
+    before, since = _first_asked(slice, spec)
+    changed = touched(outcome.state_patch)
+    read = {name for step in slice.plan.steps if step.name in since for name in step.reads}
+    target = _target(slice, before) if changed & read else None
+    if target is None:
+        return slice.save("gate", spec, writes, effect, by=by, slice_over=False)
+    with transaction.atomic():
+        slice.save("gate", spec, writes, effect, by=by, slice_over=False)
+        slice.rewind(target, spec, {name: writes[name] for name in changed}, back_to=spec.name, by=by)
+        left_behind.hold(slice.run, slice.path, by=by)
+    return True
+
+
+def _first_asked(slice: Slice, spec: StepSpec) -> tuple[UUID | None, list[str]]:
+    """Where the gate stood when it last gave permissions, and the steps that were executed since."""
+    since: list[str] = []
+    for place in reversed(slice.path.places):
+        if place.step == spec.name and place.kind in ("gate", "reused"):
+            return place.parent, since
+        if place.kind in EXECUTED:
+            since.append(place.step)
+    return None, since
+
+
+def _send_back(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome, told: dict[str, Any]) -> bool:
+    """Save the outcome on its branch and move the head to where the named step last started, with the feedback.
+
+    One transaction: in between, the run would stand at a rejected gate with nothing left to do.
+    """
+    by, back_to = _who(outcome), outcome.back_to or spec.on_reject
+    target = _target(slice, slice.path.before_last(back_to))
+    feedback = _feedback(slice, spec, gate, outcome)
+    if target is None:
+        return slice.save("gate", spec, told | feedback, back_to, by=by, slice_over=False)
+    with transaction.atomic():
+        left_behind.lock(slice.run)
+        slice.save("gate", spec, told, back_to, by=by, slice_over=False)
+        slice.rewind(target, spec, told | feedback, back_to=back_to, by=by)
+        left_behind.hold(slice.run, slice.path, by=by)
+        again = slice.plan.step(back_to)
+        row = left_behind.sent_to(slice.run.pk, again, slice.input_digest(again), slice.path)
+        if row is not None and not row.irreversible:  # that takes a confirmation, which a rewind asks for
+            row.order_again(by=by)
+    return True
+
+
+def _target(slice: Slice, checkpoint: UUID | None) -> Snapshot | None:
+    """The checkpoint to which the head moves; None where there is none from which the run can go on."""
+    try:
+        target = store.load_checkpoint(checkpoint) if checkpoint is not None else None
+    except NoSuchCheckpoint:  # removed by retention
+        return None
+    return target if target is not None and slice.takes(target) else None
+
+
+def _feedback(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> dict[str, Any]:
+    who = outcome.by_name or outcome.by
+    return appended(slice.agent, spec.feedback, text=outcome.words, by=who, at=outcome.created_at, gate=gate.pk)
+
+
+def _recover(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
+    answer = outcome.answered or {}
+    choice = answer.get("choice")
+    # First what is about an effect that was left behind: it may be one that the run would adopt from here.
+    if choice in recovery.ABOUT_LEFT:
+        return _left(slice, spec, gate, outcome, answer)
+    if _asks(gate, *recovery.ABOUT_LEFT):
+        return _unanswered(slice, spec, gate, outcome)
+    effect = perform.newest(slice, spec) if spec.kind == "effect" else None
+    if _asks(gate, recovery.GAVE):
+        if choice == recovery.GAVE and effect is not None and effect.adoptable:
+            return _gave(slice, spec, effect, outcome, answer.get("value"))
+        return _stop(slice, spec, outcome) if choice != recovery.GAVE else _aside(slice, spec, outcome)
+    if effect is not None and effect.status == Effect.Status.DONE and not effect.again:
+        return _aside(slice, spec, outcome)  # a late report settled it: the step, where it is to come, adopts it
+    if choice == recovery.HAPPENED and effect is not None:
+        return _happened(slice, spec, effect, outcome, answer.get("value"))
+    if choice == recovery.ACCEPT:
+        return repair.accept(slice, spec, outcome, by=_who(outcome))
+    if choice == recovery.TAKE:
+        return takeover.take(slice, spec, recovery.about(gate), by=_who(outcome))
+    if choice == recovery.SKIP:
+        return slice.save("recovery", spec, {}, slice.plan.next_after(spec.name), counts=False, by=_who(outcome))
+    if choice == recovery.REVISE:
+        note = f"{spec.title} failed, and its values are to be changed."
+        gate_step = allowing_gate.asking_gate(slice, spec)
+        return slice.save("reopen", spec, {}, gate_step, counts=False, notes=[note], by=_who(outcome), slice_over=False)
+    if choice in (recovery.RETRY, recovery.NOT_HAPPENED, recovery.AGAIN, recovery.DO_AGAIN):
+        return _retry(slice, spec, outcome, effect, choice)
+    asked = Effect.objects.filter(run=slice.run, key=recovery.about(gate)).first()
+    if outcome.kind == Kind.WITHDRAWN and asked is not None and asked.status not in unsettled.IN_DOUBT:
+        return _aside(slice, spec, outcome)  # a late report answered it
+    return _stop(slice, spec, outcome)
+
+
+def _left(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome, answer: dict[str, Any]) -> bool:
+    """Record what was said of an effect that the run left behind, and go on with where the run is."""
+    by = _who(outcome)
+    try:
+        with transaction.atomic():
+            settling.answered(slice, spec, recovery.about(gate), answer["choice"], answer.get("value"), by=by)
+            return _aside(slice, spec, outcome)
+    except (ValueRefused, OutputRefused) as error:
+        with transaction.atomic():
+            execute.keep(slice, spec, StepFailed(f"The result that was given does not fit: {error}"))
+            return _aside(slice, spec, outcome)
+
+
+def _asks(gate: Gate, *answers: str) -> bool:
+    """Whether one of these is an answer to what the gate asks."""
+    choices = gate.asked.question["choices"] if gate.asked.question else []
+    return any(each["id"] in answers for each in choices)
+
+
+def _unanswered(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
+    """Nobody said what became of an effect that was left behind: a late report did, or else the run ends unsettled.
+
+    Where the run was cancelled meanwhile, that one stays as it is, and the others are settled.
+    """
+    row = Effect.objects.select_related("run").get(run=slice.run, key=recovery.about(gate))
+    if not settling.open_of(row):
+        return _aside(slice, spec, outcome)
+    if outcome.kind == Kind.WITHDRAWN and slice.run.ending == "cancelled":
+        with transaction.atomic():
+            left_behind.lock(slice.run)
+            row.kept(by=_who(outcome))  # an undo in doubt stays so, and with it whether the effect still stands
+            return _aside(slice, spec, outcome)
+    return _stop(slice, spec, outcome, leave=True)
+
+
+def _aside(slice: Slice, spec: StepSpec, outcome: Outcome) -> bool:
+    """Go on with the step that was to come, whatever step the question was about."""
+    next_step = slice.snapshot.next_step
+    return slice.save("recovery", spec, {}, next_step, counts=False, by=_who(outcome), slice_over=False)
+
+
+def _retry(
+    slice: Slice, spec: StepSpec, outcome: Outcome, effect: Effect | None = None, choice: str = recovery.RETRY
+) -> bool:
+    """Go on with the same step; an effect's open row is settled first, so that the next has a key of its own."""
+    by = _who(outcome)
+    with transaction.atomic():
+        if effect is not None and effect.status == Effect.Status.UNKNOWN:
+            if choice == recovery.NOT_HAPPENED:
+                effect.failed(f"{outcome.by_name or outcome.by} says that it did not happen", by=by)
+            elif choice == recovery.AGAIN:
+                effect.abandoned(by=by)
+        told = repair.said_at_head(slice, spec)
+        return slice.save("recovery", spec, told, spec.name, counts=False, by=by, slice_over=False)
+
+
+def _happened(slice: Slice, spec: StepSpec, effect: Effect, outcome: Outcome, value: Any) -> bool:
+    """Record the result that a person read at the provider; one that does not fit is asked for again.
+
+    So is what its worker denied before this was applied: one of the two is wrong.
+    """
+    by = _who(outcome)
+    if effect.status != Effect.Status.UNKNOWN:
+        with transaction.atomic():
+            late_reports.contradicted(effect, Effect.Status.DONE)
+            slice.save("recovery", spec, {}, spec.name, counts=False, by=by, slice_over=False)
+            who = outcome.by_name or outcome.by
+            recovery.quarantine(
+                slice, spec, f"{who} said that it happened; its worker, that it did not: {effect.error}"
+            )
+        return False
+    try:
+        output = outputs.told(slice.agent, spec, value)
+        with transaction.atomic():
+            effect.done(translate.packed(slice.snapshot, effect, output), by=by)
+            next_step = slice.plan.next_after(spec.name)
+            going = slice.save("step", spec, output.writes, next_step, by=by, slice_over=False)
+            effect.landed(slice.snapshot.id)
+            return going
+    except (ValueRefused, OutputRefused) as error:
+        return _misfit(slice, spec, error, by)
+
+
+def _gave(slice: Slice, spec: StepSpec, effect: Effect, outcome: Outcome, value: Any) -> bool:
+    """Write what a person says that an effect of another version gave; one that does not fit is asked for again."""
+    try:
+        return perform.adopt(slice, spec, effect, outputs.told(slice.agent, spec, value))
+    except (ValueRefused, OutputRefused) as error:
+        return _misfit(slice, spec, error, _who(outcome))
+
+
+def _misfit(slice: Slice, spec: StepSpec, error: Exception, by: Actor) -> bool:
+    with transaction.atomic():
+        execute.keep(slice, spec, StepFailed(f"The result that was given does not fit: {error}"))
+        return slice.save("recovery", spec, {}, spec.name, counts=False, by=by, slice_over=False)
+
+
+def _stop(slice: Slice, spec: StepSpec, outcome: Outcome, *, leave: bool = False) -> bool:
+    """End the run; `leave`: settling is what nobody answered about, so that nothing more is settled."""
+    by = _who(outcome)
+    who = outcome.by_name or outcome.by
+    reason = f"{quoted([spec.title])} failed; stopped by {who}"
+    if outcome.kind in (Kind.EXPIRED, Kind.WITHDRAWN):
+        reason = f"{quoted([spec.title])} failed; {_why_ended(outcome)}"
+    end = "failed"
+    if leave:  # its work is what it was; that this is not settled is said beside it
+        reason = f"{quoted([spec.title])} is not settled; {_why_ended(outcome)}"
+        end = slice.run.ending if slice.run.ending not in ("", settling.NOW) else end
+    if slice.run.ending == "cancelled":  # that withdrew the question, and is how the run ends
+        end, reason = slice.run.ending, slice.run.ending_reason
+        by = Actor(slice.run.ending_by, slice.run.ending_by_name)
+    with transaction.atomic():
+        if leave:  # nothing is settled any more, so the run is not on its way to another end
+            slice.hold_token()
+            slice.run.end_later("", "", by=by)
+        return slice.save("recovery", spec, {}, spec.name, counts=False, end=end, reason=reason, by=by, leave=leave)
+
+
+def _why_ended(outcome: Outcome) -> str:
+    who = outcome.by_name or outcome.by
+    if outcome.kind == Kind.EXPIRED:
+        return "Nobody answered in time"
+    if outcome.kind == Kind.WITHDRAWN:
+        return f"The gate was withdrawn: {outcome.words}"
+    return f"Rejected by {who}: {outcome.words}" if outcome.words else f"Rejected by {who}"
+
+
+def _who(outcome: Outcome) -> Actor:
+    return Actor(outcome.by, outcome.by_name) if outcome.by else SYSTEM

@@ -1,0 +1,216 @@
+"""The runner: takes one run as far as it goes.
+
+Claim it (guarded; the token fences whoever had it before), load its head verified, apply what was decided at a
+gate there, and execute step after step; each step is one statement that writes checkpoint, status and event under
+the token. Until the run waits or ends, or its time slice is over and others get their turn.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from datetime import timedelta
+
+import structlog
+from django.conf import settings
+from django.db import InterfaceError, OperationalError, connection, transaction
+
+from agents.definition import registry
+from agents.effects import perform, settle
+from agents.gates import opening
+from agents.ringing import doorbell
+from agents.session import reuse
+from agents.session.heartbeat import HEART, Beat
+from agents.session.session import Slice
+from agents.steps import execute, retry
+from approvals.models import Gate
+from checkpoints import crash_points, store
+from checkpoints.actors import SYSTEM
+from checkpoints.errors import Fenced, NotVerified
+from checkpoints.events import event_log
+from checkpoints.models import Plan, Run
+from checkpoints.store import claims
+from checkpoints.store.claims import Claim
+
+from . import apply_outcome, migrate
+
+HALTED = 5.0  # seconds that a run which was asked to halt is left alone
+HOPELESS = 10  # attempts at what is the runner's own work, after which the run is frozen
+log = structlog.get_logger()
+
+
+def advance(run_id: int) -> bool:
+    """Take the run as far as it goes; False where it was not this worker's to take.
+
+    Safe to call at any time, by anybody, as often as they like: what there is to do is read under a claim.
+    """
+    claim = _claimed(run_id)
+    if claim is None:
+        return False
+    with structlog.contextvars.bound_contextvars(run=run_id, token=claim.token), HEART.watch(claim) as beat:
+        try:
+            crash_points.point("after_claim")
+            _work(claim, beat)
+        except Fenced as error:
+            _fenced(claim, error)
+        except NotVerified as error:
+            _freeze(claim, f"Integrity fault at {error}")
+        except (OperationalError, InterfaceError) as error:
+            log.warning("database.lost", error=str(error))  # the lease runs out, and the sweeper rings
+        except Exception as error:
+            log.exception("runner.failed")
+            _let_go(claim, error)
+    return True
+
+
+def _fenced(claim: Claim, error: Fenced) -> None:
+    """This worker was too late: somebody else has the run by now. Kept, since a stale writer is worth knowing of.
+
+    Where the run is still its own, it was an effect that somebody else had settled: to be looked at anew, and counted,
+    or the two would go round for ever.
+    """
+    if claims.renew(claim):
+        log.info("effect.settled_elsewhere", error=str(error))
+        _let_go(claim, error)
+        return
+    log.info("run.fenced")
+    run = Run.objects.filter(pk=claim.run_id).first()
+    if run is not None:
+        data = {"worker": worker(), "token": claim.token}
+        event_log.record("worker.fenced", subject=f"run:{run.pk}", run=run, by=SYSTEM, data=data)
+
+
+def _claimed(run_id: int) -> Claim | None:
+    """Claim the run. A connection that broke while this process was idle is replaced, once.
+
+    A claim whose commit was lost with the connection is simply not ours: its lease runs out.
+    """
+    for last in (False, True):
+        try:
+            plan_ids = list(registry.plans())
+            found = claims.claim(run_id, plan_ids=plan_ids, worker=worker(), lease=settings.HOLDPOINT_LEASE)
+            return found or migrate.claim(run_id, worker=worker())
+        except (OperationalError, InterfaceError):
+            connection.close()
+            if last:
+                raise
+    raise AssertionError
+
+
+def worker() -> str:
+    """Who holds the claim, for people: host and process."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def _work(claim: Claim, beat: Beat) -> None:
+    run = Run.objects.get(pk=claim.run_id)  # without joins: their SQL costs more to write than to run
+    known = registry.plans().get(run.plan_id) or migrate.bring_up(claim, run, beat)
+    if known is None:
+        return
+    if known.row is not None:
+        run.plan = known.row
+    go_on(Slice(claim, run, known, store.load(run), beat, run.attempts))
+
+
+def go_on(slice: Slice) -> None:
+    """Take a claimed run from where it stands: what was decided first, then step after step."""
+    run, gate = slice.run, opening.at_head(slice)
+    if run.ending and _settles_first(run, gate) and not settle.finish(slice):
+        return
+    if gate is not None and gate.status == gate.Status.OPEN:
+        if opening.wait_for(slice, gate):
+            return
+        gate = opening.at_head(slice)
+    turns(slice, gate is None or apply_outcome.settle(slice, gate))
+
+
+def turns(slice: Slice, going: bool) -> None:
+    """Take the run step after step, as long as it is `going`."""
+    while going:
+        slice.check()
+        if slice.beat.halt:
+            _halt(slice.claim)
+            return
+        if slice.snapshot.plan_id != slice.run.plan_id:
+            _hand_over(slice)
+            return
+        going = turn(slice)
+
+
+def _settles_first(run: Run, gate: Gate | None) -> bool:
+    """Whether what the run left behind comes before its gate: not before an answer, which a question would push aside.
+
+    A run that is about to end needs no answer to what it asked.
+    """
+    if gate is None or gate.kind != Gate.Kind.REVIEW:
+        return gate is None
+    return gate.status == Gate.Status.OPEN or run.ending != settle.NOW
+
+
+def _hand_over(slice: Slice) -> None:
+    """The run was sent back to before it came to this version: whoever takes that one goes on with it."""
+    with transaction.atomic():
+        claims.release(slice.claim, status="queued", by=SYSTEM, attempts=0)
+        plan = Plan.objects.get(pk=slice.snapshot.plan_id)
+        transaction.on_commit(lambda: doorbell.ring(slice.run.pk, registry.queue_for(plan)))
+
+
+def _halt(claim: Claim) -> None:
+    """A person wants the run to stand still, to move it: let go after a whole step, which costs nothing to resume."""
+    log.info("run.halted")
+    wait = claim.clock() + timedelta(seconds=HALTED)
+    claims.release(claim, status="queued", wake_at=wait, reason="halted, to be moved", by=SYSTEM, attempts=0)
+
+
+def turn(slice: Slice) -> bool:
+    """Execute the next step; says whether the slice goes on."""
+    if slice.run.ending:
+        return settle.finish(slice)
+    spec = slice.plan.step(slice.snapshot.next_step)
+    with structlog.contextvars.bound_contextvars(step=spec.name, attempt=slice.attempt):
+        if spec.kind == "effect":
+            return perform.perform(slice, spec)
+        going = reuse.reused(slice, spec) if spec.kind == "step" else None
+        if going is not None:
+            return going
+        if slice.attempt > spec.retry + 1:
+            return execute.died(slice, spec)
+        if retry.looping(slice, spec):
+            return False
+        return opening.ask(slice, spec) if spec.kind == "gate" else execute.execute(slice, spec)
+
+
+def _freeze(claim: Claim, reason: str) -> None:
+    """The run's data does not verify: it never continues from there. Names the last good checkpoint."""
+    log.error("run.frozen", reason=reason)
+    good = last_good(claim.run_id)
+    verdict = f"the last checkpoint that verifies is {good}" if good else "no checkpoint of it verifies"
+    try:
+        claims.release(claim, status="failed", reason=f"{reason[:200]}; {verdict}", by=SYSTEM)
+    except Fenced:
+        log.info("run.fenced")
+
+
+def last_good(run_id: int) -> int | None:
+    """The number of the newest checkpoint on the path that loads and verifies; None where none does."""
+    run = Run.objects.get(pk=run_id)
+    for seq, id in run.checkpoints.order_by("-seq").values_list("seq", "id").iterator(chunk_size=64):
+        try:
+            store.load_checkpoint(id)
+        except NotVerified:
+            continue
+        return int(seq)
+    return None
+
+
+def _let_go(claim: Claim, error: Exception) -> None:
+    """The runner itself failed: try again later, and give up after some attempts rather than go round for ever."""
+    wait = execute.backoff(claim.attempts)
+    try:
+        with transaction.atomic():
+            if claim.attempts >= HOPELESS:
+                claims.release(claim, status="failed", reason=f"The runner failed: {execute.said(error)}", by=SYSTEM)
+            else:
+                execute.queue_again(claim, wait, execute.said(error), by=SYSTEM)
+    except Fenced:
+        log.info("run.fenced")

@@ -1,0 +1,213 @@
+"""Bringing a run whose version is gone up to the version that takes it.
+
+It is tried out before the run is claimed, so that a run which cannot be brought up stays as it is, its gate open,
+and says why on its page. Under the claim an outcome that was decided and not applied yet comes first: it was given
+over the old state, and applying it needs the old plan, which is data, and no code. Then, in one transaction, what
+the run still asks is withdrawn and the new state saved, as a checkpoint of the new plan. An approval does not go
+over, since it was given for another version: what it allowed is asked again.
+
+An effect that the run has performed must keep its name: by it a row of the ledger is adopted, or undone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import structlog
+from django.conf import settings
+from django.db import transaction
+from pydantic import create_model
+
+from agents.definition import environment, registry, upcast
+from agents.definition.agent import Agent, AgentType
+from agents.definition.registered import Registered
+from agents.definition.upcast import Way
+from agents.effects import perform
+from agents.errors import ConfigRefused, UpcastFailed
+from agents.gates import opening
+from agents.models import Effect
+from agents.session import translate, unsettled
+from agents.session.heartbeat import Beat
+from agents.session.session import Slice
+from agents.steps import execute
+from approvals.gates import closing
+from approvals.models import Gate
+from checkpoints import actors, store
+from checkpoints.actors import SYSTEM
+from checkpoints.errors import NotVerified, ValueRefused
+from checkpoints.events import event_log
+from checkpoints.models import Plan, Run
+from checkpoints.runs.plans import PlanSpec, spec_of
+from checkpoints.store import Header, Snapshot, claims
+from checkpoints.store.claims import Claim
+
+from . import apply_outcome
+
+PERFORMED = (*unsettled.IN_DOUBT, Effect.Status.DONE, Effect.Status.KEPT)
+log = structlog.get_logger()
+
+
+class _Decided(Exception):
+    """Somebody decided the gate at the head before it could be withdrawn."""
+
+
+def brought(run: Run, snapshot: Snapshot, way: Way) -> dict[str, Any]:
+    """The run's state as one of the version that takes it; nothing is written. Raises UpcastFailed."""
+    gone = way.lacks([snapshot.next_step])
+    if gone:
+        raise UpcastFailed(f"Version {way.to.spec.version} has no step {gone[0]}, and no upcaster names another")
+    mine = Effect.objects.filter(run_id=run.pk, undoes__isnull=True, status__in=PERFORMED)
+    kept = {step.name for step in way.to.spec.steps if step.kind == "effect"}
+    for name in sorted(set(mine.values_list("step", flat=True))):
+        if way.step(name) != name or name not in kept:
+            raise UpcastFailed(f"The run has performed {name}, and version {way.to.spec.version} has no effect {name}")
+    try:
+        environment.config_for(run, way.to.agent)
+    except ConfigRefused as error:
+        raise UpcastFailed("The recorded configuration does not fit", error.errors) from error
+    return upcast.apply(way, snapshot.state)
+
+
+def claim(run_id: int, *, worker: str) -> Claim | None:
+    """Claim a run whose version is gone and that this worker can bring up; None where there is none to take."""
+    names = registry.upcasting_agents()
+    waiting = Run.objects.select_related("plan").filter(pk=run_id, status__in=(Run.Status.QUEUED, Run.Status.RUNNING))
+    run = waiting.filter(plan__agent__in=names).first() if names else None
+    way = registry.way_of(run.plan) if run else None
+    if run is None or way is None or _hopeless(run, way):
+        return None
+    return claims.claim(run_id, plan_ids=[run.plan_id], worker=worker, lease=settings.HOLDPOINT_LEASE)
+
+
+def fault(run: Run, way: Way, snapshot: Snapshot | None = None) -> str:
+    """Why the run cannot be brought up from its head, or from `snapshot`, and is left as it is; empty where it can.
+
+    Empty too for one that does not verify: that is the runner's to freeze.
+    """
+    try:
+        brought(run, snapshot or store.load(run), way)
+    except NotVerified:
+        return ""
+    except UpcastFailed as error:
+        return str(error)
+    return ""
+
+
+def bring_up(claim: Claim, run: Run, beat: Beat) -> Registered | None:
+    """Bring a claimed run up to the version that takes it; None where that leaves this worker nothing to do.
+
+    `run` is then as the database has it. Raises Fenced and NotVerified.
+    """
+    way = registry.way_of(run.plan)
+    if way is None:
+        raise LookupError(f"No upcaster leads on from {run.plan}")
+    known = registry.stored(way.to)
+    if known is None:
+        said = f"The code of {way.to.spec.named} changed while runs of it are under way"
+        execute.queue_again(claim, execute.backoff(claim.attempts), said, by=SYSTEM)
+        return None
+    slice = Slice(claim, run, _as_planned(run), store.load(run), beat, claim.attempts)
+    try:
+        while _caught_up(slice):
+            try:
+                _bring(slice, way, known)
+            except _Decided:
+                continue
+            run.refresh_from_db()
+            return known
+    except (UpcastFailed, ValueRefused) as error:
+        log.warning("run.not_upcast", since=way.since, to=way.to.spec.version, reason=str(error))
+        execute.queue_again(claim, execute.backoff(claim.attempts), execute.said(error), by=SYSTEM)
+    return None
+
+
+def _caught_up(slice: Slice) -> bool:
+    """Apply what was decided, and adopt what was reported, under the old plan; False where the run ended by it."""
+    gate = opening.at_head(slice)
+    if gate is not None and gate.status != Gate.Status.OPEN and not apply_outcome.settle(slice, gate):
+        return False
+    name = slice.snapshot.next_step
+    spec = slice.plan.step(name) if name else None
+    row = perform.newest(slice, spec) if spec and spec.kind == "effect" else None
+    if spec is None or row is None or not (row.adoptable and translate.given_by(row, slice.run.plan)):
+        return True
+    return perform.adopt(slice, spec, row)
+
+
+def _bring(slice: Slice, way: Way, known: Registered) -> None:
+    """Withdraw what is asked and save the upcast state, in one transaction. Raises _Decided, UpcastFailed, Fenced.
+
+    Gates are locked before their run, as a decision does it.
+    """
+    values = brought(slice.run, slice.snapshot, way)
+    name = way.step(slice.snapshot.next_step)
+    by = actors.of_agent(known.spec.agent)
+    to = f"version {known.spec.version}"
+    with transaction.atomic():
+        asking = Gate.objects.filter(run=slice.run).select_for_update().order_by("pk")
+        for gate in asking.filter(checkpoint=slice.snapshot.id).exclude(status=Gate.Status.OPEN):
+            raise _Decided(gate)
+        for gate in asking.filter(status=Gate.Status.OPEN):
+            closing.withdraw(
+                gate, by=by, reason=f"{to.capitalize()} of {known.spec.agent} takes the run over and asks anew."
+            )
+        slice.check()
+        store.save(
+            slice.snapshot,
+            translate.difference(slice.snapshot.state, values),
+            claim=slice.claim,
+            header=Header("upcast", name, name),
+            notes=[_note(way, slice.plan)],
+            plan=known.row,
+            actor=by,
+        )
+        data = {"since": way.since, "to": known.spec.version, "upcasters": [each.name for each in way.upcasters]}
+        event_log.record("run.upcast", subject=f"run:{slice.run.pk}", run=slice.run, by=by, data=data)
+
+
+def _note(way: Way, plan: PlanSpec) -> str:
+    """What happened, for the run's page."""
+    ran = ", ".join(each.name for each in way.upcasters)
+    renamed = way.renamed(step.name for step in plan.steps)
+    words = "".join(f" {old} is now {new}." for old, new in renamed.items())
+    return f"Brought up from version {way.since} to {way.to.spec.version} by {ran}.{words}"
+
+
+def _as_planned(run: Run) -> Registered:
+    """A version whose code is gone, by its plan alone: enough to apply what was decided."""
+    spec = spec_of(run.plan)
+    state: dict[str, Any] = dict.fromkeys(spec.state_schema.get("properties", {}), (Any, None))
+    config: dict[str, Any] = {name: (Any, value) for name, value in environment.recorded(run).get("config", {}).items()}
+    body = {"name": spec.agent, "version": spec.version, "State": create_model("State", **state)}
+    agent = AgentType("Gone", (Agent,), body | {"Config": create_model("Config", **config)})
+    return Registered(cast(type[Agent], agent), spec, run.plan)
+
+
+def waiting(*, limit: int, but: Sequence[int] = ()) -> list[Run]:
+    """Runs that wait for people, whose version is gone and has a way on; those of `but` are left out.
+
+    One that waits for its timer is brought up when that is due.
+    """
+    names = registry.upcasting_agents()
+    plans = Plan.objects.filter(agent__in=names).only("agent", "version") if names else ()
+    gone = [plan.pk for plan in plans if registry.way_of(plan)]
+    if not gone:
+        return []
+    runs = Run.objects.filter(plan__in=gone, status=Run.Status.WAITING, wake_at__isnull=True).exclude(pk__in=but)
+    return list(runs.select_related("plan").order_by("pk")[:limit])
+
+
+def wake(run: Run) -> bool:
+    """Wake the run, where it can be brought up; says whether it was."""
+    way = registry.way_of(run.plan)
+    if way is None or _hopeless(run, way):
+        return False
+    return run.wake(by=SYSTEM)
+
+
+def _hopeless(run: Run, way: Way) -> bool:
+    reason = fault(run, way)
+    if reason:
+        log.warning("run.not_upcast", run=run.pk, since=way.since, to=way.to.spec.version, reason=reason)
+    return bool(reason)

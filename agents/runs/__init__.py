@@ -1,0 +1,1 @@
+"""Runs as such: starting one, listing them, what happened in one."""

@@ -1,0 +1,114 @@
+"""Starting a run: the input is checked whole, by the agent's own model, before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.contrib.auth.models import Group
+from django.db import transaction
+from pydantic import BaseModel, ValidationError
+
+from agents.definition import environment, fields, registry
+from agents.definition.agent import Agent
+from agents.definition.registered import Registered
+from agents.errors import FieldError, InputRefused
+from agents.ringing import doorbell
+from agents.text import one_line
+from approvals.decisions import uploads
+from approvals.errors import NoSuchPolicy
+from approvals.models import Policy
+from approvals.schema import redact
+from checkpoints import store
+from checkpoints.actors import Actor
+from checkpoints.errors import ValueRefused
+from checkpoints.models import Run
+from checkpoints.runs.plans import PlanSpec
+from checkpoints.values.canonical_json import pointer
+
+
+def start_run(
+    agent: str | Registered,
+    input: Mapping[str, Any],
+    *,
+    by: Actor,
+    team: Group,
+    title: str | None = None,
+    started_by: Any = None,
+    key: str | None = None,
+    config: Mapping[str, Any] | None = None,
+    thread: str = "",
+) -> Run:
+    """Start a run and ring for it after commit; the same key gives the same run.
+
+    `agent` is a name, of which the newest version runs, or the version itself where it lives outside.
+
+    `config` goes over the defaults of the agent's Config; what comes of it stays with the run, and so do the
+    versions of the libraries that the agent declares. A run is started without files: whoever knows the digest of
+    another team's would be handed it at a gate. Raises UnknownAgent, PlanChanged, and InputRefused or ConfigRefused
+    with every error at once.
+    """
+    known = registry.named(agent) if isinstance(agent, str) else agent
+    check_policies(known.spec, team)
+    state = checked(known.agent.State, input)
+    recorded = environment.current(known.agent, config)
+    name = titled(known.agent, state) if title is None else title
+    try:
+        values = fields.whole(state)
+        if files := uploads.foreign(None, values):
+            raise InputRefused([FieldError(pointer=at, message="a run is started without files") for at in files])
+        with transaction.atomic():
+            run = store.start(
+                plan=known.row if known.row is not None else registry.register(known),
+                team=team,
+                title=one_line(name, 200) or known.spec.agent,
+                values=values,
+                first_step=known.spec.steps[0].name,
+                by=by,
+                started_by=started_by,
+                key=key,
+                environment=recorded,
+                thread=thread,
+            )
+            transaction.on_commit(lambda: doorbell.ring(run.pk, known.queue))
+    except ValueRefused as error:
+        raise InputRefused([FieldError(pointer=error.pointer, message=error.reason)]) from error
+    return run
+
+
+def check_policies(plan: PlanSpec, team: Group) -> None:
+    """Raise InputRefused where the team has policies, and none by which one of the plan's gates could be decided."""
+    faults = []
+    for name in dict.fromkeys(step.policy for step in plan.steps if step.kind == "gate"):
+        try:
+            Policy.objects.expect(name, team=team)
+        except NoSuchPolicy as error:
+            faults.append(FieldError(pointer="", message=str(error)))
+    if faults:
+        raise InputRefused(faults)
+
+
+def titled(agent: type[Agent], state: BaseModel) -> str:
+    """The agent's title of a run, without the secrets of its input."""
+    veil = fields.veil(agent.State)
+    title = agent.title(state)
+    return str(redact.scrubbed(title, veil.words(fields.whole(state)))) if veil else title
+
+
+def checked(state: type[BaseModel], input: Any) -> BaseModel:
+    """The input as an instance of the agent's state. Raises InputRefused with every error at once."""
+    if not isinstance(input, Mapping):
+        raise InputRefused([FieldError(pointer="", message="the input has to be a JSON object")])
+    strange = [name for name in input if name not in state.model_fields]
+    errors = [FieldError(pointer=pointer(name), message="the agent's state has no such field") for name in strange]
+    try:
+        fields.veil(state).kept(dict(input), {})  # a placeholder stands for nothing here
+    except ValueRefused as error:
+        raise InputRefused([FieldError(pointer=error.pointer, message=error.reason)]) from error
+    try:
+        made = state.model_validate({k: v for k, v in input.items() if k in state.model_fields}, by_name=True)
+    except ValidationError as error:
+        raise InputRefused([*fields.errors_of(error), *errors]) from error
+    if errors:
+        raise InputRefused(errors)
+    return made

@@ -1,0 +1,264 @@
+"""The sweeper: a small process of its own that finds what a crash, a flush or a clock left lying.
+
+Every second it wakes runs whose timer is due, rings for those that are due and for those whose worker is gone, closes
+gates past their deadline, takes on runs whose program elsewhere is gone, seals the audit and rings for a verification
+of it, and for messages to webhooks. A ring carries nothing, so that two sweepers, or one too many rings, do no harm.
+How often it rang for a run is its own affair and dies with it: were that kept in `wake_at`, a queued run would not be
+due while its bell rings. A mark in Redis shows a flush, which makes it ring for all again. How many may wait in a
+queue, and what cannot be closed, is in agents.ringing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import redis
+import structlog
+from django.conf import settings
+from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db.models import Q
+from psycopg import errors
+
+from agents.models import SweeperPass
+from agents.remote import liveness, unattended
+from agents.ringing import doorbell, due
+from agents.ringing.bells import Bells
+from agents.runner import migrate
+from approvals.gates import closing
+from approvals.models import Delivery, Gate
+from checkpoints.actors import SYSTEM
+from checkpoints.audit import sealer
+from checkpoints.errors import UnfitDatabase
+from checkpoints.models import Run, Verification
+from checkpoints.postgresql import fitness, xid_offset
+from checkpoints.postgresql.sql import run_sql
+
+from . import health_file
+
+AT_ONCE = 200  # runs and gates a pass
+UPGRADES = 20  # runs a pass that are tried out in another version
+MARK = "holdpoint.sweeper"
+LOCKED = "500ms"  # how long a pass waits for what somebody else keeps locked
+HELD_UP = (errors.LockNotAvailable, errors.QueryCanceled, errors.DeadlockDetected)  # by others; the database is there
+log = structlog.get_logger()
+
+
+@dataclass
+class Sweeper:
+    """One sweeper process; safe twice."""
+
+    bells: Bells = field(default_factory=Bells)
+    verifying: Bells = field(default_factory=Bells)
+    tried: Bells = field(default_factory=Bells)  # the runs that were tried out in another version
+    alone: Bells = field(default_factory=Bells)  # the runs elsewhere that were tried to go on without their program
+    sent: Bells = field(default_factory=Bells)  # deliveries, by their attempts
+    unclosed: Bells = field(default_factory=Bells)  # gates that could not be closed, by their version
+    held_up: int = 0  # gates or runs in this part of the pass that others keep locked
+
+    def __post_init__(self) -> None:
+        self.redis = redis.Redis.from_url(settings.REDIS_URL, socket_timeout=0.5, socket_connect_timeout=0.5)
+
+    def sweep_once(self) -> dict[str, int]:
+        """One pass; how many runs and gates each part touched. Raises the database's errors and UnfitDatabase.
+
+        A part that meets what others keep locked stops none after it, and is logged. One that fails stops none either;
+        the pass then fails at its end, so that it does not count.
+        """
+        parts: dict[str, Callable[[], int]] = {
+            "woken": wake_timers,
+            "rung": self.ring_due,
+            "sealed": lambda: int(sealer.seal_once() is not None),
+            "verifying": self.ring_for_verifications,
+            "sending": self.ring_for_deliveries,
+            "expired": self.expire_gates,
+            "upgraded": self.upgrade,
+            "missed": liveness.miss,
+            "withdrawn": self.withdraw_gates,
+            "alone": self.go_on_alone,
+        }
+        done, faults = dict.fromkeys(parts, 0), []
+        with _waiting_for_locks(LOCKED):
+            _unless_held_up(_refuse_unfit, "guard")  # PostgreSQL may have been away as the process started
+            self._look_for_a_flush()
+            for part, act in parts.items():
+                self.held_up = 0
+                try:
+                    done[part] = _unless_held_up(act, part) or 0
+                except (OperationalError, InterfaceError):  # the database itself: the pass ends, and is tried again
+                    raise
+                except Exception as fault:  # noqa: BLE001 - whatever it is, the others are tried
+                    faults.append(fault)
+            if faults:
+                raise ExceptionGroup("parts of the pass failed", faults)
+            SweeperPass.beat()
+        return done
+
+    def ring_due(self) -> int:
+        """Ring for runs that a worker should look at and was not just asked to; for some of each queue with room."""
+        now, rung = time.monotonic(), 0
+        quiet, rooms = self.bells.quiet(now), due.rooms(AT_ONCE)
+        for number, room in enumerate(rooms):
+            share = max(1, (AT_ONCE - rung) // (len(rooms) - number))
+            for run, token in due.first(room, but=quiet, most=share):
+                if not doorbell.ring(run, room.queue):
+                    return rung  # the broker is down: nothing is lost, the next pass tries again
+                self.bells.rang(run, token, now)
+                rung += 1
+        return rung
+
+    def ring_for_verifications(self) -> int:
+        """Ring for a verification of the audit that no worker has in hand; how many there were."""
+        now = time.monotonic()
+        quiet = set(self.verifying.quiet(now))
+        idle = [each for each in Verification.objects.idle().values_list("pk", "token") if each not in quiet]
+        for verification, token in idle:
+            if doorbell.ring_for_verification(verification):
+                self.verifying.rang(verification, token, now)
+        return len(idle)
+
+    def ring_for_deliveries(self) -> int:
+        """Ring for messages to webhooks that are due and that no worker was just asked to send."""
+        now = time.monotonic()
+        quiet = set(self.sent.quiet(now))
+        waiting = [each for each in Delivery.objects.first_due() if each not in quiet][:AT_ONCE]
+        for delivery, attempts in waiting:
+            if not doorbell.ring_for_delivery(delivery):
+                break  # the broker is down: nothing is lost, the next pass tries again
+            self.sent.rang(delivery, attempts, now)
+        return len(waiting)
+
+    def upgrade(self) -> int:
+        """Wake runs whose version is gone, where a newer one takes them; how many. What cannot go over is left alone.
+
+        Each is tried out first, and one that cannot is tried again after the pause of a doorbell that nobody heard.
+        """
+        now, woken = time.monotonic(), 0
+        quiet = self.tried.quiet(now)
+        for run in migrate.waiting(limit=UPGRADES, but=[run for run, _ in quiet]):
+            self.tried.rang(run.pk, run.token, now)
+            woken += bool(self._tried(partial(migrate.wake, run), "run.not_upcast", run=run.pk))
+        return woken
+
+    def go_on_alone(self) -> int:
+        """Take runs elsewhere on that need no program; how many. One that needs it first is tried again later."""
+        now, went = time.monotonic(), 0
+        quiet = self.alone.quiet(now)
+        for run, token in unattended.waiting(but=[run for run, _ in quiet]):
+            self.alone.rang(run, token, now)
+            went += bool(self._tried(partial(unattended.go_on, run), "run.not_taken_on", run=run))
+        return went
+
+    def expire_gates(self) -> int:
+        """Close open gates past their deadline, each in a transaction of its own; how many."""
+        overdue = Gate.objects.overdue().exclude(self._stuck())[:AT_ONCE]
+        return sum(self._closes(gate, partial(closing.expire, gate), "gate.not_expired") for gate in overdue)
+
+    def withdraw_gates(self) -> int:
+        """Withdraw the gates of programs that are gone for longer than their policies allow; how many."""
+        forsaken = liveness.forsaken().exclude(self._stuck())[:AT_ONCE]
+        return sum(self._closes(gate, partial(liveness.withdraw, gate), "gate.not_withdrawn") for gate in forsaken)
+
+    def _stuck(self) -> Q:
+        """Return which gates to leave alone for now: as they were when they could not be closed."""
+        quiet = self.unclosed.quiet(time.monotonic())
+        return Q(*(Q(pk=gate, version=version) for gate, version in quiet), _connector=Q.OR)
+
+    def _closes(self, gate: Gate, act: Callable[[], Any], failed: str) -> bool:
+        """Whether the gate is closed. One that cannot be is tried again after a pause that doubles."""
+        done = self._tried(act, failed, gate=gate.pk)
+        if done is None:
+            self.unclosed.rang(gate.pk, gate.version, time.monotonic())
+        return bool(done)
+
+    def _tried(self, act: Callable[[], Any], failed: str, **about: int) -> Any:
+        """What `act` returned; None where this gate or run is at fault, which must not stop the others.
+
+        Raises where the database is away, and at the second one in a part that others keep locked: it may be the table.
+        """
+        try:
+            return act()
+        except (OperationalError, InterfaceError) as error:
+            self.held_up += 1
+            if not isinstance(error.__cause__, HELD_UP) or self.held_up > 1:
+                raise
+            log.warning(failed, error=str(error), **about)
+        except Exception:
+            log.exception(failed, **about)
+        return None
+
+    def _look_for_a_flush(self) -> None:
+        """Redis without the mark was flushed or restarted empty: every bell that was in it is gone."""
+        try:
+            if self.redis.set(MARK, 1, nx=True):
+                self._forget()
+        except redis.RedisError as error:
+            log.warning("redis.silent", error=str(error))
+            self._forget()
+
+    def _forget(self) -> None:
+        for rung in (self.bells, self.verifying, self.sent):
+            rung.forget()
+
+
+def wake_timers() -> int:
+    """Queue waiting runs whose timer is due; how many."""
+    with transaction.atomic():
+        waiting = Run.objects.due().filter(status=Run.Status.WAITING).select_related("plan")
+        return sum(run.wake(by=SYSTEM) for run in waiting.select_for_update(skip_locked=True, of=("self",))[:AT_ONCE])
+
+
+def run_for_ever(stop: Callable[[], bool], *, every: float = 1.0) -> None:
+    """Sweep every second until `stop()`. A database or a pass that fails is logged and tried again.
+
+    Raises UnfitDatabase.
+    """
+    sweeper = Sweeper()
+    while not stop():
+        began = time.monotonic()
+        try:
+            connection.close_if_unusable_or_obsolete()
+            done = sweeper.sweep_once()
+            health_file.touch()
+            if any(done[part] for part in ("woken", "expired", "upgraded", "rung", "missed", "withdrawn", "alone")):
+                log.info("sweeper.swept", **done)
+        except UnfitDatabase:
+            raise
+        except Exception:
+            log.exception("sweeper.failed")
+            connection.close()
+        time.sleep(max(0.05, every - (time.monotonic() - began)))
+
+
+@contextmanager
+def _waiting_for_locks(longest: str) -> Iterator[None]:
+    """Let a statement give way where somebody keeps a row or a table locked for as long.
+
+    Nothing is prepared: this comes before it is known whether the session is this process's own.
+    """
+    run_sql("SELECT set_config('lock_timeout', $1, false)", [longest], prepare=False)
+    try:
+        yield
+    finally:
+        with suppress(OperationalError, InterfaceError):  # a connection that is lost has kept nothing
+            run_sql("RESET lock_timeout", [], prepare=False)
+
+
+def _refuse_unfit() -> None:
+    fitness.refuse()
+    xid_offset.refuse_ahead()
+
+
+def _unless_held_up(act: Callable[[], Any], part: str) -> Any:
+    """What `act` returned; None where others keep locked what it needs."""
+    try:
+        return act()
+    except OperationalError as error:
+        if not isinstance(error.__cause__, HELD_UP):
+            raise
+        log.warning("sweeper.part_held_up", part=part, error=str(error))
+        return None

@@ -1,0 +1,117 @@
+"""Which gate allowed an effect, and what it showed when it did."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from django.db.models import Q
+
+from approvals.cards import binding
+from approvals.cards.action import Action, Settled
+from approvals.cards.precondition import Precondition
+from approvals.models import Outcome
+from checkpoints.runs.plans import StepSpec
+
+from . import manual_changes
+from .session import Slice
+
+
+def last_outcome(slice: Slice, spec: StepSpec) -> Outcome | None:
+    """The newest outcome on the path of a gate that could allow `spec`, or of a question that asked for permission.
+
+    A question about another action than the one that `spec` would perform now is no word about this one.
+    """
+    asked_by = Q(gate__step__in=gates_for(slice, spec), gate__kind="review")
+    recovered = Q(gate__step=spec.name, gate__kind="recovery", to_run__isnull=False)
+    found = Outcome.objects.filter(asked_by | recovered, gate__run_id=slice.run.pk)
+    found = found.filter(gate__checkpoint__in=slice.path.settled()).select_related("gate", "proposal").order_by("-pk")
+    if not spec.action:
+        return found.first()
+    now = acting(slice, spec)
+    return next((each for each in found if each.gate.kind == "review" or each.proposal.card.action(now)), None)
+
+
+def acting(slice: Slice, spec: StepSpec) -> str:
+    """The id of the action that `spec` would perform now, where it performs several; "" where it says none."""
+    named = slice.snapshot.state.get(spec.action) if spec.action else None
+    return named if isinstance(named, str) else ""
+
+
+def action_of(slice: Slice, spec: StepSpec, outcome: Outcome) -> Action | None:
+    """The action of an outcome's card that `spec` would perform now; None where none is performed by it."""
+    mine = [action for action in outcome.proposal.card.actions if action.effect == spec.name]
+    if spec.action:
+        return next((action for action in mine if action.id == acting(slice, spec)), None)
+    return mine[0] if mine else None
+
+
+def refused(slice: Slice, spec: StepSpec) -> tuple[Action, Settled] | None:
+    """The action that `spec` would perform now and does not, although its gate let the run go on, and the word on it.
+
+    None where nobody refused it or answered in its place.
+    """
+    outcome = last_outcome(slice, spec) if spec.guarded else None
+    if outcome is None or outcome.kind != Outcome.Kind.MIXED:
+        return None
+    action = action_of(slice, spec, outcome)
+    return (action, action.settled) if action is not None and action.settled is not None else None
+
+
+def gates_for(slice: Slice, spec: StepSpec) -> list[str]:
+    """The gate steps that allow `spec`."""
+    return [step.name for step in slice.plan.steps if spec.name in step.allows]
+
+
+def may_revise(slice: Slice, spec: StepSpec) -> bool:
+    """Whether people may edit what `spec` would do, at a gate that this process can open again."""
+    if not spec.guarded or not callable(getattr(slice.agent, asking_gate(slice, spec), None)):
+        return False
+    asked = Outcome.objects.filter(gate__run_id=slice.run.pk, gate__step=asking_gate(slice, spec), gate__kind="review")
+    outcome = asked.filter(gate__checkpoint__in=slice.path.settled()).select_related("gate").order_by("-pk").first()
+    return outcome is not None and any(each.edits and each.effect == spec.name for each in outcome.gate.asked.actions)
+
+
+def asking_gate(slice: Slice, spec: StepSpec) -> str:
+    """The gate step that is opened again for `spec`: the one that asked last on the path."""
+    asking = gates_for(slice, spec)
+    on_path = [place.step for place in slice.path.places if place.kind in ("gate", "reused") and place.step in asking]
+    return on_path[-1] if on_path else asking[-1]
+
+
+def changed_by_hand(slice: Slice, spec: StepSpec, outcome: Outcome) -> dict[str, dict[str, Any]]:
+    """The fields that people changed after an outcome, on which depends what `spec` does, and which that did not fix.
+
+    By name, each as it was before: {} or {name: value}.
+    """
+    loose = binding.loose_names(slice.plan, gate_step=outcome.gate.step, effect=spec.name)
+    found: dict[str, dict[str, Any]] = {}
+    for each in manual_changes.on(slice.path.after(outcome.gate.checkpoint) or [], slice.plan):
+        for name in sorted(each.fields & loose):
+            found.setdefault(name, {name: each.before[name]} if name in each.before else {})
+    return found
+
+
+def shown_for(slice: Slice, spec: StepSpec) -> list[Action]:
+    """The actions that people were shown when they allowed `spec`, to be shown again and not edited.
+
+    Those that name it, or all of them where it was allowed along with the rest.
+    """
+    outcome = last_outcome(slice, spec) if spec.guarded else None
+    if outcome is None:
+        return []
+    actions = [action for action in outcome.proposal.card.actions if action.settled is None]
+    named = [action for action in actions if action.effect == spec.name] or actions
+    if spec.action:
+        named = [action for action in named if action.id == acting(slice, spec)]
+    return [
+        replace(action, edits=False, missing=(), verdicts=(), effect=spec.name if action.effect == spec.name else "")
+        for action in named
+    ]
+
+
+def carried(slice: Slice, spec: StepSpec) -> list[Precondition]:
+    """The preconditions under which people allowed `spec`: a recovery that lets it run insists on them."""
+    outcome = last_outcome(slice, spec) if spec.guarded else None
+    fixed = outcome.approved().guarding(spec.name) if outcome is not None else []
+    return [replace(each, required=True, effects=(spec.name,)) for each in fixed]

@@ -1,0 +1,49 @@
+"""What people wrote into a run's state by hand on its path: an edit of a checkpoint, and the words of a rewind.
+
+Nobody agreed to that. So a permission that was given before it does not hold for what is made of it; see
+approvals.cards.binding.loose_names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from checkpoints import store
+from checkpoints.errors import NoSuchCheckpoint, NotVerified
+from checkpoints.runs.plans import PlanSpec
+
+from .path import Place
+
+MOVED = ("edit", "rewind")
+
+
+class Written(NamedTuple):
+    """One checkpoint by which somebody moved the run, the fields that it changed, and what was in them before."""
+
+    place: Place
+    fields: frozenset[str]
+    before: dict[str, Any]
+
+
+def on(places: Iterable[Place], plan: PlanSpec) -> Iterator[Written]:
+    """Every one of these places at which somebody changed the state, in their order."""
+    # A gate sends the run back to another step than its own, with the words of whoever decides there.
+    found = [each for each in places if each.kind in MOVED and each.step == each.next_step]
+    moved = [(each, each.parent) for each in found if each.parent is not None]
+    store.expect(id for place, parent in moved for id in (place.id, parent))
+    for place, parent in moved:
+        written = _written(place, parent, plan)
+        if written.fields:
+            yield written
+
+
+def _written(place: Place, parent: UUID, plan: PlanSpec) -> Written:
+    try:
+        before, now = store.load_checkpoint(parent), store.load_checkpoint(place.id)
+    except (NoSuchCheckpoint, NotVerified):  # what it changed cannot be known any more, so it may be anything
+        return Written(place, frozenset(name for step in plan.steps for name in step.reads), {})
+    names = now.fields.keys() | before.fields.keys()
+    changed = frozenset(name for name in names if now.fields.get(name) != before.fields.get(name))
+    return Written(place, changed, {name: before.state[name] for name in changed if name in before.state})

@@ -1,0 +1,71 @@
+"""Reusing what was executed before: the same step, on the same input, with the same code, at the same occurrence.
+
+Its recorded output is written again and nothing runs. Where an edit changes something, only what reads the change
+runs, and where that gives what it gave before, the ripple ends.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import structlog
+
+from agents.definition import fields
+from checkpoints.errors import NoSuchCheckpoint, NotVerified, ValueRefused
+from checkpoints.runs.plans import StepSpec
+from checkpoints.store import executions
+from checkpoints.store.executions import Record
+from checkpoints.values.ops import Append, Splice
+
+from .session import Slice
+
+log = structlog.get_logger()
+
+
+def reused(slice: Slice, spec: StepSpec) -> bool | None:
+    """Write the recorded output of this execution; says whether the slice goes on, None where it has to run."""
+    if spec.reads_world or slice.path.forced(spec.name):
+        return None
+    twin = twin_of(slice, spec)
+    if twin is None or twin.kind not in ("step", "reused") or not _fits(slice, spec, twin):
+        return None
+    try:
+        writes = executions.writes_of([twin.id])[twin.id]
+        for name, value in writes.items():
+            _check(slice, name, value)
+    except (NotVerified, NoSuchCheckpoint, ValueRefused) as error:
+        log.warning("step.not_reused", step=spec.name, reason=str(error))
+        return None
+    try:
+        return slice.executed(spec, writes, twin.next_step, took=0.0, notes=[said_of(slice, twin)], kind="reused")
+    except ValueRefused as error:  # an append or a splice to a list that is another one here
+        log.warning("step.not_reused", step=spec.name, reason=str(error))
+        return None
+
+
+def twin_of(slice: Slice, spec: StepSpec) -> Record | None:
+    """The record of this execution on another branch or in a fork; None where it was never done."""
+    if not slice.branched:
+        return None
+    digest = slice.input_digest(spec)
+    occurrence = slice.path.occurrences(spec.name, digest)
+    return slice.recorded.get((spec.name, digest, bytes.fromhex(spec.code_hash), occurrence))
+
+
+def said_of(slice: Slice, twin: Record) -> str:
+    """Where the output came from, for the run's page."""
+    run = "" if twin.run_id == slice.run.pk else f" of R-{twin.run_id}"
+    return f"Same input and code as checkpoint {twin.seq}{run}: its output was taken, nothing ran."
+
+
+def _fits(slice: Slice, spec: StepSpec, twin: Record) -> bool:
+    """Whether the recorded output can stand for one of this plan: another version may go elsewhere, or write less."""
+    return twin.next_step in slice.plan.successors(spec.name)
+
+
+def _check(slice: Slice, name: str, value: Any) -> None:
+    """Raises ValueRefused for what this version of the state does not take."""
+    if name not in slice.agent.State.model_fields:
+        raise ValueRefused(f"/{name}", "is no field of this version's state")
+    if not isinstance(value, (Append, Splice)):
+        fields.dumped(slice.agent.State, name, value)

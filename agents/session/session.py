@@ -1,0 +1,286 @@
+"""A slice: one worker's turn with one run, from its claim until the run waits, ends, or others are due.
+
+It holds what the turn works on, and it is the one place from which the runner writes checkpoints.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from django.conf import settings
+from django.db import connection, transaction
+from pydantic import BaseModel
+
+from agents.definition import environment, fields
+from agents.definition.agent import Agent, RunInfo
+from agents.definition.registered import Registered
+from agents.errors import UpcastFailed
+from agents.models import Effect
+from agents.ringing import doorbell
+from agents.text import one_line
+from approvals.schema import redact
+from checkpoints import actors, crash_points, store
+from checkpoints.actors import Actor
+from checkpoints.errors import Fenced
+from checkpoints.models import Run
+from checkpoints.runs.plans import PlanSpec, StepSpec, input_digest
+from checkpoints.store import Header, Snapshot, executions
+from checkpoints.store.claims import Claim
+from checkpoints.store.executions import Record
+
+from . import translate, unsettled
+from .dispatch import Hands
+from .heartbeat import Beat
+from .path import Path, Place
+
+ENDED = (Run.Status.COMPLETED, Run.Status.FAILED, Run.Status.CANCELLED)
+
+
+@dataclass
+class Slice:
+    """`attempt` counts the starts of the next step since the head was saved, this one included."""
+
+    claim: Claim
+    run: Run
+    registered: Registered
+    snapshot: Snapshot
+    beat: Beat
+    attempt: int
+    ends: float = field(default_factory=lambda: time.monotonic() + settings.HOLDPOINT_TIME_SLICE)
+    hands: Hands | None = None  # where the agent lives outside
+    for_whom: int | None = None  # there, the id of whoever answers for the program that speaks now
+
+    @property
+    def agent(self) -> type[Agent]:
+        return self.registered.agent
+
+    @property
+    def plan(self) -> PlanSpec:
+        return self.registered.spec
+
+    @property
+    def by(self) -> Actor:
+        return actors.of_agent(self.plan.agent)
+
+    @cached_property
+    def path(self) -> Path:
+        """The path to the head, read on first need."""
+        return Path.to(self.snapshot.id)
+
+    def instance(self) -> Agent:
+        """The agent's instance for one execution."""
+        config = None if self.config is None else self.config.model_copy(deep=True)
+        return self.agent(RunInfo(self.run.pk, self.run.title), self.attempt, config)
+
+    def inputs(self, spec: StepSpec, state: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The typed values that a step reads. Raises ValueRefused."""
+        values = self.snapshot.state if state is None else state
+        return {name: fields.read(self.agent.State, name, values) for name in spec.reads}
+
+    def input_digest(self, spec: StepSpec) -> bytes:
+        """The digest of what the step reads, of the state and of the configuration."""
+        return input_digest(spec, self.snapshot.fields, self.config_values)
+
+    @cached_property
+    def config(self) -> BaseModel | None:
+        """The run's configuration."""
+        return environment.config_for(self.run, self.agent)
+
+    @cached_property
+    def config_values(self) -> dict[str, Any]:
+        """The same as JSON values."""
+        return {} if self.config is None else self.config.model_dump(mode="json", by_alias=False)
+
+    def clean(self, words: str) -> str:
+        """Words of the agent, or of an exception, without the secrets of the state: they are kept, shown and logged."""
+        veil = fields.veil(self.agent.State)
+        return str(redact.scrubbed(words, veil.words(self.snapshot.state))) if veil else words
+
+    def check(self) -> None:
+        """Raises Fenced where the lease is known to be lost."""
+        if self.beat.lost:
+            raise Fenced
+
+    def hold_token(self) -> None:
+        """Lock the run's row, in the caller's transaction, while the token still holds. Raises Fenced."""
+        self.check()
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT 1 FROM checkpoints_run WHERE id = %s AND token = %s AND status = 'running' FOR UPDATE",
+                [self.run.pk, self.claim.token],
+            )
+            if cursor.fetchone() is None:
+                raise Fenced
+
+    @property
+    def branched(self) -> bool:
+        """Whether anything was executed beside the path, so that there may be something to reuse."""
+        return self.path.branched(self.run.pk, self.snapshot.seq)
+
+    @cached_property
+    def executions(self) -> list[Record]:
+        """Every execution in the lineage, by run and number, read on first need."""
+        return executions.executions(self.snapshot.lineage)
+
+    def recorded_of(self, kind: str, step: str) -> list[Record]:
+        """This run's executions of a step, on every branch."""
+        return [each for each in self.executions if (each.run_id, each.kind, each.step) == (self.run.pk, kind, step)]
+
+    @cached_property
+    def recorded(self) -> dict[tuple[str, bytes, bytes, int], Record]:
+        """The lineage's newest execution of each (step, input digest, code hash, occurrence), read on first need."""
+        return {
+            (each.step, each.input_digest, each.code_hash, each.occurrence): each
+            for each in sorted(self.executions, key=lambda each: each.at)
+            if each.input_digest and each.code_hash
+        }
+
+    def progressed(self) -> None:
+        """Count the starts anew: what took them so far is done, and what comes next has had none."""
+        if self.attempt > 1:
+            Run.objects.filter(pk=self.run.pk, token=self.claim.token).update(attempts=1)
+            self.attempt = 1
+
+    def unsettled(self) -> list[Effect]:
+        """The effects that this run left behind, oldest first."""
+        return unsettled.of_run(self.run.pk, self.path) if self.branched or self.path.moved() else []
+
+    def executed(
+        self,
+        spec: StepSpec,
+        writes: Mapping[str, Any],
+        goto: str | None,
+        *,
+        took: float,
+        notes: Sequence[str] = (),
+        kind: str = "",
+    ) -> bool:
+        """Save what an execution of `spec` wrote; says whether the slice goes on. Raises Fenced, ValueRefused."""
+        next_step = self.plan.next_after(spec.name) if goto is None else goto
+        kind = kind or ("gate" if spec.kind == "gate" else "step")
+        return self.save(kind, spec, writes, next_step, took=took, notes=notes)
+
+    def save(
+        self,
+        kind: str,
+        spec: StepSpec,
+        writes: Mapping[str, Any],
+        next_step: str,
+        *,
+        took: float = 0.0,
+        notes: Sequence[str] = (),
+        counts: bool = True,
+        end: str = "",
+        reason: str = "",
+        by: Actor | None = None,
+        slice_over: bool | None = None,
+        leave: bool = False,
+    ) -> bool:
+        """Save a checkpoint and move on; says whether the slice goes on. Raises Fenced, ValueRefused.
+
+        `counts`: this is an execution of `spec` on its input; `end`: the status in which the run ends here. A run
+        that left effects behind settles them before it ends, unless a person said to `leave` them.
+        """
+        self.check()
+        status = end or self._status_after(next_step, slice_over)
+        if status in ENDED and not leave and self.unsettled():
+            said: dict[str, Any] = {"took": took, "notes": notes, "counts": counts, "by": by, "slice_over": False}
+            return self._end_later(
+                status, reason, by or self.by, lambda: self.save(kind, spec, writes, next_step, **said)
+            )
+        header = self._header(kind, spec, next_step, took, counts)
+        crash_points.point("before_save", spec.name)
+        began = time.monotonic()
+        self.snapshot = store.save(
+            self.snapshot,
+            dict(writes),
+            claim=self.claim,
+            header=header,
+            status=status,
+            reason=one_line(reason, 300),
+            notes=tuple(notes),
+            actor=by or self.by,
+        )
+        self.beat.renewed = began  # a save extends the lease too
+        self._moved(header, self.path.head.id)
+        if status == Run.Status.QUEUED:
+            transaction.on_commit(lambda: doorbell.ring(self.run.pk, self.registered.queue))
+        crash_points.point("after_save", spec.name)
+        transaction.on_commit(lambda: crash_points.point("after_commit", spec.name))
+        return status == Run.Status.RUNNING
+
+    def _end_later(self, status: str, reason: str, by: Actor, save: Callable[[], bool]) -> bool:
+        """Save the last checkpoint, and note in which status the run ends once its effects are settled."""
+        before = self.run.ending
+        try:
+            with transaction.atomic():
+                self.hold_token()
+                self.run.end_later(status, one_line(reason, 300), by=by)
+                return save()
+        except Exception:
+            self.run.ending = before  # nothing was noted, so nothing may act on it
+            raise
+
+    def takes(self, target: Snapshot) -> bool:
+        """Whether the run can go on from there: a fork into another version may find no upcaster."""
+        try:
+            if target.run_id != self.run.pk:
+                translate.writes_from(target, self.run.plan, {})
+        except UpcastFailed:
+            return False
+        return True
+
+    def rewind(self, target: Snapshot, spec: StepSpec, writes: Mapping[str, Any], *, back_to: str, by: Actor) -> None:
+        """Move the head to `target`'s state, as a new checkpoint that goes on with `back_to`. Raises Fenced."""
+        self.move("rewind", target, spec, writes, next_step=back_to, by=by)
+
+    def move(
+        self,
+        kind: str,
+        target: Snapshot,
+        spec: StepSpec,
+        writes: Mapping[str, Any],
+        *,
+        next_step: str,
+        by: Actor,
+    ) -> None:
+        """The same for whatever `kind` of checkpoint. Raises Fenced.
+
+        A fork that goes back to a state of the run that it came from stays with its own version.
+        """
+        header = Header(kind=kind, step=spec.name, next_step=next_step)
+        plan = None if target.run_id == self.run.pk else self.run.plan
+        made = dict(writes) if plan is None else translate.writes_from(target, plan, writes)
+        self.snapshot = store.move_head(target, made, claim=self.claim, header=header, actor=by, plan=plan)
+        for cached in ("path", "executions", "recorded"):
+            self.__dict__.pop(cached, None)
+        self.attempt = 1
+
+    def _status_after(self, next_step: str, slice_over: bool | None) -> str:
+        if not next_step and not self.run.ending:
+            return Run.Status.COMPLETED
+        over = time.monotonic() >= self.ends if slice_over is None else slice_over
+        return Run.Status.QUEUED if over else Run.Status.RUNNING
+
+    def _header(self, kind: str, spec: StepSpec, next_step: str, took: float, counts: bool) -> Header:
+        digest = self.input_digest(spec) if counts else None
+        return Header(
+            kind=kind,
+            step=spec.name,
+            next_step=next_step,
+            occurrence=0 if digest is None else self.path.occurrences(spec.name, digest),
+            attempt=self.attempt,
+            input_digest=digest,
+            code_hash=bytes.fromhex(spec.code_hash) if counts else None,
+            took_us=round(took * 1_000_000),
+        )
+
+    def _moved(self, header: Header, parent: Any) -> None:
+        at = (self.snapshot.id, parent, self.run.pk)
+        place = Place(*at, header.kind, header.step, header.input_digest, header.occurrence, header.next_step)
+        self.path.add(place)
+        self.attempt = 1

@@ -1,0 +1,153 @@
+"""What was done under another version of the agent, in the words of the one that goes on.
+
+An effect's row names the checkpoint that it was started from, and has what it gave; both are of the version that ran
+then, whose fields may have other names. The upcasters that bring a run's state up to this version bring up these too.
+Where no upcaster leads on, nothing is guessed: whoever needs the words is told so, and asks a person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+from agents.definition import outputs, registry, upcast
+from agents.definition.outputs import Output
+from agents.definition.upcast import Way
+from agents.errors import UpcastFailed
+from agents.models import Effect
+from checkpoints import store
+from checkpoints.models import Checkpoint, Plan
+from checkpoints.runs.plans import spec_of
+from checkpoints.store import Snapshot
+from checkpoints.values.ops import DROP, Append, Splice, apply
+from checkpoints.values.patch import same
+
+State = dict[str, Any]
+
+
+def packed(here: Snapshot, row: Effect, output: Output) -> dict[str, Any]:
+    """Pack the output that the version at `here` gave for `row`, and say so where another version had started it."""
+    data = outputs.packed(output)
+    started = here.plan_id if row.base == here.id else _plan_at(row.base)
+    return data if started == here.plan_id else data | {outputs.PLAN: here.plan_id}
+
+
+def given_by(row: Effect, plan: Plan) -> bool:
+    """Whether the effect's result is in the words of this very plan."""
+    return _given(row) == plan.pk
+
+
+def started_from(row: Effect, plan: Plan) -> State:
+    """The state from which an effect was started. Raises UpcastFailed and NotVerified."""
+    base = store.load_checkpoint(row.base)
+    return _brought(base.state, base.plan_id, plan)
+
+
+def left_by(row: Effect, plan: Plan) -> State:
+    """The state as an effect left it: where it started from, with its recorded result. Raises as above."""
+    given = _given(row)
+    base = store.load_checkpoint(row.base)
+    there = plan if given == plan.pk else Plan.objects.get(pk=given)
+    after = _after(_brought(base.state, base.plan_id, there), outputs.unpacked(row.returned))
+    return _brought(after, given, plan)
+
+
+def readable(row: Effect, plan: Plan) -> bool:
+    """Whether what the effect gave can be put in the words of this version."""
+    try:
+        output_of(row, plan)
+    except UpcastFailed:
+        return False
+    return True
+
+
+def output_of(row: Effect, plan: Plan, *, base_plan: int | None = None) -> Output:
+    """What an effect gave, as an output of this version. Raises as above.
+
+    Who knows under which plan its base was saved says so, and spares the question.
+    """
+    output = outputs.unpacked(row.returned)
+    given = output.plan or base_plan or _plan_at(row.base)
+    if given == plan.pk:
+        return output
+    old = Plan.objects.get(pk=given)
+    base = store.load_checkpoint(row.base)
+    before = _brought(base.state, base.plan_id, old)
+    after, way = _after(before, output), _way(old, plan)
+    now = upcast.apply(way, after)
+    writes = _written(output, after, upcast.apply(way, before), now, _writes_of(row.step, plan))
+    return Output(writes, None if output.goto is None else way.step(output.goto))
+
+
+def writes_from(target: Snapshot, plan: Plan, writes: Mapping[str, Any]) -> State:
+    """What makes a saved state one of this version, with `writes` over it. Raises UpcastFailed."""
+    if target.plan_id == plan.pk:
+        return dict(writes)
+    now = _brought(target.state, target.plan_id, plan)
+    made = difference(target.state, now)
+    return made | {name: apply(now.get(name), write) if name in made else write for name, write in writes.items()}
+
+
+def difference(before: State, after: State) -> State:
+    """What makes the one state the other."""
+    changed = {name: value for name, value in after.items() if name not in before or not same(before[name], value)}
+    return {**changed, **{name: DROP for name in before if name not in after}}
+
+
+def _written(output: Output, after: State, before: State, now: State, new: frozenset[str]) -> State:
+    """What makes `before` into `now`, both of this version, and what the effect wrote although it was there already.
+
+    `after` is the state that became `now`, in the words in which the output was given; `new` are the fields that
+    this version's step writes. What kept its name and its value is written in the form in which it was given.
+    """
+    changed = difference(before, now)
+    names = changed.keys() & now.keys()
+    for name in output.writes:
+        names |= {name} & now.keys() or {each for each in new - after.keys() if each in now}
+    grows = any(isinstance(write, (Append, Splice)) for write in output.writes.values())
+    writes: State = {}
+    for name in sorted(names):
+        kept = name in output.writes and name in after and same(after[name], now[name])
+        writes[name] = output.writes[name] if kept else _grown(before.get(name), now[name]) if grows else now[name]
+    return writes | dict.fromkeys(changed.keys() - now.keys(), DROP)
+
+
+def _grown(before: Any, now: Any) -> Any:
+    """A list that only became longer, as an append to whatever list is there."""
+    if isinstance(before, list) and isinstance(now, list) and same(now[: len(before)], before):
+        return Append(now[len(before) :])
+    return now
+
+
+def _after(state: Mapping[str, Any], output: Output) -> State:
+    return {**state, **{name: apply(state.get(name), write) for name, write in output.writes.items()}}
+
+
+def _given(row: Effect) -> int:
+    """The plan in whose words the result is."""
+    return outputs.unpacked(row.returned).plan or _plan_at(row.base)
+
+
+@lru_cache(4096)
+def _plan_at(checkpoint: UUID) -> int:
+    """The plan under which a checkpoint was saved: that never changes, and is read once a process."""
+    return int(Checkpoint.objects.values_list("plan_id", flat=True).get(pk=checkpoint))
+
+
+def _writes_of(step: str, plan: Plan) -> frozenset[str]:
+    return frozenset(name for each in spec_of(plan).steps if each.name == step for name in each.writes)
+
+
+def _brought(state: Mapping[str, Any], since: int, to: Plan) -> State:
+    if since == to.pk:
+        return dict(state)
+    return upcast.apply(_way(Plan.objects.get(pk=since), to), state)
+
+
+def _way(since: Plan, to: Plan) -> Way:
+    way = upcast.way_to(to.version, since, registry.agents()) if since.agent == to.agent else None
+    if way is None:
+        raise UpcastFailed(f"Its result is one of version {since.version}, and no upcaster leads to {to.version}")
+    return way

@@ -1,0 +1,152 @@
+"""Executing a step's method: inputs typed, time limited, output checked and judged; what follows when it raises."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import structlog
+from django.db import transaction
+
+from agents.definition import outputs
+from agents.definition.agent import Agent
+from agents.errors import AgentError, Retry, StepFailed, StepTimeout
+from agents.models import Failure
+from agents.session.session import Slice
+from agents.text import one_line, utf8
+from approvals.errors import CardRefused
+from checkpoints import crash_points
+from checkpoints.actors import Actor
+from checkpoints.errors import Fenced, ValueRefused
+from checkpoints.events import event_log
+from checkpoints.runs.plans import StepSpec
+from checkpoints.store import claims
+from checkpoints.store.claims import Claim
+
+from . import recovery, repair, retry
+from .memo import Memory
+from .retry import backoff
+from .time_limits import limited
+
+__all__ = [
+    "RAISED", "TRACEBACK_LIMIT", "USELESS_TO_REPEAT", "Returned", "again_later", "backoff", "call", "died", "execute",
+    "failed", "keep", "queue_again", "said",
+]  # fmt: skip
+TRACEBACK_LIMIT = 64 * 1024  # bytes
+USELESS_TO_REPEAT = (StepFailed, ValueRefused, AgentError, CardRefused)
+# What a step's own code may raise. SystemExit is here because a step's sys.exit() must not end the worker.
+RAISED = (Exception, StepTimeout, SystemExit)
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Returned:
+    """What a method returned, how long it took in seconds, and what it noted."""
+
+    value: Any
+    took: float
+    notes: list[str]
+
+
+def execute(slice: Slice, spec: StepSpec) -> bool:
+    """Run a plain step and save what it wrote, unless its validators refuse it; says whether the slice goes on."""
+    crash_points.point("before_step", spec.name)
+    try:
+        returned = call(slice, spec)
+        crash_points.point("after_step", spec.name, returned.value)
+        output = outputs.checked(slice.agent, slice.plan, spec, returned.value)
+        refused = repair.judged(slice, spec, output)
+        if not refused:
+            return slice.executed(spec, output.writes, output.goto, took=returned.took, notes=returned.notes)
+    except Fenced:
+        raise
+    except RAISED as error:
+        return failed(slice, spec, error)
+    return repair.repair(slice, spec, output, refused)
+
+
+def call(slice: Slice, spec: StepSpec, **extra: Any) -> Returned:
+    """Call the step's method with what it reads, under its time limit. Raises whatever it raises.
+
+    Where the agent lives outside: what was given for it. Raises HandOut where nothing was.
+    """
+    if slice.hands is not None:
+        given = slice.hands.take(spec)
+        return Returned(given.value, given.took, [slice.clean(note) for note in given.notes])
+    instance = slice.instance()
+    instance.memory = memory = Memory(slice, spec)
+    values = slice.inputs(spec)
+    method: Callable[..., Any] = getattr(type(instance), spec.name)
+    log.info("step.started", step=spec.name, attempt=slice.attempt)
+    began = time.monotonic()
+    with memory.watched(), limited(slice.beat, spec.timeout):
+        value = method(instance, **values, **extra)
+    took = time.monotonic() - began
+    log.info("step.returned", step=spec.name, attempt=slice.attempt, took_ms=round(took * 1000, 1))
+    return Returned(value, took, [slice.clean(note) for note in _notes(instance)])
+
+
+def failed(slice: Slice, spec: StepSpec, error: BaseException) -> bool:
+    """Keep the failure; try again later while attempts are left, else go on with what catches it, or ask a person.
+
+    Says whether the slice goes on.
+    """
+    log.warning("step.failed", step=spec.name, attempt=slice.attempt, error=one_line(slice.clean(repr(error)), 300))
+    with transaction.atomic():
+        keep(slice, spec, error)
+        if slice.attempt <= spec.retry and not isinstance(error, USELESS_TO_REPEAT):
+            again_later(slice, spec, error)
+        elif spec.catch:
+            return retry.catch(slice, spec, slice.clean(said(error)))
+        else:
+            recovery.quarantine(slice, spec, slice.clean(said(error)))
+    return False
+
+
+def died(slice: Slice, spec: StepSpec) -> bool:
+    """The step was started too often without anything coming back: it kills its workers. As `failed`."""
+    error = StepFailed(f"{slice.attempt - 1} workers died in this step, or were stopped, before it came to an end.")
+    return failed(slice, spec, error)
+
+
+def again_later(slice: Slice, spec: StepSpec, error: BaseException) -> None:
+    """Queue the run again after a backoff; the sweeper rings when it is due. Raises Fenced."""
+    asked = error.after if isinstance(error, Retry) else None
+    wait = backoff(slice.attempt, spec.backoff) if asked is None else asked
+    queue_again(slice.claim, wait, slice.clean(said(error)), by=slice.by)
+
+
+def queue_again(claim: Claim, wait: float, reason: str, *, by: Actor) -> None:
+    """Let go of the run until `wait` seconds have passed. Raises Fenced."""
+    wake_at = claim.clock() + timedelta(seconds=wait)
+    claims.release(claim, status="queued", wake_at=wake_at, reason=reason, by=by)
+
+
+def keep(slice: Slice, spec: StepSpec, error: BaseException) -> None:
+    """Store the failure with its traceback, in the caller's transaction; none of a step that words its own failure."""
+    worded = isinstance(error, StepFailed) and error.__cause__ is None
+    trace = "" if worded else slice.clean("".join(traceback.format_exception(error)))
+    Failure.objects.create(
+        run=slice.run,
+        base=slice.snapshot.id,
+        step=spec.name,
+        attempt=slice.attempt,
+        error=slice.clean(said(error)),
+        traceback=utf8(trace, TRACEBACK_LIMIT),
+    )
+    data = {"step": spec.name, "attempt": slice.attempt}
+    event_log.record("step.failed", subject=f"run:{slice.run.pk}", run=slice.run, by=slice.by, data=data)
+
+
+def said(error: BaseException) -> str:
+    """The exception in one line; of a step that words its own failure nothing but its words."""
+    kind = "" if isinstance(error, (StepFailed, Retry)) else f"{type(error).__name__}: "
+    return one_line(f"{kind}{error}", 300)
+
+
+def _notes(instance: Agent) -> list[str]:
+    return [str(note) for note in instance.notes]

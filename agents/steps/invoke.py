@@ -1,0 +1,62 @@
+"""Calling a method of the agent that is no step: an undo, a reader, an observation, a validator."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+
+from agents.definition import fields
+from agents.definition.decorators import MARK, Method
+from agents.definition.plan_builder import KEY
+from agents.errors import EffectFailed
+from agents.session.session import Slice
+
+from .time_limits import limited
+
+PLAIN = Method("undo")  # for a method that carries no decorator
+log = structlog.get_logger()
+
+
+def declared(slice: Slice, name: str) -> Method:
+    """What the method's decorator was told, or the defaults."""
+    said = getattr(getattr(slice.agent, name, None), MARK, PLAIN)
+    return said if isinstance(said, Method) else PLAIN
+
+
+def call_about(slice: Slice, name: str, step: str, state: Mapping[str, Any], *, key: str) -> Any:
+    """Call an undo or a reader of an effect with the state that it is about, as `call_method` does.
+
+    A field's default says nothing of what the effect did: raises EffectFailed where the state has no such field.
+    """
+    lacks = [each for each in _wanted(slice, name) if each != KEY and each not in state]
+    if lacks:
+        named = ", ".join(lacks)
+        raise EffectFailed(f"{name} reads {named}, which the state of {step} does not have; nothing was called.")
+    return call_method(slice, name, state, key=key)
+
+
+def call_method(slice: Slice, name: str, state: Mapping[str, Any], *, key: str = "", timeout: float = 0.0) -> Any:
+    """Call the method with the fields of `state` that its parameters name, typed; one named `key` gets `key`.
+
+    Under its own time limit unless `timeout` (seconds) is given. Raises whatever it raises, and ValueRefused.
+    """
+    instance = slice.instance()
+    method = getattr(instance, name)
+    wanted = _wanted(slice, name)
+    values = {each: fields.read(slice.agent.State, each, state) for each in wanted if each != KEY}
+    if KEY in wanted:
+        values[KEY] = key
+    began = time.monotonic()
+    with limited(slice.beat, timeout or declared(slice, name).timeout):
+        returned = method(**values)
+    log.info("method.returned", method=name, took_ms=round((time.monotonic() - began) * 1000, 1))
+    return returned
+
+
+def _wanted(slice: Slice, name: str) -> list[str]:
+    """The names of the method's parameters."""
+    return list(inspect.signature(getattr(slice.agent, name)).parameters)[1:]

@@ -1,0 +1,140 @@
+"""`self.once`: a call inside a step that is made once, and its result kept, however often the step is tried.
+
+What is kept belongs to the step's being sent on from one checkpoint: a crash, a retry and a person's "try again"
+find it there; a rewind or a repair makes a new checkpoint, and the call is made anew. The call itself is outside
+any transaction, since it may be slow; its result is inserted under the run's token. Of two workers that both made
+the call the second finds the first one's result, and goes on with that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any, NoReturn
+from uuid import UUID
+
+import structlog
+from django.db import transaction
+
+from agents.errors import AgentError, RunLost
+from agents.models import Memo
+from agents.session.session import Slice
+from agents.text import one_line
+from checkpoints.errors import Fenced, ValueRefused
+from checkpoints.runs.plans import StepSpec
+from checkpoints.store import claims
+from checkpoints.values import digests
+from checkpoints.values.canonical_json import canonical, decode
+
+from . import refusals
+from .progress import Voice
+from .time_limits import unalarmed
+
+log = structlog.get_logger()
+
+
+class Memory:
+    """What one execution of one step may ask of the runtime: calls made once, and why it is run again."""
+
+    def __init__(self, slice: Slice, spec: StepSpec) -> None:
+        self.slice = slice
+        self.spec = spec
+        self.lost = False
+        self.voice = Voice(slice, spec)
+        self._base: UUID | None = None
+
+    def once(self, name: str, fn: Callable[..., Any], args: tuple[Any, ...], salt: Any) -> Any:
+        """The kept result of fn(*args), which is called where there is none. Raises AgentError and RunLost."""
+        digest = digest_of(name, args, salt)
+        with unalarmed():
+            kept = self._kept(name, digest)
+            if kept is None:
+                self._check()
+        if kept is None:
+            made = _canonical(name, fn(*args))
+            with unalarmed():
+                kept = self._keep(name, digest, made)
+        else:
+            log.info("call.remembered", step=self.spec.name, call=name)
+        return decode(kept)
+
+    def refusals(self) -> list[str]:
+        """What validators said since the refused output was last accepted, oldest first."""
+        return refusals.words_for(self.slice, self.spec)
+
+    def progress(self, text: str) -> None:
+        """Show a text while the step runs."""
+        self.voice.say(text)
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Raise Fenced out of the block once the run is lost, whatever the step made of that."""
+        try:
+            yield
+        finally:
+            self.voice.hush()
+            if self.lost:
+                raise Fenced
+
+    @property
+    def base(self) -> UUID:
+        """The checkpoint from which the step was sent on, which names its memory.
+
+        A recovery aside keeps it, except where the step's output was refused: "try again" then asks for another.
+        """
+        if self._base is None:
+            sent = self.slice.path.sent(self.spec.name) or self.slice.path.head
+            ids = [sent.id, *(place.id for place in self.slice.path.after(sent.id) or ())]
+            refused = refusals.bases(self.slice.run.pk, self.spec.name, ids) if len(ids) > 1 else set()
+            after = [later for earlier, later in pairwise(ids) if earlier in refused]
+            self._base = after[-1] if after else ids[0]
+        return self._base
+
+    def _kept(self, name: str, digest: bytes) -> bytes | None:
+        found = Memo.objects.filter(
+            run_id=self.slice.run.pk, base=self.base, step=self.spec.name, name=name, digest=digest
+        )
+        return next((bytes(result) for result in found.values_list("result", flat=True)), None)
+
+    def _check(self) -> None:
+        """Raise RunLost where the lease ran out: the call would be another worker's to make."""
+        beat = self.slice.beat
+        if beat.lost or (beat.stale() and not claims.renew(self.slice.claim)):
+            self._lose()
+
+    def _keep(self, name: str, digest: bytes, result: bytes) -> bytes:
+        row = Memo(
+            run=self.slice.run, base=self.base, step=self.spec.name, name=name, digest=digest, result=result,
+            token=self.slice.claim.token,
+        )  # fmt: skip
+        try:
+            with transaction.atomic():
+                self.slice.hold_token()
+                Memo.objects.bulk_create([row], ignore_conflicts=True)
+                kept = self._kept(name, digest)
+        except Fenced:
+            self._lose()
+        return kept or result
+
+    def _lose(self) -> NoReturn:
+        self.lost = True
+        raise RunLost
+
+
+def digest_of(name: str, args: tuple[Any, ...], salt: Any) -> bytes:
+    """What a call is kept by, beside its name. Raises AgentError."""
+    if not isinstance(name, str) or not name or len(name) > 100 or name != one_line(name, 100):
+        raise AgentError(f"once() takes a name of 1 to 100 printable characters first; it got {name!r}.")
+    try:
+        return digests.of_value({"args": list(args), "salt": salt})
+    except ValueRefused as error:
+        raise AgentError(f"once({name!r}): {error.pointer} {error.reason}; it is kept by what JSON can say.") from error
+
+
+def _canonical(name: str, result: Any) -> bytes:
+    try:
+        return canonical(result)
+    except ValueRefused as error:
+        where = f"at {error.pointer} " if error.pointer else ""
+        raise AgentError(f"once({name!r}): the result {where}{error.reason}, so it cannot be kept.") from error

@@ -1,0 +1,73 @@
+"""`self.progress`: what a running step says, shown on the run's page without a checkpoint.
+
+A text is written at most every `PAUSE` seconds, each in the place of the one before, and the open pages are told to
+look. It is a courtesy: where it cannot be written the step goes on, and what is to stay is what the step returns.
+"""
+
+from __future__ import annotations
+
+import time
+
+import structlog
+from django.db import Error
+
+from agents.definition import fields
+from agents.models import Spoken
+from agents.session.session import Slice
+from approvals.live import ephemeral
+from approvals.schema import redact
+from checkpoints.postgresql.sql import storable
+from checkpoints.runs.plans import StepSpec
+
+from .time_limits import unalarmed
+
+PAUSE = 0.15  # seconds between two texts
+LONGEST = 20_000  # characters; of a longer text its end is shown
+log = structlog.get_logger()
+
+
+class Voice:
+    """What one execution of one step says."""
+
+    def __init__(self, slice: Slice, spec: StepSpec) -> None:
+        self.slice = slice
+        self.spec = spec
+        self.spoken = ""
+        self._next = 0.0
+
+    def say(self, text: str) -> None:
+        """Show this in the place of what was shown before. What comes too soon after that is passed over."""
+        now = time.monotonic()
+        if now < self._next or text == self.spoken:
+            return
+        self._next, self.spoken = now + PAUSE, text
+        run, claim = self.slice.run, self.slice.claim
+        said = storable(self._hiding(text))[-LONGEST:]
+        try:
+            with unalarmed():
+                told = Spoken.objects.say(
+                    run.pk, token=claim.token, base=self.slice.snapshot.id, step=self.spec.name,
+                    attempt=self.slice.attempt, text=said,
+                )  # fmt: skip
+        except Error as error:
+            log.info("step.not_heard", error=str(error))
+            return
+        if told:
+            ephemeral.whisper(ephemeral.SPOKEN, run.pk)
+
+    def _hiding(self, text: str) -> str:
+        """The text without the secrets of the state, before it is cut; of one that is about to be said nothing."""
+        veil = fields.veil(self.slice.agent.State)
+        words = veil.words(self.slice.snapshot.state) if veil else []
+        shown: str = redact.scrubbed(text, words)
+        return shown[: len(shown) - redact.begun(shown, words)]
+
+    def hush(self) -> None:
+        """Take it away: the step has ended, and what it returned says the rest."""
+        if not self.spoken:
+            return
+        try:
+            with unalarmed():
+                Spoken.objects.forget(self.slice.run.pk, token=self.slice.claim.token)
+        except Error as error:
+            log.info("step.not_hushed", error=str(error))

@@ -1,0 +1,290 @@
+"""Recovery gates: what a person is asked when a step failed for good or nobody knows what an effect did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import transaction
+
+from agents.models import Effect
+from agents.session import allowing_gate, translate
+from agents.session.allowing_gate import carried, shown_for
+from agents.session.session import Slice
+from agents.text import one_line
+from approvals.cards.action import Action
+from approvals.cards.card import Card, Choice, Question
+from approvals.english import counted, quoted
+from approvals.gates import closing
+from approvals.gates.opening import open_gate
+from approvals.models import Gate
+from approvals.schema.walk import resolved
+from checkpoints import crash_points
+from checkpoints.actors import SYSTEM
+from checkpoints.runs.plans import StepSpec, in_words
+
+HAPPENED, NOT_HAPPENED, AGAIN = "happened", "not_happened", "again"
+RETRY, REVISE, SKIP, STOP = "retry", "revise", "skip", "stop"
+# What is asked about an effect that the run has left behind: what became of it, and what its undo came to.
+WAS_DONE, WAS_NOT_DONE, LEFT_OPEN = "was_done", "was_not_done", "left_open"
+UNDO_AGAIN, UNDONE, KEEP = "undo_again", "undone", "keep"
+ABOUT_LEFT = (WAS_DONE, WAS_NOT_DONE, LEFT_OPEN, UNDO_AGAIN, UNDONE, KEEP)
+GAVE = "gave"  # what an effect gave whose recorded result this version cannot read
+ACCEPT = "accept"  # what a validator refused
+TAKE, DO_AGAIN = "take", "do_again"  # what is asked in a fork about an effect of the run that it came from
+
+
+def quarantine(slice: Slice, spec: StepSpec, error: str) -> None:
+    """Ask how to go on after a step that failed. Releases the run to waiting. Raises Fenced."""
+    choices: list[Choice] = [{"id": RETRY, "label": f"Try {named(spec)} again", "needs_value": False}]
+    if allowing_gate.may_revise(slice, spec):
+        choices.append(
+            {"id": REVISE, "label": "Change the values first, then approve them again", "needs_value": False}
+        )
+    choices += _without(spec)
+    text = f"{named(spec)} did not succeed after {counted(slice.attempt, 'attempt')}. How should the run go on?"
+    if slice.attempt == 1:
+        text = f"{named(spec)} did not succeed. How should the run go on?"
+    reasons = [f"{named(spec)} failed, so nothing after it has run"]
+    _ask(slice, spec, f"{named(spec)} failed:", error, text, choices, risk="medium", reasons=reasons)
+
+
+def refused(slice: Slice, spec: StepSpec, words: Sequence[str], shown: Sequence[Action]) -> None:
+    """Ask how to go on after an output that validators refused to the last. Raises Fenced as `quarantine` does.
+
+    `shown` is the output, which a person may take as it is; empty where it is too large to be shown.
+    """
+    choices: list[Choice] = [{"id": RETRY, "label": f"Try {named(spec)} again", "needs_value": False}]
+    if shown:
+        choices.append({"id": ACCEPT, "label": f"Take what {named(spec)} returned as it is", "needs_value": False})
+    choices += _without(spec)
+    text = f"What {named(spec)} returns is refused, and no repair has helped. How should the run go on?"
+    reasons = [f"What {named(spec)} returned did not pass {quoted(map(in_words, spec.validators))}"]
+    title = f"{named(spec)} is refused:"
+    _ask(slice, spec, title, "\n".join(words), text, choices, risk="medium", reasons=reasons, shown=shown)
+
+
+def looping(slice: Slice, spec: StepSpec, times: int) -> None:
+    """Ask whether a step that ran as often as its loop guard allows may run again. Raises Fenced as above."""
+    choices: list[Choice] = [{"id": RETRY, "label": f"Let {named(spec)} run as often again", "needs_value": False}]
+    choices += _without(spec)
+    text = f"{named(spec)} ran {counted(times, 'time')} on this path, which is the most its loop guard allows. Go on?"
+    reasons = ["The run may be going round in circles"]
+    _ask(slice, spec, f"{named(spec)} goes round:", "", text, choices, risk="medium", reasons=reasons)
+
+
+def unknown(slice: Slice, spec: StepSpec, effect: Effect, error: str, *, lapsed: str = "") -> None:
+    """Ask what became of an effect. Releases the run to waiting. Raises Fenced.
+
+    `lapsed`: why it may not be done any more as things are; then no answer lets it, and its gate is asked afterwards.
+    """
+    first = "once it is allowed anew" if lapsed else "now"
+    again = f"Do {named(spec)} again{', once it is allowed anew' if lapsed else ''}, whatever became of it"
+    choices: list[Choice] = [
+        {"id": HAPPENED, "label": "It happened", "needs_value": True, "schema": result_schema(slice, spec)},
+        {"id": NOT_HAPPENED, "label": f"It did not happen: do {named(spec)} {first}", "needs_value": False},
+        {"id": AGAIN, "label": again, "needs_value": False},
+        {"id": STOP, "label": "Stop the run, and leave it open", "needs_value": False},
+    ]
+    text = (
+        f"Nobody knows whether {named(spec)} happened: the answer never arrived. "
+        f"Look it up at the provider by its key {effect.key}, then say what it was."
+    )
+    reasons = [f"If {named(spec)} happened and is done again, it happens twice"]
+    if spec.idempotent:
+        reasons = [f"{named(spec)} may have happened already"]
+    reasons += [lapsed] if lapsed else []
+    allows = () if lapsed else None
+    title = f"Did {named(spec)} happen?"
+    _ask(slice, spec, title, error, text, choices, risk="high", reasons=reasons, allows=allows, about=effect.key)
+
+
+def abandoned(slice: Slice, spec: StepSpec, effect: Effect) -> None:
+    """Ask what became of an effect that the run has left behind. Releases the run to waiting. Raises Fenced."""
+    undoing = (
+        f"{named(spec)} happened; it will be undone" if spec.undo else f"{named(spec)} happened; it cannot be undone"
+    )
+    choices: list[Choice] = [
+        {"id": WAS_DONE, "label": undoing, "needs_value": True, "schema": result_schema(slice, spec)},
+        {"id": WAS_NOT_DONE, "label": "It did not happen", "needs_value": False},
+        {"id": LEFT_OPEN, "label": "Leave it open, and go on", "needs_value": False},
+    ]
+    text = (
+        f"The run went elsewhere while {named(spec)} was under way, and nobody knows whether it happened. "
+        f"Look it up at the provider by its key {effect.key}, then say what it was."
+    )
+    reasons = [f"{named(spec)} may have happened, and is no longer wanted"]
+    _ask_aside(slice, spec, f"Did {named(spec)} happen?", effect, effect.error, text, choices, reasons=reasons)
+
+
+def not_readable(slice: Slice, spec: StepSpec, effect: Effect, error: str) -> None:
+    """Ask what an effect gave that another version did. Releases the run to waiting. Raises Fenced."""
+    gave: Choice = {"id": GAVE, "label": "It gave this", "needs_value": True, "schema": result_schema(slice, spec)}
+    choices: list[Choice] = [gave, {"id": STOP, "label": "Stop the run", "needs_value": False}]
+    text = (
+        f"{named(spec)} was done by another version of the agent, and what it gave cannot be brought to this one. "
+        f"Look it up at the provider by its key {effect.key}, then say what it was; nothing is done again."
+    )
+    reasons = [f"{named(spec)} stands in the outside world"]
+    title = f"What did {named(spec)} give?"
+    _ask(slice, spec, title, error, text, choices, risk="high", reasons=reasons, allows=(), about=effect.key)
+
+
+def not_undone(slice: Slice, spec: StepSpec, effect: Effect, error: str) -> None:
+    """Ask how to go on after an undo that failed. Releases the run to waiting. Raises Fenced."""
+    choices: list[Choice] = [
+        {"id": UNDO_AGAIN, "label": f"Try again to undo {named(spec)}", "needs_value": False},
+        {"id": UNDONE, "label": f"It is undone: somebody took {named(spec)} back by hand", "needs_value": False},
+        {"id": KEEP, "label": f"Leave {named(spec)} as it is, done", "needs_value": False},
+    ]
+    text = (
+        f"{named(spec)} is no longer part of this run, and it could not be undone. "
+        f"The provider knows it by its key {effect.key}."
+    )
+    reasons = [f"{named(spec)} still stands in the outside world"]
+    _ask_aside(slice, spec, f"{named(spec)} is not undone:", effect, error, text, choices, reasons=reasons)
+
+
+def answered_elsewhere(row: Effect, reason: str) -> None:
+    """Withdraw what is asked about an effect, because its worker has told; in the caller's transaction."""
+    asking = Gate.objects.open().filter(run=row.run, step=row.step, kind=Gate.Kind.RECOVERY)
+    for gate in list(asking.select_for_update().order_by("pk")):
+        if about(gate) == row.key:
+            closing.withdraw(gate, by=SYSTEM, reason=reason)
+
+
+def about(gate: Gate) -> str:
+    """The key of the effect that a recovery gate asks about; empty where it asks about none."""
+    question = gate.asked.question
+    return question.get("effect", "") if question else ""
+
+
+def take_over(slice: Slice, spec: StepSpec, origin: Effect) -> None:
+    """Ask a fork whether it takes over what the run that it came from has done. Raises Fenced."""
+    known = origin.there and translate.readable(origin, slice.run.plan)
+    take: list[Choice] = [{"id": TAKE, "label": "Take over its result; nothing is done", "needs_value": False}]
+    choices: list[Choice] = [
+        *(take if known else []),
+        {"id": DO_AGAIN, "label": f"Do {named(spec)} once more, for this run", "needs_value": False},
+        {"id": STOP, "label": "Stop the run", "needs_value": False},
+    ]
+    title = (
+        f"R-{origin.run_id} did {named(spec)}:" if origin.there else f"R-{origin.run_id} may have done {named(spec)}:"
+    )
+    text = f"R-{origin.run_id} has done {named(spec)} with the same input, under its key {origin.key}."
+    if not origin.there:
+        text = f"R-{origin.run_id} began {named(spec)} with the same input, under its key {origin.key}. "
+        text += "Nobody knows whether it stands."
+    reasons = [f"Done once more, {named(spec)} happens twice: once for R-{origin.run_id} and once for this run"]
+    if origin.there and not known:
+        text += " What it gave cannot be brought to this version of the agent, so there is nothing to take over."
+    if origin.status == Effect.Status.UNDONE:
+        title = f"R-{origin.run_id} took {named(spec)} back:"
+        text = f"R-{origin.run_id} has taken {named(spec)} back since, so there is nothing to take over."
+        reasons = [f"Done now, {named(spec)} happens for this run alone"]
+    _ask(slice, spec, title, "", text, choices, risk="high", reasons=reasons, about=origin.key)
+
+
+def result_schema(slice: Slice, spec: StepSpec) -> dict[str, Any]:
+    """The JSON Schema of what a step returns: an object of the fields that it writes."""
+    schema = slice.plan.state_schema
+    known = {name: part for name, part in schema.get("properties", {}).items() if name in spec.writes}
+    if len(spec.writes) == 1:  # what happened has a result: the only thing that the step returns is not nothing
+        known = {name: {**resolved(part, schema)} for name, part in known.items()}
+        for part in known.values():
+            part.pop("default", None)
+    made: dict[str, Any] = {
+        "type": "object",
+        "properties": known,
+        "required": list(spec.writes),
+        "additionalProperties": False,
+    }
+    return made | ({"$defs": schema["$defs"]} if "$defs" in schema else {})
+
+
+def _without(spec: StepSpec) -> list[Choice]:
+    """To go on without a step, which what follows may bear, or not at all."""
+    label = f"Go on without {named(spec)}; what it writes stays as it is"
+    skip: Choice = {"id": SKIP, "label": label, "needs_value": False}
+    return [skip] * (spec.kind == "step") + [{"id": STOP, "label": "Stop the run", "needs_value": False}]
+
+
+def _ask_aside(
+    slice: Slice,
+    spec: StepSpec,
+    title: str,
+    effect: Effect,
+    error: str,
+    text: str,
+    choices: list[Choice],
+    *,
+    reasons: list[str],
+) -> None:
+    """Ask at a checkpoint of its own: another gate may stand at the head, and is asked again afterwards."""
+    with transaction.atomic():
+        asking = Gate.objects.open().filter(run=slice.run)
+        gates = list(asking.select_for_update().order_by("pk"))
+        slice.save("recovery", spec, {}, slice.snapshot.next_step, counts=False, slice_over=False)
+        for gate in gates:
+            closing.withdraw(
+                gate, by=slice.by, reason=f"{named(spec)} has to be settled first; this is asked again afterwards."
+            )
+        _ask(slice, spec, title, error, text, choices, risk="high", reasons=reasons, allows=(), about=effect.key)
+
+
+def _ask(
+    slice: Slice,
+    spec: StepSpec,
+    title: str,
+    error: str,
+    text: str,
+    choices: list[Choice],
+    *,
+    risk: str,
+    reasons: list[str],
+    allows: Sequence[str] | None = None,
+    shown: Sequence[Action] = (),
+    about: str = "",
+) -> None:
+    permits = allows is None and spec.guarded
+    run_title = "" if slice.run.title == slice.plan.agent else slice.run.title  # a run without one has its agent's name
+    question: Question = {"text": text, "choices": choices}
+    if about:
+        question["effect"] = about
+    card = Card(
+        title=one_line(f"{title} {run_title}" if run_title else title.removesuffix(":"), 200),
+        summary=error,
+        resource=f"run {slice.run.pk}",
+        risk=risk,
+        reasons=reasons + ([f"{named(spec)} cannot be undone"] if spec.irreversible else []),
+        # An answer may let the effect run: whoever gives it sees with what.
+        actions=shown or (shown_for(slice, spec) if allows is None else []),
+        preconditions=carried(slice, spec) if permits else [],
+        allows=[spec.name] if permits else [],
+        question=question,
+    )
+    crash_points.point("before_gate", spec.name)
+    open_gate(
+        claim=slice.claim,
+        run=slice.run,
+        snapshot=slice.snapshot,
+        step=spec,
+        policy=policy_of(slice, spec),
+        card=card,
+        kind="recovery",
+        by=slice.by,
+        asked_by=slice.for_whom,
+    )
+    crash_points.point("after_gate", spec.name)
+
+
+def named(spec: StepSpec) -> str:
+    """A step in a sentence, by its title."""
+    return quoted([spec.title])
+
+
+def policy_of(slice: Slice, spec: StepSpec) -> str:
+    """Who is asked: for an effect those who may allow it, else the team's default policy."""
+    if spec.kind == "gate":
+        return spec.policy
+    return next((gate.policy for gate in slice.plan.steps if spec.name in gate.allows), "default")

@@ -1,0 +1,101 @@
+"""What validators refused: kept as failures of their step, and counted until the output is accepted.
+
+Refusals of one output by several validators count once. A person's word starts the count anew: what was refused
+before it was on other terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db.models import Max, Q, QuerySet
+
+from agents.definition.feedback import Words
+from agents.models import Failure
+from agents.session.path import EXECUTED
+from agents.session.session import Slice
+from agents.text import one_line
+from approvals.models import Gate
+from checkpoints.events import event_log
+from checkpoints.models import Checkpoint
+from checkpoints.runs.plans import StepSpec
+
+LONGEST = 4000  # characters of one validator's words that are kept
+SENT = ("input", "fork", "edit", "rewind", "upcast")  # kinds of the checkpoints from which a person sent a run on
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """One validator's words about one output."""
+
+    validator: str
+    words: str
+
+
+def keep(slice: Slice, spec: StepSpec, refused: Sequence[Refusal], ring: int) -> list[Failure]:
+    """Store what was refused, with its events, in the caller's transaction."""
+    rows = []
+    for each in refused:
+        row = Failure.objects.create(
+            run=slice.run,
+            base=slice.snapshot.id,
+            step=spec.name,
+            attempt=slice.attempt,
+            error=one_line(slice.clean(each.words), 300),
+            traceback=slice.clean(each.words).encode(),
+            validator=each.validator,
+            ring=ring,
+            seq=slice.snapshot.seq,
+        )
+        rows.append(row)
+        data = {"step": spec.name, "validator": each.validator, "ring": ring, "attempt": slice.attempt}
+        event_log.record("step.refused", subject=f"run:{slice.run.pk}", run=slice.run, by=slice.by, data=data)
+    return rows
+
+
+def tried(slice: Slice, step: str) -> int:
+    """How many outputs of the step were refused since one was accepted, or since a person's last word."""
+    answered = Gate.objects.filter(run_id=slice.run.pk, outcome__by__startswith="user:").values("checkpoint")
+    after = Checkpoint.objects.filter(run_id=slice.run.pk, parent__in=answered)
+    since = max(after.aggregate(seq=Max("seq"))["seq"] or 0, _accepted(slice.run.pk, step))
+    return _of(slice.run.pk, step).filter(seq__gte=since).values("seq").distinct().count()
+
+
+def standing(run_id: int, step: str) -> list[Failure]:
+    """What was refused of the step since one output was accepted, or a person sent the run elsewhere; oldest first."""
+    return list(_of(run_id, step).filter(seq__gte=_accepted(run_id, step)).order_by("pk"))
+
+
+def at(run_id: int, step: str, checkpoint: UUID) -> list[Failure]:
+    """What was refused of the step as it was started from this checkpoint, oldest first."""
+    return list(_of(run_id, step).filter(base=checkpoint).order_by("pk"))
+
+
+def bases(run_id: int, step: str, checkpoints: Iterable[UUID]) -> set[UUID]:
+    """Those of the checkpoints from which the step gave an output that was refused."""
+    return set(_of(run_id, step).filter(base__in=list(checkpoints)).values_list("base", flat=True))
+
+
+def words_for(slice: Slice, spec: StepSpec) -> list[str]:
+    """The words that stand against what this step, or the repair that it is run again for, gave; oldest first."""
+    steps = {spec.name, *(place.step for place in slice.path if place.kind == "repair")}
+    rows = [row for step in steps for row in standing(slice.run.pk, step)]
+    return [words_of(row)["text"] for row in sorted(rows, key=lambda row: row.pk)]
+
+
+def words_of(row: Failure) -> Words:
+    """The refusal as feedback, under the validator's name."""
+    return Words(text=bytes(row.traceback).decode(), by=row.validator, at=row.at)
+
+
+def _of(run_id: int, step: str) -> QuerySet[Failure]:
+    return Failure.objects.filter(run_id=run_id, step=step).exclude(validator="")
+
+
+def _accepted(run_id: int, step: str) -> int:
+    """The number of the newest checkpoint at which an output of the step landed, or a person sent the run on."""
+    landed = Q(step=step, kind__in=EXECUTED) | Q(kind__in=SENT)
+    found = Checkpoint.objects.filter(landed, run_id=run_id).aggregate(seq=Max("seq"))["seq"]
+    return int(found or 0)

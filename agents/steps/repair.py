@@ -1,0 +1,196 @@
+"""Localised repair: a refused output goes back to where it came from, one ring wider each time, then to a person.
+
+A step's validators judge the state as the step would leave it; they are run here, never by the step. Ring 0 is
+the step itself, with the validators' words. Ring k are the steps that made what the steps of ring k - 1 read: the
+head moves to before the earliest of them, which runs again, and what lies between is reused where its inputs come
+out the same. Effects and gates are no producers, and a repair never goes back past what a person changed or sent
+on, nor over an effect that cannot be undone and might be done again. When the plan's rings are used up, or there is
+nothing further out, a person is asked.
+
+The refusal and what follows from it are one transaction: whoever dies in between has refused nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import structlog
+from django.db import transaction
+
+from agents.definition import feedback, outputs
+from agents.definition.outputs import Output
+from agents.errors import OutputRefused
+from agents.models import Failure
+from agents.session.path import EXECUTED, Place
+from agents.session.session import Slice
+from approvals.cards.action import Action
+from approvals.english import quoted
+from approvals.models import Outcome
+from approvals.schema import redact
+from checkpoints import crash_points, store
+from checkpoints.actors import Actor
+from checkpoints.errors import NoSuchCheckpoint, NotVerified
+from checkpoints.models import Checkpoint
+from checkpoints.runs.plans import PlanSpec, StepSpec
+from checkpoints.store import executions
+from checkpoints.values.canonical_json import canonical
+from checkpoints.values.ops import apply
+
+from . import recovery, refusals
+from .invoke import call_method
+from .refusals import LONGEST, SENT, Refusal
+
+RETURNED = "returned"  # the action that shows a refused output, and by which it may be taken
+SHOWN = 64 * 1024  # bytes of a refused output that a gate shows; a larger one cannot be taken as it is
+log = structlog.get_logger()
+
+
+class Back(NamedTuple):
+    """Where a repair goes: the checkpoint whose state it takes up, and the step that runs from there."""
+
+    checkpoint: UUID
+    step: str
+
+
+def judged(slice: Slice, spec: StepSpec, output: Output) -> list[Refusal]:
+    """What the step's validators say against the output; nothing where it is accepted. Raises what they raise."""
+    after = left_by(slice.snapshot.state, output) if spec.validators else {}
+    found = [Refusal(name, _words(name, call_method(slice, name, after))) for name in spec.validators]
+    return [each for each in found if each.words]
+
+
+def left_by(state: Mapping[str, Any], output: Output) -> dict[str, Any]:
+    """The state as the step would leave it. Raises ValueRefused."""
+    return {**state, **{name: apply(state.get(name), write) for name, write in output.writes.items()}}
+
+
+def repair(slice: Slice, spec: StepSpec, output: Output, refused: list[Refusal]) -> bool:
+    """Send the run back for a better output, or ask a person; says whether the slice goes on. Raises Fenced."""
+    ring = refusals.tried(slice, spec.name) // spec.tries
+    back = back_to(slice, spec, ring) if 0 < ring <= spec.rings else None
+    asks = ring > 0 and back is None
+    names = [each.validator for each in refused]
+    log.warning("step.refused", step=spec.name, validators=names, ring=ring, attempt=slice.attempt)
+    going = not asks
+    with transaction.atomic():
+        rows = refusals.keep(slice, spec, refused, ring)
+        crash_points.point("before_repair", spec.name)
+        if asks:
+            _ask(slice, spec, output, refused)
+        elif back is None:
+            said = [refusals.words_of(row) for row in rows]
+            writes = feedback.told(slice.agent, spec.feedback, said)
+            going = slice.save("repair", spec, writes, spec.name, counts=False)
+        else:
+            _move(slice, spec, back)
+    crash_points.point("after_repair", spec.name)
+    return going
+
+
+def back_to(slice: Slice, spec: StepSpec, ring: int) -> Back | None:
+    """To before the earliest producer within this ring; None where the ring has none that a narrower one had not.
+
+    Nor to before an effect that cannot be undone, where that would not certainly be taken over: nobody but a person
+    says that it is done once more.
+    """
+    places = list(slice.path)
+    known = {step.name: step for step in slice.plan.steps}
+    reading, found = {len(places): spec}, set[int]()
+    for _ in range(ring):
+        makers = {_maker(places, known, at, name) for at, reader in reading.items() for name in reader.reads}
+        new = {at for at in makers if at is not None} - found
+        if not new:
+            return None
+        found |= new
+        reading = {at: known[places[at].step] for at in new}
+    first = min(found)
+    executed = [place.step for place in places[first:] if place.kind in EXECUTED]
+    redone = slice.plan.redone(executed, [spec.feedback] if spec.feedback else [])
+    if any(known[name].irreversible for name in redone):
+        return None
+    if not Checkpoint.objects.filter(pk=places[first - 1].id).exists():
+        return None  # removed by retention
+    return Back(places[first - 1].id, places[first].step)
+
+
+def said_at_head(slice: Slice, spec: StepSpec) -> dict[str, Any]:
+    """The write that tells the step what was refused when it last started from the head; nothing where nothing was."""
+    rows = refusals.at(slice.run.pk, spec.name, slice.snapshot.id)
+    return feedback.told(slice.agent, spec.feedback, [refusals.words_of(row) for row in rows])
+
+
+def accept(slice: Slice, spec: StepSpec, outcome: Outcome, *, by: Actor) -> bool:
+    """Save the refused output that a person took as it is, exactly as the gate showed it."""
+    [shown] = [action for action in outcome.proposal.card.actions if action.id == RETURNED]
+    output = outputs.unpacked(shown.arguments)
+    next_step = slice.plan.next_after(spec.name) if output.goto is None else output.goto
+    note = f"Taken as it is by {by.name or by.id}, although it was refused."
+    return slice.save("step", spec, output.writes, next_step, notes=[note], by=by, slice_over=False)
+
+
+def _words(name: str, returned: Any) -> str:
+    """What a validator said, as one text; empty where it found nothing."""
+    said = [] if returned is None else [returned] if isinstance(returned, str) else returned
+    if not isinstance(said, (list, tuple)) or not all(isinstance(each, str) for each in said):
+        raise OutputRefused(f"The validator {name} returned {returned!r:.100}; it returns None, a text or texts.")
+    text = "\n".join(each for each in said if each.strip()).encode(errors="replace").decode()
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def _maker(places: list[Place], known: Mapping[str, StepSpec], at: int, name: str) -> int | None:
+    """Where on the path the field that is read at `at` was last written, if that was a step which may run again.
+
+    None where it was an effect or a gate, or where it was before a person last sent the run on.
+    """
+    for index in range(at - 1, 0, -1):
+        place = places[index]
+        if place.kind in SENT:
+            return None
+        step = known.get(place.step)
+        if step is None or place.input_digest is None or not _wrote(place, step, name):
+            continue
+        return index if step.kind == "step" and place.kind in EXECUTED else None
+    return None
+
+
+def _wrote(place: Place, step: StepSpec, name: str) -> bool:
+    """Whether this execution wrote the field: as recorded, or else as its plan says. A gate may write what it edits."""
+    if step.kind != "gate" and name not in step.writes:
+        return False
+    try:
+        return name in executions.writes_of([place.id])[place.id]
+    except (NoSuchCheckpoint, NotVerified):
+        return step.kind != "gate"
+
+
+def _move(slice: Slice, spec: StepSpec, back: Back) -> None:
+    """Move the head to before a producer, with every word against the output that is not said there yet."""
+    target = store.load_checkpoint(back.checkpoint)
+    there = target.state.get(spec.feedback) or []
+    rows = refusals.standing(slice.run.pk, spec.name)
+    unsaid = [row for row in rows if row.base == slice.snapshot.id or _item(slice, spec, row) not in there]
+    writes = feedback.told(slice.agent, spec.feedback, [refusals.words_of(row) for row in unsaid])
+    slice.move("repair", target, spec, writes, next_step=back.step, by=slice.by)
+
+
+def _item(slice: Slice, spec: StepSpec, row: Failure) -> Any:
+    """The refusal as it stands in the state's list; None where there is no such list."""
+    return feedback.item(slice.agent, spec.feedback, refusals.words_of(row)) if spec.feedback else None
+
+
+def _ask(slice: Slice, spec: StepSpec, output: Output, refused: list[Refusal]) -> None:
+    """Ask a person how to go on, showing the output that was refused where it is not too large."""
+    packed = outputs.packed(output)
+    title, schema = f"What {quoted([spec.title])} returned", _schema_of(slice.plan, packed)
+    shown = [Action(id=RETURNED, title=title, tool=spec.name, arguments=packed, edits=False, schema=schema)]
+    said = [f"{each.validator}: {each.words}" for each in refused]
+    recovery.refused(slice, spec, said, shown if len(canonical(packed)) <= SHOWN else [])
+
+
+def _schema_of(plan: PlanSpec, packed: Mapping[str, Any]) -> dict[str, Any]:
+    """What hides the secrets of an output; {} where it holds none. A part of a list may be any of its items."""
+    veil = redact.veil(plan.state_schema)
+    hidden = {name for name in packed if veil.within(name.rstrip(outputs.APPENDED + outputs.SPLICED)).hides}
+    return {"type": "object", "properties": {name: {"writeOnly": True} for name in hidden}} if hidden else {}

@@ -1,0 +1,59 @@
+"""A step's own policies: how long it waits between attempts, what follows when they have run out, how often it may run.
+
+They go by the names that ALAS gives them (docs/alas.md).
+"""
+
+from __future__ import annotations
+
+import random
+
+import structlog
+
+from agents.definition.feedback import appended
+from agents.session.session import Slice
+from approvals.models import Gate
+from checkpoints.runs.plans import StepSpec
+
+from . import recovery
+
+FIRST_BACKOFF, LONGEST_BACKOFF = 1.0, 300.0  # seconds
+log = structlog.get_logger()
+
+
+def backoff(attempt: int, first: float = FIRST_BACKOFF) -> float:
+    """Seconds until the next attempt: doubling, and spread so that runs that failed together come back apart."""
+    spread = random.uniform(0.75, 1.25)  # noqa: S311 - no secret
+    longest = max(LONGEST_BACKOFF, first)
+    return min(longest, first * 2.0 ** min(attempt - 1, 64)) * spread
+
+
+def catch(slice: Slice, spec: StepSpec, error: str) -> bool:
+    """Go on with the step that catches this one's failure; says whether the slice goes on. Raises Fenced."""
+    log.warning("step.caught", step=spec.name, by=spec.catch)
+    writes = appended(slice.agent, spec.feedback, text=error, by=spec.name, at=slice.claim.clock())
+    return slice.save("recovery", spec, writes, spec.catch, counts=False)
+
+
+def looping(slice: Slice, spec: StepSpec) -> bool:
+    """Ask a person where the step ran as often as its guard allows on this path. Releases the run to waiting."""
+    times = turns(slice, spec) if spec.loop_guard else 0
+    if not spec.loop_guard or times < spec.loop_guard:
+        return False
+    log.warning("step.looping", step=spec.name, times=times)
+    recovery.looping(slice, spec, times)
+    return True
+
+
+def turns(slice: Slice, spec: StepSpec) -> int:
+    """How often the step ran on this path, or failed and was caught, since a person last let it go on."""
+    mine = [place for place in slice.path if place.step == spec.name]
+    aside = [place.parent for place in mine if place.kind == "recovery" and place.parent]
+    asked = Gate.objects.filter(checkpoint__in=aside, kind=Gate.Kind.RECOVERY) if aside else Gate.objects.none()
+    answered = set(asked.values_list("checkpoint", flat=True))
+    times = 0
+    for place in mine:
+        if place.kind == "recovery" and place.parent in answered:
+            times = 0
+        elif place.input_digest is not None or (place.kind == "recovery" and spec.catch):
+            times += 1
+    return times

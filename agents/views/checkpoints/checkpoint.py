@@ -1,0 +1,77 @@
+"""One checkpoint: a page of its own, a part of the run's page, and any one value of its state in full."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from agents.presentation.values import at_pointer, members
+from agents.queries.access import is_fragment, private, reader_of, run_or_404
+from agents.queries.checkpoint import checkpoint_or_404, veil_of
+from agents.views.run_page import offered_moves
+from agents.views.run_page.inspector import inspector_context
+from agents.views.run_page.run import picked_of
+from approvals.presentation.text import state_tree
+from checkpoints import store
+from checkpoints.errors import NotVerified
+
+PAGE = 200  # members of a list or an object, drawn at once
+CHARACTERS = 50_000  # of a text, drawn at once: each is looked at, whether it can be seen
+
+
+@require_safe
+@private
+def page(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
+    """The checkpoint, as a page or, asked for by one, as a part."""
+    run = run_or_404(request, run_id)
+    picked = picked_of(request)
+    reader = reader_of(request)
+    allowed = offered_moves.allowed(run, reader)
+    context = inspector_context(run, type(picked)(seq, picked.view, picked.to), reader=reader, allowed=allowed)
+    neighbours = {"newer": seq + 1 if seq < run.seq else 0, "older": seq - 1 if seq > 1 else 0, "alone": True}
+    template = "runs/_inspector.html" if is_fragment(request) else "runs/checkpoint.html"
+    return render(request, template, context | neighbours)
+
+
+@require_safe
+@private
+def value(request: HttpRequest, run_id: int, seq: int, pointer: str) -> HttpResponse:
+    """One value of the state in full: the one at the path's JSON Pointer, followed by that of `?at=`.
+
+    With `&tree=1` what is inside of it, for the branch of a tree that was opened.
+    """
+    run = run_or_404(request, run_id)
+    checkpoint = checkpoint_or_404(run, seq)
+    pointer += request.GET.get("at", "")
+    start = request.GET.get("from", "")
+    first = int(start) if start.isascii() and start.isdigit() and len(start) < 10 else 0
+    context: dict[str, Any] = {"run": run, "checkpoint": checkpoint, "pointer": pointer, "first": first}
+    part = bool(request.GET.get("tree"))
+    try:
+        found = at_pointer(veil_of(checkpoint).masked(store.load_checkpoint(checkpoint.id).state), pointer)
+    except NotVerified as refused:
+        if part:
+            return render(request, "partials/branch.html", {"refused": refused})
+        return render(request, "runs/value.html", context | {"refused": refused})
+    except LookupError as missing:
+        raise Http404("No such value") from missing
+    if part and isinstance(found, (dict, list)):
+        whole = reverse("checkpoint-value", args=[run.pk, seq])
+        return render(
+            request, "partials/branch.html", {"drawn": state_tree.branch(found, pointer=pointer, whole=whole)}
+        )
+    if isinstance(found, str):
+        shown_text = found[first : first + CHARACTERS]
+        more = first + CHARACTERS if len(found) > first + CHARACTERS else 0
+        last = first + len(shown_text)
+        context |= {"total": len(found), "unit": "characters", "more": more, "last": last, "text": shown_text}
+    elif isinstance(found, (dict, list)):
+        shown = members(found, first, PAGE)
+        address = reverse("checkpoint-value", args=[run.pk, seq, *filter(None, [pointer])])
+        more = first + PAGE if len(found) > first + PAGE else 0
+        context |= {"members": shown, "total": len(found), "more": more, "whole": address, "last": first + len(shown)}
+    return render(request, "runs/value.html", context | {"value": found})

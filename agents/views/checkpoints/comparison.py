@@ -1,0 +1,28 @@
+"""The page that puts any two checkpoints of a lineage side by side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from agents.queries.access import private, run_or_404
+from agents.queries.comparison import compared, named
+
+
+@require_safe
+@private
+def page(request: HttpRequest, run_id: int) -> HttpResponse:
+    """`?a=` and `?b=` name a checkpoint each: its number in this run, or run.number."""
+    run = run_or_404(request, run_id)
+    asked = {letter: request.GET.get(letter, "").strip() for letter in "ab"}
+    context: dict[str, Any] = {"run": run, "asked": asked}
+    if not all(asked.values()):
+        return render(request, "runs/comparison.html", context)
+    try:
+        context |= compared(*(named(request, run, text) for text in asked.values()))
+    except Http404:
+        return render(request, "runs/comparison.html", context | {"missing": True}, status=404)
+    return render(request, "runs/comparison.html", context)

@@ -1,0 +1,58 @@
+"""Naming a checkpoint, which holds it: retention never removes what has a name."""
+
+from __future__ import annotations
+
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from agents.queries import run_row
+from agents.queries.access import Gone, private, reader_of, run_or_404
+from agents.queries.checkpoint import checkpoint_or_404
+from agents.views.run_page.run import context_of
+from agents.views.run_page.sheets import Picked
+from checkpoints import actors
+from checkpoints.access.permissions import may
+from checkpoints.errors import CheckpointRemoved, ValueRefused
+from checkpoints.models import Run
+from checkpoints.runs import holds
+
+
+@require_POST
+@private
+def create(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
+    """Name the checkpoint as typed, or after its number. 403 for those who may only look; 422 for a name too long."""
+    run, by = _run_to_name(request, run_id, seq)
+    try:
+        holds.name(run, seq, request.POST.get("name", ""), by=by)
+    except CheckpointRemoved as gone:
+        raise Gone(str(gone)) from gone
+    except ValueRefused as refused:
+        reader = reader_of(request)
+        context = context_of(run_row.read(run, reader), reader, Picked(at=seq))
+        said = {"name_typed": request.POST.get("name", ""), "name_refused": f"It {refused.reason}."}
+        return render(request, "runs/run.html", context | said, status=422)
+    return _back(run, seq)
+
+
+@require_POST
+@private
+def remove(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
+    """Take the name away; nothing happens where there is none. 403 for those who may only look."""
+    run, by = _run_to_name(request, run_id, seq)
+    holds.unname(run, seq, by=by)
+    return _back(run, seq)
+
+
+def _run_to_name(request: HttpRequest, run_id: int, seq: int) -> tuple[Run, actors.Actor]:
+    run, reader = run_or_404(request, run_id), reader_of(request)
+    checkpoint_or_404(run, seq)
+    if not may(reader, run.team_id, "checkpoints.rewind_run"):
+        raise PermissionDenied
+    return run, actors.of_user(reader)
+
+
+def _back(run: Run, seq: int) -> HttpResponse:
+    return redirect(f"{reverse('run', args=[run.pk])}?at={seq}#inspect")

@@ -1,0 +1,1 @@
+"""Moving a run from its page: shown first, then ordered."""

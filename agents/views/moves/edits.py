@@ -1,0 +1,115 @@
+"""Editing a checkpoint's state: a page with its fields as a form, and what the edit would do as it is typed."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from agents.errors import FieldError, RewindRefused
+from agents.moves import impact, rewind
+from agents.presentation import editors
+from agents.queries.access import private
+from agents.queries.checkpoint import ROWS, checkpoint_or_404, hidden_rows, veil_of
+from agents.queries.refusal_status import status_of
+from agents.views.run_page import offered_moves
+from agents.views.run_page.typed_order import Order, order_of
+from approvals.presentation.decision_form.faults import Fault, of_form
+from checkpoints import store
+from checkpoints.errors import NotVerified
+from checkpoints.models import Checkpoint, Run
+from checkpoints.values import patch
+
+VERB = "Change the state"
+
+
+@require_safe
+@private
+def page(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
+    """The state of a checkpoint, to be edited."""
+    run, _ = offered_moves.run_to_order(request, run_id)
+    return render(request, "runs/edit.html", edit_context(run, Order("edit", seq)))
+
+
+@require_POST
+@private
+def create(request: HttpRequest, run_id: int) -> HttpResponse:
+    """Save the edited state as a new checkpoint. 422 where the agent's state does not take it, 409 as for a rewind."""
+    run, reader = offered_moves.run_to_order(request, run_id)
+    order = order_of(request, "edit")
+    typed = typed_of(run, order)
+    if typed.faults:
+        return refused(request, run, order)
+    try:
+        rewind.edit(run, at=order.at, patch=typed.patch, by=reader, feedback=order.why, seen=order.seen, key=order.once)
+    except RewindRefused as refusal:
+        return refused(request, run, order, refusal)
+    return redirect("run", run.pk)
+
+
+def refused(request: HttpRequest, run: Run, order: Order, refusal: RewindRefused | None = None) -> HttpResponse:
+    """The page with what was typed, and why nothing was done."""
+    run.refresh_from_db()
+    status = status_of(refusal) if refusal else 422
+    context = edit_context(run, order) | offered_moves.notice(
+        refusal or RewindRefused("", [{"pointer": "", "message": ""}])
+    )
+    return render(request, "runs/edit.html", context, status=status)
+
+
+def typed_of(run: Run, order: Order) -> editors.Typed:
+    """What was typed, over the checkpoint's state. Raises NotVerified."""
+    checkpoint = checkpoint_or_404(run, order.at)
+    return editors.read(offered_moves.plan_at(checkpoint), store.load_checkpoint(checkpoint.id).state, order.texts)
+
+
+def edit_context(run: Run, order: Order) -> dict[str, Any]:
+    """For runs/edit.html and runs/_order_panel.html: the editors, what changes, what is wrong, what it would do."""
+    checkpoint = checkpoint_or_404(run, order.at)
+    order = replace(order, key=order.key or uuid.uuid4().hex)
+    context: dict[str, Any] = {"run": run, "checkpoint": checkpoint, "order": order, "kind": "edit"}
+    try:
+        state = store.load_checkpoint(checkpoint.id).state
+    except NotVerified as unverified:
+        return context | {"unverified": unverified}
+    typed = editors.read(offered_moves.plan_at(checkpoint), state, order.texts)
+    faults, shown, refused = list(typed.faults), None, None
+    if typed.patch and not faults:
+        heading = f"If you change {_fields(typed)} at checkpoint {checkpoint.seq}"
+        look = partial(impact.of_edit, run, order.at, typed.patch, order.why)
+        shown, refused = offered_moves.attempt(look, VERB, heading, people=offered_moves.closing(run))
+        faults += refused.errors if refused else []
+    context |= {"shown": shown, "refused": offered_moves.sentence(refused), "why": order.why}
+    return context | state_context(checkpoint, state, order, typed, faults)
+
+
+def state_context(
+    checkpoint: Checkpoint, state: dict[str, Any], order: Order, typed: editors.Typed, faults: Sequence[FieldError]
+) -> dict[str, Any]:
+    """The form with its editors, and the difference that was typed, as rows."""
+    plan = offered_moves.plan_at(checkpoint)
+    form = editors.drawn(plan, state, order.texts, faults)
+    names = typed.changed
+    changed = patch.changes(
+        {name: value for name, value in state.items() if name in names},
+        {name: value for name, value in typed.state.items() if name in names},
+    )
+    rows = hidden_rows(changed, veil_of(checkpoint))
+    return {
+        "form": form,
+        "editors": editors.editors(plan, form, state, checkpoint.next_step),
+        "rows": rows[:ROWS],
+        "more_rows": max(len(rows) - ROWS, 0),
+        "faults": list(of_form(form)) or [Fault(message=each["message"]) for each in faults],
+    }
+
+
+def _fields(typed: editors.Typed) -> str:
+    names = sorted(typed.changed)
+    return names[0] if len(names) == 1 else f"{len(names)} fields"

@@ -1,0 +1,123 @@
+"""Forking a run: another run from one of its checkpoints, with another state, configuration or version."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from agents.definition import environment, registry
+from agents.errors import InputRefused, RewindRefused
+from agents.moves import fork, impact
+from agents.presentation import editors
+from agents.queries.access import private
+from agents.queries.checkpoint import checkpoint_or_404
+from agents.queries.refusal_status import status_of
+from agents.views.run_page import offered_moves
+from agents.views.run_page.typed_order import Order, order_of
+from approvals.forms.texts import as_json
+from checkpoints import store
+from checkpoints.errors import NotVerified, ValueRefused
+from checkpoints.models import Plan, Run
+from checkpoints.values.canonical_json import parse
+
+from .edits import state_context, typed_of
+
+VERB = "Fork"
+
+
+@require_safe
+@private
+def page(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
+    """What a fork from the checkpoint begins with, and what it would do."""
+    run, _ = offered_moves.run_to_order(request, run_id)
+    return render(request, "runs/fork.html", fork_context(run, Order("fork", seq, title=run.title)))
+
+
+@require_POST
+@private
+def create(request: HttpRequest, run_id: int) -> HttpResponse:
+    """Start the fork. The same form sent twice is one fork. 422 and 409 as for an edit."""
+    run, reader = offered_moves.run_to_order(request, run_id)
+    order = order_of(request, "fork")
+    typed, (config, wrong) = typed_of(run, order), config_of(run, order)
+    if typed.faults or wrong:
+        return refused(request, run, order)
+    key = fork.key_of(reader, order.once)
+    try:
+        made = fork.made_before(run, key) or fork.fork(
+            run, at=order.at, by=reader, patch=typed.patch, config=config, version=order.version, title=order.title,
+            seen=order.seen, key=key,
+        )  # fmt: skip
+    except RewindRefused as refusal:
+        return refused(request, run, order, refusal)
+    return redirect("run", made.pk)
+
+
+def refused(request: HttpRequest, run: Run, order: Order, refusal: RewindRefused | None = None) -> HttpResponse:
+    """The page with what was typed, and why nothing was done."""
+    status = status_of(refusal) if refusal else 422
+    context = fork_context(run, order) | offered_moves.notice(
+        refusal or RewindRefused("", [{"pointer": "", "message": ""}])
+    )
+    return render(request, "runs/fork.html", context, status=status)
+
+
+def fork_context(run: Run, order: Order) -> dict[str, Any]:
+    """For runs/fork.html and runs/_order_panel.html."""
+    checkpoint = checkpoint_or_404(run, order.at)
+    order = replace(order, key=order.key or uuid.uuid4().hex)
+    context: dict[str, Any] = {"run": run, "checkpoint": checkpoint, "kind": "fork"}
+    try:
+        state = store.load_checkpoint(checkpoint.id).state
+    except NotVerified as unverified:
+        return context | {"order": order, "unverified": unverified}
+    typed, (config, wrong) = editors.read(offered_moves.plan_at(checkpoint), state, order.texts), config_of(run, order)
+    faults, shown, refused = list(typed.faults), None, None
+    if not faults and not wrong:
+        heading = f"If you fork from checkpoint {checkpoint.seq}"
+        look = partial(impact.of_fork, run, order.at, typed.patch, config, order.version)
+        shown, refused = offered_moves.attempt(look, VERB, heading)
+        of_config = refused is not None and isinstance(refused.__cause__, InputRefused)
+        wrong += [each["message"] for each in refused.errors] if refused and of_config else []
+        faults += refused.errors if refused and not of_config else []
+    context |= {
+        "order": order,
+        "shown": shown,
+        "refused": offered_moves.sentence(refused),
+        "versions": versions(checkpoint.plan),
+        "version": order.version or checkpoint.plan.version,
+        "config": order.config if order.config is not None else recorded_config(run),
+        "config_faults": wrong,
+    }
+    return context | state_context(checkpoint, state, order, typed, faults)
+
+
+def versions(plan: Plan) -> list[str]:
+    """The versions of the agent that this server has, and the one of the checkpoint."""
+    known = {version for name, version in registry.agents() if name == plan.agent}
+    return sorted(known | {plan.version})
+
+
+def recorded_config(run: Run) -> str | None:
+    """The run's configuration as JSON; None where its agent has none."""
+    found = environment.recorded(run).get("config")
+    return as_json(found) if found is not None else None
+
+
+def config_of(run: Run, order: Order) -> tuple[dict[str, Any] | None, list[str]]:
+    """The configuration that was typed, None for the run's own, and what is wrong with it."""
+    if order.config is None or not order.config.strip():
+        return None, []
+    try:
+        found = parse(order.config)
+    except ValueRefused as error:
+        return None, [error.reason]
+    if not isinstance(found, dict):
+        return None, ["has to be a JSON object"]
+    return (None if found == environment.recorded(run).get("config") else found), []

@@ -1,0 +1,185 @@
+"""The list of runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import date
+from operator import itemgetter
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib.auth.models import User
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import Count, IntegerField, OuterRef, QuerySet, Subquery, Value
+from django.db.models.functions import Coalesce, JSONObject
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.dateparse import parse_date
+from django.views.decorators.http import require_safe
+
+from agents.models import Effect
+from agents.presentation import head
+from agents.presentation.timeline.facts import Asked, Standing
+from agents.queries.access import is_fragment, private
+from agents.queries.run_story import frozen_of, starter
+from agents.runs import query
+from agents.runs.query import Wanted
+from agents.views.run_page.typed_order import number
+from approvals.live import page_frame
+from approvals.models import Gate
+from checkpoints.models import Hold, Run
+from checkpoints.runs.plans import of_teams, spec_of
+
+PAGE = 40
+PLANS = 500  # of which the newest are offered to choose from
+WORDS = 200  # characters
+WAITS = "mine"  # among the statuses: those that wait for the reader's own word
+STATUSES = (("", "All"), (WAITS, "Waits for me"), *((each.value, str(each.label)) for each in Run.Status))
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """What the address asks for, and how it says that."""
+
+    wanted: Wanted
+    by: str = ""  # the name of the account, as it was typed
+
+    def query(self, **changed: object) -> str:
+        """The same as a query string, with `changed` set over it; empty where all is asked for."""
+        wanted = self.wanted
+        said: dict[str, object] = {
+            "status": WAITS if wanted.waits else wanted.status, "agent": wanted.agent, "version": wanted.version,
+            "team": wanted.team, "by": self.by, "q": wanted.words, "since": wanted.since, "until": wanted.until,
+            "forks_of": wanted.forks_of, "thread": wanted.thread, "before": wanted.before,
+        } | changed  # fmt: skip
+        text = urlencode({name: value for name, value in said.items() if value})
+        return f"?{text}" if text else ""
+
+
+@require_safe
+@private
+def page(request: HttpRequest) -> HttpResponse:
+    """The runs of the reader's teams, newest first; `?before=` names the run to go on below, the rest picks."""
+    context = listing(request)
+    return render(request, "runs/_list.html" if is_fragment(request) else "runs/list.html", context)
+
+
+def address_of(request: HttpRequest) -> Address:
+    """What is asked for; junk asks for nothing."""
+    said = {name: request.GET.get(name, "").strip() for name in request.GET}
+    status, by = said.get("status", ""), said.get("by", "")[:150]
+    starter = User.objects.filter(username=by).values_list("pk", flat=True).first() if by else 0
+    agent = said.get("agent", "")[:100]
+    wanted = Wanted(
+        status=status if status in Run.Status.values else "",
+        waits=status == WAITS,
+        agent=agent,
+        version=said.get("version", "")[:40] if agent else "",
+        team=number(said.get("team", "")),
+        by=-1 if starter is None else starter,  # nobody of that name: no run is theirs
+        words=said.get("q", "")[:WORDS],
+        since=day(said.get("since", "")),
+        until=day(said.get("until", "")),
+        thread=said.get("thread", "")[:200],
+        forks_of=number(said.get("forks_of", "").removeprefix("R-")),
+        before=number(said.get("before", "")),
+        upto=number(said.get("upto", "")),
+    )
+    return Address(wanted, by)
+
+
+def day(text: str) -> date | None:
+    """A day as a form says it; anything else is none."""
+    try:
+        return parse_date(text)
+    except ValueError:
+        return None
+
+
+def listing(request: HttpRequest) -> dict[str, Any]:
+    """For runs/_list.html and runs/list.html."""
+    asked, frame = address_of(request), page_frame.of(request)
+    teams = frame.reach.teams if frame else {}
+    found = query.ids(asked.wanted, teams=list(teams), most=PAGE + 1, waiting=frame.queue if frame else ())
+    runs = told(Run.objects.filter(pk__in=found[:PAGE])).in_bulk()
+    counts = query.counts(list(teams))
+    first, known = max(found, default=0), versions_by_agent(list(teams))
+    return {
+        "rows": [row_of(runs[pk]) for pk in found[:PAGE] if pk in runs],
+        "asked": asked,
+        "wanted": asked.wanted,
+        "here": asked.query(upto=asked.wanted.upto or first),
+        "top": asked.query(before=0),
+        "first": first,
+        "next": asked.query(before=found[PAGE - 1]) if len(found) > PAGE else "",
+        "clear": Address(replace(Wanted(), status=asked.wanted.status, waits=asked.wanted.waits)).query(),
+        "filtered": asked.wanted.filtered,
+        "any": bool(found) or any(counts.values()),
+        "statuses": [
+            {
+                "label": label,
+                "query": asked.query(status=value, before=0),
+                "count": frame.waiting if value == WAITS and frame else counts.get(value),
+                "current": value == (WAITS if asked.wanted.waits else asked.wanted.status),
+            }
+            for value, label in STATUSES
+        ],
+        "teams": teams.items(),
+        "agents": known,
+        "versions": known.get(asked.wanted.agent, ()),
+    }
+
+
+def versions_by_agent(teams: list[int]) -> dict[str, list[str]]:
+    """The agents that these teams have runs of, by name, each with its versions, the newest first; of PLANS plans."""
+    seen = of_teams(teams)
+    found: dict[str, list[str]] = {}
+    for agent, version in sorted(seen.order_by("-pk").values_list("agent", "version")[:PLANS], key=itemgetter(0)):
+        versions = found.setdefault(agent, [])
+        if version not in versions:
+            versions.append(version)
+    return found
+
+
+def told(runs: QuerySet[Run]) -> QuerySet[Run]:
+    """With all that a row says."""
+    asked = Gate.objects.filter(run=OuterRef("pk"), status=Gate.Status.OPEN).order_by("pk")
+    gate = JSONObject(id="pk", step="step", kind="kind", title="title")
+    return runs.select_related("plan", "team", "started_by").annotate(
+        asking=ArraySubquery(asked.values(one=gate)[:1]),
+        opened=Subquery(asked.values("opened_at")[:1]),
+        asked=_number(Gate.objects.filter(run=OuterRef("pk"))),
+        doubts=_number(Effect.objects.filter(run=OuterRef("pk"), status__in=("intended", "unknown"))),
+        left=_number(Hold.objects.filter(run=OuterRef("pk"), kind=Hold.Kind.EFFECT, freed_at__isnull=True)),
+    )
+
+
+def _number(rows: QuerySet[Any]) -> Coalesce:
+    counted = rows.order_by().values("run").annotate(number=Count("pk")).values("number")
+    return Coalesce(Subquery(counted, output_field=IntegerField()), Value(0))
+
+
+def row_of(run: Any) -> dict[str, Any]:
+    """One row: the run, its status word, what it waits for and what it has left to settle."""
+    asking = next(iter(run.asking), None)
+    gate = asking and Asked(
+        asking["id"], "", asking["step"], asking["kind"], Gate.Status.OPEN, asking["title"], run.opened
+    )
+    standing = Standing(
+        run.status,
+        "",
+        run.next_step,
+        attempts=run.attempts,
+        wake_at=run.wake_at,
+        reason=run.reason,
+        frozen=frozen_of(run),
+        ending=run.ending,
+    )
+    return {
+        "run": run,
+        "gate": gate,
+        "status": head.status(standing, gate, spec_of(run.plan).title_of),
+        "since": head.since(standing, gate),
+        "starter": starter(run),
+        "unsettled": run.doubts + run.left,
+    }

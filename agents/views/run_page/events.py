@@ -1,0 +1,52 @@
+"""What happened in a run: on a page of its own, and as the part of the run's page that is fetched again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from agents.queries.access import is_fragment, private, run_or_404
+from agents.queries.run_story import Scene
+from agents.runs import activity
+from agents.runs.activity import FAMILIES, Asked, Page
+from checkpoints.models import Run
+
+WORDS = 200  # characters
+
+
+@require_safe
+@private
+def page(request: HttpRequest, run_id: int) -> HttpResponse:
+    """The newest events of a run that fit `?family=&words=`, or those before `?before=`."""
+    run, asked = run_or_404(request, run_id), asked_of(request)
+    context = context_of(run, asked, activity.page(run, asked))
+    return render(request, "runs/_events_list.html" if is_fragment(request) else "runs/events.html", context)
+
+
+def asked_of(request: HttpRequest) -> Asked:
+    """What the address asks for; junk asks for nothing."""
+    family, before = request.GET.get("family", ""), request.GET.get("before", "")
+    words = request.GET.get("words", "").strip()[:WORDS]
+    place = int(before) if before.isascii() and before.isdigit() and len(before) < 19 else 0
+    return Asked(family if family in dict(FAMILIES) else "", words, place)
+
+
+def context_of(run: Run, asked: Asked, found: Page) -> dict[str, Any]:
+    """For runs/_events.html and runs/_events_list.html."""
+    return {
+        "run": run,
+        "events": found.told,
+        "events_families": FAMILIES,
+        "events_asked": asked,
+        "events_here": asked.query(),
+        "events_newest": asked.query(before=0),
+        "events_earlier": asked.query(before=found.next) if found.next else "",
+    }
+
+
+def newest_context(scene: Scene) -> dict[str, Any]:
+    """The same of what the run's page has read already."""
+    return context_of(scene.run, Asked(), activity.of_events(scene.events, scene.run))

@@ -1,0 +1,154 @@
+"""One checkpoint, looked at: what it changed, or the whole of its state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import islice
+from secrets import token_hex
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.urls import reverse
+
+from agents.presentation.timeline.words import size
+from agents.queries.checkpoint import ROWS, checkpoint_or_404, hidden_rows, veil_of, with_parent_or_404
+from approvals.gates import reveal_secret
+from checkpoints import actors, store
+from checkpoints.errors import NoSuchCheckpoint, NotVerified
+from checkpoints.models import Checkpoint, Event, Run
+from checkpoints.runs import notes
+from checkpoints.values import patch
+from checkpoints.values.digests import brief
+
+from . import offered_moves
+from .sheets import Picked, address
+from .typed_order import Order
+
+SECRETS = 100  # named on one page
+MOVING = (Run.Status.QUEUED, Run.Status.RUNNING)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One way to look at a checkpoint."""
+
+    label: str
+    picked: Picked
+    current: bool
+
+
+def among(known: Sequence[Checkpoint], run: Run, seq: int) -> tuple[Checkpoint, Checkpoint | None] | None:
+    """The checkpoint of that number and the one that it follows, where both are in hand."""
+    checkpoint = next((each for each in known if (each.run_id, each.seq) == (run.pk, seq)), None)
+    parent = next((each for each in known if checkpoint and each.id == checkpoint.parent), None)
+    return (checkpoint, parent) if checkpoint and (parent or checkpoint.parent is None) else None
+
+
+def inspector_context(
+    run: Run,
+    picked: Picked,
+    *,
+    reader: User,
+    allowed: bool,
+    order: Order | None = None,
+    known: Sequence[Checkpoint] = (),
+    events: Sequence[Event] | None = None,
+) -> dict[str, Any]:
+    """For runs/_inspector.html: the checkpoint `picked.at`, or the newest one; `order` is what was typed there.
+
+    `known` are checkpoints that were read already, and `events` what holds the notes on this one.
+
+    What a rewind would do is worked out where it is asked for by an `order` of somebody who is `allowed` to: it takes
+    the whole history. While a run is under way and the page follows its head, it would be another thing at once.
+    """
+    if not picked.at and not run.seq:
+        return {"run": run, "checkpoint": None}
+    wanted = picked.at or run.seq
+    checkpoint, parent = among(known, run, wanted) or with_parent_or_404(run, wanted)
+    follows = not picked.at and run.status in MOVING
+    picked = replace(picked, at=checkpoint.seq)
+    other = next((each for each in known if (each.run_id, each.seq) == (run.pk, picked.to)), None)
+    against = other or (checkpoint_or_404(run, picked.to) if picked.to else parent)
+    if against is None:
+        picked = replace(picked, view="state")
+    context: dict[str, Any] = {
+        "run": run,
+        "checkpoint": checkpoint,
+        "digest": brief(bytes(checkpoint.digest)),
+        "choices": list(_choices(run, checkpoint, parent, picked)),
+        "picked": picked,
+        "view": picked.view,  # the first checkpoint has none to be compared with, whatever the page has picked
+        "against": against,
+        "whole": reverse("checkpoint-value", args=[run.pk, checkpoint.seq]),
+        "page": address(run, picked),
+        "name": getattr(checkpoint, "named", ""),
+        "compare_hint": f"{max(checkpoint.seq - 1, 1)} or {run.pk}.{max(checkpoint.seq - 1, 1)}",
+    }
+    context |= notes_context(checkpoint, reader, events) | {"follows_head": follows}
+    # The page tells whether the run can go on from its head, too.
+    store.expect(id for id in (run.head, checkpoint.id, against.id if against else None) if id)
+    try:
+        lineage = run.lineage or run.pk
+        context |= _contents(checkpoint, against if picked.view == "changes" else None, lineage)
+    except NotVerified as refused:
+        return context | {"refused": refused}
+    if context["places"]:
+        context["may_reveal"] = reveal_secret.may(reader, run.team_id)
+    if follows or not allowed:
+        return context | {"follows": allowed}
+    return context | (offered_moves.panel(run, checkpoint, order) if order else {"may_order": True})
+
+
+def notes_context(checkpoint: Checkpoint, reader: User, events: Sequence[Event] | None = None) -> dict[str, Any]:
+    """For runs/_notes.html: what people noted on the checkpoint, from `events` where those were read already."""
+    if events is not None:
+        about = notes.subject_of(checkpoint.id)
+        events = [each for each in events if each.subject == about]
+    found = notes.standing(notes.of_checkpoint(checkpoint.id) if events is None else events)
+    return {"notes_standing": found, "note_reader": actors.of_user(reader).id, "note_key": token_hex(16)}
+
+
+def _contents(checkpoint: Checkpoint, against: Checkpoint | None, lineage: int) -> dict[str, Any]:
+    """The state, or its difference to another's: only fields whose digests differ are compared. Raises NotVerified."""
+    shown = store.load_checkpoint(checkpoint.id, lineage=lineage)
+    veil = veil_of(checkpoint)
+    said: dict[str, Any] = {"size": size(shown.size), "places": list(islice(veil.places(shown.state), SECRETS))}
+    if against is None:
+        written, marked = set(shown.state), dict[str, str]()
+        with suppress(NoSuchCheckpoint):  # its parent was removed: what it wrote cannot be told from what was there
+            if checkpoint.parent:
+                before = store.load_checkpoint(checkpoint.parent, lineage=lineage)
+                written = {name for name, digest in shown.fields.items() if before.fields.get(name) != digest}
+                marked = dict.fromkeys(written, "written here")
+        said |= {"state": veil.masked(shown.state), "notes": marked}
+        return said | {"open": written if len(written) <= 3 else set()}
+    before = store.load_checkpoint(against.id, lineage=lineage)
+    either = shown.fields.keys() | before.fields.keys()
+    names = {name for name in either if shown.fields.get(name) != before.fields.get(name)}
+    changed = patch.changes(
+        {name: value for name, value in before.state.items() if name in names},
+        {name: value for name, value in shown.state.items() if name in names},
+    )
+    rows = hidden_rows(changed, veil, veil_of(against))
+    said |= {"whole_before": reverse("checkpoint-value", args=[against.run_id, against.seq])}
+    said |= {"whole_after": reverse("checkpoint-value", args=[checkpoint.run_id, checkpoint.seq])}
+    return said | {"rows": rows[:ROWS], "more_rows": max(len(rows) - ROWS, 0), "same": len(shown.fields.keys() - names)}
+
+
+def _choices(run: Run, checkpoint: Checkpoint, parent: Checkpoint | None, picked: Picked) -> list[Choice]:
+    """Difference to the one before, to the branch that a rewind left, and the whole state."""
+    at = Picked(at=checkpoint.seq)
+    choices = []
+    if parent:
+        place = str(parent.seq) if parent.run_id == run.pk else f"its origin in R-{parent.run_id}"
+        label = f"Difference to {place}"
+        choices.append(Choice(label, at, picked.view == "changes" and not picked.to))
+    left = checkpoint.seq - 1
+    if parent and parent.run_id == run.pk and parent.seq != left:
+        choices.append(Choice(f"Difference to {left}, the branch left", replace(at, to=left), picked.to == left))
+    elif picked.to:
+        choices.append(Choice(f"Difference to {picked.to}", picked, picked.view == "changes"))
+    choices.append(Choice("Whole state", replace(at, view="state"), picked.view == "state"))
+    return choices

@@ -1,0 +1,164 @@
+"""Shown before it is ordered: what a rewind, an edit or a fork would do, and why it cannot be done."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest
+
+from agents.errors import ImpactChanged, NeedsConfirmation, RewindRefused
+from agents.moves import impact
+from agents.presentation import moves
+from agents.presentation.moves import Way
+from agents.queries.access import reader_of, run_or_404
+from approvals.impact import Impact
+from approvals.models import Decision, Gate
+from approvals.presentation.drawing import impact_words
+from checkpoints.access.permissions import may
+from checkpoints.models import Checkpoint, Run
+from checkpoints.runs.plans import PlanSpec, spec_of
+
+from .typed_order import Order
+
+MAY = "checkpoints.rewind_run"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """An impact as a page draws it, with the button that would make it come true."""
+
+    impact: Impact
+    heading: str
+    commit: str
+    people: impact_words.Row | None = None
+
+    @property
+    def drawn(self) -> impact_words.Impact:
+        """For approvals/impact.html."""
+        return impact_words.drawn(self.impact, self.heading, people=self.people, at_gate=False)
+
+    @property
+    def digest(self) -> str:
+        """Hex: what the form sends back, so that nothing else is done than what was shown."""
+        return self.impact.digest()
+
+    @property
+    def grave(self) -> bool:
+        """Whether it changes the world outside: something is undone, or done once more."""
+        return bool(self.impact.undone or self.impact.may_undone or self.impact.repeated)
+
+    @property
+    def repeated(self) -> tuple[str, ...]:
+        """The effects that cannot be undone and would be done once more."""
+        return self.impact.called(self.impact.repeated)
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One way to rewind, with what it would do, or why it cannot be done."""
+
+    way: Way
+    chosen: bool
+    shown: Shown | None = None
+    refused: str = ""
+
+
+def allowed(run: Run, reader: User) -> bool:
+    """Whether this person may rewind, edit, fork and settle the run."""
+    return may(reader, run.team_id, MAY)
+
+
+def run_to_order(request: HttpRequest, run_id: int) -> tuple[Run, User]:
+    """The run and the reader, who may rewind it. 404 for those who may not see it, 403 for those who may only look."""
+    run, reader = run_or_404(request, run_id), reader_of(request)
+    if not allowed(run, reader):
+        raise PermissionDenied
+    return run, reader
+
+
+def panel(run: Run, checkpoint: Checkpoint, order: Order) -> dict[str, Any]:
+    """For runs/_rewind.html."""
+    return {
+        "may_order": True,
+        "asked": True,
+        "options": options(run, checkpoint, to=order.to, why=order.why),
+        "why": order.why,
+        "order_key": order.key or uuid.uuid4().hex,
+        "reads_why": any(step.feedback for step in plan_at(checkpoint).steps),
+    }
+
+
+def options(run: Run, checkpoint: Checkpoint, *, to: int = 0, why: str = "") -> list[Option]:
+    """The ways to rewind at a checkpoint, one of them chosen."""
+    found = ways_at(run, checkpoint)
+    chosen = to if to in [way.to for way in found] else found[-1].to if found else 0
+    look, people = impact.rewinding(run, why), closing(run)
+    return [_option(way, way.to == chosen, look, people) for way in found]
+
+
+def ways_at(run: Run, checkpoint: Checkpoint) -> list[Way]:
+    """The ways that there are, without what they would do."""
+    effect = any(step.name == checkpoint.step and step.kind == "effect" for step in plan_at(checkpoint).steps)
+    before = Checkpoint.objects.filter(run=run, next_step=checkpoint.step, pk__in=[checkpoint.parent or checkpoint.pk])
+    parent = before.values("seq").first()
+    return moves.ways(
+        seq=checkpoint.seq,
+        kind=checkpoint.kind,
+        step=checkpoint.step,
+        then=checkpoint.next_step,
+        before=parent["seq"] if parent else 0,
+        effect=effect,
+        asked=checkpoint.parent is not None and Gate.objects.filter(checkpoint=checkpoint.parent).exists(),
+        called=plan_at(checkpoint).title_of,
+    )
+
+
+def _option(way: Way, chosen: bool, look: Callable[[int], Impact], people: impact_words.Row | None) -> Option:
+    heading = f"If you rewind to checkpoint {way.to}"
+    shown, refused = attempt(partial(look, way.to), "Rewind", heading, people=people)
+    return Option(way, chosen, shown, sentence(refused))
+
+
+def closing(run: Run) -> impact_words.Row | None:
+    """The open gates that a rewind or an edit withdraws."""
+    gates = list(Gate.objects.open().filter(run=run).order_by("pk").values_list("pk", flat=True))
+    said = Decision.objects.filter(gate__in=gates, counts=True).exclude(verdict="reject").select_related("user")
+    agreed = [one.user.get_full_name() or one.user.get_username() for one in said.order_by("pk")]
+    return moves.closing(gates, agreed)
+
+
+def attempt(
+    look: Callable[[], Impact], verb: str, heading: str, *, people: impact_words.Row | None = None
+) -> tuple[Shown | None, RewindRefused | None]:
+    """What it would do, or why it cannot be done."""
+    try:
+        impact = look()
+    except RewindRefused as refused:
+        return None, refused
+    return Shown(impact, heading, moves.commit(verb, impact), people), None
+
+
+def notice(refusal: RewindRefused | None) -> dict[str, Any]:
+    """For runs/_refused.html."""
+    if refusal is None:
+        return {}
+    changed = isinstance(refusal, (ImpactChanged, NeedsConfirmation))
+    said = "Correct what is marked; all that you typed is still there." if refusal.errors else str(refusal)
+    title = "Nothing was done yet." if changed or refusal.errors else "Nothing was done."
+    return {"refusal": {"title": title, "said": said, "tone": "hold" if changed else "stop"}}
+
+
+def sentence(refused: RewindRefused | None) -> str:
+    """Why it cannot be done, where no field is to blame."""
+    return str(refused) if refused and not refused.errors else ""
+
+
+def plan_at(checkpoint: Checkpoint) -> PlanSpec:
+    """The plan under which the checkpoint was saved."""
+    return spec_of(checkpoint.plan)

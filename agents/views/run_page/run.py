@@ -1,0 +1,100 @@
+"""One run's page, and the parts of it that are fetched again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from agents.models import Spoken
+from agents.queries import agent_words
+from agents.queries.access import is_fragment, private, reader_of, run_or_404
+from agents.queries.checkpoint import checkpoint_or_404
+from agents.queries.run_row import Read, run_read_or_404
+from agents.queries.run_story import scene_of
+from agents.runner.engine import last_good
+from checkpoints.audit.verify import verify_run
+from checkpoints.models import Run
+
+from . import events
+from .inspector import among, inspector_context, notes_context
+from .sheets import Picked, effects_context, head_context, timeline_context
+from .typed_order import number
+
+VIEWS = ("changes", "state")
+
+
+def picked_of(request: HttpRequest) -> Picked:
+    """What the address asks for; anything that is no number reads as not asked."""
+
+    at, to, before, all = (number(request.GET.get(name, "")) for name in ("at", "to", "before", "all"))
+    view = request.GET.get("view", "")
+    return Picked(at, view if view in VIEWS else "changes", to, before, min(all, 1))
+
+
+def context_of(read: Read, reader: User, picked: Picked, *, inspect: bool = True, **how: Any) -> dict[str, Any]:
+    """Everything on the run's page; `how` is passed on to `inspector_context`, where the checkpoint is shown."""
+    run = read.run
+    looked_at = {seq for seq in (picked.at, picked.to if inspect else 0) if seq}
+    scene = scene_of(read, reader, before=picked.before or None, looked_at=looked_at)
+    context: dict[str, Any] = {}
+    if inspect:
+        how = {"allowed": read.may_move} | how
+        context = inspector_context(run, picked, reader=reader, known=scene.known, events=scene.events, **how)
+    elif looked := among(scene.known, run, picked.at):
+        context = {"checkpoint": looked[0]} | notes_context(looked[0], reader, scene.events)
+    told = agent_words.of(run)
+    context |= head_context(scene, told.cells) | timeline_context(scene, picked)
+    context |= {"spoken": Spoken.objects.of(run), "result": told.result}
+    context |= effects_context(scene, everything=bool(picked.all)) | events.newest_context(scene)
+    if scene.story.run.frozen and (seq := last_good(run.pk)):
+        context["last_good"] = checkpoint_or_404(run, seq)
+    return context
+
+
+@require_safe
+@private
+def page(request: HttpRequest, run_id: int) -> HttpResponse:
+    """The run's page; `?at=` names a checkpoint, `&view=state` its whole state, `&to=` another one to compare with."""
+    read = run_read_or_404(request, run_id)
+    return render(request, "runs/run.html", context_of(read, reader_of(request), picked_of(request)))
+
+
+@require_safe
+@private
+def timeline(request: HttpRequest, run_id: int) -> HttpResponse:
+    """The timeline, with the head and the tables to be put in their places. With `?still=1` the inspector stays."""
+    inspect = not request.GET.get("still")
+    read = run_read_or_404(request, run_id)
+    context = context_of(read, reader_of(request), picked_of(request), inspect=inspect)
+    return render(request, "runs/_live.html", context | {"oob": True, "inspect": inspect})
+
+
+@require_safe
+@private
+def spoken(request: HttpRequest, run_id: int) -> HttpResponse:
+    """What the step that runs now says of itself, as long as it does."""
+    run = run_or_404(request, run_id)
+    told = agent_words.of(run)
+    return render(request, "runs/_spoken.html", {"run": run, "spoken": Spoken.objects.of(run), "result": told.result})
+
+
+@require_safe
+@private
+def verification(request: HttpRequest, run_id: int) -> HttpResponse:
+    """Read every checkpoint of the run and say whether the chain holds. On demand only: it costs the whole run."""
+    run = run_or_404(request, run_id)
+    if is_fragment(request):
+        return render(request, "runs/_verification.html", {"run": run} | verified(run))
+    read = run_read_or_404(request, run_id)
+    context = context_of(read, reader_of(request), picked_of(request)) | verified(run)
+    return render(request, "runs/run.html", context)
+
+
+def verified(run: Run) -> dict[str, Any]:
+    """For runs/_verification.html."""
+    problems = verify_run(run)
+    return {"verified": True, "problems": problems}

@@ -1,0 +1,113 @@
+"""The sheets of a run's page: head, timeline, inspector, effects, events. Each view puts some of them together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from agents.presentation import effects, head
+from agents.presentation.timeline import timeline
+from agents.presentation.timeline.effect_fates import fates
+from agents.queries.run_row import Read
+from agents.queries.run_story import Scene
+from agents.serving.absence import Service
+from approvals.gates import preflight_facts as preflights
+from checkpoints.models import Run
+
+EFFECTS = 40
+RESTING = (Run.Status.WAITING, Run.Status.QUEUED)  # what still has to resume
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """What the reader looks at: a checkpoint by its number (0: follow the head), and how."""
+
+    at: int = 0
+    view: str = "changes"
+    to: int = 0
+    before: int = 0
+    all: int = 0  # 1: every effect, not only the newest
+
+    def query(self, **more: object) -> str:
+        """The same choice as a query string, with `more` set over it; empty where all is default."""
+        view = "" if self.view == "changes" else self.view
+        chosen = {"at": self.at, "view": view, "to": self.to, "before": self.before, "all": self.all} | more
+        said = urlencode({name: value for name, value in chosen.items() if value})
+        return f"?{said}" if said else ""
+
+
+def head_context(scene: Scene, figures: Sequence[head.Cell] = ()) -> dict[str, Any]:
+    """For runs/_head.html. `figures` are the agent's own."""
+    run, story, gate = scene.run, scene.story, scene.gate
+    return {
+        "run": run,
+        "status": head.status(story.run, gate, story.called),
+        "status_line": head.status_line(story.run, gate, story.now, story.called),
+        "since": head.since(story.run, gate),
+        "held_now": bool(gate),
+        "reason": story.run.reason,
+        "ended_by": story.run.ended_by,
+        "starter": story.run.started_by,
+        "cells": [
+            head.worked(scene.read.took, scene.read.held, run.seq, scene.read.reused),
+            head.outside(story.effects),
+            *figures,
+        ],
+        "gate": gate if gate and gate.visible else None,
+        "frozen": story.run.frozen,
+        "unserved": unserved(scene.read),
+        "may_cancel": run.status in Run.LIVE and scene.may_move,
+        "stays": effects.stays(story.effects, story.called),
+        "effects_told": bool(story.effects),
+        "undone_first": effects.undone_first(story.effects, story.called),
+        "lineage": scene.lineage,
+        "preflight": preflights.of_run(run) if run.status in RESTING or story.run.gone else None,
+    }
+
+
+def unserved(read: Read) -> Service | None:
+    """Who served the run last, where it lives, waits for a worker of this server and nobody serves it."""
+    mine = read.run.status in Run.LIVE and not read.run.plan.external
+    return read.served if mine and not read.served.there else None
+
+
+def timeline_context(scene: Scene, picked: Picked) -> dict[str, Any]:
+    """For runs/_timeline.html."""
+    drawn = timeline.build(scene.story)
+    selected = picked.at or (scene.run.seq if scene.story.newest else 0)
+    return {
+        "run": scene.run,
+        "timeline": drawn,
+        "selected": selected,
+        "unfolded": any(row.left and row.seq == selected for row in drawn.rows),
+        "picked": picked,
+        "live_query": picked.query(still=1) if picked.at or picked.before else picked.query(),
+        "earlier": Picked(before=scene.first_seq).query() if scene.first_seq > 1 and not scene.first_left else "",
+        "later": not scene.story.newest,
+    }
+
+
+def effects_context(scene: Scene, *, everything: bool = False) -> dict[str, Any]:
+    """For runs/_effects.html: the newest of them, unless everything is asked for."""
+    ahead = [step for step in scene.remaining() if step.kind == "effect"]
+    under_way = {done.step for done in scene.story.effects if done.base == scene.story.run.head}
+    told = fates(scene.story.effects, scene.story.reused())
+    drawn = told if everything else told[-EFFECTS:]
+    # Where a step was saved for the first time; what took its result over later is told beside it.
+    landed = {(row.base.hex, row.step): row.landed[0] for row in scene.effects if row.landed}
+    called = scene.story.called
+    rows = effects.table(drawn, landed, [step for step in ahead if step.name not in under_way], called)
+    settling = effects.settling(scene.story.effects, called)
+    return {
+        "run": scene.run, "effects": rows, "effects_cut": len(told) if len(drawn) < len(told) else 0,
+        "settling": settling, "may_settle": settling is not None and scene.may_move,
+    }  # fmt: skip
+
+
+def address(run: Run, picked: Picked, **more: object) -> str:
+    """The run's page with this choice."""
+    return reverse("run", args=[run.pk]) + picked.query(**more)
