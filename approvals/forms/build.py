@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from approvals.schema import pointers, redact
 from approvals.schema.walk import Schema, sound
 
-from . import choices, groups, leaves, lists, maps, shapes, texts
-from .nodes import MISSING, Closed, Field, Node
+from . import choices, groups, leaves, lists, maps
+from .builder import LEAF, Build, Builder
+from .nodes import Field, Node
 from .places import Place
 from .sent import Faults, Sent
-from .shapes import CONTAINERS, RAW, Shape
-from .summaries import summary
 
-DEPTH = 12  # levels that get inputs of their own; deeper is raw JSON
 INPUTS = 300  # drawn at once: what is further on is closed until somebody opens it
+KINDS: dict[str, Build] = {
+    "object": groups.build, "list": lists.build, "tuple": lists.build, "map": maps.build, LEAF: leaves.build,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -52,90 +52,6 @@ class Form:
         return list(all_nodes(self.root))
 
 
-class Builder:
-    """What the modules of the kinds share while one form is built."""
-
-    def __init__(self, root: Schema, sent: Sent, faults: Faults, pinned: Sequence[str], *, inputs: int) -> None:
-        self.root, self.sent, self.faults, self.pinned = root, sent, faults, pinned
-        self.missing: Sequence[str] = ()
-        self.left = inputs
-
-    def node(self, part: Schema, value: Any, place: Place) -> Node:
-        """The node of one place."""
-        what = self.shape(part, value, place)
-        if not place.depth and value is not None:  # the whole is not taken away by a form
-            what = replace(what, nullable=False)
-        optional = what.kind in CONTAINERS and (what.nullable or what.kind == "union")
-        if what.kind in CONTAINERS and not self.opens(what, place):
-            return self.closed(what, value, place)
-        if optional:
-            return choices.build(self, part, what, value, place)
-        return self.plain(part, what, value, place)
-
-    def plain(self, part: Schema, what: Shape, value: Any, place: Place) -> Node:
-        """The node of one place where it has been settled which shape it takes."""
-        if what.kind == "object":
-            return groups.build(self, what, value, place)
-        if what.kind in ("list", "tuple"):
-            return lists.build(self, what, value, place)
-        if what.kind == "map":
-            return maps.build(self, what, value, place)
-        if place.shown:
-            self.left -= 1
-        if what.kind == "union":  # unions nested deeper than anybody writes them
-            what = replace(RAW, schema=what.schema)
-        return leaves.build(self, what, value, place)
-
-    def shape(self, part: Schema, value: Any, place: Place) -> Shape:
-        """The shape of a place, or raw JSON where its value is not what a node of this kind could show."""
-        if texts.is_file(value):
-            held = shapes.shape(part, self.root)
-            return Shape(kind="file", schema=held.schema, nullable=held.nullable)
-        what = shapes.shape(part, self.root)
-        if what.kind != "secret" and self.veil(part).secret:  # one of several kinds, or no text: placeholders hide it
-            return replace(RAW, schema={**what.schema, "writeOnly": True}, nullable=what.nullable)
-        if place.depth > DEPTH and what.kind in CONTAINERS:
-            return replace(RAW, schema=what.schema, nullable=what.nullable)
-        empty = value is MISSING or (value is None and what.nullable)
-        if (empty and what.kind != "json") or what.kind == "union" or shapes.fits(what, value):
-            return what
-        return replace(RAW, schema=what.schema, nullable=what.nullable)
-
-    def opens(self, what: Shape, place: Place) -> bool:
-        """Whether a container's members are built: they are drawn, or something was typed in them."""
-        asked = self.sent.text(place.path, "!open") is not None or bool(self.faults.within(place.pointer))
-        drawn = place.shown and (self.left > 0 or asked or place.depth == 0)
-        return drawn or self.sent.speaks_of(place.path)
-
-    def draws(self, place: Place) -> bool:
-        """Whether a container that is built is drawn as well."""
-        asked = self.sent.text(place.path, "!open") is not None or bool(self.faults.within(place.pointer))
-        return place.shown and (self.left > 0 or asked or place.depth == 0 or self.sent.speaks_of(place.path))
-
-    def closed(self, what: Shape, value: Any, place: Place) -> Closed:
-        said = summary(self.veil(what.schema).masked(value))
-        return Closed(**self.common(what, value, place, "!open"), value=value, summary=said)
-
-    def veil(self, part: Schema) -> redact.Veil:
-        """What a part of the schema hides."""
-        return redact.veil(part, self.root)
-
-    def common(self, what: Shape, value: Any, place: Place, mark: str = "") -> dict[str, Any]:
-        """What every node is given."""
-        return {
-            "place": place,
-            "name": self.sent.name(place.path, mark),
-            "was": value,
-            "pinned": any(pointers.covers(each, place.pointer) for each in self.pinned),
-            "missing": place.pointer in self.missing,
-            "help": str(what.schema.get("description", "")),
-        }
-
-    def holds_pinned(self, pointer: str) -> bool:
-        """Whether a pinned place is at or in this one, or around it."""
-        return any(pointers.overlaps(each, pointer) for each in self.pinned)
-
-
 def build(
     schema: Schema,
     value: Any,
@@ -155,7 +71,10 @@ def build(
     into: for reading alone. `quoted`: the schema's words are somebody else's. `label`: the whole's name.
     """
     root = sound(schema)
-    found = Builder(root, Sent.of(posted or {}, prefix), Faults(errors or {}), pinned, inputs=inputs)
+    found = Builder(
+        root, Sent.of(posted or {}, prefix), Faults(errors or {}), pinned,
+        inputs=inputs, kinds=KINDS, choice=choices.build,
+    )  # fmt: skip
     found.missing = missing
     return Form(found.node(root, value, Place(quoted=quoted, label=label or Place.label)))
 

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from approvals.schema.walk import Schema
 
 from . import groups, leaves, names, shapes
+from .builder import Builder
 from .nodes import MISSING, Choice, Node, Option
 from .places import Place
 from .sent import Faults
 from .shapes import RAW, Shape
-
-if TYPE_CHECKING:
-    from .build import Builder
 
 NULL, VALUE, ODD = "none", "value", "json"
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from approvals.schema.walk import Schema, label_of
 
 from . import names, windows
+from .builder import Builder
 from .nodes import MISSING, Group, Node
 from .places import Place
 from .shapes import Shape, items, members
-
-if TYPE_CHECKING:
-    from .build import Builder
 
 CURRENCY = re.compile("[A-Z]{3}")
 

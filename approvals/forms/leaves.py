@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from approvals.schema.redact import Veil
 from checkpoints.errors import ValueRefused
 from checkpoints.values.patch import same
 
 from . import moments, names, texts
+from .builder import Builder
 from .hints import hints, short
 from .nodes import MISSING, Field, Option
 from .places import Place
 from .sent import carried, lines
 from .shapes import LISTED, Shape
-
-if TYPE_CHECKING:
-    from .build import Builder
 
 EMPTY = "This cannot be left empty."
 ROOMY = 1_000  # characters that a text may have, from which it is written in several lines

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from approvals.schema.walk import Schema, label_of, resolved
 
+from .builder import Builder
 from .leaves import EMPTY
 from .nodes import MISSING, Rows
 from .places import Place
 from .rows import Items, ids_of, too_many
 from .shapes import Shape, items
-
-if TYPE_CHECKING:
-    from .build import Builder
 
 
 def build(builder: Builder, what: Shape, value: Any, place: Place) -> Rows:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import names
+from .builder import Builder
 from .leaves import EMPTY
 from .nodes import MISSING, Entries
 from .places import Place
 from .rows import Items, ids_of, too_many
 from .shapes import Shape, items
-
-if TYPE_CHECKING:
-    from .build import Builder
 
 UNNAMED = "Name this entry."
 TWICE = "This name is there already."

@@ -9,20 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from approvals.schema.walk import Schema
 from checkpoints.values.list_alignment import rising
 
 from . import names, windows
+from .builder import Builder
 from .hints import hints
 from .nodes import MISSING, Row, Window
 from .places import Place
 from .shapes import Shape
 from .summaries import summary
-
-if TYPE_CHECKING:
-    from .build import Builder
 
 
 @dataclass(frozen=True, kw_only=True)

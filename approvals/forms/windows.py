@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from . import names
+from .builder import Builder
 from .nodes import Window
 from .places import Place
-
-if TYPE_CHECKING:
-    from .build import Builder
 
 SIZE = 40  # items, entries or members on one page
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from approvals.decisions import edit_state
 from approvals.presentation.decision_form import actions
@@ -13,15 +13,14 @@ from approvals.presentation.gate_facts import preconditions
 from approvals.schema import pointers
 from checkpoints.values import patch
 
-if TYPE_CHECKING:
-    from .page import GatePage
+from .asked_gate import AskedGate
 
 
 @dataclass
 class Changed:
     """What a gate's page says of changes."""
 
-    page: GatePage
+    page: AskedGate
 
     @cached_property
     def edits(self) -> Sequence[dict[str, Any]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from approvals.cards.action import EDIT
 from approvals.decisions.consequences import DecisionImpact
@@ -18,9 +17,8 @@ from approvals.presentation.decision_form import actions, per_action, posted, se
 from approvals.presentation.decision_form.verdict_choice import UNSENT
 from approvals.presentation.drawing import impact_words, repeats
 
-if TYPE_CHECKING:
-    from .page import GatePage
-
+from .asked_gate import AskedGate
+from .saved_state import Saved
 
 DOING = {"approve": "Approving", "each": "Sending this", "edit": "Approving", "override": "Replacing"}
 
@@ -29,7 +27,8 @@ DOING = {"approve": "Approving", "each": "Sending this", "edit": "Approving", "o
 class Choices:
     """The choices that a gate's page offers, each with what follows."""
 
-    page: GatePage
+    page: AskedGate
+    saved: Saved
 
     @cached_property
     def people(self) -> impact_words.People:
@@ -84,7 +83,7 @@ class Choices:
     @cached_property
     def backs(self) -> list[tuple[str, str, impact_words.Impact]]:
         """The steps the run can be sent back to, the nearest first, each with its title and what that does."""
-        ran = {step.name for step in self.page.saved.steps} | {self.page.card.on_reject}
+        ran = {step.name for step in self.saved.steps} | {self.page.card.on_reject}
         nearest = [step for step in reversed(self.page.card.back_to) if step in ran]
         title = self.page.plan.title_of
         return [(step, title(step), self._back(step, f"back-{at}")) for at, step in enumerate(nearest, 1)]

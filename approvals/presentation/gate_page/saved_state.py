@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from approvals.gates import reveal_secret
 from approvals.presentation.decision_form import actions
@@ -15,8 +15,7 @@ from approvals.presentation.text import hidden
 from checkpoints.models import Checkpoint
 from checkpoints.store import executions
 
-if TYPE_CHECKING:
-    from .page import GatePage
+from .asked_gate import AskedGate
 
 STEPS = 24  # shown in the compact list
 SECRETS = 100  # named on one page
@@ -42,7 +41,7 @@ class Step:
 class Saved:
     """What a gate's page says of the state that was asked over."""
 
-    page: GatePage
+    page: AskedGate
 
     @cached_property
     def state(self) -> dict[str, Any]:

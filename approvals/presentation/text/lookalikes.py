@@ -110,7 +110,7 @@ def flat(text: str) -> str:
 @cache
 def _table() -> dict[str, str]:
     """What each foreign character reads as, of those that read as one of ASCII: from Unicode's table."""
-    from confusable_homoglyphs import confusables  # reads half a megabyte, which workers do without
+    from confusable_homoglyphs import confusables  # noqa: PLC0415 - reads half a megabyte, which workers do without
 
     found: dict[str, str] = {}
     for char, alike in confusables.confusables_data.items():

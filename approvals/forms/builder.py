@@ -1,0 +1,112 @@
+"""What the modules of the kinds of nodes share while one form is built. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from approvals.schema import pointers, redact
+from approvals.schema.walk import Schema
+
+from . import shapes, texts
+from .nodes import MISSING, Closed, Node
+from .places import Place
+from .sent import Faults, Sent
+from .shapes import CONTAINERS, RAW, Shape
+from .summaries import summary
+
+DEPTH = 12  # levels that get inputs of their own; deeper is raw JSON
+LEAF = "leaf"  # every kind that `kinds` has no builder for
+Build = Callable[["Builder", Shape, Any, Place], Node]
+BuildChoice = Callable[["Builder", Schema, Shape, Any, Place], Node]
+
+
+class Builder:
+    """What the modules of the kinds share while one form is built."""
+
+    def __init__(
+        self,
+        root: Schema,
+        sent: Sent,
+        faults: Faults,
+        pinned: Sequence[str],
+        *,
+        inputs: int,
+        kinds: Mapping[str, Build],
+        choice: BuildChoice,
+    ) -> None:
+        self.root, self.sent, self.faults, self.pinned = root, sent, faults, pinned
+        self.kinds, self.choice = kinds, choice
+        self.missing: Sequence[str] = ()
+        self.left = inputs
+
+    def node(self, part: Schema, value: Any, place: Place) -> Node:
+        """The node of one place."""
+        what = self.shape(part, value, place)
+        if not place.depth and value is not None:  # the whole is not taken away by a form
+            what = replace(what, nullable=False)
+        optional = what.kind in CONTAINERS and (what.nullable or what.kind == "union")
+        if what.kind in CONTAINERS and not self.opens(what, place):
+            return self.closed(what, value, place)
+        if optional:
+            return self.choice(self, part, what, value, place)
+        return self.plain(part, what, value, place)
+
+    def plain(self, part: Schema, what: Shape, value: Any, place: Place) -> Node:
+        """The node of one place where it has been settled which shape it takes."""
+        kind = what.kind if what.kind in self.kinds else LEAF
+        if kind == LEAF and place.shown:
+            self.left -= 1
+        if what.kind == "union":  # unions nested deeper than anybody writes them
+            what = replace(RAW, schema=what.schema)
+        return self.kinds[kind](self, what, value, place)
+
+    def shape(self, part: Schema, value: Any, place: Place) -> Shape:
+        """The shape of a place, or raw JSON where its value is not what a node of this kind could show."""
+        if texts.is_file(value):
+            held = shapes.shape(part, self.root)
+            return Shape(kind="file", schema=held.schema, nullable=held.nullable)
+        what = shapes.shape(part, self.root)
+        if what.kind != "secret" and self.veil(part).secret:  # one of several kinds, or no text: placeholders hide it
+            return replace(RAW, schema={**what.schema, "writeOnly": True}, nullable=what.nullable)
+        if place.depth > DEPTH and what.kind in CONTAINERS:
+            return replace(RAW, schema=what.schema, nullable=what.nullable)
+        empty = value is MISSING or (value is None and what.nullable)
+        if (empty and what.kind != "json") or what.kind == "union" or shapes.fits(what, value):
+            return what
+        return replace(RAW, schema=what.schema, nullable=what.nullable)
+
+    def opens(self, what: Shape, place: Place) -> bool:
+        """Whether a container's members are built: they are drawn, or something was typed in them."""
+        asked = self.sent.text(place.path, "!open") is not None or bool(self.faults.within(place.pointer))
+        drawn = place.shown and (self.left > 0 or asked or place.depth == 0)
+        return drawn or self.sent.speaks_of(place.path)
+
+    def draws(self, place: Place) -> bool:
+        """Whether a container that is built is drawn as well."""
+        asked = self.sent.text(place.path, "!open") is not None or bool(self.faults.within(place.pointer))
+        return place.shown and (self.left > 0 or asked or place.depth == 0 or self.sent.speaks_of(place.path))
+
+    def closed(self, what: Shape, value: Any, place: Place) -> Closed:
+        said = summary(self.veil(what.schema).masked(value))
+        return Closed(**self.common(what, value, place, "!open"), value=value, summary=said)
+
+    def veil(self, part: Schema) -> redact.Veil:
+        """What a part of the schema hides."""
+        return redact.veil(part, self.root)
+
+    def common(self, what: Shape, value: Any, place: Place, mark: str = "") -> dict[str, Any]:
+        """What every node is given."""
+        return {
+            "place": place,
+            "name": self.sent.name(place.path, mark),
+            "was": value,
+            "pinned": any(pointers.covers(each, place.pointer) for each in self.pinned),
+            "missing": place.pointer in self.missing,
+            "help": str(what.schema.get("description", "")),
+        }
+
+    def holds_pinned(self, pointer: str) -> bool:
+        """Whether a pinned place is at or in this one, or around it."""
+        return any(pointers.overlaps(each, pointer) for each in self.pinned)

@@ -1,0 +1,338 @@
+"""One gate as a reader sees it: what is asked and was said, who may say what, what is typed so far."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from approvals.cards.card import RISKS, Card
+from approvals.consequences.gate import Foretold
+from approvals.gates import preflight_facts as preflights
+from approvals.gates.reading import Shown
+from approvals.models import Draft, Gate, Looking, Proposal
+from approvals.policy import authority, second_look
+from approvals.policy.second_look import Streak
+from approvals.policy.step_up import Confirmed
+from approvals.preflight.checks import Preflight
+from approvals.presentation.decision_form import actions, faults, overrides, verdict_choice, whole_state
+from approvals.presentation.decision_form.actions import Typed
+from approvals.presentation.decision_form.verdict_choice import Chosen
+from approvals.presentation.gate_facts import agreement, attempts, conversation, outcomes, preconditions, step_up
+from approvals.presentation.gate_facts.provenance import Provenance
+from approvals.presentation.gate_facts.step_up import StepUp
+from approvals.presentation.text import exact_call
+from approvals.schema import redact
+from checkpoints import store
+from checkpoints.access import permissions
+from checkpoints.layout.snapshot import Snapshot
+from checkpoints.runs.plans import PlanSpec, spec_of
+from checkpoints.values import patch
+
+
+@dataclass
+class AskedGate:
+    """One gate as a reader sees it. Every part is read when it is first asked for."""
+
+    gate: Gate
+    user: User
+    read: Shown | None = None  # where the gate was read for this page
+    typed: Typed = field(default_factory=Typed)
+    instead: Typed = field(default_factory=Typed)  # the values that are to be put in the place of what was proposed
+    verdict: str = ""  # the choice that is selected when the page opens
+    then: str = ""
+    back_to: str = ""
+    answer: str = ""
+    comment: str = ""
+    override: dict[str, str] = field(default_factory=dict)
+    confirm: Mapping[str, Collection[int]] = field(default_factory=dict)  # by choice, the effects ticked to be repeated
+    unconfirmed: Collection[int] = ()  # those that were sent without
+    unconfirmed_at: str = ""  # by which choice
+    each: dict[str, Chosen] = field(default_factory=dict)  # by action, what is chosen where each is decided by itself
+    only_if: Collection[str] | None = None  # ids of the preconditions that are ticked; None: as the agent suggests
+    draft: Draft | None = None  # the reader's own, which the fields hold
+    typed_at: str = ""  # the browser's own count of what was entered, so that it knows which entry this answers
+    unsent: Sequence[dict[str, Any]] = ()  # what it would have changed, where it can no longer be sent
+    unsaid: str = ""  # words for the conversation that were not taken
+    confirmed: Confirmed | None = None  # the reader's having given their password again
+    unlooked: bool = False  # a second look was asked for, and the decision came without
+
+    @cached_property
+    def proposal(self) -> Proposal:
+        return self.read.standing if self.read else self.gate.standing()
+
+    @cached_property
+    def card(self) -> Card:
+        """What is asked now, with any edit that stands."""
+        return self.proposal.card
+
+    @cached_property
+    def first(self) -> Card:
+        """What the agent proposed."""
+        return self.gate.asked
+
+    @cached_property
+    def provenance(self) -> Provenance:
+        """Whose words the card's titles and labels are."""
+        return Provenance.of(self.gate)
+
+    @cached_property
+    def unsupported(self) -> list[str]:
+        """What of those words no argument bears out, a sentence each."""
+        return self.provenance.unsupported(self.card)
+
+    @property
+    def registered_risk(self) -> str:
+        """The highest risk that people gave the tools that are asked about; "" where one is not registered."""
+        given = [action.registered.risk if action.registered else "" for action in self.card.actions]
+        return "" if "" in given else max(given, key=RISKS.index, default="")
+
+    @cached_property
+    def calls(self) -> list[exact_call.Call]:
+        """What would run, by its real names, where the titles are not ours; else nothing needs saying twice."""
+        running = [action for action in self.card.actions if action.settled is None]
+        return [exact_call.call(action) for action in running] if self.provenance.outside else []
+
+    @property
+    def answered(self) -> str:
+        """The answer to which others have agreed so far, as the question puts it."""
+        return self.card.label_of(self.proposal.content["answer"])
+
+    @cached_property
+    def plan(self) -> PlanSpec:
+        return spec_of(preflights.plan_of(self.gate, self.snapshot))
+
+    @cached_property
+    def snapshot(self) -> Snapshot:
+        """The saved state that the gate shows. Raises NotVerified."""
+        return store.load_checkpoint(self.gate.checkpoint)
+
+    @cached_property
+    def veil(self) -> redact.Veil:
+        """What of the state is secret."""
+        return redact.veil(self.plan.state_schema)
+
+    @cached_property
+    def step(self) -> str:
+        """What people call the step that asks."""
+        return spec_of(self.gate.run.plan).title_of(self.gate.step)
+
+    @cached_property
+    def open(self) -> bool:
+        return self.gate.status == Gate.Status.OPEN
+
+    @cached_property
+    def why_not(self) -> str:
+        """Why the reader may not decide; empty where they may."""
+        if not self.open:
+            return "This gate is closed."
+        if self.read:
+            return authority.reason(self.user.pk, self.read.decides, self.gate)
+        return authority.why_not(self.user, self.gate)
+
+    @property
+    def may_decide(self) -> bool:
+        return self.open and not self.why_not
+
+    @cached_property
+    def preflight(self) -> Preflight | None:
+        """Whether the run can go on from here; asked only where that is still to be decided."""
+        return preflights.of_gate(self.gate, snapshot=self.snapshot) if self.open else None
+
+    @property
+    def may_send(self) -> bool:
+        """Whether a decision of the reader's would be taken now."""
+        return self.may_decide and not (self.preflight and self.preflight.red)
+
+    @cached_property
+    def step_up(self) -> StepUp | None:
+        """What the policy asks of the reader's password; None where it asks nothing."""
+        return step_up.step_up(self.gate.policy, self.user, self.confirmed)
+
+    @cached_property
+    def second_look(self) -> Streak | None:
+        """The streak of approvals after which the reader's next one needs a second look."""
+        if not self.may_send:
+            return None
+        now = timezone.now()
+        return second_look.streak(self.read.approvals, now=now) if self.read else second_look.due(self.user, now=now)
+
+    @cached_property
+    def attempt(self) -> attempts.Attempt | None:
+        """That the same was rejected before; None where it was not."""
+        return attempts.of_gate(self.gate, reader=self.user, heard=self.sees_run)
+
+    @property
+    def may_approve(self) -> bool:
+        """Whether an approval would say anything new: whoever agreed already can still edit or reject."""
+        return self.agreement.mine is None
+
+    @cached_property
+    def agreement(self) -> agreement.Agreement:
+        return agreement.agreement(self.gate, user=self.user, deciders=self.read.deciders if self.read else None)
+
+    @property
+    def unsent_words(self) -> str:
+        """What the draft says to the record, or to the agent."""
+        fields = self.draft.fields if self.draft else {}
+        return fields.get("comment") or fields.get("feedback") or ""
+
+    @cached_property
+    def looking(self) -> list[User]:
+        """The others who have this page in sight."""
+        if self.read:
+            return self.read.looking
+        return Looking.objects.people([self.gate.pk], but=self.user).get(self.gate.pk, [])
+
+    @cached_property
+    def conversation(self) -> conversation.Conversation:
+        return conversation.conversation(self.gate, user=self.user, earlier=self.sees_run)
+
+    @cached_property
+    def ended(self) -> outcomes.Ended | None:
+        return None if self.open else outcomes.ended(self.gate, spec_of(self.gate.run.plan))
+
+    @cached_property
+    def replacement(self) -> Gate | None:
+        """The gate that asks in the place of this one. Whoever may see this one may see that one."""
+        return self.gate.replacement()
+
+    @cached_property
+    def replaced(self) -> list[int]:
+        """The withdrawn gates in whose place this one asks, the newest first, those that the reader may see."""
+        return self.read.replaced if self.read else self.gate.replaced(to=self.user)
+
+    @cached_property
+    def sees_run(self) -> bool:
+        """A reviewer from elsewhere sees the gate and what it shows, nothing else."""
+        if self.read:
+            return self.read.sees_run
+        return permissions.may(self.user, self.gate.team_id, "checkpoints.view_run")
+
+    @cached_property
+    def standing_state(self) -> dict[str, Any] | None:
+        """The saved state with any edit that stands; None where the whole of it is not to be edited."""
+        allowed = whole_state.allowed(self.gate, self.card)
+        return patch.apply(self.proposal.state_patch, self.snapshot.state) if allowed else None
+
+    @cached_property
+    def whole(self) -> whole_state.Whole | None:
+        """The whole state, where the reader may edit it here."""
+        if not self.may_send or self.several or self.standing_state is None:
+            return None
+        return whole_state.drawn(self.standing_state, self.typed, self.veil)
+
+    @cached_property
+    def sheets(self) -> list[actions.Sheet]:
+        read_only = not self.may_send or self.card.question is not None
+        made = actions.sheets(
+            self.card, typed=self.typed, before=self.first, read_only=read_only, provenance=self.provenance
+        )
+        beside = self.ballots, self.judged
+        return [replace(one, ballot=beside[0].get(one.action.id), judged=beside[1].get(one.action.id)) for one in made]
+
+    @cached_property
+    def preconditions(self) -> list[preconditions.Shown]:
+        """What must still be so when an effect is done: all that is offered, and what of it counts."""
+        outcome = None if self.open else getattr(self.gate, "outcome", None)
+        counted = outcome.counted if outcome else ()
+        return preconditions.shown(self.card, ticked=self.only_if, counted=counted)
+
+    @cached_property
+    def ballots(self) -> dict[str, verdict_choice.Ballot]:
+        """By action, its own choice; {} where the gate asks about one thing, or the reader decides nothing."""
+        return verdict_choice.ballots(self.card, self.each, self.typed.errors) if self.may_send else {}
+
+    @property
+    def several(self) -> bool:
+        """Whether the actions are decided one by one."""
+        return bool(self.ballots)
+
+    @cached_property
+    def judged(self) -> dict[str, outcomes.Judged]:
+        """By action, what became of it; {} while the gate is open."""
+        outcome = None if self.open else getattr(self.gate, "outcome", None)
+        return {each.id: each for each in outcomes.judged(outcome)} if outcome else {}
+
+    @property
+    def can_edit(self) -> bool:
+        return any(sheet.form for sheet in self.sheets) or bool(self.whole and self.whole.text is not None)
+
+    @property
+    def first_input(self) -> str:
+        """The id of the first field that can be edited."""
+        return next(
+            (each.id for sheet in self.sheets for each in sheet.fields if each.open),
+            "whole-state" if self.whole else "decide",
+        )
+
+    @cached_property
+    def missing(self) -> list[str]:
+        """The labels of what the agent cannot go on without, and nobody has filled in yet."""
+        sheets = {sheet.action.id: sheet for sheet in self.sheets}
+        return [sheets[action.id].label_of(place) for action, place in self.card.unfilled(self.first)]
+
+    @property
+    def offers_approve(self) -> bool:
+        """Whether all of it may be approved as it stands."""
+        return self.may_approve and not self.missing
+
+    @property
+    def chosen_verdict(self) -> str:
+        return self.verdict or ("edit" if self.missing and not self.several else "")
+
+    @cached_property
+    def loose_errors(self) -> list[str]:
+        """Errors that belong to no action, and stand beside no field."""
+        known = {action.id for action in self.card.actions}
+        loose = [each for each in self.typed.errors if each["action"] not in known]
+        return [each["message"] for each in loose if each["message"] not in self.rejection_errors.values()]
+
+    @property
+    def rejection_errors(self) -> dict[str, str]:
+        """What is missing of a rejection: of its `comment`, of what happens `then`."""
+        if self.verdict != "reject":
+            return {}
+        mine = [each for each in self.typed.errors if each["pointer"] in faults.OF_REJECTION and not each["action"]]
+        return {each["pointer"].removeprefix("/"): each["message"] for each in mine}
+
+    @cached_property
+    def faults(self) -> list[faults.Fault]:
+        """What does not hold in what was typed."""
+        rejects = self.verdict == "reject"
+        return faults.faults(self.sheets, self.answers, self.typed, rejects=rejects) if self.typed.errors else []
+
+    @cached_property
+    def future(self) -> Foretold:
+        return Foretold(self.gate, self.card, self.proposal.state_patch, saved=lambda: self.snapshot)
+
+    def read_ahead(self) -> None:
+        """Read what the choices do before the state that is shown: both build on the same rows."""
+        if self.open:
+            store.expect([self.gate.checkpoint])
+            _ = self.future.history
+
+    @property
+    def left(self) -> int:
+        return max(self.agreement.quorum - self.agreement.agreed, 0)
+
+    @property
+    def needed(self) -> str:
+        return agreement.people_needed(self.agreement.quorum)
+
+    @property
+    def seen(self) -> str:
+        """What a decision must carry: the digest of what this page shows as asked-for, in hex."""
+        return bytes(self.proposal.digest).hex()
+
+    @cached_property
+    def answers(self) -> list[actions.Answer]:
+        return actions.answers(self.card, typed=self.typed, quoted=self.provenance.outside)
+
+    @cached_property
+    def overridable(self) -> list[overrides.Override]:
+        return overrides.overrides(self.sheets, self.override, self.typed.errors if self.then == "override" else ())
