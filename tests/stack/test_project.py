@@ -89,18 +89,6 @@ def test_help_lists_every_command() -> None:
     } == targets() - {"browser"}
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt"])
-def test_every_requirement_is_pinned_and_every_direct_one_is_explained(name: str) -> None:
-    direct, _, indirect = (ROOT / name).read_text().partition("# What those need")
-    lines = [line for line in (direct + indirect).splitlines() if line and not line.startswith(("#", "-r"))]
-    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[\w.]+", line) for line in lines)
-    explained = (ROOT / "docs" / "dependencies.md").read_text()
-    for line in direct.splitlines():
-        if "==" in line:
-            package, version = line.split("==")
-            assert f"| {package} | {version} |" in explained, f"docs/dependencies.md lacks {line}"
-
-
 def test_the_python_that_is_asked_for_is_the_oldest_that_installs() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     oldest = re.search(r"OLDEST = \((\d+), (\d+)\)", (ROOT / "config" / "local" / "install.py").read_text())
@@ -153,7 +141,6 @@ def test_only_the_migration_knows_the_owner() -> None:
 def test_the_image_runs_the_web_service_as_an_ordinary_user() -> None:
     text = (ROOT / "Dockerfile").read_text()
     assert re.search(r"(?m)^USER holdpoint$", text)
-    assert "pixeltable" in text  # left out of the image
     for folder in re.findall(r"(?m)^COPY (\w+) \1$", text):
         assert (ROOT / folder).is_dir()
         assert f"!{folder}\n" in (ROOT / ".dockerignore").read_text()

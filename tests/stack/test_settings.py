@@ -13,7 +13,7 @@ from tests.harness.services import run
 from tests.harness.session import ROOT
 
 # What docker compose reads besides.
-NOT_DJANGOS = {"POSTGRES_PASSWORD"}
+NOT_DJANGOS = {"POSTGRES_PASSWORD", "IMAGE_REQUIREMENTS"}
 GOOD = {
     "HOLDPOINT_SECRET_KEY": "a long and random value for a test of settings: q7Wd2-Zr9Lx4-Vb8Kt1",
     "DATABASE_URL": "postgres://holdpoint_app:secret@db.example/holdpoint",

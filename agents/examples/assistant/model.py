@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import cache
+from importlib.util import find_spec
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,9 @@ from .state import Asked, Message
 
 if TYPE_CHECKING:
     from openai import OpenAI
+
+if find_spec("openai") is None:  # which is said at the start, and not in the middle of a run
+    raise ModuleNotFoundError("No module named 'openai'", name="openai")
 
 CONNECTING, SILENT = 10.0, 90.0  # seconds that the endpoint may take to be reached, and between two of its words
 LONGEST_PAUSE = 900.0  # seconds that an endpoint may ask for

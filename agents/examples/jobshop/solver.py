@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from .breakdown import Situation
@@ -21,6 +22,9 @@ from .local import shifted
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
+
+if find_spec("ortools") is None:  # which is said at the start, and not in the middle of a run
+    raise ModuleNotFoundError("No module named 'ortools'", name="ortools")
 
 SHARE = 0.7  # of the time, for the end of the schedule
 SEED = 1993

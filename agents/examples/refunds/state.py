@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agents.examples.money import Money
 
-from .reading import mail as refunds_mail
+from .reading import MAX_MAIL
 
 Currency = Literal["CHF", "EUR", "GBP", "SEK", "USD"]
 Ruling = Literal["", "pay", "refuse"]  # what a person said where the mail raised doubts
@@ -34,7 +34,7 @@ class Mail(Noun):
     """A mail as it came: `raw` holds one character for each byte (ISO 8859-1), so that nothing of it is lost."""
 
     name: str = Field(max_length=200)
-    raw: str = Field(max_length=refunds_mail.MAX_MAIL + 1)
+    raw: str = Field(max_length=MAX_MAIL + 1)
 
     @property
     def octets(self) -> bytes:
@@ -48,7 +48,7 @@ class Mail(Noun):
     def read(cls, file: Path) -> Mail:
         """A mail from its file, as much of it as is ever read. Raises OSError."""
         with file.open("rb") as source:
-            raw = source.read(refunds_mail.MAX_MAIL + 1)
+            raw = source.read(MAX_MAIL + 1)
         return cls(name=file.name[:200], raw=raw.decode("iso-8859-1"))
 
 

@@ -21,12 +21,12 @@ from bs4.exceptions import ParserRejectedMarkup
 
 from agents.examples.money import amounts_in
 
+from . import MAX_MAIL
 from . import blanks as refunds_blanks
 from . import charsets as refunds_charsets
 from . import numbers as refunds_numbers
 from .text import invisible, one_line, words_of
 
-MAX_MAIL = 2_000_000  # bytes that are read of a mail
 MAX_TEXT = 200_000  # characters
 MAX_HIDDEN = 20_000
 MAX_HTML = 300_000  # characters
