@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,8 +12,9 @@ import django
 import hypothesis
 import pytest
 from django.conf import settings
+from django.test import override_settings
 
-from tests.harness.session import Session
+from tests.harness.session import BYTECODE, Session
 
 # A deadline measures the machine, not the code.
 hypothesis.settings.register_profile("holdpoint", deadline=None)
@@ -20,6 +22,8 @@ hypothesis.settings.load_profile("holdpoint")
 
 SESSION = Session()
 os.environ.update(SESSION.environment)
+# This process read its environment before; pytest keeps the test modules that it rewrites in the same place.
+sys.pycache_prefix, sys.dont_write_bytecode = str(BYTECODE), False
 # Playwright's synchronous interface keeps an event loop in this thread, which Django would refuse to query
 # from; the processes that the tests start do not inherit this.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
@@ -66,6 +70,13 @@ def servers(django_db_blocker: DjangoDbBlocker) -> Iterator[Session]:
             if hasattr(connection, "close_pool"):
                 connection.close_pool()
     SESSION.stop_own()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_passwords() -> Iterator[None]:
+    """Hash passwords quickly in this process."""
+    with override_settings(PASSWORD_HASHERS=["tests.harness.passwords.Quick"]):
+        yield
 
 
 @pytest.fixture

@@ -26,6 +26,7 @@ from config.local.redis_server import Redis
 ROOT = Path(__file__).resolve().parent.parent.parent
 OWNER = "holdpoint_owner"
 APPLICATION = "holdpoint_app"
+BYTECODE = ROOT / ".pytest_cache" / "bytecode"
 DATABASE = "holdpoint"
 # Durability off: a session's data does not outlive the session.
 FAST = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off", "autovacuum_naptime": "10s"}
@@ -58,6 +59,9 @@ class Session:
             "HOLDPOINT_STATIC_ROOT": str(self.home / "static"),
             "HOLDPOINT_LOG_FORMAT": "text",
             "FORWARDED_ALLOW_IPS": "",
+            # The tests start hundreds of processes: compiling every module anew would take each half a second.
+            "PYTHONPYCACHEPREFIX": str(BYTECODE),
+            "PYTHONDONTWRITEBYTECODE": "",
             "HOLDPOINT_API_FAILURES": "1000000",  # all tests come from one address
             "HOLDPOINT_STREAK": "1000",  # tests decide faster than anybody reads
         }

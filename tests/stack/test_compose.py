@@ -238,6 +238,8 @@ class Composed:
             "HOLDPOINT_STATIC_ROOT": str(folder / "static"),
             "HOLDPOINT_SEAL_KEY": os.environ["HOLDPOINT_SEAL_KEY"],  # they seal a database that other tests verify
             "PYTHONPATH": str(image.parent / "blocked"),
+            "PYTHONPYCACHEPREFIX": str(folder / "bytecode"),  # some twenty processes would each compile everything
+            "PYTHONDONTWRITEBYTECODE": "",
         }
 
     def environment(self, name: str) -> dict[str, str]:
