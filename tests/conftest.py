@@ -28,7 +28,7 @@ sys.pycache_prefix, sys.dont_write_bytecode = str(BYTECODE), False
 # from; the processes that the tests start do not inherit this.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
 
-from tests.harness import chromium, services, waiting  # noqa: E402 - these read the environment set above
+from tests.harness import chromium, services, waiting, webs  # noqa: E402 - these read the environment set above
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from pytest_django.plugin import DjangoDbBlocker
 
 Starter = Callable[..., services.Service]
+SharedWeb = Callable[..., str]
+CHROMIUM = chromium.Shared()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -49,6 +51,23 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
     django.setup()
     del os.environ["DJANGO_SETTINGS_MODULE"]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put what needs the shared web server last, and of that what needs the browser: each is started once."""
+    items.sort(key=lambda item: [_needs(item, "browser"), _needs(item, "shared_web")])
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
+    """Close the browser before a test that asks for none: its event loop would be in the way of a test's own."""
+    if nextitem is None or not _needs(nextitem, "browser"):
+        CHROMIUM.close()
+
+
+def _needs(item: pytest.Item, fixture: str) -> bool:
+    return fixture in getattr(item, "fixturenames", ())
 
 
 def pytest_unconfigure() -> None:
@@ -138,51 +157,41 @@ def start_web(start_service: Starter) -> Callable[..., tuple[services.Service, s
     return start
 
 
-@pytest.fixture(scope="module")
-def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Return the base URL of a real web server that the tests of a module share."""
-    port = services.free_port()
-    base = f"http://127.0.0.1:{port}"
-    folder = tmp_path_factory.mktemp("web")
-    service = services.Service("web", services.web_command(port), folder, {"HOLDPOINT_ORIGINS": base})
-    try:
-        services.wait_for_http(service, f"{base}/healthz")
-        yield base
-    finally:
-        service.kill()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Return a real Chromium that the tests of a module share."""
-    from playwright.sync_api import expect, sync_playwright
-
-    expect.set_options(timeout=waiting.PATIENCE * 1000)
-    path = chromium.find()
-    if not path:
-        pytest.fail(chromium.MISSING)
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=path, args=chromium.flags())
-        yield running
-        running.close()
+@pytest.fixture(scope="session")
+def shared_web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedWeb]:
+    """Return shared_web(env={}) -> base URL of a real web server that other tests use too: none may stop it."""
+    shared = webs.Shared(tmp_path_factory)
+    yield shared.base
+    shared.close()
 
 
 @pytest.fixture
-def new_context(browser: Browser, web: str) -> Iterator[Callable[..., BrowserContext]]:
+def web(shared_web: SharedWeb) -> str:
+    """Return the base URL of a real web server that the tests of this process share."""
+    return shared_web()
+
+
+@pytest.fixture
+def browser() -> Iterator[Browser]:
+    """Return a real Chromium that the tests of this process share; the profiles that a test makes in it are closed."""
+    running = CHROMIUM.open()
+    yield running
+    for context in running.contexts:
+        context.close()
+
+
+@pytest.fixture
+def new_context(browser: Browser, web: str) -> Callable[..., BrowserContext]:
     """Return new_context(user=None, **options) -> BrowserContext: a profile, signed in where a user is given."""
-    made: list[BrowserContext] = []
 
     def new(user: User | None = None, **options: object) -> BrowserContext:
         context = browser.new_context(**({"base_url": web, "viewport": {"width": 1440, "height": 900}} | options))  # type: ignore[arg-type]
         context.set_default_timeout(waiting.PATIENCE * 1000)
-        made.append(context)
         if user is not None:
             sign_in(context, user, web)
         return context
 
-    yield new
-    for context in made:
-        context.close()
+    return new
 
 
 @pytest.fixture

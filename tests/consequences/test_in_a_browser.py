@@ -9,16 +9,14 @@ from playwright.sync_api import Browser, Page, expect
 from agents.moves import fork
 from approvals.models import Gate
 from tests.agents.driving import advance_to_rest
-from tests.conftest import sign_in
+from tests.conftest import SharedWeb, sign_in
 from tests.factories import ann, bob, make_gate, make_policy, make_team, make_user
-from tests.harness import services
 from tests.pages.looking import check, is_live, watched
 from tests.rewinds.moving import lines
 
 from .test_repeats import asked_again, told_at, told_once
 
 NewPage = Callable[..., Page]
-StartWeb = Callable[..., tuple[services.Service, str]]
 LAST = "Yours is the last approval needed"
 
 
@@ -74,12 +72,12 @@ def test_a_press_on_what_the_page_did_not_show_is_refused_and_shown_anew(new_pag
 
 
 def test_what_was_told_before_is_told_again_only_where_its_box_is_ticked(
-    ledger: str, start_web: StartWeb, browser: Browser
+    ledger: str, shared_web: SharedWeb, browser: Browser
 ) -> None:
     """The gate said "once each", and the mail went out a second time."""
     run, gate = asked_again(ledger)
     _, at = told_at(run)
-    _, base = start_web({"HOLDPOINT_AGENTS": "tests.rewinds.agents"})
+    base = shared_web({"HOLDPOINT_AGENTS": "tests.rewinds.agents"})
     context = browser.new_context(base_url=base)
     sign_in(context, ann(run.team), base)
     page = context.new_page()
@@ -104,9 +102,9 @@ def test_what_was_told_before_is_told_again_only_where_its_box_is_ticked(
     context.close()
 
 
-def test_a_box_is_there_without_a_script_too(ledger: str, start_web: StartWeb, browser: Browser) -> None:
+def test_a_box_is_there_without_a_script_too(ledger: str, shared_web: SharedWeb, browser: Browser) -> None:
     run, gate = asked_again(ledger)
-    _, base = start_web({"HOLDPOINT_AGENTS": "tests.rewinds.agents"})
+    base = shared_web({"HOLDPOINT_AGENTS": "tests.rewinds.agents"})
     context = browser.new_context(base_url=base, java_script_enabled=False)
     sign_in(context, ann(run.team), base)
     page = context.new_page()
@@ -121,12 +119,12 @@ def test_a_box_is_there_without_a_script_too(ledger: str, start_web: StartWeb, b
 
 
 def test_on_a_phone_what_was_done_before_stays_within_its_row(
-    ledger: str, start_web: StartWeb, browser: Browser
+    ledger: str, shared_web: SharedWeb, browser: Browser
 ) -> None:
     """Its words ran out of the list, which cut them off."""
     origin = told_once(ledger)
     advance_to_rest(fork.fork(origin, at=1, by=make_user("Forker", origin.team)))
-    _, base = start_web({"HOLDPOINT_AGENTS": "tests.rewinds.agents"})
+    base = shared_web({"HOLDPOINT_AGENTS": "tests.rewinds.agents"})
     context = browser.new_context(base_url=base, viewport={"width": 320, "height": 844})
     sign_in(context, ann(origin.team), base)
     page = context.new_page()

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-
-from tests.harness import services
 
 AGENTS = "tests.deception.tricks"
 
@@ -22,14 +20,7 @@ def tricks(settings: Any) -> Iterator[None]:
     registry.forget()
 
 
-@pytest.fixture(scope="module")
-def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+@pytest.fixture
+def web(shared_web: Callable[..., str]) -> str:
     """The base URL of a real web server that knows the attacking agent."""
-    base = f"http://127.0.0.1:{(port := services.free_port())}"
-    env = {"HOLDPOINT_ORIGINS": base, "HOLDPOINT_AGENTS": AGENTS}
-    service = services.Service("web", services.web_command(port), tmp_path_factory.mktemp("web"), env)
-    try:
-        services.wait_for_http(service, f"{base}/healthz")
-        yield base
-    finally:
-        service.kill()
+    return shared_web({"HOLDPOINT_AGENTS": AGENTS})

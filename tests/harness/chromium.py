@@ -10,7 +10,14 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.harness.waiting import PATIENCE
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = ["--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking", "--disable-component-update"]
@@ -19,6 +26,33 @@ MISSING = (
     "The tests need Chromium: run `apt-get install chromium`, or `python -m playwright install --with-deps chromium`."
 )
 TOOLS = ("curl", "jq", "pgbouncer")  # docs/api.md's example is run as it stands; services start behind a pooler
+
+
+class Shared:
+    """The one browser of a process, from the first test that asks for it until it is closed."""
+
+    def __init__(self) -> None:
+        self.running: Browser | None = None
+        self.closing = ExitStack()
+
+    def open(self) -> Browser:
+        """Start it where it does not run, and return it."""
+        from playwright.sync_api import expect, sync_playwright
+
+        if self.running is None:
+            path = find()
+            if not path:
+                raise AssertionError(MISSING)
+            expect.set_options(timeout=PATIENCE * 1000)
+            playwright = self.closing.enter_context(sync_playwright())
+            self.running = playwright.chromium.launch(executable_path=path, args=flags())
+            self.closing.callback(self.running.close)
+        return self.running
+
+    def close(self) -> None:
+        """Close it where it runs, and the event loop that Playwright keeps in this thread."""
+        self.running = None
+        self.closing.close()
 
 
 def find() -> str:

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from playwright.sync_api import Browser, expect
 
 from tests.agents.driving import advance_to_rest, make_run, open_gate
-from tests.conftest import sign_in
+from tests.conftest import SharedWeb, sign_in
 from tests.factories import ann, make_gate, make_team
-from tests.harness import services
 from tests.pages.looking import check, watched
 
 from .conftest import Deploy
 
-StartWeb = Callable[..., tuple[services.Service, str]]
 
-
-def test_red_and_amber_have_no_fault_that_axe_can_find(deploy: Deploy, start_web: StartWeb, browser: Browser) -> None:
+def test_red_and_amber_have_no_fault_that_axe_can_find(deploy: Deploy, shared_web: SharedWeb, browser: Browser) -> None:
     team = make_team()
     person = ann(team)
     deploy("one")
     gate = open_gate(advance_to_rest(make_run("porter", team=team, order="A-1")))
     unknown = make_gate(team=team)
-    _, base = start_web({"HOLDPOINT_AGENTS": "tests.preflight.porter.two_bare"})
+    base = shared_web({"HOLDPOINT_AGENTS": "tests.preflight.porter.two_bare"})
     faults: list[str] = []
     for scheme in ("light", "dark"):
         for width in (390, 1440):
@@ -41,12 +37,12 @@ def test_red_and_amber_have_no_fault_that_axe_can_find(deploy: Deploy, start_web
 
 
 def test_without_a_script_the_reasons_are_there_and_a_choice_is_not(
-    deploy: Deploy, start_web: StartWeb, browser: Browser
+    deploy: Deploy, shared_web: SharedWeb, browser: Browser
 ) -> None:
     team = make_team()
     deploy("one")
     gate = open_gate(advance_to_rest(make_run("porter", team=team, order="A-1")))
-    _, base = start_web({"HOLDPOINT_AGENTS": "tests.preflight.porter.two_bare"})
+    base = shared_web({"HOLDPOINT_AGENTS": "tests.preflight.porter.two_bare"})
     context = browser.new_context(base_url=base, java_script_enabled=False)
     sign_in(context, ann(team), base)
     page = context.new_page()

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from playwright.sync_api import Browser, expect
 
-from tests.conftest import sign_in
+from tests.conftest import SharedWeb, sign_in
 from tests.factories import ann
-from tests.harness import services
 
 from .test_foretold_at_the_gate import asked_again
 
-StartWeb = Callable[..., tuple[services.Service, str]]
-
 
 def test_the_impact_of_a_value_in_its_place_is_drawn_while_it_is_typed(
-    ledger: str, start_web: StartWeb, browser: Browser
+    ledger: str, shared_web: SharedWeb, browser: Browser
 ) -> None:
     run, gate, _ = asked_again(ledger)
-    _, base = start_web({"HOLDPOINT_AGENTS": "tests.rewinds.agents"})
+    base = shared_web({"HOLDPOINT_AGENTS": "tests.rewinds.agents"})
     context = browser.new_context(base_url=base)
     sign_in(context, ann(run.team), base)
     page = context.new_page()

@@ -16,6 +16,7 @@ from agents.models import Scope
 from checkpoints import request_ids
 from checkpoints.models import Event, Run
 from checkpoints.values.canonical_json import decode
+from tests.conftest import SharedWeb
 from tests.factories import make_team, make_user
 from tests.factories.tokens import make_token
 from tests.harness.services import Service
@@ -58,8 +59,8 @@ def test_a_start_is_found_in_the_events_and_in_the_lines_of_the_worker(
     until(lambda: "Not Found: /api/runs/999999999" in of_request(web, "from-elsewhere.7"), what=web.log)
 
 
-def test_an_id_that_no_believed_proxy_tells_is_not_taken(start_web: Callable[..., tuple[Service, str]]) -> None:
-    _, base = start_web()
+def test_an_id_that_no_believed_proxy_tells_is_not_taken(shared_web: SharedWeb) -> None:
+    base = shared_web()
     made = [httpx.get(f"{base}/healthz", headers=TOLD).headers["X-Request-ID"] for _ in range(2)]
     assert all(re.fullmatch("[0-9a-f]{32}", each) for each in made)
     assert made[0] != made[1]

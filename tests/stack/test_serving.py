@@ -15,9 +15,8 @@ from websockets.sync.client import connect
 from websockets.typing import Origin
 
 from approvals.live import frame_rate
-from tests.conftest import session_of
+from tests.conftest import SharedWeb, session_of
 from tests.factories import unique
-from tests.harness.services import Service
 from tests.harness.session import ROOT
 
 POLICY = {
@@ -237,11 +236,9 @@ def test_a_browser_meets_no_violation_of_the_policy_while_signing_in(new_page: C
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-def test_a_stranger_cannot_fill_the_disk_with_a_request(
-    start_web: Callable[..., tuple[Service, str]], chunked: bool
-) -> None:
+def test_a_stranger_cannot_fill_the_disk_with_a_request(shared_web: SharedWeb, chunked: bool) -> None:
     """Bodies had no bound, and are written to the disk before anybody asks who sends them."""
-    _, base = start_web({"HOLDPOINT_UPLOAD_LIMIT": "1000"})
+    base = shared_web({"HOLDPOINT_API_BODY_LIMIT": "20000", "HOLDPOINT_UPLOAD_LIMIT": "1000"})
     most = 2_621_440 + 4 * 1000
     assert httpx.post(f"{base}/nowhere/", content=b"x" * most).status_code == 404
     content = iter([b"x" * most, b"x"]) if chunked else b"x" * (most + 1)
@@ -250,10 +247,8 @@ def test_a_stranger_cannot_fill_the_disk_with_a_request(
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-def test_the_api_takes_a_body_up_to_its_own_limit_and_stops_reading_there(
-    start_web: Callable[..., tuple[Service, str]], chunked: bool
-) -> None:
-    _, base = start_web({"HOLDPOINT_API_BODY_LIMIT": "20000", "HOLDPOINT_UPLOAD_LIMIT": "1000"})
+def test_the_api_takes_a_body_up_to_its_own_limit_and_stops_reading_there(shared_web: SharedWeb, chunked: bool) -> None:
+    base = shared_web({"HOLDPOINT_API_BODY_LIMIT": "20000", "HOLDPOINT_UPLOAD_LIMIT": "1000"})
     url, headers = f"{base}/api/runs/1/impacts", {"Content-Type": "application/json"}
     assert httpx.post(url, content=b" " * 20_000, headers=headers).status_code == 401
     content = iter([b" " * 20_000, b" "]) if chunked else b" " * 20_001

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from config import wire
-from tests.harness.services import Service
+from tests.conftest import SharedWeb
 from tests.harness.waiting import PATIENCE
 
 START = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
@@ -104,9 +104,9 @@ def test_a_head_within_the_bounds_is_taken(dial: Callable[[], socket.socket]) ->
     ],
     ids=["nothing", "half a head", "half a body", "half a body in chunks", "half of the second"],
 )
-def test_half_a_request_is_closed(start_web: Callable[..., tuple[Service, str]], half: bytes) -> None:
+def test_half_a_request_is_closed(shared_web: SharedWeb, half: bytes) -> None:
     """It stayed open for as long as its sender liked."""
-    _, base = start_web({"HOLDPOINT_REQUEST_TIMEOUT": "0.5"})
+    base = shared_web({"HOLDPOINT_REQUEST_TIMEOUT": "0.5"})
     with socket.create_connection(("127.0.0.1", int(base.rpartition(":")[2])), timeout=PATIENCE) as connection:
         connection.sendall(half)
         said = answered(connection)

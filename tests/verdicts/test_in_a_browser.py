@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page, expect
@@ -10,22 +9,19 @@ from playwright.sync_api import Browser, Page, expect
 from agents.moves import rewind
 from approvals.models import Gate
 from tests.agents.driving import advance_to_rest, decide, open_gate
-from tests.conftest import sign_in
+from tests.conftest import SharedWeb, sign_in
 from tests.factories import ann, make_user
-from tests.harness import services
 from tests.pages.looking import check, is_live, watched
 
 from .saying import lines, make_three
 from .test_loops import seq_of
-
-StartWeb = Callable[..., tuple[services.Service, str]]
 
 
 def give(page: Page, action: str, verdict: str) -> None:
     page.locator(f"label[data-choice='{verdict}']", has=page.locator(f"[name='verdict.{action}']")).click()
 
 
-def test_only_what_is_approved_has_to_be_confirmed(ledger: Path, start_web: StartWeb, browser: Browser) -> None:
+def test_only_what_is_approved_has_to_be_confirmed(ledger: Path, shared_web: SharedWeb, browser: Browser) -> None:
     run = make_three(ledger)
     decide(run)
     assert advance_to_rest(run).status == "completed"
@@ -33,7 +29,7 @@ def test_only_what_is_approved_has_to_be_confirmed(ledger: Path, start_web: Star
     rewind.edit(run, at=seq_of(run, "look"), patch=other, by=make_user("Bob Lindqvist", run.team))
     advance_to_rest(run)
     gate = open_gate(run)
-    _, base = start_web()
+    base = shared_web()
     context = browser.new_context(base_url=base, viewport={"width": 390, "height": 844})
     sign_in(context, ann(run.team), base)
     page = context.new_page()

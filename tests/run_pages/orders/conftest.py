@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import pytest
 
-from tests.harness import services
 from tests.rewinds.conftest import _only_these_agents, ledger
 
 __all__ = ["_only_these_agents", "ledger"]
 
 
-@pytest.fixture(scope="module")
-def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+@pytest.fixture
+def web(shared_web: Callable[..., str]) -> str:
     """The base URL of a web server that knows these agents."""
-    port = services.free_port()
-    base = f"http://127.0.0.1:{port}"
-    known = {"HOLDPOINT_ORIGINS": base, "HOLDPOINT_AGENTS": "tests.rewinds.agents"}
-    service = services.Service("web", services.web_command(port), tmp_path_factory.mktemp("web"), known)
-    try:
-        services.wait_for_http(service, f"{base}/healthz")
-        yield base
-    finally:
-        service.kill()
+    return shared_web({"HOLDPOINT_AGENTS": "tests.rewinds.agents"})
