@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -65,44 +66,47 @@ def inbox_of(stack: Stack, username: str) -> str:
     return answer.text
 
 
-def test_a_first_start_seeds_an_inbox_gets_ready_and_ctrl_c_leaves_nothing_behind(start: Start) -> None:
-    stack = start(seeded=True)
+def test_a_stack_seeds_an_inbox_revives_its_parts_and_recovers_and_leaves_nothing_behind(
+    start: Start, tmp_path: Path
+) -> None:
+    """One stack's life, from its first start to its reset: each start takes a minute of a processor."""
+    # The home's path is too long for a unix socket's, which must not matter.
+    stack = start(home=tmp_path / ("long" * 20) / ("path" * 20), seeded=True)
+    seeds_an_inbox_and_gets_ready(stack)
+    is_the_only_one_on_its_home(stack)
+    starts_a_part_that_dies_again_and_leaves_the_others(stack)
+    takes_everything_with_it_when_the_supervisor_is_killed(stack)
+    again = start(home=stack.home)
+    assert again.get("/healthz").status_code == 200
+    ends_by_ctrl_c_and_leaves_nothing_behind(again)
+    is_wiped_by_a_reset(again)
+
+
+def seeds_an_inbox_and_gets_ready(stack: Stack) -> None:
     assert stack.get("/healthz").json() == {"status": "ok"}
     until(lambda: stack.get("/readyz").status_code == 200, what=stack.get("/readyz").text)
     assert len(set(re.findall(r'href="(/gates/\d+/)', inbox_of(stack, "ann")))) >= 10
     names = {line.split("|")[0].strip() for line in stack.service.log.splitlines()}
     assert {"holdpoint", "web", "worker", "sweeper", "sandbox"} <= names
 
-    command = ("manage.py", "run_agent", "refunds", "--input", str(MAILS / "12-one-sheet-creased.eml"), "--wait")
-    variables = environment(stack.home, stack.port, PORT="")
-    asked = run(sys.executable, *command, env=variables)
-    assert re.search(rf"asks: http://localhost:{stack.port}/gates/\d+/", asked.stdout), asked.stdout + asked.stderr
 
+def run_one_mail(stack: Stack) -> subprocess.CompletedProcess[str]:
+    """Start a run from another terminal."""
+    mail = str(MAILS / "12-one-sheet-creased.eml")
+    command = ("manage.py", "run_agent", "refunds", "--input", mail, "--wait")
+    return run(sys.executable, *command, env=environment(stack.home, stack.port, PORT=""))
+
+
+def is_the_only_one_on_its_home(stack: Stack) -> None:
+    asked = run_one_mail(stack)
+    assert re.search(rf"asks: http://localhost:{stack.port}/gates/\d+/", asked.stdout), asked.stdout + asked.stderr
     assert re.match(r"Holdpoint is already running on .* \(process \d+\)", refused(stack.home))
     assert "already running" in refused(stack.home, command="reset")
     assert stack.get("/healthz").status_code == 200
 
-    assert stack.interrupt() == 0
-    assert stack.processes() == []
-    assert stack.sockets() == []
-    alone = run(sys.executable, *command, env=variables)
-    assert alone.stderr == (
-        f"No stack runs on {stack.home} (HOLDPOINT_HOME), and DATABASE_URL names no database. Start one with "
-        "`make run`, or set HOLDPOINT_HOME to the folder of the one that runs.\n"
-    )
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        probe.bind(("127.0.0.1", stack.port))
 
-    wiped = run(sys.executable, "-m", "config.local", "reset", env=environment(stack.home, stack.port))
-    assert wiped.returncode == 0, wiped.stderr
-    assert not stack.home.exists()
-
-
-def test_a_part_that_dies_is_named_and_started_again_and_the_others_stay(start: Start, tmp_path: Path) -> None:
+def starts_a_part_that_dies_again_and_leaves_the_others(stack: Stack) -> None:
     """Everything else was stopped with it."""
-    # The home's path is too long for a unix socket's, which must not matter.
-    stack = start(home=tmp_path / ("long" * 20) / ("path" * 20))
     web = stack.child("-m config.web")
     stack.service.says(r"worker +\| .* ready")
     words = {"sandbox": "agents.examples.sandbox", "redis": "redis-server", "postgres": "/postgres -D"}
@@ -113,9 +117,36 @@ def test_a_part_that_dies_is_named_and_started_again_and_the_others_stay(start: 
     until(lambda: len(re.findall(r"worker +\| .* ready", stack.service.log)) == 2, what="another worker is ready")
     until(lambda: stack.get("/readyz").status_code == 200, what="everything works again")
     assert web.is_running()
+
+
+def takes_everything_with_it_when_the_supervisor_is_killed(stack: Stack) -> None:
+    stack.child("/postgres -D").kill()
+    stack.service.process.kill()
+    stack.service.process.wait()
+    until(lambda: not stack.processes(), what="the rest of the stack to die")
+    # What a machine that was switched off leaves: a lock that names a process which now is another.
+    lock = stack.home / "postgres" / "postmaster.pid"
+    lines = lock.read_text().splitlines()
+    lock.write_text("\n".join([str(os.getpid()), *lines[1:]]) + "\n")
+
+
+def ends_by_ctrl_c_and_leaves_nothing_behind(stack: Stack) -> None:
     assert stack.interrupt() == 0
     assert stack.processes() == []
     assert stack.sockets() == []
+    assert run_one_mail(stack).stderr == (
+        f"No stack runs on {stack.home} (HOLDPOINT_HOME), and DATABASE_URL names no database. Start one with "
+        "`make run`, or set HOLDPOINT_HOME to the folder of the one that runs.\n"
+    )
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(("127.0.0.1", stack.port))
+
+
+def is_wiped_by_a_reset(stack: Stack) -> None:
+    wiped = run(sys.executable, "-m", "config.local", "reset", env=environment(stack.home, stack.port))
+    assert wiped.returncode == 0, wiped.stderr
+    assert not stack.home.exists()
 
 
 def test_the_pause_doubles_and_begins_anew_for_a_part_that_had_lived_for_a_minute() -> None:
@@ -139,22 +170,6 @@ def test_a_process_that_refuses_to_start_says_why_where_the_stack_ends(tmp_path:
     assert "It said last:" in end[2], stack.service.log
     assert "The payment sandbox cannot start on 127.0.0.1" in end[2]
     assert stack.processes() == []
-
-
-def test_killing_the_supervisor_takes_everything_with_it_and_the_next_start_recovers(start: Start) -> None:
-    stack = start()
-    postmaster = stack.child("/postgres -D")
-    postmaster.kill()
-    stack.service.process.kill()
-    stack.service.process.wait()
-    until(lambda: not stack.processes(), what="the rest of the stack to die")
-    # What a machine that was switched off leaves: a lock that names a process which now is another.
-    lock = stack.home / "postgres" / "postmaster.pid"
-    lines = lock.read_text().splitlines()
-    lock.write_text("\n".join([str(os.getpid()), *lines[1:]]) + "\n")
-
-    again = start(home=stack.home)
-    assert again.get("/healthz").status_code == 200
 
 
 def test_servers_of_ones_own_are_used_and_get_a_role_for_the_application(start: Start, servers: Session) -> None:

@@ -1,5 +1,6 @@
 """kill -9, an exception and a lost connection at every named point, first and second hit, over runs with rewinds.
 
+By default each point is crashed in each way, at its first hit or at its second; `make test-long` runs what is left out.
 `SWEEP_SEED=7 pytest -n2 tests/sweep` runs it with other amounts, mails and flows.
 """
 
@@ -11,6 +12,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from subprocess import PIPE
 from unittest import mock
@@ -29,6 +31,7 @@ from tests.harness.session import ROOT
 from tests.refunds.conftest import World, start_sandbox  # noqa: F401 - a fixture
 
 from .case import Case
+from .covering import covering, pairs
 from .flows import FLOWS, Flow
 from .outside import Outside
 
@@ -36,6 +39,8 @@ AGENTS = "agents.examples.refunds,tests.sweep.judged"
 SEED = int(os.environ.get("SWEEP_SEED", "1"))
 ACTIONS = ("kill", "raise", "fail", "cut")  # `raise` passes every handler, `fail` is an exception like any other
 HITS = (1, 2)
+CASES = list(product(crash_points.POINTS, ACTIONS, HITS))
+COVERING = covering(CASES)
 
 
 @pytest.fixture(scope="module")
@@ -90,9 +95,15 @@ def reached(
     return found
 
 
-@pytest.mark.parametrize("hit", HITS)
-@pytest.mark.parametrize("action", ACTIONS)
-@pytest.mark.parametrize("point", crash_points.POINTS)
+def test_each_pair_of_point_action_and_hit_is_tried_by_default() -> None:
+    assert pairs(COVERING) == pairs(CASES)
+    assert len(COVERING) == len(CASES) / 2
+
+
+@pytest.mark.parametrize(
+    ("point", "action", "hit"),
+    [pytest.param(*case, marks=[] if case in COVERING else pytest.mark.long) for case in CASES],
+)
 def test_whatever_crashes_one_refund_stands_for_each_approval(
     point: str,
     action: str,
@@ -113,7 +124,8 @@ def test_whatever_crashes_one_refund_stands_for_each_approval(
     assert verify.verify_run(case.run) == []
 
 
-def test_the_audit_verifies_after_all_of_that() -> None:
+@pytest.mark.parametrize("those", ["of each pair", pytest.param("left out", marks=pytest.mark.long)])
+def test_the_audit_verifies_after_all_of_that(those: str) -> None:
     while sealer.seal_once() is not None:
         pass
     assert list(database.verify()) == []
