@@ -9,16 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import django
-import hypothesis
 import pytest
 from django.conf import settings
 from django.test import override_settings
 
+from tests.harness import examples
 from tests.harness.session import BYTECODE, Session
-
-# A deadline measures the machine, not the code.
-hypothesis.settings.register_profile("holdpoint", deadline=None)
-hypothesis.settings.load_profile("holdpoint")
 
 SESSION = Session()
 os.environ.update(SESSION.environment)
@@ -44,6 +40,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Start what the whole session shares, once, before any worker; read the settings before any test is collected."""
     if SESSION.is_owner and not config.option.collectonly:
         SESSION.start_shared()
+    if config.option.markexpr == "long":
+        examples.try_all()
     if settings.configured:
         pytest.exit("Unset DJANGO_SETTINGS_MODULE: these tests bring servers of their own.", returncode=4)
     # Not for longer: the workers inherit the environment, and pytest-django would read the settings with it
@@ -51,6 +49,14 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
     django.setup()
     del os.environ["DJANGO_SETTINGS_MODULE"]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Where all examples are tried, take the tests that make some up."""
+    made_up = getattr(getattr(item, "obj", None), "is_hypothesis_test", False) or item.get_closest_marker("examples")
+    if made_up and examples.trying_all():
+        item.add_marker(pytest.mark.long)
 
 
 @pytest.hookimpl(trylast=True)

@@ -10,6 +10,7 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 from agents.errors import AgentError
@@ -17,6 +18,7 @@ from agents.errors import AgentError
 STEPS = ("step", "effect", "gate")  # the decorators that take a title
 
 
+@cache
 def source_of(fn: Callable[..., Any]) -> str:
     """The dedented source of `fn`; AgentError where there is none to read."""
     try:
@@ -26,6 +28,7 @@ def source_of(fn: Callable[..., Any]) -> str:
         raise AgentError(f"The source of {where} cannot be read; declare agents in a module's file.") from error
 
 
+@cache
 def untitled(source: str) -> str:
     """The source of a step without the title that its decorator gives it: the same for whatever it is called.
 
@@ -47,6 +50,7 @@ def untitled(source: str) -> str:
     return b"".join(lines).decode()
 
 
+@cache
 def inferred(fn: Callable[..., Any]) -> tuple[str, ...]:
     """The names that `fn` returns, in order of appearance. AgentError where they cannot be read."""
     tree = ast.parse(source_of(fn))
@@ -63,6 +67,7 @@ def inferred(fn: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(names)
 
 
+@cache
 def jumps_of(fn: Callable[..., Any]) -> tuple[tuple[str, ...], bool]:
     """The steps that `fn` may jump to, and whether it may end the run. AgentError where they cannot be read."""
     found: dict[str, None] = {}

@@ -2,7 +2,7 @@
 
 Requests are made from the description, valid and not, and sent to the application in this process, which stands on
 the real PostgreSQL and Redis. The numbers in the addresses are those of seeded runs and gates, so that more than 404
-comes back. What is made is the same each time.
+comes back. What is made is the same each time; `make test-long` has more of it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from schemathesis.schemas import APIOperation
 from approvals.models import Gate
 from tests.factories import MEMBER, ann, bob, decide, make_gate, make_team, make_user
 from tests.factories.tokens import make_token
+from tests.harness.examples import many
 from tests.outside.programs import Program
 from tests.pages.clients import signed_in
 
 from .asking import delivery, document
 
-EXAMPLES = 9  # of each operation, from each of those who ask in turn
+EXAMPLES = many(12)  # of each operation, from each of those who ask in turn
 STREAM = "/api/events/stream"  # answers for as long as somebody listens: there is no body to hold to a schema
 PLAIN = {"Accept-Encoding": "identity"}  # schemathesis does not undo the compression of an application in its process
 MAY = ("approvals.manage_webhooks", "approvals.decide_gate", *MEMBER)
@@ -109,6 +110,7 @@ def cases(operation: APIOperation[Any, Any, Any, Any]) -> SearchStrategy[Case[An
 LABELS = list(operations())
 
 
+@pytest.mark.examples
 @pytest.mark.parametrize("label", [each for each in LABELS if STREAM not in each])
 def test_whatever_is_sent_is_answered_as_described(label: str) -> None:
     askers = [member(), bearer("person"), bearer("agent")]
@@ -122,7 +124,7 @@ def test_whatever_is_sent_is_answered_as_described(label: str) -> None:
     def send(case: Case[Any]) -> None:
         number = len(sent)
         sent.append(number)
-        placed(case, number // len(askers))
+        placed(case, number + number // len(askers))
         case.call_and_validate(headers=askers[number % len(askers)], checks=CHECKS)
 
     send()

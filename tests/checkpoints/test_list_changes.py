@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from checkpoints.values import patch
 from checkpoints.values.canonical_json import canonical
+from tests.harness.examples import many
 
 A, B, C = {"sku": "a", "n": 1}, {"sku": "b", "n": 2}, {"sku": "c", "n": 3}
 
@@ -46,7 +47,7 @@ def test_a_patch_of_a_list_takes_out_and_puts_in_what_moved_and_leaves_the_rest(
 lists = st.lists(st.integers(0, 4) | st.fixed_dictionaries({"a": st.integers(0, 2), "b": st.booleans()}), max_size=9)
 
 
-@settings(max_examples=300)
+@settings(max_examples=many(300))
 @given(lists, lists)
 def test_the_patch_gives_the_second_list_whatever_moved(before: list[Any], after: list[Any]) -> None:
     assert canonical(patch.apply(patch.diff(before, after), before)) == canonical(after)

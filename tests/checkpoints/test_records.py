@@ -26,12 +26,13 @@ from checkpoints.store import Header, Snapshot, executions, recorded_writes
 from checkpoints.store.header import COLUMNS
 from checkpoints.values.canonical_json import canonical
 from checkpoints.values.ops import DROP, Append, Splice
+from tests.harness.examples import many
 
 from .making import REWIND, begin, take
 from .strategies import after, states, writes
 
 EXECUTED = Header("step", "one", "one", input_digest=b"i" * 32, code_hash=b"c" * 32)
-slow = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+slow = settings(max_examples=many(60), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 def form(write: Any) -> Any:

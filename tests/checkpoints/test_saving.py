@@ -20,11 +20,12 @@ from checkpoints.store import Header, Snapshot, claims
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import canonical
 from checkpoints.values.ops import DROP, Append, Splice
+from tests.harness.examples import many
 
 from .making import REWIND, STEP, begin, make_plan, make_team, take
 from .strategies import after, states, writes
 
-slow = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+slow = settings(max_examples=many(60), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 def assert_same(loaded: Snapshot, saved: Snapshot, state: dict[str, Any]) -> None:

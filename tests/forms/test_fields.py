@@ -17,6 +17,7 @@ from approvals.forms import MISSING, Form, build
 from approvals.forms import Field as Input
 from approvals.schema.walk import schema_at
 from tests.forms.posting import as_posted
+from tests.harness.examples import many
 
 
 class Speed(enum.Enum):
@@ -232,7 +233,7 @@ def test_a_field_says_when_an_edit_of_it_would_lose_characters() -> None:
     assert field("/reply", {**VALUES, "reply": "a\n\tb é"}).exact
 
 
-calm = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+calm = settings(max_examples=many(60), suppress_health_check=[HealthCheck.too_slow])
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),

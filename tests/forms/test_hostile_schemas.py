@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from approvals.forms import build, names
 from approvals.forms.nodes import Field
 from tests.forms.posting import as_posted
+from tests.harness.examples import many
 
-calm = settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+calm = settings(max_examples=many(150), suppress_health_check=[HealthCheck.too_slow])
 KEYWORDS = """type properties items anyOf oneOf allOf enum const required $ref $defs title format pattern prefixItems
 additionalProperties patternProperties discriminator default minimum maxLength uniqueItems writeOnly contentEncoding
 description multipleOf"""

@@ -15,6 +15,7 @@ from agents.definition.fields import StateSchema
 from approvals.forms import Choice, Closed, Entries, Form, Rows, applied, build, names
 from approvals.forms.sent import Sent
 from tests.forms.posting import as_posted
+from tests.harness.examples import many
 
 
 class ByCard(BaseModel):
@@ -64,7 +65,7 @@ ORDER: dict[str, Any] = Order(
     prices={"EUR": Decimal("1.00"), "a/b~c": Decimal("2.00")},
     mixed=[1, Line(sku="m", count=1)],
 ).model_dump(mode="json")
-calm = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+calm = settings(max_examples=many(60), suppress_health_check=[HealthCheck.too_slow])
 
 
 def form(posted: dict[str, str] | None = None, **options: Any) -> Form:

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from approvals.forms import words
+from tests.harness.examples import many
 
 texts = st.text(alphabet="ab \n.,é", max_size=60)
 
@@ -29,7 +30,7 @@ def test_what_stayed_far_from_a_change_is_counted_and_not_repeated() -> None:
     assert len(first.text) == len(last.text) == words.AROUND + 1
 
 
-@settings(max_examples=300)
+@settings(max_examples=many(300))
 @given(texts, texts)
 def test_what_stayed_and_went_is_the_old_text_and_what_stayed_and_came_the_new(before: str, after: str) -> None:
     found = list(words._merged(words._compared(words._TOKEN.findall(before), words._TOKEN.findall(after))))

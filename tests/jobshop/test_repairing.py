@@ -14,6 +14,7 @@ from agents.examples.jobshop.reading import read
 from agents.examples.jobshop.schedules import derived, displaced, planned, repair
 from agents.examples.jobshop.shop import Plant
 from agents.examples.jobshop.state import Breakdown, Repair
+from tests.harness.examples import many
 
 from . import shops
 
@@ -143,7 +144,7 @@ def test_jobs_that_are_kept_start_as_planned_unless_they_are_named(now: Situatio
         assert moved & set(now.kept) <= late
 
 
-@settings(max_examples=25)
+@settings(max_examples=many(25))
 @given(shops.situations())
 def test_a_global_plan_can_be_worked_and_where_it_is_proven_nothing_ends_sooner(now: Situation) -> None:
     found = solver.solved(now, seconds=2.0, workers=1)

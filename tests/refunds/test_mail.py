@@ -20,6 +20,7 @@ from agents.examples.refunds.reading.blanks import blank_stretch
 from agents.examples.refunds.reading.mail import MAX_HEADER, MAX_PARTS, MAX_TEXT, parse
 from agents.examples.refunds.reading.text import invisible, one_line
 from agents.examples.refunds.rules import words_in_sight
+from tests.harness.examples import many
 
 MAILS = Path(refunds.__file__).with_name("mails")
 
@@ -535,7 +536,7 @@ def test_hostile_bytes_are_read_too(raw: bytes) -> None:
 
 
 @given(st.binary(max_size=600))
-@settings(max_examples=150)
+@settings(max_examples=many(150))
 @example(b"Content-Type: text/html; charset=utf-7\n\n+2AA-<a")
 def test_arbitrary_bytes_never_raise(raw: bytes) -> None:
     assert faults(raw) == []
@@ -551,7 +552,7 @@ VALUES = st.lists(FRAGMENTS, max_size=8).map("".join)
 
 
 @given(st.lists(st.tuples(st.sampled_from(HEADERS), VALUES), max_size=6), st.binary(max_size=200))
-@settings(max_examples=250)
+@settings(max_examples=many(250))
 def test_arbitrary_headers_never_raise(headers: list[tuple[str, str]], body: bytes) -> None:
     head = "".join(f"{name}: {value}\n" for name, value in headers).encode("utf-8", "surrogatepass")
     assert faults(head + b"\n" + body) == []
@@ -608,6 +609,6 @@ def test_a_title_is_one_visible_line() -> None:
 
 
 @given(st.lists(st.sampled_from(MARKUP), max_size=30))
-@settings(max_examples=150)
+@settings(max_examples=many(150))
 def test_arbitrary_markup_never_raises(pieces: list[str]) -> None:
     assert faults(mail_of("".join(pieces).encode(), "text/html")) == []
