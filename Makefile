@@ -10,6 +10,8 @@ PIN := $(VENV)/bin/uv pip compile --quiet --no-config --universal --python-versi
 # Checks read the settings and touch no server. They look at what belongs to Holdpoint, not at agents that lie beside it.
 CHECK_ENV := HOLDPOINT_SECRET_KEY=no-secret-at-all-0123456789-abcdefghij DATABASE_URL=postgres://check@/check REDIS_URL=redis://127.0.0.1:1/0
 OURS := agents approvals benchmarks checkpoints clients config docs tests conftest.py manage.py
+# Tests that share a server stay side by side on one worker, until the other has nothing left to do.
+IN_PARALLEL := -n 2 --dist worksteal --durations=20
 
 .PHONY: help run reset trial test test-long check pins bench screenshots browser
 help: ## list these targets
@@ -26,10 +28,10 @@ trial: ## run the tests of agents of yours, on a database of their own: TESTS=te
 	@exec $(PY) -m pytest $(or $(TESTS),$(wildcard test_*.py))
 
 test: browser ## test everything, on real servers, processes and a real browser
-	@exec $(PY) -m pytest -n 2 $(ARGS)
+	@exec $(PY) -m pytest $(IN_PARALLEL) $(ARGS)
 
-test-long: browser ## test exhaustively: every hostile string in every place, every hostile body
-	@exec $(PY) -m pytest -n 2 -m long $(ARGS)
+test-long: browser ## test exhaustively: every hostile string and body, every crash, many more examples
+	@exec $(PY) -m pytest $(IN_PARALLEL) -m long $(ARGS)
 
 check: ## style, types, import layers, migrations in step
 	@$(INSTALL) requirements-dev.txt
