@@ -122,10 +122,10 @@ def test_a_run_that_waits_for_something_else_misses_no_worker(columns: dict[str,
 def test_the_runs_page_says_that_nobody_serves_it_and_since_when() -> None:
     """It said "Queued", for ever."""
     run = make_stored(team=make_team())
-    named = f"Nobody serves {run.plan.agent} {run.plan.version}"
-    assert f"{named}.</b> No worker has ever taken runs of it." in page(run)
+    named = f"{run.plan.agent} {run.plan.version}"
+    assert f"No worker has ever served {named}." in page(run)
     heard(run, minutes=12)
-    assert f"{named} since <time" in page(run)
+    assert f"No worker has served {named} since <time" in page(run)
     assert "No worker has ever" not in page(run)
     heard(run, seconds=0)
     assert 'id="unserved"' not in page(run)

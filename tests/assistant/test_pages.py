@@ -23,7 +23,7 @@ def test_without_a_key_the_agents_page_says_how_to_set_one(settings: Any) -> Non
     assert "OPENAI_API_KEY" not in text_of(signed_in(starter).get("/agents/assistant/").content.decode())
     settings.OPENAI_API_KEY = ""
     said = text_of(signed_in(starter).get("/agents/assistant/").content.decode())
-    assert "A run of it cannot work yet." in said
+    assert "Setup needed before this agent can run." in said
     assert "set OPENAI_API_KEY" in said
 
 
@@ -47,13 +47,13 @@ def test_the_runs_page_says_the_tokens_the_cost_and_what_it_came_to(endpoint: En
     run = begun(endpoint, Reply(calls=[WRITE], usage=(1500, 200)), last, team=team)
     waiting = text_of(page_of(run, bob(team)))
     assert "Tokens 1,700 1,500 read, 200 written, 1 turn" in waiting
-    assert "What it came to" not in waiting
+    assert "Result in the agent" not in waiting
     decide(run)
     advance_to_rest(run)
     ended = text_of(page_of(run, bob(team)))
     assert "Tokens 4,720 4,500 read, 220 written, 2 turns" in ended
     assert "Model cost $0.0108" in ended
-    assert "What it came to" in ended
+    assert "Result in the agent" in ended
     assert "&lt;i&gt;written&lt;/i&gt;" in ended
 
 

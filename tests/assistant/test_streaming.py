@@ -64,7 +64,7 @@ def test_words_appear_while_the_model_speaks_and_are_gone_when_they_are_saved(
     without.goto(f"/runs/{run.pk}/")
     expect(without.locator("#spoken")).to_contain_text("<b>First</b> I")
     unsaid.set()
-    expect(spoken).to_contain_text("What it came to")
+    expect(spoken).to_contain_text("in the agent")
     expect(spoken).not_to_contain_text("not saved yet")
     expect(page.locator("#run-head")).to_contain_text("Completed")
     run.refresh_from_db()

@@ -141,7 +141,7 @@ def test_its_page_says_that_it_lives_outside() -> None:
     reader = signed_in(ann(program.team))
     for address in ("/agents/", f"/agents/{program.agent}/"):
         page = reader.get(address).content.decode()
-        assert "lives outside" in page
+        assert "External agent, connected through the API." in page
         assert "no worker" not in page
     assert "heard of" in reader.get(f"/runs/{program.run}/").content.decode()
 

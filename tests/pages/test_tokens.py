@@ -120,7 +120,7 @@ def test_nobody_makes_one_by_a_session_alone() -> None:
     """Whoever came by a session for a minute had made a token for a year."""
     owner = make_user("Ann Okafor", make_team(), password="open sesame again")
     client = signed_in(owner)
-    assert "Your password is asked for again" in client.get("/tokens/").content.decode()
+    assert "You will confirm your password" in client.get("/tokens/").content.decode()
     asked = make(client, scopes=["runs:read", "gates:read"], name="for & me")
     assert asked.status_code == 303
     assert asked["Location"].startswith("/accounts/reauthenticate/?next=%2Ftokens%2F%3F")

@@ -94,6 +94,6 @@ def test_a_reader_sees_names_and_may_give_none(run: Run) -> None:
     reader = make_user("Rita", run.team)
     html = page_of(run, reader)
     assert "&lt;b&gt;the last&lt;/b&gt;" in html
-    assert "Name and keep" not in html
+    assert "Add a name" not in html
     assert signed_in(reader).post(names(run, 7)).status_code == 403
     assert signed_in(eve()).post(names(run, 7)).status_code == 404

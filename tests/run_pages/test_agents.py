@@ -123,7 +123,7 @@ def test_the_figures_say_how_long_gates_waited() -> None:
     assert stats.quantile([1.0, 2.0, 3.0, 10.0], 0.5) == stats.quantile([3.0], 0.9)
     assert stats.spread([299.9, 300.0, 3600.0, 90_000.0]) == [1, 1, 1, 0, 1]
     page = signed_in(bob(gate.team)).get("/agents/").content.decode()
-    assert re.search(r"<dd>half decided within [^<]+</dd><dd>nine of ten within [^<]+; 1 decided, 0 expired</dd>", page)
+    assert re.search(r"<dd>Median [^<]+</dd>\s*<dd>90 % within [^<]+; 1 decided, 0 expired</dd>", page)
 
 
 def test_all_agents_are_figured_in_one_statement() -> None:
@@ -141,7 +141,7 @@ def test_all_agents_are_figured_in_one_statement() -> None:
 def test_the_figures_are_drawn_with_their_words_beside_them() -> None:
     team, stored = make_team(), make_plan()
     page = said(signed_in(bob(team)).get("/agents/refunds/").content.decode())
-    assert "No run in the last 30 days" in page
+    assert "No runs in the last 30 days" in page
     for status in ("completed", "completed", "completed", "failed"):
         Run.objects.filter(pk=make_run(team=team, plan=stored).pk).update(status=status, finished_at=Now())
     found = figures_of(stored, team)
@@ -164,8 +164,8 @@ def test_whether_workers_serve_an_agent_is_what_they_say() -> None:
         Run.objects.filter(pk=run.pk).update(**columns)
         return said(client.get(f"/agents/{stored.agent}/").content.decode())
 
-    late = f"A run of version {stored.version} has been due for 5 min"
-    assert "Nobody serves it." in words()
+    late = f"A run of version {stored.version} has waited 5 min to run"
+    assert "No worker serves it." in words()
     assert late in words(created_at=Now() - timedelta(minutes=5))
     assert late not in words(wake_at=Now() + timedelta(minutes=5))
     assert late in words(status="running", lease_until=Now() - timedelta(minutes=5))
@@ -173,7 +173,7 @@ def test_whether_workers_serve_an_agent_is_what_they_say() -> None:
     assert f"Workers serve version {stored.version}." in words()
     assert "its workers are busy, or Redis does not answer" in words()
     Worker.objects.filter(pk="box:81").update(heard_at=Now() - timedelta(minutes=5))
-    assert "Nobody serves it since" in words()
+    assert "No worker has served it since" in words()
 
 
 @pytest.mark.parametrize("width", [390, 1440])

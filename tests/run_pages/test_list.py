@@ -39,7 +39,7 @@ def test_a_status_filters_and_an_unknown_one_does_not() -> None:
     assert f'id="run-{gate.run_id}"' in waiting
     assert f'id="run-{running.pk}"' not in waiting
     assert f'id="run-{running.pk}"' in client.get("/runs/?status=evil").content.decode()
-    assert "No run is like that" in text_of(client.get("/runs/?status=failed").content.decode())
+    assert "No runs match these filters." in text_of(client.get("/runs/?status=failed").content.decode())
 
 
 def test_pages_go_on_below_the_last_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,9 +71,13 @@ def test_only_the_agents_of_my_teams_are_offered_and_of_those_the_newest(monkeyp
 
 
 def test_an_empty_list_says_how_a_run_begins() -> None:
-    text = text_of(signed_in(bob(make_team())).get("/runs/").content.decode())
+    reader = bob(make_team())
+    text = text_of(signed_in(reader).get("/runs/").content.decode())
     assert "No runs yet" in text
-    assert "manage.py run_agent" in text
+    assert "Runs appear here when one of your team" in text
+    assert "manage.py run_agent" not in text, "which only an operator can type"
+    User.objects.filter(pk=reader.pk).update(is_staff=True)
+    assert "manage.py run_agent" in text_of(signed_in(reader).get("/runs/").content.decode())
 
 
 def test_the_list_asked_for_by_the_page_is_a_fragment() -> None:

@@ -57,7 +57,7 @@ def test_a_note_stands_beside_its_checkpoint_with_who_and_its_words_can_be_erase
         listed = html.partition('id="notes-list"')[2].partition("</section>")[0]
         assert "Is this the &lt;b&gt;right&lt;/b&gt; order?" in listed, query
         assert "Rita Reader" in listed
-        assert "Take back" not in listed  # somebody else's
+        assert "Remove" not in listed  # somebody else's
     html = page_of(run, bob(team), "?at=1")
     assert "right" not in html.partition('id="notes-list"')[2].partition("</section>")[0]
     assert html.count("1 note<") == 1  # on the row of checkpoint 2
@@ -146,7 +146,7 @@ def test_a_note_appears_for_whoever_looks_and_what_they_type_stays(new_page: New
     page.locator("#note-it button").click()
     expect(page.locator("#notes-list")).to_contain_text("Half a thought")
     expect(page.locator("#note-text")).to_have_value("")
-    page.get_by_role("button", name="Take back").click()
+    page.get_by_role("button", name="Remove").click()
     expect(page.locator("#notes-list")).not_to_contain_text("Half a thought")
     assert standing(run) == ["Look at the order"]
 
@@ -158,5 +158,5 @@ def test_notes_work_without_a_script(new_page: NewPage) -> None:
     page.locator("#note-text").fill("By hand")
     page.locator("#note-it button").click()
     expect(page.locator("#notes-list")).to_contain_text("By hand")
-    page.get_by_role("button", name="Take back").click()
+    page.get_by_role("button", name="Remove").click()
     expect(page.locator("#notes-list")).not_to_contain_text("By hand")

@@ -132,7 +132,7 @@ def test_a_failed_run_says_where_and_why_and_what_can_be_done() -> None:
     text = text_of(page_of(walk.release("failed", "TimeoutError: the shop did not answer"), bob(team)))
     assert "The run failed at “Find order”." in text
     assert "TimeoutError: the shop did not answer" in text
-    assert "start the work again as a new run" in text
+    assert "start again as a new run" in text
 
 
 def test_a_frozen_run_names_the_last_checkpoint_that_verifies() -> None:
@@ -252,7 +252,7 @@ class TestCancelling:
         run.cancel(by=actors.SYSTEM)
         response = signed_in(bob(team)).post(f"/runs/{run.pk}/cancellations/")
         assert response.status_code == 409
-        assert "had already ended" in response.content.decode()
+        assert "The run had already ended, so nothing was cancelled." in response.content.decode()
 
     def test_is_never_done_by_a_get(self) -> None:
         team = make_team()
@@ -265,7 +265,5 @@ class TestCancelling:
         walk.effect("reply", irreversible=True)
         walk.save("reply", {"mailed": True}, "pay")
         text = text_of(page_of(walk.release("queued"), bob(team)))
-        assert (
-            "What has been done outside is not taken back: “Reply” is done and stays done, it cannot be undone" in text
-        )
+        assert "What was already done is not undone: “Reply” is done and stays done, it cannot be undone" in text
         assert "leaving 1 effect" in text

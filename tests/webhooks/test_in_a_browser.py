@@ -38,7 +38,7 @@ def test_one_is_made_tested_refused_and_sent_again(new_page: NewPage, receiver: 
     assert fits()
 
     Webhook.objects.filter(pk=made.pk).update(url=receiver.url)  # this server sends to no loopback address
-    page.get_by_role("link", name="To the webhook").click()
+    page.get_by_role("link", name="Back to the webhook").click()
     page.get_by_role("button", name="Send a test message").click()
     expect(page.locator(".messagelist")).to_contain_text("is on its way")
     receiver.answers.append(status(410))

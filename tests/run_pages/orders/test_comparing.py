@@ -21,12 +21,12 @@ def test_two_branches_of_a_run_part_where_it_was_edited(ledger: str) -> None:
     edit(run, 1, size=2)
     advance_to_rest(run)
     text = said(page_of(member(run), comparison(run, last, after(run, "plan"))))
-    assert "They part after checkpoint 1, the input" in text
+    assert "Their paths part after checkpoint 1, the input" in text
     assert f"A: {last} of R-{run.pk}" in text
     assert "size 1 2 changed" in text
     assert "3 Review approved" in text
     assert "off the path, will be undone" in text
-    assert "No effects on this way." in text
+    assert "No effects on this path." in text
 
 
 def test_a_fork_is_compared_with_its_origin_by_run_and_number(ledger: str) -> None:
@@ -35,16 +35,16 @@ def test_a_fork_is_compared_with_its_origin_by_run_and_number(ledger: str) -> No
     for address in (comparison(run, 3, f"{fork.pk}.1"), comparison(fork, f"R-{run.pk}.3", 1)):
         text = said(page_of(member(run), address))
         origin = f" of R-{run.pk}" if address.startswith(f"/runs/{fork.pk}/") else ""
-        assert f"They part after checkpoint 2{origin}, “Plan”" in text
+        assert f"Their paths part after checkpoint 2{origin}, “Plan”" in text
         assert f"B: 1 of R-{fork.pk}" in text
 
 
 def test_a_checkpoint_is_compared_with_the_one_that_both_have(ledger: str) -> None:
     run = booked(ledger)
     text = said(page_of(member(run), comparison(run, 2, 3)))
-    assert "A is on the way to B, and was saved" in text
-    assert "On the way to B, so nothing leads here that does not lead there." in text
-    assert "They part" not in text
+    assert "A is on the path to B, and was saved" in text
+    assert "Every step to this checkpoint is on the path to B too." in text
+    assert "Their paths part" not in text
 
 
 def test_what_is_not_there_or_of_another_lineage_or_team_is_not_found(ledger: str) -> None:

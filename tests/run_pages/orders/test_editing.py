@@ -26,7 +26,7 @@ def test_every_field_has_its_input_and_says_who_reads_it_from_here_on(ledger: st
     assert (found["state/size"], found["state/ledger"]) == ("1", ledger)
     assert {"state/offer", "state!order/feedback", "state/decision"} <= set(found)
     assert "size read by “Plan”" in said(page)
-    assert "told not read from here on" in said(page)
+    assert "told not read by later steps" in said(page)
     assert list(found).index("state/size") < list(found).index("state/told")
 
 
@@ -165,7 +165,7 @@ def test_who_may_only_look_gets_no_editor(ledger: str) -> None:
 def test_a_checkpoint_at_which_the_run_ended_says_so(ledger: str) -> None:
     run = booked(ledger)
     client, last = member(run), after(run, "tell")
-    assert "The run had ended at this checkpoint" in said(page_of(client, editor(run, last)))
+    assert "The run ended at this checkpoint. Edit an earlier one." in said(page_of(client, editor(run, last)))
     form = texts(page_of(client, editor(run, last))) | {"state/size": "2", "at": str(last)}
     assert "had ended at checkpoint" in said(ask(client, run, "edit", **form))
 

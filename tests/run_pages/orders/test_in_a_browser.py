@@ -157,7 +157,7 @@ def test_without_a_script_a_rewind_shows_only_the_way_that_is_chosen(new_page: N
     run = booked(ledger)
     page = open_page(new_page, run, f"?at={after(run, 'book')}", java_script_enabled=False)
     page.get_by_text("Rewind the run…").click()
-    page.get_by_role("button", name="Show what it would do").click()
+    page.get_by_role("button", name="Show what this does").click()
     expect(page.locator(".way:visible")).to_have_count(1)
     page.get_by_label("After “Book”, keeping").check()
     page.locator(COMMIT).click()

@@ -37,7 +37,7 @@ def test_the_last_checkpoint_offers_only_to_run_its_step_again_and_asks_to_confi
     page = panel_of(member(run), run, after(run, "tell"))
     assert "After “Tell”" not in said(page)
     assert f'name="confirm.{before(run, "tell")}"' in page
-    assert "cannot be undone, and happens once more, under a new key" in said(page)
+    assert "cannot be undone and will happen once more, under a new key" in said(page)
 
 
 def test_it_is_done_as_shown_with_the_reason_kept_and_read(ledger: str) -> None:
@@ -157,7 +157,7 @@ def test_a_page_that_follows_a_moving_head_foretells_nothing_until_somebody_stay
     client = member(run)
     page = page_of(client, f"/runs/{run.pk}/")
     assert 'id="rewind-ask"' not in page
-    assert f"Stay at checkpoint {fresh(run).seq}" in said(page)
+    assert f"Select checkpoint {fresh(run).seq}" in said(page)
     assert 'id="rewind-ask"' in page_of(client, f"/runs/{run.pk}/?at=3")
 
 
