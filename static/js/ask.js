@@ -1,5 +1,5 @@
-// <hp-ask>: words said at a gate are sent in place, and the field is empty again for the next. Every sending has a key
-// of its own, so that twice pressed is once said.
+// <hp-ask>: a comment or a note is sent without leaving the page, and its field is then empty for the next. Each one has
+// a key of its own, so that pressing twice sends it once.
 import { newKey } from "./form-key.js";
 
 class Ask extends HTMLElement {

@@ -1,19 +1,19 @@
-// Where a gate asks about several actions, each has its own choice: these follow what is chosen. All alike is one
-// choice about all of them; anything else is "one by one". Who changes a field and has chosen nothing, or approves all,
-// approves the rest: the large button says so before it is pressed.
+// The verdicts of a gate that asks about several actions. If all verdicts are alike, the choice for all shows them;
+// anything else is "one by one". Changing a field while nothing is chosen, or while all are approved, approves the other
+// actions: the large button says so before it is pressed.
 const WORDS = { approve: "Approve", edit: "Edit", reject: "Reject", respond: "Answer instead" };
 
 export class Ballots {
   constructor(root, form, edited) {
-    [this.root, this.form, this.edited] = [root, form, edited]; // edited(section): whether its fields are changed
+    [this.root, this.form, this.edited] = [root, form, edited]; // edited(section): whether its fields were changed
     this.sections = [...root.querySelectorAll(".action:has([data-ballot])")];
-    this.standing = new Map(this.sections.map((one) => [one, one.querySelector(".settled")?.dataset.verdict]));
+    this.settled = new Map(this.sections.map((one) => [one, one.querySelector(".settled")?.dataset.verdict]));
     const pressed = form.querySelector('[name="verdict"]:checked')?.value;
-    this.all = pressed ?? (this.sections.some((one) => this.chosen(one) && !this.standing.get(one)) ? "each" : "");
+    this.all = pressed ?? (this.sections.some((one) => this.chosen(one) && !this.settled.get(one)) ? "each" : "");
     if (this.sections.length) this.show();
   }
 
-  // Something was clicked, or typed in a field of an action.
+  // Follows a click, or typing in a field of an action.
   follow(target) {
     if (!this.sections.length) return;
     if (target.matches("[data-ballot]")) this.press("each", true);
@@ -28,11 +28,11 @@ export class Ballots {
     if (mixed) this.together();
   }
 
-  // What becomes of one where all are meant. Whoever approves what stands agrees to what others have refused too.
+  // The verdict of one action when one is chosen for all. An approval of all includes what others rejected before.
   alike(section) {
     if (this.all === "reject") return "reject";
     if (this.edited(section)) return "edit";
-    return this.standing.get(section) ?? (this.all || this.sections.some(this.edited) ? "approve" : "");
+    return this.settled.get(section) ?? (this.all || this.sections.some(this.edited) ? "approve" : "");
   }
 
   chosen(section) {
@@ -56,7 +56,7 @@ export class Ballots {
   together() {
     const all = this.sections.map((section) => this.chosen(section));
     const alike = all.every((each) => each === all[0]) && ["approve", "reject"].includes(all[0]);
-    const revived = all[0] === "approve" && this.sections.some((section) => this.standing.get(section));
+    const revived = all[0] === "approve" && this.sections.some((section) => this.settled.get(section));
     const said = alike && !revived ? all[0] : all.some(Boolean) || this.all ? "each" : "";
     for (const one of this.form.querySelectorAll('[name="verdict"]')) one.checked = one.value === said;
   }
@@ -71,14 +71,14 @@ export class Ballots {
       tally.textContent = WORDS[all[at]] ?? "not decided";
       tally.dataset.status = { approve: "approved", edit: "edited", reject: "rejected", respond: "edited" }[all[at]] ?? "open";
     });
-    // Whoever rejects all writes one reason; what was written of one of them before stays in sight.
+    // A rejection of all takes one reason; a reason that was already written for one action stays visible.
     for (const reason of this.reasons()) reason.parentElement.hidden = this.all === "reject" && !reason.value.trim();
-    const words = this.form.querySelector('[data-for="each"] [data-says-plain]'); // until the server's come
+    const words = this.form.querySelector('[data-for="each"] [data-says-plain]'); // until the server's words arrive
     const approves = all.every((each) => ["approve", "edit"].includes(each));
     if (words) words.textContent = approves ? (all.includes("edit") ? "Approve with edit" : "Approve") : "Send these verdicts";
   }
 
-  // What is still to be said of one of them, and where.
+  // What is still missing for one of the actions, and its field.
   need() {
     const open = this.sections.filter((section) => !this.chosen(section));
     const words = `${open.length} action${open.length === 1 ? " still needs" : "s still need"} a verdict`;
@@ -89,14 +89,14 @@ export class Ballots {
     return [`Write ${what} for action ${this.sections.indexOf(empty) + 1}`, this.words(empty)];
   }
 
-  // The field for the words that its verdict needs; none where those of others stand.
+  // The field for the words that its verdict needs; none if the verdict is another reviewer's.
   words(section) {
     const verdict = this.chosen(section);
-    if (verdict === this.standing.get(section)) return undefined;
+    if (verdict === this.settled.get(section)) return undefined;
     return section.querySelector(`[data-on="${verdict}"] textarea`);
   }
 
-  // The fields for why each of them is rejected.
+  // The fields for the reason of each rejection.
   reasons() {
     return this.sections.map((section) => section.querySelector('[data-on="reject"] textarea')).filter(Boolean);
   }

@@ -1,5 +1,5 @@
-// What was done before is done once more only where somebody ticks that: no decision is sent while a box of it that is in
-// sight is open. The server refuses it all the same.
+// An action that was already done is repeated only if the reviewer ticks its box: no decision is sent while a visible box
+// is not ticked. The server checks it too.
 document.addEventListener("submit", (event) => {
   if (!event.submitter?.matches("[data-commit]")) return;
   const boxes = [...event.target.querySelectorAll("[data-confirm]:not(:checked)")].filter((each) => each.checkVisibility());

@@ -1,5 +1,5 @@
-// <hp-copy>: a text with a button that puts it on the clipboard. Without script, or where there is no clipboard, the
-// text is selected whole by one click.
+// <hp-copy>: a text with a button that copies it to the clipboard. Without script or clipboard, one click selects the
+// whole text.
 class Copy extends HTMLElement {
   connectedCallback() {
     const button = this.querySelector("button");
@@ -11,7 +11,7 @@ class Copy extends HTMLElement {
         await navigator.clipboard.writeText(this.querySelector("code").textContent);
         said.textContent = "Copied.";
       } catch {
-        said.textContent = "It could not be copied: select it instead.";
+        said.textContent = "Could not copy. Select the text instead.";
       }
     });
   }

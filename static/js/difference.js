@@ -1,7 +1,7 @@
 import { changed, original } from "./form-parts.js";
 import { visible } from "./visible.js";
 
-// What a reader changed in one item of the form, beside its inputs, in the place of the words that stand there.
+// Shows what a reader changed in one item of the form, beside its inputs and in place of its hint.
 export function tell(item, note) {
   const mine = [...item.querySelectorAll(".input")].filter((field) => changed(field));
   item.toggleAttribute("data-edited", mine.length > 0);
@@ -12,7 +12,7 @@ export function tell(item, note) {
   item.querySelector("[data-as-proposed]").hidden = mine.length > 0;
 }
 
-// A choice and a file by their words, anything else as it is.
+// A choice and a file as people read them, anything else as it is.
 export function words(field, value) {
   if ("file" in field.dataset && value) {
     const { $artifact: digest, size, name } = JSON.parse(value);
@@ -21,7 +21,7 @@ export function words(field, value) {
   return [...(field.options ?? [])].find((option) => option.value === value)?.label ?? value;
 }
 
-// A change of one field as <del> and <ins>: the words around it are left out, a reader has them in the field.
+// The change of one field as <del> and <ins>, without the unchanged text around it, which the field shows.
 function difference(before, after) {
   const was = document.createElement("span");
   [was.className, was.dataset.by] = ["was", "you"];
@@ -31,7 +31,7 @@ function difference(before, after) {
   return was;
 }
 
-// Only what differs, with some words around it: a long text changes in one place.
+// Only what differs, with a little text around it: a long text usually changes in one place.
 function middle(before, after) {
   let [start, end] = [0, 0];
   while (start < Math.min(before.length, after.length) && before[start] === after[start]) start++;

@@ -1,6 +1,5 @@
-// <hp-draft>: what is entered in a gate's form is kept by the server as it is entered, so that a reload, another
-// machine and a sign-out cost nothing. The server renders it back; nothing is restored here but what never reached it:
-// that stays in this browser until the server has it.
+// <hp-draft>: the server keeps what is entered in a gate's form as it is entered, so that a reload, another machine or a
+// sign-out loses nothing. The server renders it back. What never reached the server stays in this browser until it does.
 import { fields, forget, recall, remember } from "./keeping.js";
 import { clock } from "./times.js";
 
@@ -26,8 +25,8 @@ class Draft extends HTMLElement {
     this.left();
   }
 
-  // When the draft was kept that this page knows of: another page's is not written over. It is a field of the form, so
-  // that a page which the server draws in answer to the form knows it too.
+  // The time of the draft that this page knows, so that it overwrites no newer draft of another page. It is a field of
+  // the form, so that a page which the server renders in answer to the form knows it too.
   get seen() {
     return this.form.elements.draft_seen.value;
   }
@@ -36,10 +35,10 @@ class Draft extends HTMLElement {
     this.form.elements.draft_seen.value = at;
   }
 
-  // What an earlier visit could not send: keep it now, and show the page that the server makes of it.
+  // Sends what an earlier visit could not send, and then shows the page that the server renders with it.
   left() {
     const left = recall(BROWSER, this.store);
-    if (document.querySelector("#refusal")) return this.later(PAUSE); // what was sent and refused is kept as any draft
+    if (document.querySelector("#refusal")) return this.later(PAUSE); // what was sent and refused is kept like any draft
     if (!left || left.seen !== this.seen) return forget(BROWSER, this.store);
     const body = new URLSearchParams(left.fields);
     body.set("draft_seen", this.seen);
@@ -91,7 +90,7 @@ class Draft extends HTMLElement {
     if ([403, 409, 413].includes(answer.status) && answer.headers.get("content-type") === "application/json") {
       forget(BROWSER, this.store);
       this.say((await answer.json()).problem);
-    } else this.say("Draft not saved by the server; it stays in this browser");
+    } else this.say("Draft not saved on the server. It is kept in this browser.");
     return false;
   }
 

@@ -1,5 +1,5 @@
-// What does not hold, beside its fields as it is typed. The server has said it in the list of the decision's panel;
-// each entry leads to its field. A field of a new item that nobody has been in yet is not blamed for being empty.
+// Shows what is wrong with a field beside it, as it is typed. The server lists the faults in the decision's panel, each
+// with a link to its field. A field of a new item is not marked as empty before somebody has been in it.
 export class Faults {
   constructor(scope) {
     this.scope = scope;

@@ -1,4 +1,4 @@
-// <hp-filters>: a list's filters apply as they are chosen; the button that sends them is for pages without script.
+// <hp-filters>: a list's filters apply as they are chosen. Their button is for pages without script.
 class Filters extends HTMLElement {
   connectedCallback() {
     this.form = this.querySelector("form");
@@ -7,7 +7,7 @@ class Filters extends HTMLElement {
     this.form.addEventListener("submit", () => this.tidy());
   }
 
-  // An address without the filters that say nothing. Enabled again for whoever comes back by the Back button.
+  // Keeps empty filters out of the address. They are enabled again for the Back button.
   tidy() {
     const silent = [...this.form.elements].filter((field) => field.name && field.value === "");
     for (const field of silent) field.disabled = true;

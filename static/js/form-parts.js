@@ -1,6 +1,6 @@
-// The parts of a typed form that only the server can draw: a list with an item more, the fields of another branch.
-// A button of the form posts all of it, here as without script; here only the one form comes back and takes the
-// place of the old. What was typed while it was on its way is put into the new one.
+// The parts of a typed form that only the server can render: a list with one more item, the fields of another branch.
+// A button of the form posts all of it, with or without script; with script, only this form comes back and replaces the
+// old one. What was typed meanwhile is put into the new one.
 export class Parts {
   constructor(scope, form, refreshed) {
     [this.scope, this.form, this.refreshed] = [scope, form, refreshed];
@@ -44,13 +44,13 @@ export class Parts {
     this.refreshed();
   }
 
-  // After an item was taken out its button is gone; a new item is where one goes on typing.
+  // A removed item's button is gone; in a new item the reader goes on typing.
   near(fresh, focus) {
     return fresh.querySelector(`#${CSS.escape(focus)} ~ *, [data-edited] .input`) ?? fresh.querySelector("[data-change]:not(:disabled)");
   }
 }
 
-// A press of "put back": the inputs of its item say again what was proposed.
+// The put-back button of an item: its inputs show again what was proposed.
 export function putBack({ target }) {
   const fields = [...(target.closest("[data-put-back]")?.closest(".item").querySelectorAll(".input") ?? [])];
   for (const field of fields) {
@@ -68,7 +68,7 @@ function entered(field) {
   return ticks(field) ? field.checked : field.value;
 }
 
-// What a field held as it was proposed, in the words of its own input: a browser leaves out seconds that are zero.
+// The proposed value of a field, as its own input writes it: a browser leaves out seconds that are zero.
 export function original(field) {
   if (ticks(field)) return field.defaultChecked;
   const was = field.dataset.was ?? field.defaultValue;

@@ -1,5 +1,5 @@
-// <hp-gantt>: a job is traced through every chart of the page while the pointer is on one of its bars, or after a
-// click until the next; a chart that is too wide for its page begins where the past ends. All of it is in the table too.
+// <hp-gantt>: a job is highlighted in every chart of the page while the pointer is on one of its bars, or after a click
+// until the next click. A chart that is too wide for its page starts at the present. The table has the same data.
 class Gantt extends HTMLElement {
   connectedCallback() {
     this.addEventListener("pointerover", (event) => this.trace(this.job(event)));

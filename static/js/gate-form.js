@@ -1,6 +1,6 @@
 // <hp-gate-form>: what the decision form does beyond plain HTML. Typing in a field selects Edit and shows the
-// difference; "put back" undoes it. The server renders the same differences after a submit: nothing here decides
-// anything.
+// difference; the put-back button undoes it. The server renders the same differences after a submit: nothing is decided
+// here.
 import { Ballots } from "./ballots.js";
 import { tell } from "./difference.js";
 import { Faults } from "./field-faults.js";
@@ -42,13 +42,13 @@ class GateForm extends HTMLElement {
     this.need.show();
   }
 
-  // What was written for the record before somebody rejects is their reason.
+  // A comment that was written before choosing Reject becomes the reason.
   reason(verdict) {
     const { feedback, comment } = this.form.elements;
     if (verdict === "reject" && feedback && !feedback.value.trim()) feedback.value = comment.value;
   }
 
-  // The button says which answer it sends.
+  // Shows on the button which answer it sends.
   answer(radio) {
     if (radio?.dataset.sends) this.form.querySelector('[data-commit][data-for="answer"] span').textContent = radio.dataset.sends;
   }
@@ -67,7 +67,7 @@ class GateForm extends HTMLElement {
     this.asEdit();
   }
 
-  // An approval of what one has changed is an edit, and says so.
+  // An approval of changed values is an edit, and is shown as one.
   asEdit() {
     const edit = this.form.querySelector('[name="verdict"][value="edit"]');
     const edited = this.fields().some((each) => changed(each));
@@ -87,7 +87,7 @@ class GateForm extends HTMLElement {
     const edited = this.fields().filter((each) => changed(each));
     outdated(this, edited);
     const action = field.closest(".action");
-    if (!action || action.querySelector("[data-ballot]")) return; // its own choice says what becomes of it
+    if (!action || action.querySelector("[data-ballot]")) return; // its own verdict is shown instead
     action.toggleAttribute("data-verdict", false);
     if (this.edits(action)) action.dataset.verdict = "edit";
   }
@@ -96,7 +96,7 @@ class GateForm extends HTMLElement {
     return this.fields().some((each) => action?.contains(each) && changed(each));
   }
 
-  // A part of the form was drawn anew by the server: its inputs are others, and what they say is not.
+  // The server rendered a part of the form again: the inputs are new, their values are not.
   refreshed() {
     for (const field of this.fields()) this.show(field);
     const any = this.fields().find((field) => changed(field));
@@ -115,7 +115,7 @@ class GateForm extends HTMLElement {
     field.closest(".item").scrollIntoView({ block: "center" });
   }
 
-  // Twice pressed is once sent.
+  // Pressing twice sends once.
   sending() {
     setTimeout(() => this.lock(true));
   }
@@ -129,7 +129,7 @@ class GateForm extends HTMLElement {
     for (const button of this.form.querySelectorAll("[data-commit]")) button.disabled = locked;
   }
 
-  // A live morph says that the gate is closed, or another version stands: then nothing here can be sent.
+  // When a live update says that the gate is closed or has changed, nothing here can be sent any more.
   closed() {
     const news = document.querySelector("#gate-news");
     if (!news || news.dataset.status === "open") return;

@@ -41,8 +41,8 @@ class Hotkeys extends HTMLElement {
       this.sheet.showModal();
       return;
     }
-    // A part of the page that has keys of its own, marked [data-hotkeys], comes before the page while it has the focus;
-    // a key that only such parts have is the first one's.
+    // While a part of the page with keys of its own, marked [data-hotkeys], has the focus, its keys come before those of
+    // the page. A key that only such parts have belongs to the first of them.
     const wanted = `[data-hotkey="${CSS.escape(event.key)}"]`;
     const here = event.target.closest?.("[data-hotkeys]")?.querySelector(wanted);
     const all = [...document.querySelectorAll(wanted)];
@@ -54,19 +54,19 @@ class Hotkeys extends HTMLElement {
     if (target.matches('[data-ballot], [name="verdict"]')) into(target);
   }
 
-  // Works while typing too: it is not a single key. It sends the form that one is in, and from anywhere else the
-  // decision, by the button that is in view.
+  // Works while typing too, as it is not a single key. It sends the form that has the focus, and from anywhere else the
+  // decision, by its visible button.
   commit(event) {
     const form = event.target.form ?? event.target.closest?.("dialog, form");
     const own = form && !form.querySelector("[data-commit]");
-    if (own && !typing(event.target)) return; // a button does what it does
+    if (own && !typing(event.target)) return; // leave a button alone
     const button = own ? first(form) : [...document.querySelectorAll("[data-commit]")].find((each) => each.checkVisibility());
     event.preventDefault();
     if (button && !button.disabled) button.click();
   }
 }
 
-// What a choice asks for is typed next: letters meant for it must not be taken for keys.
+// The text that a choice needs is typed next: its letters must not act as keys.
 function into(choice) {
   const wanted = { reject: '#feedback, [name^="reason."]', respond: '[name^="response."]', edit: ".item :is(input, textarea, select)" };
   const fields = wanted[choice.value];
@@ -74,7 +74,7 @@ function into(choice) {
   found.find((each) => typing(each) && each.type !== "hidden" && each.checkVisibility())?.focus();
 }
 
-// The button by which a browser sends a form on Enter; a disabled one keeps it from that.
+// The button that a browser presses on Enter; if it is disabled, the browser sends nothing.
 function first(form) {
   return [...(form.elements ?? [])].find((each) => each.type === "submit");
 }
@@ -85,7 +85,7 @@ function typing(element) {
   return element.matches?.("input") && !["radio", "checkbox", "button", "submit"].includes(element.type);
 }
 
-// Out of a field, to the part of the page that it belongs to: from there the keys work again.
+// Leaves a field for the part of the page around it, where the keys work again.
 function leave(field) {
   field.blur();
   field.closest("[data-hotkeys]")?.focus({ preventScroll: true });

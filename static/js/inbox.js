@@ -1,5 +1,5 @@
 // <hp-inbox>: j and k move along the rows, Enter opens; the row under the cursor is previewed beside the list.
-// It wraps the list, which is morphed as gates come and go: the cursor stays on its gate, not on its place.
+// It wraps the list, which is morphed as gates come and go: the cursor stays on its gate, not at its position.
 import { walk } from "./walk.js";
 
 class Inbox extends HTMLElement {
@@ -45,7 +45,7 @@ class Inbox extends HTMLElement {
     badge.firstChild.textContent = count;
   }
 
-  // A decided row stays for some seconds, so that nobody wonders where it went.
+  // A decided row stays for a few seconds, so that nobody wonders where it went.
   fresh() {
     clearTimeout(this.leaving);
     const leaving = this.rows().map((row) => Number(row.dataset.leavesIn)).filter((seconds) => seconds > 0);

@@ -1,5 +1,5 @@
-// <hp-jump>: Ctrl+K opens a dialog in which a few letters find a page, a gate or a run; the arrows move along what was
-// found, Enter goes there. Without script its opener is a link to the same search as a page.
+// <hp-jump>: Ctrl+K opens a dialog in which a few letters find a page, a gate or a run; the arrows move along the
+// results, Enter opens one. Without script its button is a link to the same search on a page of its own.
 class Jump extends HTMLElement {
   connectedCallback() {
     this.sheet = this.querySelector("dialog");
@@ -33,7 +33,7 @@ class Jump extends HTMLElement {
     stops[Math.min(Math.max(stops.indexOf(document.activeElement) + step, 0), stops.length - 1)].focus();
   }
 
-  // Enter in the field goes to the first that was found, of what was typed last.
+  // Enter in the field opens the first result of what was typed last.
   async go(event) {
     event.preventDefault();
     const address = new URL(event.target.action);

@@ -1,7 +1,7 @@
-// What a browser keeps of a form for a while, in its storage: `where` gives that of the tab or of the browser.
+// Keeps a form's fields in the browser's storage for a while: `where` returns the storage of the tab or of the browser.
 const TOKEN = "csrfmiddlewaretoken";
 
-// Files are no part of it: a browser does not let them be put back. Nor are secrets.
+// Without files, which no browser lets a page put back, and without secrets.
 export function fields(form) {
   const secret = new Set([...form.elements].filter((field) => field.type === "password").map((field) => field.name));
   return [...new FormData(form)].filter(([name, value]) => typeof value === "string" && name !== TOKEN && !secret.has(name));
@@ -19,7 +19,7 @@ export function remember(where, name, value) {
   try {
     where().setItem(name, JSON.stringify(value));
   } catch {
-    // Storage is off or full: what can be done without it is done all the same.
+    // Storage is off or full: everything else works without it.
   }
 }
 

@@ -7,8 +7,8 @@ import { Polling } from "./polling.js";
 import { concerns, wanted, watched } from "./watched.js";
 
 const BACKOFF = [500, 1000, 2000, 4000, 8000, 15000];
-const SILENCE = 17_000; // the server speaks every 15 s
-const ANSWER = 3_000; // and at once where it is asked to
+const SILENCE = 17_000; // the server sends something every 15 s
+const ANSWER = 3_000; // and answers a ping at once
 const REVOKED = 4401;
 
 class Live extends HTMLElement {
@@ -54,12 +54,12 @@ class Live extends HTMLElement {
     clearTimeout(this.quiet);
     clearTimeout(this.unanswered);
     if (code === REVOKED && !this.refused) {
-      this.refused = true; // where the password was given again the session has another key, and this browser knows it
+      this.refused = true; // after the password was confirmed the session has a new key, which this browser already has
       return this.connect();
     }
     if (code === REVOKED) {
       this.polling.stop();
-      this.say("off", "Signed out", ": reload the page to go on");
+      this.say("off", "Signed out", ": reload the page to continue");
       return;
     }
     const wait = BACKOFF[Math.min(this.tries++, BACKOFF.length - 1)] * (0.75 + Math.random() / 2);
@@ -70,33 +70,33 @@ class Live extends HTMLElement {
   cut() {
     if (navigator.onLine) this.polling.start();
     else this.polling.stop();
-    if (navigator.onLine) this.say("paused", "Paused", ": live updates are trying to come back");
+    if (navigator.onLine) this.say("paused", "Paused", ": reconnecting to live updates");
     else this.say("offline", "Offline", ": this browser has no connection");
   }
 
-  // A socket that was open when the network went may be dead without knowing it.
+  // A socket that was open when the network failed may be dead without noticing.
   reconnect() {
     const old = this.socket;
     this.connect();
     old.close();
   }
 
-  // What could not be fetched is still stale when the connection is back.
+  // An element that could not be fetched is still stale when the connection is back.
   missed(element) {
     if (!element?.matches?.("[data-watch]")) return;
     this.stale.add(element);
     this.answered(element, false);
   }
 
-  // Without the socket the page is as old as the last answer to a look.
+  // Without the socket the page is as old as the last poll that was answered.
   answered(element, well) {
     if (this.dataset.live !== "paused" || !element?.matches?.("[data-watch]")) return;
-    this.polling.works = well && this.polling.looked; // not by what was on its way when the socket went
+    this.polling.works = well && this.polling.looked; // an answer to a request from before the socket failed does not count
     if (well) this.heard = Date.now();
     this.tell();
   }
 
-  // A connection can die, and a server hang, without a word: neither is live. Asking again makes a reconnection.
+  // A connection can die, or a server hang, silently. Pings the server, and reconnects if no answer comes.
   ask() {
     if (this.socket.readyState !== WebSocket.OPEN) return;
     this.socket.send('{"ping": true}');
@@ -125,7 +125,7 @@ class Live extends HTMLElement {
     this.lookAt(watched().filter((element) => concerns(element, fact)));
   }
 
-  // Whoever was cut off never says goodbye: as long as somebody is shown as looking, look whether they still are.
+  // Somebody who was cut off sends no goodbye: while anybody is shown as present, check whether they still are.
   lookAround() {
     this.lookAt(document.querySelectorAll("[data-watch^='looking:']:has(.avatar)"));
   }
@@ -135,7 +135,7 @@ class Live extends HTMLElement {
     this.look();
   }
 
-  // Many facts in a moment are one fetch, and many browsers do not fetch in the same moment.
+  // Several facts at once cause one fetch; the random delay keeps many browsers from fetching at the same time.
   look() {
     if (document.visibilityState !== "visible" || !this.stale.size || this.pending) return;
     this.pending = setTimeout(() => {

@@ -1,7 +1,7 @@
 import { changed } from "./form-parts.js";
 
-// What a decision still lacks before it can be sent: the large button says it, and goes there in the place of sending.
-// The server asks for the same, and says so after a submit.
+// What a decision still lacks before it can be sent: the large button says it, and leads there instead of sending.
+// The server checks the same after a submit.
 export class Need {
   constructor(form, ballots) {
     [this.form, this.ballots] = [form, ballots];
@@ -24,7 +24,7 @@ export class Need {
     return verdict === "each" ? this.ballots.need() : undefined;
   }
 
-  // Where nothing can be approved as it stands: the first required value that is empty, or still what was asked.
+  // If the proposal cannot be approved without an edit: the first required value that is empty or unchanged.
   ofMissing() {
     if (this.form.querySelector('[name="verdict"][value="approve"]')) return undefined;
     const fields = [...this.form.elements].filter((field) => field.closest("[data-missing]") && "was" in field.dataset);

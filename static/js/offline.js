@@ -1,5 +1,5 @@
-// <hp-offline>: the line below the top bar for whoever is cut off: since when what is shown may be old, and what
-// becomes of what is typed. A browser that is offline says so at once; a socket alone is given some seconds.
+// <hp-offline>: the line below the top bar while the page is cut off: since when it may be out of date, and what happens
+// to what is typed. It appears at once when the browser is offline, and after some seconds when only the socket is lost.
 import { words } from "./times.js";
 
 const PATIENCE = 5000;
@@ -18,12 +18,14 @@ class Offline extends HTMLElement {
     this.waiting = setTimeout(() => this.tell(state, heard, polled), wait);
   }
 
-  // Whoever put the line away is not told again until the page has been live in between. The same words are not said
-  // twice: a screen reader would read them at every look.
+  // A line that was closed does not come back before the page was live again. The same words are not set twice: a screen
+  // reader would read them at every poll.
   tell(state, heard, polled) {
     const lead = document.createElement("b");
     lead.textContent = state === "offline" ? "You are offline." : "Live updates are paused.";
-    const old = polled ? "This page looks for changes every twenty seconds or so instead." : `What you see may be old since ${words(new Date(heard), "clock")}.`;
+    const since = words(new Date(heard), "clock");
+    const polls = "This page checks for changes about every 20 seconds instead.";
+    const old = polled ? polls : `This page may be out of date since ${since}.`;
     const said = ` ${old}${kept()}`;
     steadily(() => {
       if (this.line.textContent !== lead.textContent + said) this.line.replaceChildren(lead, said);
@@ -41,7 +43,7 @@ class Offline extends HTMLElement {
   }
 }
 
-// On a phone the line takes room at the top of the page: what somebody reads further down stays where it is.
+// On a phone the line takes room at the top of the page: keeps what is read further down where it is.
 function steadily(change) {
   const main = document.querySelector("#main");
   const before = main.getBoundingClientRect().top;
@@ -49,7 +51,7 @@ function steadily(change) {
   if (scrollY) scrollBy({ top: main.getBoundingClientRect().top - before, behavior: "instant" });
 }
 
-// A draft outlives the page; what stands in any other form is there only as long as the page is.
+// A draft outlives the page; text in any other form is lost with the page.
 function kept() {
   if (document.querySelector("hp-draft")) return " What you type is kept.";
   return document.querySelector("main form[method=post] :is(textarea, input:not([type=hidden]))") ? " What you type stays on this page." : "";

@@ -1,5 +1,5 @@
-// <hp-order>: around a form that shows what it would do while it is typed. The server draws that; this says which
-// fields differ from what is saved, and that what is shown is being worked out anew. Twice pressed is once sent.
+// <hp-order>: around a form that previews its effect while it is typed. The server renders the preview; this element
+// marks the fields that differ from what is saved, and a preview that is out of date. Pressing twice sends once.
 import { tell } from "./difference.js";
 import { Faults } from "./field-faults.js";
 import { changed, Parts, putBack } from "./form-parts.js";
@@ -20,7 +20,7 @@ class Order extends HTMLElement {
     for (const field of this.fields()) this.typed(field);
   }
 
-  // Those of the state's form, with the order of its lists.
+  // The fields of the state's form, with the order of its lists.
   fields(within = this) {
     return [...within.querySelectorAll(".editor [data-was]")];
   }
@@ -38,7 +38,7 @@ class Order extends HTMLElement {
     editor.toggleAttribute("data-edited", this.fields(editor).some((each) => changed(each)));
   }
 
-  // A part of the form was drawn anew by the server: what it does is asked anew too.
+  // The server rendered a part of the form again, so the preview is asked for again too.
   refreshed() {
     for (const field of this.fields()) this.typed(field);
     this.form.dispatchEvent(new Event("input", { bubbles: true }));

@@ -1,5 +1,5 @@
-// The pinned frame follows what is typed, so that it names no value that would not run.
-// Only words: what is sent is the form, and the server draws the same frame after it.
+// The pinned frame follows what is typed, so that it shows no value that would not be used.
+// It is display only: the form is what is sent, and the server renders the same frame after it.
 import { words as said } from "./difference.js";
 import { visible } from "./visible.js";
 
@@ -10,7 +10,7 @@ export function mirror(scope, field, before, changed) {
   if (!pin) return;
   if (!drawn.has(pin)) drawn.set(pin, pin.dataset.by === "you" ? [before + unit(scope, pin)] : [...pin.childNodes]);
   const words = scope.querySelector(`[data-words-of="${CSS.escape(field.name)}"]`);
-  if (words && (pin.dataset.said ?? field.value) !== field.value) words.textContent = ""; // the server says them anew
+  if (words && (pin.dataset.said ?? field.value) !== field.value) words.textContent = ""; // the server renders them again
   pin.dataset.said = field.value;
   pin.toggleAttribute("data-by", changed);
   if (!changed) return pin.replaceChildren(...drawn.get(pin));
@@ -21,7 +21,7 @@ export function mirror(scope, field, before, changed) {
   pin.replaceChildren(gone, " ", put, unit(scope, pin));
 }
 
-// As approvals/presentation/text/amounts.py groups them: the gap is drawn, and no character.
+// Groups digits as approvals/presentation/text/amounts.py does: the gap is drawn and is no character.
 function figures(text) {
   const [, first, rest, decimals = ""] = text.match(/^(-?\d{1,3})((?:\d{3}){1,9})(\.\d+)?$/) ?? [];
   if (!rest) return [text];
@@ -33,8 +33,8 @@ function figures(text) {
   return [first, ...threes, decimals];
 }
 
-// A pinned list or object is spelled out, and its parts are typed one by one: the frame says that it is no longer what
-// would run, and where that stands.
+// A pinned list or object is spelled out while its parts are edited one by one: the frame says that it is no longer what
+// would be used, and where to look instead.
 export function outdated(scope, edited) {
   const names = edited.map((field) => `${field.name.replace(/^([^!/]*)![a-z]+/, "$1")}/`);
   for (const note of scope.querySelectorAll("[data-pin-parts]")) {
@@ -42,7 +42,7 @@ export function outdated(scope, edited) {
   }
 }
 
-// The currency as it stands in the form, where the form has it.
+// The currency in the form, if the form has one.
 function unit(scope, pin) {
   if (!pin.dataset.unit) return "";
   const beside = pin.dataset.pin.replace(/[^/]*$/, "currency");

@@ -1,10 +1,10 @@
-// While the socket alone is gone, what the page shows is fetched again from time to time: a proxy that ends every socket
-// must not make a page old. Browsers that lost it together do not ask together.
+// While only the socket is lost, the page's elements are fetched again from time to time: a proxy that ends every socket
+// must not leave pages out of date. The random delay keeps browsers that lost it together from polling together.
 const PAUSE = 20_000;
 
 export class Polling {
-  looked = false; // since it began
-  works = false; // whether the last look was answered
+  looked = false; // whether it has polled since it was started
+  works = false; // whether the last poll was answered
 
   constructor(look) {
     this.look = look;

@@ -1,4 +1,4 @@
-// A page that the server drew in answer to a form, with all that was entered: it takes the place of this one.
+// A page that the server rendered in answer to a form, with everything that was entered. It replaces this one.
 export function parsed(html) {
   const fresh = new DOMParser().parseFromString(html, "text/html");
   return fresh.querySelector("#main") && fresh.body.dataset.page !== "error" ? fresh : null;

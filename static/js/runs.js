@@ -1,5 +1,5 @@
-// <hp-runs>: j and k move along the rows, Enter opens. Rows that are shown are kept up to date in their places; runs
-// that came since are counted above the list and shown when they are asked for, so that no row jumps.
+// <hp-runs>: j and k move along the rows, Enter opens. The rows are updated in place; new runs are counted above the list
+// and shown on request, so that no row jumps.
 import { walk } from "./walk.js";
 
 class Runs extends HTMLElement {

@@ -1,5 +1,5 @@
-// The large button's words are the server's, made of what is typed: until they are those of the last entry, it says in
-// general what it does. Each entry has a number, which comes back with the words.
+// The server writes the words of the large button from what is typed. Until the words for the last entry arrive, the
+// button says in general what it does. Each entry has a number, which comes back with its words.
 export class Says {
   constructor(form) {
     [this.form, this.count] = [form, form.elements.typed];

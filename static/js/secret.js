@@ -1,5 +1,5 @@
-// <hp-secret>: a form that reveals one secret in its own place. The text is fetched by the click, is in no cache and no
-// history, and is masked again by a second click, after half a minute, or as soon as the page is left.
+// <hp-secret>: a form that reveals one secret in place. The click fetches the text, which is in no cache and no history.
+// It is masked again by a second click, after half a minute, or as soon as the page is left.
 const SHOWN = 30_000; // milliseconds
 
 class Secret extends HTMLElement {
@@ -30,12 +30,12 @@ class Secret extends HTMLElement {
       if (!answer.ok || answer.redirected) throw new Error(String(answer.status));
       this.#show(await answer.text());
     } catch {
-      this.output.textContent = "It could not be fetched. Try again.";
+      this.output.textContent = "Could not load it. Try again.";
     }
   }
 
   #show(html) {
-    this.output.innerHTML = html; // escaped and marked by the server, as every text of an agent
+    this.output.innerHTML = html; // escaped and marked by the server, like every text of an agent
     this.setAttribute("data-shown", "");
     this.label.textContent = "Hide";
     this.timer = setTimeout(() => this.#hide(), SHOWN);

@@ -1,13 +1,13 @@
-// What is sent must not vanish. A form with a key counts once however often it is sent, so it is sent from here: where
-// no answer comes the page stays, with all that was entered, says so beside the button and offers to try again, with
-// the same key. A form without a key goes as it always does, but not while nothing can be reached.
+// Nothing that is sent may get lost. A form with a key counts once however often it is sent, so this module sends it: if
+// no answer comes, the page stays with all that was entered, says so beside the button and offers to try again with the
+// same key. The browser sends a form without a key, but not while the server cannot be reached.
 import { newKey } from "./form-key.js";
 import { draw, parsed } from "./redrawn.js";
 import { keepEntered } from "./unsent.js";
 
 const PATIENCE = 60_000;
 const OFFLINE = ["Not sent: you are offline.", "All that you entered is still here."];
-const SILENT = ["No answer came.", "We don't know if it arrived. Try again: a decision is only counted once."];
+const SILENT = ["No answer from the server.", "We don't know if it arrived. Try again: a decision is only counted once."];
 
 document.addEventListener("submit", (event) => {
   const form = event.target;
@@ -18,7 +18,7 @@ document.addEventListener("submit", (event) => {
     send(form, event.submitter);
   } else if (cut()) {
     event.preventDefault();
-    setTimeout(() => tell(form, event.submitter, ...OFFLINE)); // after whoever locks the form against a second press
+    setTimeout(() => tell(form, event.submitter, ...OFFLINE)); // after the code that locks the form against a second press
   }
 });
 
@@ -41,24 +41,25 @@ async function send(form, submitter) {
   return tell(form, submitter, said[0] ? `${said[0]}.` : `Not sent: the server answered ${answer.status}.`, said[1]);
 }
 
-// Taken. Whose session is over comes to the sign-in page, and what they entered is still this browser's to keep.
+// The server accepted the form, or redirects to the sign-in page because the session is over: then this browser keeps
+// what was entered.
 function leave(form, url) {
   if (new URL(url).pathname.startsWith("/accounts/")) keepEntered(form);
   else {
     form.dispatchEvent(new CustomEvent("hp:sent"));
-    form.elements.key.value = newKey(); // whoever comes back to this page and sends again means it
+    form.elements.key.value = newKey(); // coming back to this page and sending again is a new form
   }
   location.assign(url);
 }
 
-// Refused with a page that says why.
+// The server refused the form with a page that says why.
 function refused(form, fresh) {
   idle();
   form.dispatchEvent(new CustomEvent("hp:sent"));
   draw(fresh);
 }
 
-// Said at once: a server that hangs answers nothing for a minute.
+// Shown at once: a server that hangs does not answer for a minute.
 function busy(form, submitter) {
   const note = document.createElement("p");
   [note.className, note.role, note.textContent] = ["sending", "status", "Sending…"];
@@ -93,22 +94,23 @@ function tell(form, submitter, lead, more) {
   note.scrollIntoView({ block: "nearest" });
 }
 
-// The browser says that it is offline, and the socket is not heard either: a server on one's own machine is.
+// Whether nothing can be reached: the browser is offline and the socket is not live. A server on this machine can be
+// reached offline.
 function cut() {
   return !navigator.onLine && document.querySelector("hp-live")?.dataset.live !== "on";
 }
 
 document.addEventListener("hp:live", ({ detail }) => {
   if (detail.state !== "on") return;
-  for (const words of document.querySelectorAll(".not-sent span")) words.textContent = "You are connected again. Try again: it counts once.";
+  for (const words of document.querySelectorAll(".not-sent span")) words.textContent = "You are connected again. Try again: it is only counted once.";
 });
 
-// The gate was closed or changed meanwhile: what can no longer be sent is not offered again.
+// A gate that was closed or changed meanwhile: its form cannot be sent any more, so trying again is not offered.
 document.addEventListener("htmx:after:swap", () => {
   for (const note of document.querySelectorAll(".not-sent")) if (note.submitter?.disabled) note.remove();
 });
 
-// Words that htmx sends in place: a form says so too, one that only foretells while it is typed does not.
+// For forms that htmx sends: the same note where a person sent the form, none where it only asked for a preview.
 function failed({ detail: { ctx } }, said) {
   if (ctx?.sourceEvent?.type === "submit") tell(ctx.sourceElement, ctx.sourceEvent.submitter, ...said);
 }

@@ -1,4 +1,4 @@
-// A fragment that was answered by the sign-in page means that the session is over: let the page say so itself.
+// A fragment that redirects to the sign-in page means that the session is over: reload, so that the page says so.
 import { keepEntered } from "./unsent.js";
 
 document.addEventListener("htmx:before:response", (event) => {

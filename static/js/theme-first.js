@@ -3,5 +3,5 @@ try {
   const theme = localStorage.getItem("hp-theme");
   if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
 } catch {
-  // Storage may be off; the system's theme holds then.
+  // Storage may be off; then the system's theme applies.
 }

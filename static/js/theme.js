@@ -19,7 +19,7 @@ class Theme extends HTMLElement {
     try {
       localStorage.setItem("hp-theme", theme);
     } catch {
-      // Not kept, then.
+      // Storage is off: the choice lasts as long as the page.
     }
     this.say();
   }

@@ -1,6 +1,6 @@
-// <hp-timeline>: j and k move along a run's checkpoints and show the one they come to beside the timeline. The
-// server draws the choice; this keeps the address true to it, and on a small screen goes to what was chosen. What
-// somebody asks or begins to type about a checkpoint keeps the page at it, however far the run goes on meanwhile.
+// <hp-timeline>: j and k move along a run's checkpoints and show the current one beside the timeline. The server renders
+// it; this element keeps the address up to date, and scrolls to the checkpoint on a small screen. Once somebody asks or
+// types something about a checkpoint, the page stays at it while the run goes on.
 import { tellEnd } from "./walk.js";
 
 class Timeline extends HTMLElement {
@@ -45,7 +45,7 @@ class Timeline extends HTMLElement {
     tellEnd(next === document.activeElement ? event.key : "");
     next.focus({ preventScroll: true });
     next.closest(".cp").scrollIntoView({ block: "nearest" });
-    // Holding the key down passes over many rows: only the one it stops at is fetched.
+    // Holding the key down passes many rows: only the last one is fetched.
     clearTimeout(this.stopping);
     this.stopping = setTimeout(() => {
       this.keyed = true;

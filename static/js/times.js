@@ -1,5 +1,5 @@
-// Keeps "25 min" true, and shows every <time data-as> in the reader's zone where the server did not know it yet: the
-// cookie tells it, so that from then on what it writes is what stays. The words are those of the server.
+// Keeps "25 min" up to date, and shows every <time data-as> in the reader's time zone. The cookie tells the server the
+// zone, so that the next page already has the right times. The formats are those of the server.
 const names = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 if (zone) document.cookie = `hp-zone=${zone}; path=/; max-age=31536000; samesite=lax`;

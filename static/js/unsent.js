@@ -1,6 +1,6 @@
-// What was entered and not sent when the session ended stays in this tab through the sign-in, and stands in the page
-// again once the same person is back. A gate's decision is a draft, which the server keeps. A form with
-// [data-redraw] is drawn by the server with what it held; into any other the words are put back as they were.
+// What was entered but not sent when the session ended is kept in this tab during the sign-in, and put back into the page
+// once the same person is back. A gate's decision is a draft, which the server keeps. The server renders a form with
+// [data-redraw] again with its values; any other form is filled in here.
 import { fields, forget, recall, remember } from "./keeping.js";
 import { draw, parsed } from "./redrawn.js";
 
@@ -11,9 +11,9 @@ let over = false;
 
 for (const kind of ["input", "change"]) document.addEventListener(kind, ({ target }) => entered.add(target.form ?? target));
 document.addEventListener("hp:live", ({ detail }) => (over = detail.state === "off"));
-addEventListener("pagehide", () => over && keepEntered()); // the page says that it is to be loaded anew, and was
+addEventListener("pagehide", () => over && keepEntered()); // the page asked for a reload, and got one
 
-// Before the page goes to the sign-in page; `sent` is the form that led there.
+// Call before the page goes to the sign-in page; `sent` is the form that led there.
 export function keepEntered(sent) {
   const forms = [...document.querySelectorAll("#main form[method=post]:not(#decision)")];
   const kept = forms.filter((form) => form === sent || entered.has(form) || (form.dataset.redraw && form.closest("[data-redrawn]")));
@@ -33,7 +33,7 @@ async function putBack() {
   if (unreached.length) remember(TAB, NAME, { reader, forms: unreached });
 }
 
-// Whether the server was reached: what it does not draw any more, it would not draw the next time either.
+// Returns whether the server was reached: a form that it does not render now, it would not render next time either.
 async function redrawn({ redraw, fields: said }) {
   const body = new FormData();
   for (const [name, value] of said) body.append(name, value);
@@ -56,7 +56,7 @@ function fill({ action, fields: said }) {
   changed[0]?.focus();
 }
 
-// Whether the field says something else by it.
+// Returns whether this changed the field.
 function put(field, values) {
   const before = [field.checked, field.value];
   if (/^(checkbox|radio)$/.test(field.type)) field.checked = values.includes(field.value);

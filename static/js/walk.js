@@ -1,5 +1,5 @@
-// j and k move along the links of a list: `links()` gives them in order, `here(links)` the place of the one to go on
-// from, -1 for none. As single keys they are off while something is typed, in a dialog, and by the reader's switch.
+// j and k move along the links of a list: `links()` returns them in order, `here(links)` the index of the current one, or
+// -1. As single keys they are off while something is typed, in a dialog, and by the reader's switch.
 export function walk(links, here) {
   document.addEventListener("keydown", (event) => {
     if (!document.querySelector("hp-hotkeys [data-keys-switch]")?.checked) return;
@@ -14,7 +14,7 @@ export function walk(links, here) {
   });
 }
 
-// Says that there is no further to go, by the key that was pressed; "" takes what was said away.
+// Says that the list ends in the direction of the pressed key; "" removes the message.
 export function tellEnd(key) {
   say(key && end(key));
 }
@@ -24,7 +24,7 @@ function end(key) {
   return document.querySelector('[data-hotkey="n"]') ? "End of this page: press n for the next" : "End of the list";
 }
 
-// Heard by those who see no cursor, seen by the others until the cursor moves on.
+// Screen readers read it; others see it until the cursor moves on.
 function say(words) {
   let note = document.querySelector(".list-end");
   if (!note && !words) return;
@@ -35,5 +35,5 @@ function say(words) {
   }
   note.textContent = "";
   note.hidden = !words;
-  setTimeout(() => (note.textContent = words)); // the same words again are said again
+  setTimeout(() => (note.textContent = words)); // a screen reader reads the same words again
 }

@@ -1,4 +1,4 @@
-// The elements of a page that say in [data-watch] what they show, and what the socket is told to speak of.
+// The elements of a page that name in [data-watch] what they show, and what the socket subscribes to.
 export function watched() {
   return [...document.querySelectorAll("[data-watch]")];
 }
@@ -8,7 +8,7 @@ export function concerns(element, fact) {
     watch.endsWith(".") ? fact.kind.startsWith(watch) : watch === fact.subject || watch === fact.run);
 }
 
-// What the server is told: the subjects of this page, and the gate at which somebody is looking.
+// What the server is told: the subjects of this page, and the gate that is being looked at.
 export function wanted() {
   const subjects = watched().flatMap((element) => element.dataset.watch.split(" "));
   const gate = document.querySelector("[data-watch^='looking:']")?.dataset.watch.slice(8);

@@ -57,7 +57,8 @@ def test_a_page_that_is_cut_off_says_so_and_catches_up(new_page: NewPage, scheme
     page.evaluate(SHIFT)
     cut(page)
     line = page.locator("hp-offline")
-    expect(line.get_by_role("status")).to_contain_text(re.compile(r"You are offline\. What you see may be old since "))
+    told = re.compile(r"You are offline\. This page may be out of date since ")
+    expect(line.get_by_role("status")).to_contain_text(told)
     expect(page.locator("hp-live")).to_contain_text("Offline")
     if width == 390:
         assert bottom(page, "hp-offline") <= page.locator("#main").bounding_box()["y"]  # type: ignore[index]
@@ -120,7 +121,7 @@ def test_a_socket_alone_that_stays_away_is_told_of_and_a_decision_is_still_taken
     sockets[-1].close()
     expect(page.locator("hp-live")).to_contain_text("Paused")
     status = page.locator("hp-offline [role=status]")
-    expect(status).to_contain_text("Live updates are paused. What you see may be old since")
+    expect(status).to_contain_text("Live updates are paused. This page may be out of date since")
     expect(status).to_contain_text("What you type is kept.")
     page.get_by_role("button", name="Hide").click()
     expect(page.get_by_role("button", name="Hide")).to_be_hidden()
@@ -151,10 +152,10 @@ def test_where_every_socket_is_ended_the_page_looks_by_itself_until_there_is_one
     expect(page.locator("#gate-agreement")).to_contain_text("Bob Lindqvist")
     assert len(looks) == 1
     page.clock.run_for(6_000)
-    expect(page.locator("hp-offline [role=status]")).to_contain_text("looks for changes every twenty seconds")
+    expect(page.locator("hp-offline [role=status]")).to_contain_text("checks for changes about every 20 seconds")
     page.route("**/gates/**", lambda route: route.abort())
     page.clock.run_for(26_000)
-    expect(page.locator("hp-offline [role=status]")).to_contain_text("may be old since")
+    expect(page.locator("hp-offline [role=status]")).to_contain_text("may be out of date since")
     page.unroute("**/gates/**")
     ended.clear()
     page.clock.run_for(16_000)  # by then it has tried again
@@ -206,7 +207,7 @@ def test_a_decision_whose_answer_is_lost_says_what_became_of_it_when_it_is_sent_
     page.locator("label[data-choice=approve]").click()
     page.locator("[data-commit]:visible").click()
     note = page.get_by_role("alert")
-    expect(note).to_contain_text("No answer came. We don't know if it arrived.")
+    expect(note).to_contain_text("No answer from the server. We don't know if it arrived.")
     assert fresh(gate).decisions.count() == 1
     note.get_by_role("button", name="Try again").click()
     expect(page.locator("#gate-news")).to_contain_text("Approved by you.")

@@ -101,7 +101,7 @@ def test_a_rewind_whose_answer_is_lost_is_done_once_when_it_is_sent_again(new_pa
     lose(page, "**/rewinds/")
     page.locator(".commit:visible").click()
     note = page.get_by_role("alert")
-    expect(note).to_contain_text("No answer came. We don't know if it arrived.")
+    expect(note).to_contain_text("No answer from the server. We don't know if it arrived.")
     expect(page.locator("#timeline")).to_contain_text(f"to {before(run, 'plan')}")  # the page heard of it
     assert made(run, "rewind") == 1
     with page.expect_navigation():
@@ -119,7 +119,7 @@ def test_a_note_whose_answer_is_lost_stands_once_when_it_is_sent_again(new_page:
     page.fill("#note-text", "Is this the right room?")
     page.locator("#note-it button").click()
     note = page.get_by_role("alert")
-    expect(note).to_contain_text("No answer came. We don't know if it arrived.")
+    expect(note).to_contain_text("No answer from the server. We don't know if it arrived.")
     expect(page.locator("#note-text")).to_have_value("Is this the right room?")
     expect(page.locator("#notes-list")).to_contain_text("Is this the right room?")  # the page heard of it
     note.get_by_role("button", name="Try again").click()
