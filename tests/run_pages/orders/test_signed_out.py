@@ -60,7 +60,7 @@ def test_a_note_survives_the_look_that_finds_the_session_ended(new_page: NewPage
     page.wait_for_url(f"**/runs/{run.pk}/?at=2")
     expect(page.locator("#note-text")).to_have_value(WORDS)
     expect(page.locator("#note-text")).to_be_focused()
-    page.get_by_role("button", name="Note", exact=True).click()
+    page.get_by_role("button", name="Add note", exact=True).click()
     expect(page.locator("#notes-list")).to_contain_text("Ask Mira before")
     at = Checkpoint.objects.get(run=run, seq=2).pk
     assert [each.text for each in notes.standing(notes.of_checkpoint(at))] == [WORDS]
@@ -72,7 +72,7 @@ def test_a_note_that_is_sent_after_the_session_ended_is_there_to_be_sent_again(n
     page = opened(new_page, run, user, "?at=2")
     page.fill("#note-text", WORDS)
     end_session(page)
-    page.get_by_role("button", name="Note", exact=True).click()
+    page.get_by_role("button", name="Add note", exact=True).click()
     sign_in(page, user)
     expect(page.locator("#note-text")).to_have_value(WORDS)
     page.reload()
