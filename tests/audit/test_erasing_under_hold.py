@@ -55,4 +55,4 @@ def test_what_an_erasure_leaves_is_said_beside_its_button() -> None:
     run = make_run(team=(team := make_team()))
     told_of(run)
     page = signed_in(make_user("Erik Eraser", team, may=ERASER)).get("/audit/").content.decode()
-    assert "A decision, an outcome or a proposal that holds the same words keeps them" in page
+    assert "Copies in decisions, outcomes, proposals and past exports remain." in page

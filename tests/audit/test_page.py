@@ -202,7 +202,7 @@ def test_a_text_is_erased_by_who_may_with_a_reason_and_everything_still_verifies
     told = Event.objects.get(kind="text.erased", subject=f"event:{event.pk}")
     assert (told.actor, told.team_id) == (f"user:{eraser.pk}", team.pk)
     assert bytes(told.words.text) == b"Marit asked for it"
-    assert "has been erased" in page(ann(team), f"?subject={event.subject}")
+    assert "The text was erased." in page(ann(team), f"?subject={event.subject}")
     assert signed_in(eraser).post(address, {"reason": "again"}).status_code == 409
     seal_all()
     assert found() == []

@@ -192,7 +192,7 @@ def page_of(data: Any, **chart: Any) -> str:
 def test_the_page_shows_drawing_figures_and_table_and_takes_no_word_of_the_data_for_markup() -> None:
     page = page_of(DATA, title="<b>Plan</b>", figures=[("<i>Ends</i>", "<u>5</u>")])
     assert page.count('class="gantt-bars"') == 1
-    assert "The same as a table, 4 operations" in page
+    assert "Show as a table, 4 operations" in page
     for markup in ("<b>Plan", "<i>Ends", "<u>5"):
         assert markup not in page
     assert "style=" not in page

@@ -123,7 +123,7 @@ def test_both_charts_are_on_the_gates_page(floor: Path) -> None:
     page = signed_in(ann(run.team)).get(f"/gates/{open_gate(run).pk}/").content.decode()
     assert page.count('class="gantt-bars"') == 2
     assert page.count("<title>Machine 1 stands still: 2 to 5</title>") == 2
-    assert "The same as a table, 9 operations" in page
+    assert "Show as a table, 9 operations" in page
     for words in ("Side by side", "Operations moved", "Found in", "Local repair: ends at 13, 5 operations moved"):
         assert words in page
 

@@ -103,7 +103,7 @@ def test_a_hint_stays_quoted_after_an_edit_is_put_back(new_page: NewPage) -> Non
     item.locator(".input").fill("11.00")
     expect(mine).to_be_visible()
     expect(hint).to_be_hidden()
-    item.get_by_role("button", name="Put back").click()
+    item.get_by_role("button", name="Reset").click()
     expect(mine).to_have_count(0)
     expect(hint).to_have_text(HINT)
     expect(hint).to_be_visible()

@@ -161,6 +161,6 @@ def test_an_action_without_arguments_says_so_and_offers_no_edit() -> None:
     program = Program()
     asked = program.ok(program.post("gates", {"title": "Restart", "actions": [{"id": "restart", "arguments": {}}]}))
     page = signed_in(ann(program.team)).get(f"/gates/{asked['gate']}/").content.decode()
-    assert "It takes no arguments." in page
+    assert "This action takes no arguments." in page
     assert 'data-choice="approve"' in page
     assert 'data-choice="edit"' not in page

@@ -198,7 +198,7 @@ def test_a_form_from_another_site_is_refused() -> None:
     client.handler.enforce_csrf_checks = True
     answer = client.post(f"/gates/{gate.pk}/decisions/", form_of(gate))
     assert answer.status_code == 403
-    assert "This form has grown old" in answer.content.decode()
+    assert "This form has expired" in answer.content.decode()
     assert fresh(gate).status == "open"
 
 

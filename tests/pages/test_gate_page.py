@@ -34,7 +34,7 @@ def test_a_gates_page_says_what_is_asked_and_what_a_yes_does() -> None:
     assert "Refund €120.00 to Marit" in page
     assert "Amount over 100" in page
     assert "Approve: pay €120.00, reply" in page
-    assert "Pinned: <bdi>Amount</bdi>" in page
+    assert "Check first: <bdi>Amount</bdi>" in page
     assert 'name="args.refund/amount"' in page
     assert "If you send it back to" in page
 
@@ -83,7 +83,7 @@ def test_a_reviewer_from_elsewhere_sees_the_gate_and_no_run() -> None:
     page = signed_in(mira(finance)).get(f"/gates/{gate.pk}/").content.decode()
     assert "Refund €120.00 to Marit" in page
     assert 'id="decision"' in page
-    assert "How it came here" not in page
+    assert "Steps so far" not in page
     assert f"/runs/{gate.run_id}/" not in page
 
 
@@ -176,7 +176,7 @@ def test_the_status_fragment_says_of_the_talk_beside_it_whether_the_gate_is_open
         part = reader.get(f"/gates/{gate.pk}/status/?seen=1").content.decode()
         return part.partition('id="ask-stays">')[2].partition("<")[0]
 
-    assert hint() == "the gate stays open"
+    assert hint() == "does not close the gate"
     decide(gate, bob(team))
     assert hint() == "the gate is closed"
 
@@ -223,7 +223,7 @@ def test_a_state_that_does_not_verify_is_neither_shown_nor_decided_over() -> Non
     for address in (f"/gates/{gate.pk}/", f"/gates/{gate.pk}/values/?at=/order"):
         answer = client.get(address)
         assert answer.status_code == 409
-        assert "does not verify" in answer.content.decode()
+        assert "failed its integrity check" in answer.content.decode()
     assert post(reviewer, gate, form).status_code == 409
     assert Gate.objects.get(pk=gate.pk).status == "open"
     Checkpoint.objects.filter(pk=gate.checkpoint).update(payload=stored.payload)  # other tests verify every run

@@ -205,7 +205,7 @@ def test_a_draft_outlives_the_page_and_put_back_drops_it(new_page: NewPage) -> N
     expect(page.locator("[name=verdict][value=edit]")).to_be_checked()
     page.reload()
     expect(page.locator(AMOUNT)).to_have_value("99.50")
-    page.get_by_role("button", name="Put back").first.click()
+    page.get_by_role("button", name="Reset").first.click()
     expect(page.locator(AMOUNT)).to_have_value("120.00")
     page.reload()
     expect(page.locator(AMOUNT)).to_have_value("120.00")
@@ -411,7 +411,7 @@ def test_the_pinned_amount_and_the_button_follow_what_is_typed(new_page: NewPage
     expect(pin.locator("del")).to_have_text("120.00")
     expect(pin.locator("ins")).to_have_text("30.00")
     expect(page.locator("[data-commit]:visible")).to_contain_text("Approve with edit")
-    page.get_by_role("button", name="Put back").first.click()
+    page.get_by_role("button", name="Reset").first.click()
     expect(pin).to_have_text(before)
 
 

@@ -35,7 +35,7 @@ def test_a_gate_is_found_by_its_number_and_by_the_beginning_of_a_word_of_its_tit
     assert f'href="/runs/{gate.run_id}/"' in found(reader, f"R-{gate.run_id}")
     assert f'href="/runs/{gate.run_id}/"' in found(reader, gate.run.title)
     assert f'href="/runs/{gate.run_id}/"' not in found(eve(), gate.run.title)
-    assert "Nothing that you may see is called that" in found(reader, "zzz")
+    assert "No results. You can also search by the number of a gate or a run." in found(reader, "zzz")
     assert 'href="/runs/"' in found(reader, "run")
     for junk in ("\0", "' OR 1=1 --", "9" * 40, ":*"):
         assert "Server Error" not in found(reader, junk)

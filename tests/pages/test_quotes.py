@@ -43,7 +43,7 @@ def test_what_the_words_hide_is_measured_and_badged() -> None:
 
 
 def test_no_words_are_said_to_be_none_and_a_gate_without_quotes_has_no_such_sheet() -> None:
-    assert "No words." in sheet_of("")
+    assert "No text." in sheet_of("")
     team = make_team()
     gate = make_gate(team=team)
     assert "What was said" not in signed_in(ann(team)).get(f"/gates/{gate.pk}/").content.decode()

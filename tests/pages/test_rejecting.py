@@ -75,11 +75,11 @@ def test_a_rejection_without_a_reason_and_a_choice_is_refused_with_both_named_at
 
 
 def test_the_page_says_whether_the_policy_asks_for_a_reason() -> None:
-    assert "This gate's policy asks for it." in page_of(make_gate(team=make_team()))
+    assert "The policy of this gate requires a reason." in page_of(make_gate(team=make_team()))
     gate = make_gate(policy=make_policy(make_team(), reason_required=False))
     page = page_of(gate)
     assert 'id="feedback"' in page
-    assert "This gate's policy asks for it." not in page
+    assert "The policy of this gate requires a reason." not in page
     assert post(ann(gate.team), gate, form_of(gate, "reject", then="stop")).status_code == 303
 
 

@@ -54,7 +54,7 @@ def test_a_state_that_is_too_large_is_not_offered_and_the_page_says_so() -> None
     gate = make_open(order={"text": "x" * EDITABLE})
     page = page_of(gate, ann(gate.team))
     assert 'name="state"' not in page
-    assert "too large to be edited on a page" in page
+    assert "too large to edit on a page" in page
 
 
 def test_an_edit_of_it_is_taken_and_shown_as_a_difference() -> None:

@@ -21,7 +21,7 @@ def test_a_decisions_address_that_is_opened_leads_to_its_gate() -> None:
     answer = signed_in(ann(team)).get(f"/gates/{gate.pk}/decisions/", headers=HTML)
     assert (answer.status_code, answer["Allow"]) == (405, "POST")
     assert f'href="/gates/{gate.pk}/"' in answer.content.decode()
-    assert "sent nothing and changed nothing" in answer.content.decode()
+    assert "only accepts form submissions. Nothing was changed." in answer.content.decode()
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,7 @@ def test_others_see_what_somebody_added_and_the_closed_gate_says_what_counts() -
     decide(gate, ann(team), preconditions=["balance"])
     other = bob(team)
     [said] = re.findall(r'<div class="comment-said observed">(.*?)</div>', page_of(gate, other))
-    assert re.sub(r"<[^>]*>", "", said) == "Only ifthe balance is still 0.00 EUR"
+    assert re.sub(r"<[^>]*>", "", said) == "Safety checkthe balance is still 0.00 EUR"
     decide(gate, other)
     page = page_of(gate, other)
     assert boxes(page) == []
@@ -131,16 +131,16 @@ def test_what_changed_in_the_world_stands_apart_from_what_changed_in_the_run() -
     world = {"of": "world", "pointer": "/balance", "kind": "changed", "before": "0.00 EUR", "after": "12.00 EUR"}
     state = {"of": "state", "pointer": "/order/number", "kind": "changed", "before": "A-1", "after": "A-2"}
     for rows, headings in (
-        ([world], ["The world changed since this was approved"]),
-        ([state], ["Asked again, because what would run was not what was approved"]),
-        ([state, world], ["The world changed", "Asked again, because"]),
-        ([], ["Nothing is different from what was approved"]),
+        ([world], ["Not done: something changed after approval"]),
+        ([state], ["Asked again: what would run is no longer what was approved"]),
+        ([state, world], ["Not done: something changed", "Asked again: what would run"]),
+        ([], ["The values match the approved ones again, or this was already done once."]),
     ):
         gate = make_observing_gate(BALANCE, reopened={"gate": 1, "changes": rows})
         page = page_of(gate, ann(gate.team))
         assert all(heading in page for heading in headings), rows
         assert ("<del>" in page) is bool(rows)
-        assert page.count("Asked again, because") == int(state in rows)
+        assert page.count("Asked again: what would run") == int(state in rows)
 
 
 def test_whoever_may_not_decide_reads_what_is_offered_and_has_no_boxes() -> None:

@@ -279,7 +279,7 @@ def test_a_refused_payment_may_be_lowered_and_is_then_paid_once(world: World) ->
     assert "£12,000.00 is already refunded on this charge by others" in card.reasons
     assert "£12,480.00 cannot be paid: £480.00 is left of the payment" in card.reasons
     page = signed_in(reviewer(run)).get(f"/gates/{again.pk}/").content.decode()
-    assert "Asked again, because it failed" in page
+    assert "Asked again: it failed" in page
     assert "more than the 480.00 GBP left" in page
     with pytest.raises(Invalid) as refused:
         decide(again, reviewer(run))

@@ -89,7 +89,7 @@ def test_a_list_grows_in_its_place_and_says_what_its_items_lack(new_page: NewPag
     page.locator("[name='state/feedback/~new1/by']").fill("Ann")
     page.locator("[name='state/feedback/~new1/gate']").fill("4")
     expect(page.locator("#edit-faults")).to_be_empty()
-    page.locator(".editor", has=page.get_by_label("Size")).get_by_role("button", name="Put back").click()
+    page.locator(".editor", has=page.get_by_label("Size")).get_by_role("button", name="Reset").click()
     expect(page.get_by_label("Size")).to_have_value("1")
     expect(page.locator("#order-panel")).to_contain_text("If you change feedback at checkpoint 1")
     expect(page.locator("hp-order[data-stale]")).to_have_count(0)
@@ -145,7 +145,7 @@ def test_without_a_script_an_edit_is_shown_and_then_sent(new_page: NewPage, ledg
     page.locator("summary", has_text="feedback").click()
     page.get_by_role("button", name="Add feedback").click()
     expect(page.locator("[name='state/size']")).to_have_value("2")
-    page.get_by_role("button", name="Take out Feedback 1").click()
+    page.get_by_role("button", name="Remove Feedback 1").click()
     page.get_by_role("button", name="Show what this does").click()
     assert "What you change" in page.locator("#order-panel").inner_text()
     assert page.locator("[name='state/size']").input_value() == "2"
