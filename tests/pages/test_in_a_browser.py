@@ -292,7 +292,7 @@ def test_single_keys_can_be_switched_off_and_are_listed(new_page: NewPage) -> No
     page.goto(f"/gates/{gate.pk}/")
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_be_visible()
-    page.get_by_label("Single keys work").uncheck()
+    page.get_by_label("Enable single-key shortcuts").uncheck()
     page.get_by_role("button", name="Close").click()
     page.reload()
     page.keyboard.press("a")
