@@ -266,6 +266,12 @@ def person(user: AbstractBaseUser | AnonymousUser) -> str:
 
 
 @register.filter
+def persons(users: Iterable[AbstractBaseUser]) -> str:
+    """The names of several people: `Ann Okafor, Bob Lindqvist`."""
+    return ", ".join(person(user) for user in users)
+
+
+@register.filter
 def initials(user: AbstractBaseUser | AnonymousUser | str) -> str:
     """Two letters for an avatar."""
     words = (user if isinstance(user, str) else person(user)).split()

@@ -19,7 +19,7 @@ from .lies import TITLE, lied
 TAG = re.compile(r"<[^>]+>")
 THEIRS = re.compile(r'<q class="theirs[^"]*">(.*?)</q>', re.DOTALL)
 PIN = re.compile(r"<dt>(?:(?!<dt>).)*?pin-name(?:(?!</div>).)*", re.DOTALL)
-COMMIT = re.compile(r'data-for="approve"[^>]*data-commit><span id="commit-approve">(.*?)</span>', re.DOTALL)
+COMMIT = re.compile(r'data-for="approve"[^>]*data-commit>\s*<span id="commit-approve">(.*?)</span>', re.DOTALL)
 LIES = ("verified by Holdpoint", "Internal note", "Invoice number", "Amount (EUR)", "ACME Ltd", "€10.00")
 
 

@@ -120,7 +120,7 @@ def test_junk_put_in_a_values_place_is_refused_and_kept(value: str) -> None:
     assert answer.status_code == 422
     assert fresh(gate).status == "open"
     page = answer.content.decode()
-    assert re.search(r'id="override-1-error">.*Write JSON', page), "beside the field, and not only above"
+    assert re.search(r'id="override-1-error">\s*<svg.*Write JSON', page), "beside the field, and not only above"
     assert 'aria-describedby="override-1-error"' in page
 
 

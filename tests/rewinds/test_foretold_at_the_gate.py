@@ -29,8 +29,8 @@ def rows(html: str, choice: str) -> list[str]:
     """The rows of a choice's impact in a page, each as its title and names."""
     found = re.search(rf'data-for="{choice}"[^>]*><div class="impact"[^>]*>.*?</dl>', html, re.DOTALL)
     assert found is not None
-    titles = re.findall(r"<dt>.*?<span>(.*?)</span></dt><dd>(.*?)</dd>", found[0], re.DOTALL)
-    return [re.sub(r"<[^>]+>", "", f"{title}: {said}") for title, said in titles]
+    titles = re.findall(r"<dt>.*?<span>(.*?)</span></dt>\s*<dd>(.*?)</dd>", found[0], re.DOTALL)
+    return [" ".join(re.sub(r"<[^>]+>", "", f"{title}: {said}").split()) for title, said in titles]
 
 
 def foretold(client: Client, gate: Gate, form: dict[str, str], choice: str = "edit") -> list[str]:
