@@ -103,7 +103,7 @@ def make_runs() -> None:
     """
     from django.core.management import call_command
 
-    from agents import registry
+    from agents.definition import registry
     from checkpoints.models import Run
 
     for agent, source, team, key in (

@@ -16,7 +16,7 @@ FIRST_REQUESTS = """
 import gc, json, sys, threading
 import django
 django.setup()
-from agents import registry
+from agents.definition import registry
 
 def collecting(phase, info):
     for _ in range(50):

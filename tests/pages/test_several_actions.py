@@ -125,7 +125,9 @@ def test_the_part_that_is_fetched_while_one_chooses_names_what_is_passed_by(ledg
     form = form_of(gate) | each("approve", "approve", "respond", response_c="Rang them.")
     part = signed_in(ann(run.team)).post(f"/gates/{gate.pk}/impacts/", form, headers={"HX-Request": "true"})
     assert "<html" not in part.content.decode()
-    assert re.search(r"Skipped</span></dt>\s*<dd>\s*<b>.*Do three.*</b>;\s+<bdi>answered instead", part.content.decode())
+    assert re.search(
+        r"Skipped</span></dt>\s*<dd>\s*<b>.*Do three.*</b>;\s+<bdi>answered instead", part.content.decode()
+    )
 
 
 def test_the_next_reviewer_reads_who_refused_what_and_agrees_to_it(ledger: Path) -> None:

@@ -25,7 +25,7 @@ BY_NOW = 30_000  # milliseconds: what a worker does at once, on a machine that i
 @pytest.fixture(autouse=True)
 def courier(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Know this agent and no other, here and in the processes started from here."""
-    from agents import registry
+    from agents.definition import registry
 
     settings.HOLDPOINT_AGENTS = [AGENTS]
     monkeypatch.setenv("HOLDPOINT_AGENTS", AGENTS)
@@ -58,7 +58,7 @@ def test_what_a_person_approves_edits_and_rejects_is_carried_out_and_shown_witho
     tmp_path: Path,
 ) -> None:
     """Each half was shown by itself: a page whose runs a test moved, and workers whose gates a test decided."""
-    from agents.start import start_run
+    from agents.runs.start import start_run
 
     celery_worker("-c", "1")
     sweeper()

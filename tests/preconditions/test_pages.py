@@ -35,7 +35,8 @@ def test_the_page_offers_what_may_be_added_and_fixes_what_the_agent_insists_on()
         '<input class="check" type="checkbox" name="only_if.balance" checked>',
         '<input class="check" type="checkbox" checked disabled>',
     ]
-    assert '<span class="voice"><bdi>the balance is still</bdi></span> <span class="seen" dir="auto">' in " ".join(page.split())
+    joined = " ".join(page.split())
+    assert '<span class="voice"><bdi>the balance is still</bdi></span> <span class="seen" dir="auto">' in joined
     assert "0.00 EUR" in page
     assert "Required by the agent." in page
     assert "Checked before “Pay”, “Reply”" in page  # the mood guards all that is allowed
