@@ -16,7 +16,8 @@ from pydantic import BaseModel, ValidationError
 from agents.errors import AgentError, ConfigRefused, FieldError
 from checkpoints.models import Run
 from checkpoints.runs.plans import PlanSpec
-from checkpoints.values.canonical_json import decode, pointer
+from checkpoints.values.canonical_json import decode
+from checkpoints.values.json_pointer import pointer
 
 from . import fields
 from .agent import Agent

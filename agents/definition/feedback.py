@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, TypedDict
 
 from checkpoints.errors import ValueRefused
-from checkpoints.values.canonical_json import pointer
+from checkpoints.values.json_pointer import pointer
 from checkpoints.values.ops import Append
 
 from . import fields

@@ -19,7 +19,7 @@ from agents.errors import FieldError
 from approvals.schema import redact
 from approvals.schema.redact import Veil
 from checkpoints.errors import ValueRefused
-from checkpoints.values.canonical_json import pointer
+from checkpoints.values.json_pointer import pointer
 from checkpoints.values.ops import Append, Splice
 
 Made = TypeVar("Made")

@@ -14,7 +14,7 @@ from typing import Any
 from agents.errors import OutputRefused
 from checkpoints.errors import ValueRefused
 from checkpoints.runs.plans import PlanSpec, StepSpec
-from checkpoints.values.canonical_json import pointer
+from checkpoints.values.json_pointer import pointer
 from checkpoints.values.ops import Append, Splice
 
 from . import fields

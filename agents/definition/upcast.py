@@ -20,7 +20,8 @@ from agents.errors import AgentError, FieldError, UpcastFailed
 from agents.text import one_line
 from checkpoints.errors import ValueRefused
 from checkpoints.runs.plans import PlanSpec
-from checkpoints.values.canonical_json import canonical, decode, pointer
+from checkpoints.values.canonical_json import canonical, decode
+from checkpoints.values.json_pointer import pointer
 
 from . import fields
 from .agent import Agent

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from approvals.schema.pointers import covers
 from checkpoints.runs.plans import PlanSpec
 from checkpoints.values import patch
+from checkpoints.values.json_pointer import covers
 
 from .record import Execution, Performed, Record
 

@@ -16,8 +16,8 @@ from agents.session.session import Slice
 from approvals.cards.action import APPROVE, EDIT, Action, editable
 from approvals.cards.card import Card
 from approvals.models import Outcome
-from approvals.schema import pointers
 from checkpoints.runs.plans import StepSpec
+from checkpoints.values import json_pointer
 from checkpoints.values.patch import same
 
 
@@ -34,7 +34,7 @@ def _carried(slice: Slice, spec: StepSpec, action: Action, before: Outcome, done
     if not _is_done(slice, action, done):
         return action
     offered = action.edits and EDIT in (action.verdicts or [EDIT]) and bool(action.pointer)
-    edits = offered and any(pointers.overlaps(place, action.pointer) for place in editable(spec))
+    edits = offered and any(json_pointer.overlaps(place, action.pointer) for place in editable(spec))
     return replace(action, verdicts=[APPROVE, *[EDIT] * edits])
 
 
@@ -44,7 +44,7 @@ def _as_it_was(slice: Slice, action: Action, was: Action) -> bool:
     if (action.effect, action.pointer) != (was.effect, was.pointer):
         return False
     return not action.pointer or (
-        pointers.has(state, action.pointer) and same(pointers.get(state, action.pointer), was.arguments)
+        json_pointer.has(state, action.pointer) and same(json_pointer.find(state, action.pointer), was.arguments)
     )
 
 

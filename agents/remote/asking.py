@@ -13,8 +13,9 @@ from agents.session.session import Slice
 from approvals.cards.card import Card, completed
 from approvals.decisions import uploads
 from approvals.errors import AskedTooOften, CardRefused
-from approvals.schema import pointers, validate
+from approvals.schema import validate
 from checkpoints.errors import ValueRefused
+from checkpoints.values import json_pointer
 
 from . import registered, under
 from .turns import Turn, check_next, go_further, rest
@@ -71,11 +72,11 @@ def _places(card: Card, state: Mapping[str, Any]) -> Iterator[FieldError]:
     for number, action in enumerate(card.actions):
         if action.id in ids[:number]:
             yield FieldError(pointer=f"/actions/{number}/id", message=f"{action.id!r} is there twice")
-        if action.pointer and not pointers.has(state, action.pointer):
+        if action.pointer and not json_pointer.has(state, action.pointer):
             told = f"there is nothing at {action.pointer} in the state"
             yield FieldError(pointer=f"/actions/{number}/pointer", message=told)
     for number, quote in enumerate(card.quotes):
-        if not pointers.has(state, quote.pointer):
+        if not json_pointer.has(state, quote.pointer):
             told = f"there is nothing at {quote.pointer} in the state"
             yield FieldError(pointer=f"/quotes/{number}/pointer", message=told)
 
@@ -97,6 +98,8 @@ def _pins(card: Card) -> Iterator[FieldError]:
             continue
         named = validate.properties_of(action.schema)
         for place, pin in enumerate(action.pinned):
-            if not pointers.has(action.arguments, pin) and pin not in {pointers.join("", name) for name in named}:
+            if not json_pointer.has(action.arguments, pin) and pin not in {
+                json_pointer.join("", name) for name in named
+            }:
                 told = f"there is nothing at {pin} in the arguments; a pin is a JSON Pointer into them"
                 yield FieldError(pointer=f"/actions/{number}/pinned/{place}", message=told)

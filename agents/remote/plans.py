@@ -21,11 +21,12 @@ from agents.definition.agent import Agent, AgentType
 from agents.definition.registered import Registered
 from agents.errors import AgentError, FieldError, PlanRefused
 from agents.models import Registration
-from approvals.schema import pointers, validate
+from approvals.schema import validate
 from checkpoints.actors import Actor
 from checkpoints.models import Plan, Run
 from checkpoints.runs import plans as stored
 from checkpoints.runs.plans import PlanSpec, StepSpec, spec_of
+from checkpoints.values import json_pointer
 from checkpoints.values.canonical_json import canonical, decode
 
 from . import states
@@ -123,7 +124,7 @@ def _schema_faults(schema: Mapping[str, Any]) -> Iterator[FieldError]:
         )
         return
     for name, part in properties.items():
-        at = pointers.join("/state_schema/properties", name)
+        at = json_pointer.join("/state_schema/properties", name)
         if not FIELD.fullmatch(name) or name.startswith(TAKEN):
             yield FieldError(pointer=at, message=f"a field's name is {FIELD.pattern}, and does not begin with {TAKEN}")
         if not isinstance(part, Mapping):

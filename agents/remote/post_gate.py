@@ -23,13 +23,13 @@ from agents.text import one_line
 from approvals.cards.action import Action
 from approvals.cards.card import Card
 from approvals.decisions import uploads
-from approvals.schema import pointers
 from checkpoints import store
 from checkpoints.actors import Actor
 from checkpoints.errors import ValueRefused
 from checkpoints.models import Run
 from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.store import claims
+from checkpoints.values import json_pointer
 from checkpoints.values.canonical_json import canonical
 
 from . import asking, plans, registered
@@ -224,13 +224,16 @@ def _check_names(posted: Posted) -> None:
     ]
     faults += [
         FieldError(
-            pointer=pointers.join("/state", name), message="is a name of an action or of the run's own; take another"
+            pointer=json_pointer.join("/state", name),
+            message="is a name of an action or of the run's own; take another",
         )
         for name in posted.state
         if name in taken or name in ids
     ]
     faults += [
-        FieldError(pointer=pointers.join("/state", name), message="is letters, digits and _, and begins with a letter")
+        FieldError(
+            pointer=json_pointer.join("/state", name), message="is letters, digits and _, and begins with a letter"
+        )
         for name in posted.state
         if not plans.FIELD.fullmatch(name)
     ]

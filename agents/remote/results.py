@@ -36,7 +36,7 @@ from checkpoints.models import Run
 from checkpoints.runs.plans import StepSpec
 from checkpoints.store import claims
 from checkpoints.values import artifacts
-from checkpoints.values.canonical_json import pointer
+from checkpoints.values.json_pointer import pointer
 from checkpoints.values.ops import Append, Splice
 from checkpoints.values.patch import same
 

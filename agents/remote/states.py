@@ -15,7 +15,8 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic_core import InitErrorDetails, PydanticCustomError, core_schema
 
-from approvals.schema import pointers, validate
+from approvals.schema import validate
+from checkpoints.values import json_pointer
 
 NULL = {"type": "null"}
 
@@ -94,7 +95,7 @@ class _State(BaseModel):
         with validate.counted():
             for name, value in obj.items() if isinstance(obj, Mapping) else ():
                 for place, message in cls.held[name].faults(value) if name in cls.held else ():
-                    lines.append({"type": _error(message), "loc": (name, *pointers.tokens(place)), "input": value})
+                    lines.append({"type": _error(message), "loc": (name, *json_pointer.tokens(place)), "input": value})
             if lines:
                 raise ValidationError.from_exception_data("State", lines)
             return super().model_validate(obj, **kwargs)

@@ -24,7 +24,7 @@ from checkpoints.actors import Actor
 from checkpoints.errors import ValueRefused
 from checkpoints.models import Run
 from checkpoints.runs.plans import PlanSpec
-from checkpoints.values.canonical_json import pointer
+from checkpoints.values.json_pointer import pointer
 
 
 def start_run(

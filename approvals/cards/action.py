@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from approvals.errors import CardRefused
-from approvals.schema import pointers, redact
+from approvals.schema import redact
 from approvals.schema.walk import is_list, schema_at, unveiled
 from checkpoints.runs.plans import PlanSpec, StepSpec
+from checkpoints.values import json_pointer
 from checkpoints.values.canonical_json import canonical
 from checkpoints.values.patch import same
 
@@ -111,12 +112,12 @@ def is_empty(value: Any) -> bool:
 
 
 def _at(value: Any, place: str) -> Any:
-    return pointers.get(value, place) if pointers.has(value, place) else None
+    return json_pointer.find(value, place) if json_pointer.has(value, place) else None
 
 
 def editable(step: StepSpec) -> tuple[str, ...]:
     """Pointers to the places of the state that a gate step lets people edit."""
-    return tuple(entry if entry.startswith("/") else pointers.join("", entry) for entry in step.edits)
+    return tuple(entry if entry.startswith("/") else json_pointer.join("", entry) for entry in step.edits)
 
 
 def completed(
@@ -140,15 +141,15 @@ def completed(
         # What a step returned is shown by the runtime itself, with the plan's own words for it.
         schema = action.schema if recovery else unveiled(action.schema, {})
         return _with_verdicts(replace(filled, edits=False, schema=schema), step)
-    if not pointers.has(state, action.pointer):
+    if not json_pointer.has(state, action.pointer):
         raise CardRefused(f"{step.name}: action {action.id!r}: there is nothing at {action.pointer} in the state")
     offered = action.edits and (not action.verdicts or EDIT in action.verdicts)
     known = _schema_of(plan, action.pointer)
     placed = replace(
         filled,
-        arguments=pointers.get(state, action.pointer),
+        arguments=json_pointer.find(state, action.pointer),
         schema=unveiled(action.schema, known) if action.schema and not redact.veil(known) else known,
-        edits=offered and any(pointers.overlaps(place, action.pointer) for place in editable(step)),
+        edits=offered and any(json_pointer.overlaps(place, action.pointer) for place in editable(step)),
     )
     return _with_verdicts(placed, step)
 
@@ -180,9 +181,9 @@ def _missing_faults(action: Action, step: StepSpec) -> Iterator[str]:
     """What nobody could fill in would keep the gate from ever being approved."""
     for place in action.missing:
         where = f"action {action.id!r} lacks {place}"
-        if not (pointers.has(action.arguments, place) or schema_at(action.schema, place)):
+        if not (json_pointer.has(action.arguments, place) or schema_at(action.schema, place)):
             yield f"{where}, which is no place in its arguments"
-        elif not (action.edits and any(pointers.covers(each, action.pointer + place) for each in editable(step))):
+        elif not (action.edits and any(json_pointer.covers(each, action.pointer + place) for each in editable(step))):
             yield f"{where}, but the gate lets nobody edit it"
 
 
@@ -197,8 +198,8 @@ def _response_schema(action: Action, effect: StepSpec | None, plan: PlanSpec) ->
     """What the effect's own field takes, an item of it where it is a list; else, or where it says more, the card's."""
     if effect is None or not effect.responds:
         return dict(action.response)
-    place = pointers.join("", effect.responds)
-    place = pointers.join(place, "0") if is_list(plan.state_schema, place) else place
+    place = json_pointer.join("", effect.responds)
+    place = json_pointer.join(place, "0") if is_list(plan.state_schema, place) else place
     known = _schema_of(plan, place)
     return dict(action.response) if action.response and not redact.veil(known) else known
 

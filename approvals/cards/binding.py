@@ -15,9 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from approvals.schema import pointers
 from checkpoints.runs.plans import PlanSpec, StepSpec
-from checkpoints.values import digests, patch
+from checkpoints.values import digests, json_pointer, patch
 
 from .action import Action
 from .card import Card
@@ -230,7 +229,7 @@ def differences(approved: Approved, *, approved_state: Mapping[str, Any] | None 
     shown = [action.pointer for action in approved.actions if action.pointer]
     effect, state = world["effect"], world["state"]
     for name, digest in approved.bound.get(effect, {}).items():
-        place = pointers.join("", name)
+        place = json_pointer.join("", name)
         if digest == now.bound[effect][name]:
             continue
         if approved_state is None or name not in approved_state or name not in state:
@@ -239,7 +238,7 @@ def differences(approved: Approved, *, approved_state: Mapping[str, Any] | None 
             rows += [
                 {**row, "pointer": place + row["pointer"]}
                 for row in rows_between(approved_state[name], state[name], of="state")
-                if not any(pointers.covers(pointer, place + row["pointer"]) for pointer in shown)
+                if not any(json_pointer.covers(pointer, place + row["pointer"]) for pointer in shown)
             ]
     return rows
 
@@ -276,9 +275,9 @@ def _row(of: str, pointer: str, before: Any, after: Any) -> Row:
 def _reread(action: Action, state: Mapping[str, Any]) -> Action:
     if not action.pointer:
         return action
-    if not pointers.has(state, action.pointer):
+    if not json_pointer.has(state, action.pointer):
         return replace(action, pointer="", arguments=None)  # not even a null that was approved stands for nothing
-    return replace(action, arguments=pointers.get(state, action.pointer))
+    return replace(action, arguments=json_pointer.find(state, action.pointer))
 
 
 def _hex(fields: Mapping[str, bytes], name: str) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from approvals.schema import pointers, redact
+from approvals.schema import redact
+from checkpoints.values import json_pointer
 
 KINDS = ("gantt",)
 
@@ -44,6 +45,6 @@ def faults_of(charts: Sequence[Chart], state: Mapping[str, Any]) -> list[str]:
             faults.append(f"the chart of {chart.pointer} needs a title that says what it shows")
         if chart.kind not in KINDS:
             faults.append(f"the chart of {chart.pointer} is of the kind {chart.kind!r}; there is {', '.join(KINDS)}")
-        if not pointers.has(state, chart.pointer):
+        if not json_pointer.has(state, chart.pointer):
             faults.append(f"there is nothing at {chart.pointer} in the state to draw")
     return faults

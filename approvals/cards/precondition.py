@@ -14,8 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from approvals.schema import pointers
-from checkpoints.values import patch
+from checkpoints.values import json_pointer, patch
 
 VALUE = "{value}"  # in a label: where the observed value stands
 LABEL_LIMIT = 200  # characters
@@ -92,7 +91,7 @@ def drifts(fixed: Iterable[Precondition], now: Mapping[str, Any]) -> list[dict[s
     """
     before = {each.observes: each.value for each in fixed if each.observes in now}
     return [
-        {**row, "of": "world", "pointer": pointers.join("", name) + row["pointer"]}
+        {**row, "of": "world", "pointer": json_pointer.join("", name) + row["pointer"]}
         for name, value in before.items()
         for row in patch.changes(value, now[name])
     ]

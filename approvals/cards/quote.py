@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from approvals.schema import pointers, redact
+from approvals.schema import redact
+from checkpoints.values import json_pointer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +37,8 @@ def faults_of(quotes: Sequence[Quote], state: Mapping[str, Any]) -> list[str]:
     for quote in quotes:
         if not quote.label.strip():
             faults.append(f"the quote of {quote.pointer} needs a label that says whose words it quotes")
-        if not pointers.has(state, quote.pointer):
+        if not json_pointer.has(state, quote.pointer):
             faults.append(f"there is nothing at {quote.pointer} in the state to quote")
-        elif not isinstance(pointers.get(state, quote.pointer), str):
+        elif not isinstance(json_pointer.find(state, quote.pointer), str):
             faults.append(f"what is at {quote.pointer} in the state is no text to quote")
     return faults

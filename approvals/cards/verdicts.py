@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from approvals.errors import Invalid, Problem, problem
-from approvals.schema import pointers, validate
+from approvals.schema import validate
 from approvals.schema.walk import is_list
 from checkpoints.errors import ValueRefused
 from checkpoints.runs.plans import PlanSpec
-from checkpoints.values import canonical_json
+from checkpoints.values import canonical_json, json_pointer
 from checkpoints.values.ops import Append
 from checkpoints.values.patch import same
 
@@ -87,7 +87,7 @@ def written(plan: PlanSpec, action: Action) -> dict[str, Any]:
     effect = next((step for step in plan.steps if step.name == action.effect), None)
     if action.settled is None or action.settled.verdict != RESPOND or effect is None or not effect.responds:
         return {}
-    listed = is_list(plan.state_schema, pointers.join("", effect.responds))
+    listed = is_list(plan.state_schema, json_pointer.join("", effect.responds))
     return {effect.responds: Append([action.settled.response]) if listed else action.settled.response}
 
 

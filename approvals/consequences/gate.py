@@ -19,7 +19,7 @@ from approvals.models import Gate
 from checkpoints import store
 from checkpoints.errors import NoSuchCheckpoint
 from checkpoints.store import Snapshot
-from checkpoints.values import patch
+from checkpoints.values import json_pointer, patch
 from checkpoints.values.ops import DROP
 from checkpoints.values.patch import Op
 
@@ -133,7 +133,7 @@ class Foretold:
     def _grants(self, now: Saved, card: Card) -> list[GrantFact]:
         """The rights that an agreement would give, with what it covers."""
         allowed = binding.pairs(card.actions, card.allows)
-        shown = {patch.tokens(action.pointer)[0] for action in card.actions if action.pointer}
+        shown = {json_pointer.tokens(action.pointer)[0] for action in card.actions if action.pointer}
         return [
             GrantFact(effect=effect, action=action, fields=partial(self._covered, effect, shown, now))
             for action, effect in allowed

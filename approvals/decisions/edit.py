@@ -14,11 +14,11 @@ from approvals.cards import fitting
 from approvals.cards.action import Action, pinned_faults
 from approvals.cards.card import Card, scrubbed
 from approvals.errors import EditRefused, Invalid, Problem, problem
-from approvals.schema import pointers, redact
+from approvals.schema import redact
 from checkpoints.errors import ValueRefused
 from checkpoints.models import Plan
 from checkpoints.runs.plans import spec_of
-from checkpoints.values import patch
+from checkpoints.values import json_pointer, patch
 
 from . import validators
 
@@ -55,13 +55,13 @@ def edited(
     state = patch.apply(list(standing), dict(saved))
     after = state
     for action in sorted(wanted, key=lambda a: len(a.pointer)):
-        after = pointers.put(after, action.pointer, arguments[action.id])
+        after = patch.put(after, action.pointer, arguments[action.id])
     valid = normal(card, plan, after)
     for action in wanted:
         _refuse_dropped(action, arguments[action.id], valid)
-        state = pointers.put(state, action.pointer, pointers.get(valid, action.pointer))
+        state = patch.put(state, action.pointer, json_pointer.find(valid, action.pointer))
     _refuse_beside(card, wanted, state)
-    final = {a.id: pointers.get(state, a.pointer) if a.pointer else a.arguments for a in card.actions}
+    final = {a.id: json_pointer.find(state, a.pointer) if a.pointer else a.arguments for a in card.actions}
     changed = tuple(a.id for a in card.actions if not patch.same(a.arguments, final[a.id]))
     if not changed:
         raise Invalid([problem(NOTHING)])
@@ -99,7 +99,7 @@ def _wanted(card: Card, arguments: Mapping[str, Any], offered: Sequence[str]) ->
         problem("Two actions share this value; edit it in one of them.", action=two.id, at=two.pointer)
         for index, one in enumerate(wanted)
         for two in wanted[index + 1 :]
-        if pointers.overlaps(one.pointer, two.pointer)
+        if json_pointer.overlaps(one.pointer, two.pointer)
     ]
     if refused:
         raise EditRefused(refused)
@@ -111,13 +111,17 @@ def _wanted(card: Card, arguments: Mapping[str, Any], offered: Sequence[str]) ->
 def _reach(row: Mapping[str, Any], before: Any) -> str:
     """The place that a change alters: all of a list where an item came, went or moved, for the others shift."""
     outer = row["pointer"].rpartition("/")[0]
-    shifts = row["kind"] != "changed" and pointers.has(before, outer) and isinstance(pointers.get(before, outer), list)
+    shifts = (
+        row["kind"] != "changed"
+        and json_pointer.has(before, outer)
+        and isinstance(json_pointer.find(before, outer), list)
+    )
     return outer if shifts and row["pointer"] else str(row["pointer"])
 
 
 def _offers(action: Action, pointer: str, offered: Sequence[str]) -> bool:
     place = action.pointer + pointer
-    return action.edits and bool(action.pointer) and any(pointers.covers(o, place) for o in offered)
+    return action.edits and bool(action.pointer) and any(json_pointer.covers(o, place) for o in offered)
 
 
 def _beyond(action: Action, pointer: str) -> Problem:
@@ -138,7 +142,7 @@ def normal(card: Card, plan: Plan, state: dict[str, Any]) -> dict[str, Any]:
 def _located(card: Card, fault: validators.Fault) -> Problem:
     """A fault of the state, named by the innermost action whose arguments it is in."""
     place, message = fault["pointer"], fault["message"]
-    owners = [a for a in card.actions if a.pointer and pointers.covers(a.pointer, place)]
+    owners = [a for a in card.actions if a.pointer and json_pointer.covers(a.pointer, place)]
     if not owners:
         return problem(message, at=place)
     owner = max(owners, key=lambda action: len(action.pointer))
@@ -147,8 +151,8 @@ def _located(card: Card, fault: validators.Fault) -> Problem:
 
 def _refuse_dropped(action: Action, sent: Any, state: dict[str, Any]) -> None:
     """A name that the agent's model passes over would vanish without a word: refuse it instead."""
-    there = pointers.has(state, action.pointer)
-    places = dropped(sent, pointers.get(state, action.pointer)) if there else [""]
+    there = json_pointer.has(state, action.pointer)
+    places = dropped(sent, json_pointer.find(state, action.pointer)) if there else [""]
     refused = [_beyond(action, place) for place in places]
     if refused:
         raise EditRefused(refused)
@@ -160,13 +164,13 @@ def _refuse_beside(card: Card, wanted: Sequence[Action], state: dict[str, Any]) 
     for other in card.actions:
         if not other.pointer or other in wanted:
             continue
-        there = pointers.has(state, other.pointer)
+        there = json_pointer.has(state, other.pointer)
         free = other.edits and other.settled is None
-        if there and (free or patch.same(pointers.get(state, other.pointer), other.arguments)):
+        if there and (free or patch.same(json_pointer.find(state, other.pointer), other.arguments)):
             continue
         why = "takes no edit" if not other.edits else "is refused" if other.settled else "would be left without it"
-        owner = next(each for each in wanted if pointers.overlaps(each.pointer, other.pointer))
-        within = other.pointer[len(owner.pointer) :] if pointers.covers(owner.pointer, other.pointer) else ""
+        owner = next(each for each in wanted if json_pointer.overlaps(each.pointer, other.pointer))
+        within = other.pointer[len(owner.pointer) :] if json_pointer.covers(owner.pointer, other.pointer) else ""
         said = f"The action {other.id!r} asks about this too, and {why}."
         refused.append(problem(said, action=owner.id, pointer=within, at=other.pointer))
     if refused:
@@ -176,11 +180,11 @@ def _refuse_beside(card: Card, wanted: Sequence[Action], state: dict[str, Any]) 
 def dropped(sent: Any, normal: Any, pointer: str = "") -> list[str]:
     """The pointers of what was sent and its normal form does not have."""
     if isinstance(sent, dict) and isinstance(normal, dict):
-        gone = [pointers.join(pointer, name) for name in sent if name not in normal]
+        gone = [json_pointer.join(pointer, name) for name in sent if name not in normal]
         kept = [name for name in sent if name in normal]
-        return gone + [p for name in kept for p in dropped(sent[name], normal[name], pointers.join(pointer, name))]
+        return gone + [p for name in kept for p in dropped(sent[name], normal[name], json_pointer.join(pointer, name))]
     if isinstance(sent, list) and isinstance(normal, list) and len(sent) == len(normal):
-        return [p for i, item in enumerate(sent) for p in dropped(item, normal[i], pointers.join(pointer, str(i)))]
+        return [p for i, item in enumerate(sent) for p in dropped(item, normal[i], json_pointer.join(pointer, str(i)))]
     return []
 
 

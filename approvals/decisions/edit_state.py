@@ -13,11 +13,11 @@ from approvals.cards import fitting
 from approvals.cards.card import Card
 from approvals.errors import EditRefused, Invalid, Problem, problem
 from approvals.impact.walk import DECISION
-from approvals.schema import pointers, redact
+from approvals.schema import redact
 from checkpoints.errors import ValueRefused
 from checkpoints.models import Plan
 from checkpoints.runs.plans import StepSpec, spec_of
-from checkpoints.values import patch
+from checkpoints.values import json_pointer, patch
 
 from . import edit, validators
 from .edit import Edit
@@ -55,7 +55,7 @@ def rewritten(
         raise EditRefused(refused)
     stays = {name for name in wanted if name in before and patch.same(wanted[name], before[name])}
     state = {name: before[name] if name in stays else valid[name] for name in wanted}
-    final = {a.id: pointers.get(state, a.pointer) if a.pointer else a.arguments for a in card.actions}
+    final = {a.id: json_pointer.find(state, a.pointer) if a.pointer else a.arguments for a in card.actions}
     changed = tuple(a.id for a in card.actions if not patch.same(a.arguments, final[a.id]))
     drawn = edit.redrawn(card, plan, step, state).with_arguments(final)
     fitting.refuse_unfit(drawn, changed)
@@ -115,15 +115,17 @@ def fault(message: str, at: str = "") -> Problem:
 
 
 def _shown(card: Card, place: str) -> bool:
-    return any(action.pointer and pointers.covers(action.pointer, place) for action in card.actions)
+    return any(action.pointer and json_pointer.covers(action.pointer, place) for action in card.actions)
 
 
 def _refuse_kept(card: Card, step: StepSpec, before: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
     """Raises EditRefused where what is asked about is gone, or what the gate itself writes is another."""
-    asked = [action.pointer for action in card.actions if action.pointer and not pointers.has(wanted, action.pointer)]
+    asked = [
+        action.pointer for action in card.actions if action.pointer and not json_pointer.has(wanted, action.pointer)
+    ]
     own = [name for name in (step.feedback, DECISION) if name and not _alike(name, before, wanted)]
     refused = [fault("The gate asks about this, so it has to stay; reject it instead.", at) for at in asked]
-    refused += [fault("The gate writes this itself; leave it as it is.", pointers.join("", name)) for name in own]
+    refused += [fault("The gate writes this itself; leave it as it is.", json_pointer.join("", name)) for name in own]
     if refused:
         raise EditRefused(refused)
 

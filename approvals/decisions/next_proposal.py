@@ -21,10 +21,9 @@ from approvals.gates import preflight_facts as preflights
 from approvals.gates.reading import Reading
 from approvals.models import Gate, Proposal
 from approvals.policy import authority
-from approvals.schema import pointers
 from checkpoints import actors
 from checkpoints.runs.plans import spec_of
-from checkpoints.values import patch
+from checkpoints.values import json_pointer, patch
 from checkpoints.values.patch import same
 
 from . import edit, edit_state, per_action, uploads
@@ -77,7 +76,7 @@ def _refuse_unfilled(asked: Card, card: Card) -> None:
     """Raises Invalid where what would be agreed to lacks what the agent cannot go on without."""
     faults = []
     for action, place in card.unfilled(asked):
-        there = pointers.has(action.arguments, place) and not is_empty(pointers.get(action.arguments, place))
+        there = json_pointer.has(action.arguments, place) and not is_empty(json_pointer.find(action.arguments, place))
         faults.append(problem(UNCHANGED if there else UNFILLED, action=action.id, pointer=place))
     if faults:
         raise Invalid(faults)

@@ -16,11 +16,10 @@ from approvals.cards.action import RESPOND, Action, editable
 from approvals.cards.card import Card
 from approvals.cards.verdicts import Word
 from approvals.errors import Invalid, Problem, problem
-from approvals.schema import pointers
 from approvals.schema.walk import is_list
 from checkpoints.models import Plan
 from checkpoints.runs.plans import PlanSpec, spec_of
-from checkpoints.values import patch
+from checkpoints.values import json_pointer, patch
 from checkpoints.values.patch import same
 
 from . import edit as editing
@@ -125,8 +124,8 @@ def _refuse_unchanged(card: Card, word: Word) -> None:
 def _without_refused(card: Card, saved: Mapping[str, Any], state: dict[str, Any]) -> dict[str, Any]:
     """The state that stands, less what people have edited in the actions that do not run."""
     for action in sorted(card.actions, key=lambda each: len(each.pointer)):
-        if action.settled is not None and action.pointer and pointers.has(saved, action.pointer):
-            state = _put(state, action.pointer, pointers.get(saved, action.pointer))
+        if action.settled is not None and action.pointer and json_pointer.has(saved, action.pointer):
+            state = _put(state, action.pointer, json_pointer.find(saved, action.pointer))
     live = [action for action in card.actions if action.settled is None and action.pointer]
     for action in sorted(live, key=lambda each: len(each.pointer)):
         state = _put(state, action.pointer, action.arguments)
@@ -134,7 +133,7 @@ def _without_refused(card: Card, saved: Mapping[str, Any], state: dict[str, Any]
 
 
 def _put(state: dict[str, Any], pointer: str, value: Any) -> dict[str, Any]:
-    return state if same(pointers.get(state, pointer), value) else pointers.put(state, pointer, value)
+    return state if same(json_pointer.find(state, pointer), value) else patch.put(state, pointer, value)
 
 
 def _as_left(asked: Card, before: Card, plan: Plan, step: str, state: dict[str, Any]) -> Card:
@@ -146,7 +145,7 @@ def _as_left(asked: Card, before: Card, plan: Plan, step: str, state: dict[str, 
 
 
 def _at(state: Mapping[str, Any], action: Action) -> Any:
-    return pointers.get(state, action.pointer) if action.pointer else action.arguments
+    return json_pointer.find(state, action.pointer) if action.pointer else action.arguments
 
 
 def _checked(card: Card, plan: Plan, spec: PlanSpec, saved: Mapping[str, Any]) -> Card:
@@ -167,14 +166,14 @@ def _checked(card: Card, plan: Plan, spec: PlanSpec, saved: Mapping[str, Any]) -
 def _normal(action: Action, field: str, plan: Plan, saved: Mapping[str, Any]) -> tuple[Action, Sequence[Problem]]:
     if action.settled is None:
         return action, []
-    response, at = action.settled.response, pointers.join("", field)
+    response, at = action.settled.response, json_pointer.join("", field)
     listed = is_list(spec_of(plan).state_schema, at)
     value = [*(saved.get(field) or []), response] if listed else response
     try:
         normal, faults = validators.validated(plan, {**saved, field: value})
     except validators.NoValidator as unknown:
         raise Invalid([problem(str(unknown))]) from unknown
-    mine = [fault for fault in faults if pointers.covers(at, fault["pointer"])]
+    mine = [fault for fault in faults if json_pointer.covers(at, fault["pointer"])]
     if mine:
         return action, [problem(fault["message"], action=action.id, part="response") for fault in mine]
     final = normal[field][-1] if listed else normal[field]

@@ -10,9 +10,8 @@ from approvals.cards import precondition
 from approvals.cards.card import Card
 from approvals.errors import EditRefused, Invalid, Problem, problem
 from approvals.models import Decision, Policy
-from approvals.schema import pointers
 from checkpoints.errors import ValueRefused
-from checkpoints.values import digests
+from checkpoints.values import digests, json_pointer
 
 from .edit_state import BOTH, fault
 
@@ -109,15 +108,15 @@ def check_key(said: Submission) -> None:
 
 def _unwritable(refused: ValueRefused) -> Problem:
     """The fault by its action where it is in one."""
-    where = pointers.tokens(refused.pointer)
+    where = json_pointer.tokens(refused.pointer)
     if where[:1] == ["verdicts"] and len(where) > 2:
         part = "" if where[2] == "arguments" else where[2]
-        return problem(refused.reason, action=where[1], part=part, pointer=pointers.join("", *where[3:]))
+        return problem(refused.reason, action=where[1], part=part, pointer=json_pointer.join("", *where[3:]))
     if where[:1] == ["state"]:
-        return fault(refused.reason, pointers.join("", *where[1:]))
+        return fault(refused.reason, json_pointer.join("", *where[1:]))
     if where[:1] != ["arguments"] or len(where) < 2:
         return problem(refused.reason, pointer=refused.pointer)
-    return problem(refused.reason, action=where[1], pointer=pointers.join("", *where[2:]))
+    return problem(refused.reason, action=where[1], pointer=json_pointer.join("", *where[2:]))
 
 
 def check_form(said: Submission, card: Card, policy: Policy) -> None:

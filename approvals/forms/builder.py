@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from approvals.schema import pointers, redact
+from approvals.schema import redact
 from approvals.schema.walk import Schema
+from checkpoints.values import json_pointer
 
 from . import shapes, texts
 from .nodes import MISSING, Closed, Node
@@ -102,11 +103,11 @@ class Builder:
             "place": place,
             "name": self.sent.name(place.path, mark),
             "was": value,
-            "pinned": any(pointers.covers(each, place.pointer) for each in self.pinned),
+            "pinned": any(json_pointer.covers(each, place.pointer) for each in self.pinned),
             "missing": place.pointer in self.missing,
             "help": str(what.schema.get("description", "")),
         }
 
     def holds_pinned(self, pointer: str) -> bool:
         """Whether a pinned place is at or in this one, or around it."""
-        return any(pointers.overlaps(each, pointer) for each in self.pinned)
+        return any(json_pointer.overlaps(each, pointer) for each in self.pinned)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from urllib.parse import quote, unquote
 
-from checkpoints.values import canonical_json
+from checkpoints.values import json_pointer
 
 NEW = "~new"  # begins the id of an item that the reader added
 ORDER, BRANCH, KEY, ZONE, PAGE, OPEN, FILE = "!order", "!branch", "!key", "!zone", "!page", "!open", "!file"
@@ -21,7 +21,7 @@ _MARKED = re.compile(r"(?P<prefix>[^/!]*)(?P<mark>![a-z]+)?(?P<path>(/.*)?)", re
 
 def encoded(token: str) -> str:
     """One name of an object, or one index, as a path's token."""
-    return "".join(quote(char, safe="") if _altered(char) else char for char in canonical_json.pointer(token)[1:])
+    return "".join(quote(char, safe="") if _altered(char) else char for char in json_pointer.pointer(token)[1:])
 
 
 def decoded(token: str) -> str:

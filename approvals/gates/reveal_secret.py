@@ -11,14 +11,14 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from approvals.models import Gate, Proposal
-from approvals.schema import pointers, redact
+from approvals.schema import redact
 from checkpoints import actors, store
 from checkpoints.access import permissions
 from checkpoints.errors import ValueRefused
 from checkpoints.events import event_log
 from checkpoints.models import Checkpoint, Plan, Run
 from checkpoints.runs.plans import spec_of
-from checkpoints.values import patch
+from checkpoints.values import json_pointer, patch
 
 PERMISSION = "approvals.reveal_secret"
 
@@ -76,13 +76,13 @@ def _revealed(
         raise NotRevealed(" ".join((NotRevealed.__doc__ or "").split()))
     with transaction.atomic():
         event_log.record("secret.revealed", subject=subject, run=run, by=actors.of_user(by), data=data)
-    return pointers.get(state, pointer)
+    return json_pointer.find(state, pointer)
 
 
 def _places(state: dict[str, Any], plan: Plan, pointer: str) -> list[str]:
     """The pointer, where it names a secret in this state."""
     try:
-        value = pointers.get(state, pointer)
+        value = json_pointer.find(state, pointer)
         return [pointer] if value is not None and redact.veil(spec_of(plan).state_schema).at(pointer).secret else []
     except ValueRefused:
         return []

@@ -16,8 +16,8 @@ from functools import cached_property
 from typing import Any
 
 from checkpoints.errors import ValueRefused
+from checkpoints.values import json_pointer
 
-from . import pointers
 from .walk import Schema, is_secret
 
 MASK = "••••••••"
@@ -60,7 +60,7 @@ class Veil:
     def at(self, pointer: str) -> Veil:
         """The veil of the value at a JSON Pointer; inside of what is hidden everything is."""
         veil = self
-        for token in pointers.tokens(pointer):
+        for token in json_pointer.tokens(pointer):
             if veil.secret:
                 return veil
             veil = veil.within(token)
@@ -74,7 +74,7 @@ class Veil:
             yield at
             return
         for name, inner in _members(value):
-            yield from self.within(name).places(inner, pointers.join(at, name))
+            yield from self.within(name).places(inner, json_pointer.join(at, name))
 
     def masked(self, value: Any, at: str = "", *, named: bool = False) -> Any:
         """A copy of `value`, which stands `at` that pointer, with the mask in the place of what is hidden.
@@ -86,9 +86,11 @@ class Veil:
         if self.secret:
             return placeholder(at) if named else MASK
         if isinstance(value, dict):
-            return {k: self.within(k).masked(v, pointers.join(at, k), named=named) for k, v in value.items()}
+            return {k: self.within(k).masked(v, json_pointer.join(at, k), named=named) for k, v in value.items()}
         if isinstance(value, list):
-            return [self.within(str(i)).masked(v, pointers.join(at, str(i)), named=named) for i, v in enumerate(value)]
+            return [
+                self.within(str(i)).masked(v, json_pointer.join(at, str(i)), named=named) for i, v in enumerate(value)
+            ]
         return value
 
     def kept(self, new: Any, old: Any) -> Any:
@@ -121,7 +123,7 @@ class Veil:
 
     def words(self, value: Any) -> list[str]:
         """The hidden texts of `value` that are long enough to be looked for in other texts; the longest first."""
-        found = {text for place in self.places(value) for text in _texts(pointers.get(value, place))}
+        found = {text for place in self.places(value) for text in _texts(json_pointer.find(value, place))}
         return sorted((text for text in found if len(text) >= LEAST), key=len, reverse=True)
 
 
@@ -157,19 +159,19 @@ def _kept(veil: Veil, new: Any, at: str, whole: Veil, old: Any) -> Any:
     if isinstance(new, str) and new.startswith(MASK):
         return _meant(veil, new, at, whole, old)
     if isinstance(new, dict):
-        return {k: _kept(veil.within(k), v, pointers.join(at, k), whole, old) for k, v in new.items()}
+        return {k: _kept(veil.within(k), v, json_pointer.join(at, k), whole, old) for k, v in new.items()}
     if isinstance(new, list):
-        return [_kept(veil.within(str(i)), v, pointers.join(at, str(i)), whole, old) for i, v in enumerate(new)]
+        return [_kept(veil.within(str(i)), v, json_pointer.join(at, str(i)), whole, old) for i, v in enumerate(new)]
     return new
 
 
 def _meant(veil: Veil, text: str, at: str, whole: Veil, old: Any) -> Any:
     """The secret that a placeholder stands for. An item may have moved in its list, so the name counts."""
-    if not veil.secret and pointers.has(old, at) and pointers.get(old, at) == text:
+    if not veil.secret and json_pointer.has(old, at) and json_pointer.find(old, at) == text:
         return text  # a plain text that was there before
     named = text.removeprefix(MASK).removeprefix(" ")
     fits = (named == "" or named.startswith("/")) and _alike(named, at) and text == placeholder(named)
-    there = pointers.get(old, named) if fits and pointers.has(old, named) else None
+    there = json_pointer.find(old, named) if fits and json_pointer.has(old, named) else None
     if not (veil.secret and there is not None and whole.at(named).secret):
         raise ValueRefused(at, NOT_HERE)
     return there
@@ -177,7 +179,7 @@ def _meant(veil: Veil, text: str, at: str, whole: Veil, old: Any) -> Any:
 
 def _alike(one: str, other: str) -> bool:
     """Whether two pointers differ in the places of items alone."""
-    a, b = ([("0" if each.isdigit() else each) for each in pointers.tokens(place)] for place in (one, other))
+    a, b = ([("0" if each.isdigit() else each) for each in json_pointer.tokens(place)] for place in (one, other))
     return a == b
 
 
@@ -219,7 +221,7 @@ def _referred(part: Schema, root: Schema) -> list[Any]:
     if not isinstance(ref, str) or not ref.startswith("#"):
         return []
     place = ref[1:]
-    return [pointers.get(root, place)] if not place or (place[0] == "/" and pointers.has(root, place)) else []
+    return [json_pointer.find(root, place)] if not place or (place[0] == "/" and json_pointer.has(root, place)) else []
 
 
 def _within(part: Schema, token: str) -> list[Any]:

@@ -22,7 +22,8 @@ from pydantic_core import SchemaError, SchemaValidator, core_schema
 from pydantic_core import ValidationError as Unmatched
 from referencing import Registry
 
-from . import pointers
+from checkpoints.values import json_pointer
+
 from .walk import Schema
 
 WORK = 250_000  # rules, items and branches that are looked at for what was sent: some seconds
@@ -57,7 +58,7 @@ def faults_of(schema: Schema, value: Any) -> list[tuple[str, str]]:
     except Exception:  # noqa: BLE001  a hostile schema raises what it likes: RecursionError, TypeError, its own
         return [("", UNREADABLE)]
     found.sort(key=lambda fault: fault[0])
-    return [(pointers.join("", *place), message) for place, message in found]
+    return [(json_pointer.join("", *place), message) for place, message in found]
 
 
 def properties_of(schema: Schema) -> set[str]:
@@ -96,7 +97,7 @@ def _unsound(schema: Schema) -> str:
         with counted():
             wrong = next(_Meta(_Meta.META_SCHEMA).iter_errors(dict(schema)), None)
             if wrong is not None:
-                place = pointers.join("", *(str(name) for name in wrong.absolute_path))
+                place = json_pointer.join("", *(str(name) for name in wrong.absolute_path))
                 return f"{place} {wrong.message[:LONGEST]}".strip()
             for probe in _PROBES:
                 list(islice(_asked(schema, probe), MOST))

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from . import pointers
+from checkpoints.values import json_pointer
 
 Schema = Mapping[str, Any]
 _DEPTH = 32  # of references to references
@@ -45,7 +45,7 @@ def schema_at(schema: Schema, pointer: str) -> dict[str, Any]:
     {} where the schema says nothing of the place.
     """
     part: Schema = schema
-    for token in pointers.tokens(pointer):
+    for token in json_pointer.tokens(pointer):
         part = _within(resolved(part, schema), token)
     if not part:
         return {}
@@ -82,7 +82,7 @@ def label_of(schema: Schema, name: str) -> str:
 def _definition(ref: str, root: Schema) -> Schema:
     if not ref.startswith("#"):
         return {}  # nothing that a schema names is ever fetched
-    found = pointers.get(root, ref[1:]) if pointers.has(root, ref[1:]) else None
+    found = json_pointer.find(root, ref[1:]) if json_pointer.has(root, ref[1:]) else None
     return found if isinstance(found, dict) else {}
 
 
@@ -150,10 +150,10 @@ def _unveiled(part: Any, place: str | None, truth: Schema) -> Any:
     found = {}
     for name, each in part.items():
         if place is not None and name == "properties" and isinstance(each, Mapping):
-            found[name] = {key: _unveiled(one, pointers.join(place, key), truth) for key, one in each.items()}
+            found[name] = {key: _unveiled(one, json_pointer.join(place, key), truth) for key, one in each.items()}
         else:
             found[name] = _unveiled(
-                each, pointers.join(place, "0") if place is not None and name == "items" else None, truth
+                each, json_pointer.join(place, "0") if place is not None and name == "items" else None, truth
             )
     return found
 

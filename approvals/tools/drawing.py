@@ -17,9 +17,10 @@ from approvals.cards.action import Action, Registered, pinned_faults
 from approvals.cards.card import RISKS, Card
 from approvals.errors import NotRegistered, ToolFault, ToolMismatch
 from approvals.models import Policy, Tool
-from approvals.schema import pointers, redact, validate
+from approvals.schema import redact, validate
 from approvals.schema.walk import Schema, schema_at, unveiled
 from checkpoints.runs.plans import PlanSpec
+from checkpoints.values import json_pointer
 
 
 def drawn(card: Card, *, team: Group, policy: Policy, plan: PlanSpec | None = None, recovery: bool = False) -> Card:
@@ -89,7 +90,7 @@ def _faults(
 
 def _read_by(action: Action, effect: str, plan: PlanSpec) -> bool:
     """Whether the action's arguments are what the effect gets."""
-    field = pointers.tokens(action.pointer)[0] if action.pointer else ""
+    field = json_pointer.tokens(action.pointer)[0] if action.pointer else ""
     return any(step.name == effect and field in step.reads for step in plan.steps)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from approvals.schema import pointers, validate
+from approvals.schema import validate
 from approvals.schema.walk import Schema, schema_at
 from checkpoints.errors import ValueRefused
+from checkpoints.values import json_pointer
 from checkpoints.values.canonical_json import canonical
 
 LARGEST = 64 * 1024  # bytes
@@ -59,12 +60,12 @@ def places(schema: Schema, at: str = "", depth: int = 0) -> Iterator[tuple[str, 
     properties = schema.get("properties")
     for name, part in properties.items() if isinstance(properties, Mapping) else ():
         if isinstance(part, Mapping):
-            place = pointers.join(at, name)
+            place = json_pointer.join(at, name)
             yield place, part
             yield from places(part, place, depth + 1)
     items = schema.get("items")
     if isinstance(items, Mapping):
-        yield from places(items, pointers.join(at, "0"), depth + 1)
+        yield from places(items, json_pointer.join(at, "0"), depth + 1)
 
 
 def labels(schema: Schema) -> dict[str, str]:
@@ -91,11 +92,13 @@ def _labelled(part: Schema, called: Mapping[str, str], at: str, *, leave: bool) 
     properties, items = made.get("properties"), made.get("items")
     if isinstance(properties, Mapping):
         made["properties"] = {
-            name: _labelled(each, called, pointers.join(at, name), leave=leave) if isinstance(each, Mapping) else each
+            name: _labelled(each, called, json_pointer.join(at, name), leave=leave)
+            if isinstance(each, Mapping)
+            else each
             for name, each in properties.items()
         }
     if isinstance(items, Mapping):
-        made["items"] = _labelled(items, called, pointers.join(at, "0"), leave=leave)
+        made["items"] = _labelled(items, called, json_pointer.join(at, "0"), leave=leave)
     return made
 
 

@@ -19,8 +19,8 @@ from approvals.presentation.decision_form import actions
 from approvals.presentation.gate_page.filled import drafted
 from approvals.presentation.gate_page.page import GatePage
 from approvals.presentation.text import files, state_tree, untrusted
-from approvals.schema import pointers
 from checkpoints.errors import NoSuchCheckpoint, NotVerified, ValueRefused
+from checkpoints.values import json_pointer
 
 from . import following
 from .access import page_or_404, private, reader_of, shown_or_404, verified
@@ -110,7 +110,7 @@ def value(request: HttpRequest, gate_id: int) -> HttpResponse:
         raise Http404("No such action")
     shown = actions.veil_of(action).masked(action.arguments) if action else page.saved.state
     try:
-        found = pointers.get(shown, at)
+        found = json_pointer.find(shown, at)
     except ValueRefused as gone:
         raise Http404("No such value") from gone
     text = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, indent=2)
@@ -128,7 +128,7 @@ def value(request: HttpRequest, gate_id: int) -> HttpResponse:
 
 def _branch(request: HttpRequest, page: GatePage, at: str) -> HttpResponse:
     try:
-        found = pointers.get(page.saved.state, at)
+        found = json_pointer.find(page.saved.state, at)
         whole, files_at = reverse("gate_value", args=[page.gate.pk]), files.address(page.gate.pk)
         drawn = state_tree.branch(found, pointer=at, whole=whole, files_at=files_at)
     except (NotVerified, NoSuchCheckpoint) as refused:

@@ -16,7 +16,8 @@ from checkpoints.layout import payloads
 from checkpoints.layout.payloads import PLAIN, Blob, Op
 from checkpoints.postgresql import wire
 from checkpoints.values import digests
-from checkpoints.values.canonical_json import canonical, decode, pointer
+from checkpoints.values.canonical_json import canonical, decode
+from checkpoints.values.json_pointer import pointer
 from checkpoints.values.ops import Append, Drop, Splice, Write, checked, normalise
 
 from . import parts

@@ -26,7 +26,8 @@ from django.core.files.storage import FileSystemStorage, Storage, storages
 
 from checkpoints.errors import NoSuchArtifact, NotVerified, ValueRefused
 
-from .canonical_json import canonical, pointer
+from .canonical_json import canonical
+from .json_pointer import pointer
 
 MARK: Final = "$artifact"  # what makes an object in a state a reference
 _DIGEST = re.compile(r"[0-9a-f]{64}")

@@ -22,6 +22,8 @@ import orjson
 
 from checkpoints.errors import ValueRefused
 
+from .json_pointer import pointer
+
 DEPTH_LIMIT = 128
 # Values in one text from outside. A value that says nothing, `[]`, takes thirty times its length in memory.
 MOST_VALUES = 250_000
@@ -59,11 +61,6 @@ def decode(data: bytes, *, wide: bool | None = None) -> Any:
     if _WIDE.search(data) is not None if wide is None else wide:
         return json.loads(data)
     return orjson.loads(data)
-
-
-def pointer(*tokens: str | int) -> str:
-    """The JSON Pointer (RFC 6901) of a path."""
-    return "".join("/" + str(token).replace("~", "~0").replace("/", "~1") for token in tokens)
 
 
 def parse(text: str | bytes) -> Any:

@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from checkpoints.errors import ValueRefused
 
-from .canonical_json import canonical, pointer
+from .canonical_json import canonical
+from .json_pointer import pointer
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,19 +6,18 @@ of a table for people. Lists are compared after their common head and tail, item
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from checkpoints.errors import ValueRefused
 
 from .artifacts import MARK
-from .canonical_json import canonical, pointer
+from .canonical_json import canonical
+from .json_pointer import INDEX, find, has, pointer, tokens
 from .list_alignment import Pair, aligned
 
 Op = dict[str, Any]
 COPIED = 1_000_000  # values that the copies of one patch may make: each may copy what the one before made
-_INDEX = re.compile(r"0|[1-9][0-9]{0,17}")
 _MISSING = object()
 
 
@@ -122,25 +121,6 @@ def _list_changes(path: tuple[str | int, ...], a: list[Any], b: list[Any]) -> It
                 yield from _changes(at, _MISSING if pair.old is None else old[pair.old], new[pair.new])
 
 
-def tokens(text: str) -> list[str]:
-    """The path of a JSON Pointer. Raises ValueRefused."""
-    if text and not text.startswith("/"):
-        raise ValueRefused(text, "is no JSON Pointer")
-    return [token.replace("~1", "/").replace("~0", "~") for token in text.split("/")[1:]]
-
-
-def find(value: Any, at: str) -> Any:
-    """What a JSON Pointer names in `value`. Raises ValueRefused where there is nothing."""
-    for token in tokens(at):
-        if isinstance(value, dict) and token in value:
-            value = value[token]
-        elif isinstance(value, list) and _INDEX.fullmatch(token) and int(token) < len(value):
-            value = value[int(token)]
-        else:
-            raise ValueRefused(at, "names nothing here")
-    return value
-
-
 def apply(patch: list[Op], value: Any) -> Any:
     """The value after the patch; `value` is left alone. Raises ValueRefused with the pointer that does not fit."""
     left = COPIED
@@ -217,7 +197,7 @@ def _edit_list(made: list[Any], step: str, rest: list[str], at: str, verb: str, 
     adds = verb == "add" and not rest
     if step == "-" and adds:
         return [*made, new]
-    if not _INDEX.fullmatch(step) or int(step) >= len(made) + adds:
+    if not INDEX.fullmatch(step) or int(step) >= len(made) + adds:
         raise ValueRefused(at, "names nothing here")
     index = int(step)
     change: dict[str, Callable[[], None]] = {
@@ -230,3 +210,9 @@ def _edit_list(made: list[Any], step: str, rest: list[str], at: str, verb: str, 
     else:
         change[verb]()
     return made
+
+
+def put(value: Any, at: str, new: Any) -> Any:
+    """Put `new` into `value` at the pointer: a place that is there, or a new name in an object. Raises ValueRefused."""
+    verb = "replace" if has(value, at) else "add"
+    return apply([{"op": verb, "path": at, "value": new}], value)

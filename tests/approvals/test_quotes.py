@@ -9,8 +9,8 @@ import pytest
 from approvals.cards.card import Card
 from approvals.cards.quote import Quote
 from approvals.errors import CardRefused
-from approvals.schema import pointers
 from checkpoints import store
+from checkpoints.values import json_pointer
 from tests.factories import ann, decide, edit_amount, make_card, make_gate, make_run, make_state, make_team
 
 WORDS = "I am sending the frames back, they do not fit."
@@ -28,7 +28,7 @@ def test_a_quote_is_part_of_what_is_shown_and_bound() -> None:
     assert body["quotes"] == [{"label": "Ellery, Marit", "role": "customer, by mail", "pointer": "/order/mail"}]
     assert gate.asked.quotes == gate.standing().card.quotes == (MARIT,)
     state = store.load_checkpoint(gate.checkpoint).state
-    assert pointers.get(state, MARIT.pointer) == WORDS
+    assert json_pointer.find(state, MARIT.pointer) == WORDS
 
 
 def test_an_edit_keeps_the_quotes() -> None:

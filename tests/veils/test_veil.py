@@ -8,8 +8,9 @@ import pytest
 from pydantic import BaseModel, SecretBytes, SecretStr
 
 from agents.definition import fields
-from approvals.schema import pointers, redact
+from approvals.schema import redact
 from checkpoints.errors import ValueRefused
+from checkpoints.values import json_pointer, patch
 
 
 class Item(BaseModel):
@@ -61,7 +62,7 @@ def test_the_state_keeps_the_true_values() -> None:
 def test_every_place_is_found_and_hidden_and_nothing_else() -> None:
     assert list(VEIL.places(VALUE)) == PLACES
     masked = VEIL.masked(VALUE)
-    assert [at for at in PLACES if pointers.get(masked, at) != redact.MASK] == []
+    assert [at for at in PLACES if json_pointer.find(masked, at) != redact.MASK] == []
     assert (masked["plain"], masked["items"][0]["n"], masked["more"][0]["direct"]) == ("plain", 0, redact.MASK)
 
 
@@ -106,7 +107,7 @@ def test_an_item_that_moves_takes_its_secret_along() -> None:
 @pytest.mark.parametrize("place", ["/plain", "/either", "/pair/1", "/items/0/n"])
 def test_a_placeholder_is_no_value_elsewhere(place: str) -> None:
     """Put into a plain field it would have shown the secret to everybody."""
-    text = pointers.put(VEIL.masked(VALUE, named=True), place, redact.placeholder("/direct"))
+    text = patch.put(VEIL.masked(VALUE, named=True), place, redact.placeholder("/direct"))
     with pytest.raises(ValueRefused) as refused:
         VEIL.kept(text, VALUE)
     assert refused.value.pointer == place

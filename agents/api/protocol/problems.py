@@ -28,9 +28,9 @@ from agents.queries.refusal_status import status_of
 from approvals.consequences.errors import ConsequencesChanged, RepeatNotConfirmed
 from approvals.errors import DecisionRefused, Rejected, SecondLookNeeded, StaleGate
 from approvals.errors import Problem as Refused
-from approvals.schema import pointers
 from checkpoints import request_ids
 from checkpoints.errors import ValueRefused
+from checkpoints.values import json_pointer
 from checkpoints.values.canonical_json import parse
 
 MEDIA_TYPE = "application/problem+json"
@@ -209,7 +209,7 @@ def _member(body: Any, loc: Sequence[str | int]) -> str:
         if inside:
             value = value[part]
         if inside or part == loc[-1]:
-            place = pointers.join(place, str(part))
+            place = json_pointer.join(place, str(part))
     return place or "/"
 
 
@@ -249,7 +249,7 @@ def _place(fault: Refused) -> str:
     """Where in the body the fault is, as a JSON Pointer."""
     if not fault["action"]:
         return (f"/{fault['part']}" if fault["part"] else "") + fault["pointer"] or fault["at"] or "/"
-    return pointers.join("/actions", fault["action"], fault["part"] or "arguments") + fault["pointer"]
+    return json_pointer.join("/actions", fault["action"], fault["part"] or "arguments") + fault["pointer"]
 
 
 def not_worked(request: HttpRequest, error: WorkRefused) -> HttpResponse:

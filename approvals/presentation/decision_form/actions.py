@@ -16,9 +16,9 @@ from approvals.forms import MISSING, Field, Form, Node
 from approvals.presentation.gate_facts.outcomes import Judged
 from approvals.presentation.gate_facts.provenance import HERE, Provenance
 from approvals.presentation.text import amounts, exact_call
-from approvals.schema import pointers, redact, walk
+from approvals.schema import redact, walk
 from checkpoints.runs.plans import in_words
-from checkpoints.values import patch
+from checkpoints.values import json_pointer, patch
 
 from .verdict_choice import Ballot
 
@@ -71,7 +71,7 @@ class Sheet:
         """What people call the argument at a pointer."""
         nodes = self.form.nodes if self.form else ()
         named = next((each.label for each in nodes if each.pointer == place), "")
-        return named or " ".join(pointers.tokens(place)).replace("_", " ")
+        return named or " ".join(json_pointer.tokens(place)).replace("_", " ")
 
     @property
     def named(self) -> str:
@@ -247,7 +247,7 @@ def _called(node: Node | None, place: str, *, quoted: bool) -> tuple[str, str]:
     """(what a pinned value is called, what the program that asks calls it where that is `quoted`)."""
     if quoted:
         return exact_call.dotted(place) or "all of it", node.said if node else ""
-    plain = node.label if node else " ".join(pointers.tokens(place)).replace("_", " ")
+    plain = node.label if node else " ".join(json_pointer.tokens(place)).replace("_", " ")
     return plain or "all of it", ""
 
 
@@ -259,7 +259,7 @@ def unit_of(arguments: Any, place: str) -> str:
 
 def at(value: Any, place: str) -> Any:
     """The value at a pointer, or MISSING."""
-    return pointers.get(value, place) if pointers.has(value, place) else MISSING
+    return json_pointer.find(value, place) if json_pointer.has(value, place) else MISSING
 
 
 def shown(value: Any) -> Any:
@@ -271,7 +271,7 @@ def without(arguments: Any, places: Sequence[str]) -> Any:
     """The arguments less what is already shown as pinned."""
     if not isinstance(arguments, dict):
         return None if "" in places else arguments
-    tops = {pointers.tokens(place)[0] for place in places if len(pointers.tokens(place)) == 1}
+    tops = {json_pointer.tokens(place)[0] for place in places if len(json_pointer.tokens(place)) == 1}
     return {name: value for name, value in arguments.items() if name not in tops}
 
 

@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from approvals.cards.card import Card
 from approvals.forms import names
 from approvals.forms.texts import as_json
-from approvals.schema import pointers
 from approvals.schema.redact import Veil, placeholder
 from checkpoints.errors import ValueRefused
-from checkpoints.values import canonical_json
+from checkpoints.values import canonical_json, json_pointer, patch
 
 from . import actions, whole_state
 from .posted import SHOWN
@@ -54,9 +53,9 @@ def _mask(fields: dict[str, str], name: str, veil: Veil) -> None:
     except ValueRefused:
         del fields[name]
         return
-    typed = [place for place in veil.places(value) if not _stands(pointers.get(value, place))]
+    typed = [place for place in veil.places(value) if not _stands(json_pointer.find(value, place))]
     for place in typed:
-        value = pointers.put(value, place, placeholder(place))
+        value = patch.put(value, place, placeholder(place))
     fields[name] = as_json(value) if typed else text
 
 

@@ -19,7 +19,7 @@ from django.utils.safestring import SafeString
 from approvals.cards.card import Card
 from approvals.cards.chart import Chart
 from approvals.presentation.text import untrusted
-from approvals.schema import pointers
+from checkpoints.values import json_pointer
 
 from .gantt_data import Number, Operation, Schedule, read, said
 
@@ -98,7 +98,7 @@ def charts(card: Card, state: Mapping[str, Any]) -> Charts:
 
 
 def _read(chart: Chart, state: Mapping[str, Any]) -> Schedule | str:
-    return read(pointers.get(state, chart.pointer) if pointers.has(state, chart.pointer) else None)
+    return read(json_pointer.find(state, chart.pointer) if json_pointer.has(state, chart.pointer) else None)
 
 
 def _step(end: Number) -> Number:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from approvals.cards.card import Card
-from approvals.schema import pointers
+from checkpoints.values import json_pointer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +23,6 @@ class Quoted:
 def quoted(card: Card, state: Mapping[str, Any]) -> list[Quoted]:
     """The card's quotes in its order."""
     return [
-        Quoted(who=each.label, how=each.role, text=str(pointers.get(state, each.pointer)), pointer=each.pointer)
+        Quoted(who=each.label, how=each.role, text=str(json_pointer.find(state, each.pointer)), pointer=each.pointer)
         for each in card.quotes
     ]

@@ -10,8 +10,7 @@ from typing import Any
 from approvals.decisions import edit_state
 from approvals.presentation.decision_form import actions
 from approvals.presentation.gate_facts import preconditions
-from approvals.schema import pointers
-from checkpoints.values import patch
+from checkpoints.values import json_pointer, patch
 
 from .asked_gate import AskedGate
 
@@ -39,7 +38,7 @@ class Changed:
     @property
     def read_beyond(self) -> list[tuple[str, list[str]]]:
         """The effects that read what was changed there: (name, fields)."""
-        names = {pointers.tokens(row["pointer"])[0] for row in self.beyond}
+        names = {json_pointer.tokens(row["pointer"])[0] for row in self.beyond}
         effects = [step for step in self.page.plan.steps if step.kind == "effect"]
         reads = {step.name: sorted(names.intersection(step.reads)) for step in effects}
         return [(name, fields) for name, fields in reads.items() if fields]

@@ -13,7 +13,8 @@ from typing import Any
 
 from approvals.cards.action import Action
 from approvals.cards.card import Card
-from approvals.schema import pointers, redact
+from approvals.schema import redact
+from checkpoints.values import json_pointer
 
 SHOWN = 4  # arguments of a call where fewer are pinned
 LONGEST = 80  # characters of a value in a sentence
@@ -53,19 +54,19 @@ class Call:
 def call(action: Action) -> Call:
     """What is pinned of an action, then its first plain arguments."""
     shown = redact.veil(action.schema).masked(action.arguments)
-    places = [place for place in action.pinned if pointers.has(shown, place)]
+    places = [place for place in action.pinned if json_pointer.has(shown, place)]
     members = shown.items() if isinstance(shown, Mapping) and "" not in places else ()
-    plain = [pointers.join("", name) for name, each in members if not isinstance(each, (dict, list))]
+    plain = [json_pointer.join("", name) for name, each in members if not isinstance(each, (dict, list))]
     places += [place for place in plain if place not in places][: max(SHOWN - len(places), 0)]
-    parts = tuple(Part(name=dotted(place) or "all of it", value=pointers.get(shown, place)) for place in places)
-    tops = {pointers.tokens(place)[0] for place in places if place}
+    parts = tuple(Part(name=dotted(place) or "all of it", value=json_pointer.find(shown, place)) for place in places)
+    tops = {json_pointer.tokens(place)[0] for place in places if place}
     left = 0 if "" in places or not isinstance(shown, Mapping) else len(set(shown) - tops)
     return Call(tool=action.tool, parts=parts, more=left)
 
 
 def dotted(pointer: str) -> str:
     """`/lines/0/amount` as `lines.0.amount`."""
-    return ".".join(pointers.tokens(pointer))
+    return ".".join(json_pointer.tokens(pointer))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +113,7 @@ class Leaf:
     @cached_property
     def words(self) -> set[str]:
         """The words of its name and of the names on the way to it, in lower case."""
-        return {word.lower() for token in pointers.tokens(self.pointer) for word in _WORDS.findall(token)}
+        return {word.lower() for token in json_pointer.tokens(self.pointer) for word in _WORDS.findall(token)}
 
 
 class TooMany(Exception):
@@ -131,9 +132,9 @@ def leaves(*actions: Action) -> list[Leaf]:
             if seen > LEAVES:
                 raise TooMany
             if isinstance(value, (dict, list)):
-                left += reversed([(pointers.join(place, name), each) for name, each in _members(value)])
+                left += reversed([(json_pointer.join(place, name), each) for name, each in _members(value)])
             elif value is not None and value != redact.MASK:
-                pinned = any(pointers.covers(pin, place) for pin in action.pinned)
+                pinned = any(json_pointer.covers(pin, place) for pin in action.pinned)
                 found.append(Leaf(pointer=place, value=value, pinned=pinned, action=action))
     return found
 
@@ -179,7 +180,7 @@ def amount(card: Card) -> str:
 def _with_currency(leaf: Leaf) -> str:
     beside = leaf.pointer.rpartition("/")[0] + "/currency"
     arguments = leaf.action.arguments
-    unit = pointers.get(arguments, beside) if pointers.has(arguments, beside) else ""
+    unit = json_pointer.find(arguments, beside) if json_pointer.has(arguments, beside) else ""
     known = isinstance(unit, str) and re.fullmatch("[A-Z]{3}", unit)
     return short(leaf.value) + (f" {unit}" if known else "")
 

@@ -1,0 +1,58 @@
+"""JSON Pointers (RFC 6901) into plain values. Pure; values are never changed in place."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from checkpoints.errors import ValueRefused
+
+INDEX = re.compile(r"0|[1-9][0-9]{0,17}")  # of an item of a list
+
+
+def pointer(*names: str | int) -> str:
+    """Return the pointer to the place that a path of names and numbers leads to."""
+    return "".join("/" + str(name).replace("~", "~0").replace("/", "~1") for name in names)
+
+
+def tokens(pointer: str) -> list[str]:
+    """Return the reference tokens of a pointer, unescaped; "" is the whole value. Raises ValueRefused."""
+    if pointer and not pointer.startswith("/"):
+        raise ValueRefused(pointer, "is no JSON Pointer")
+    return [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
+
+
+def join(outer: str, *names: str) -> str:
+    """Return the pointer to a place further in."""
+    return outer + pointer(*names)
+
+
+def covers(outer: str, inner: str) -> bool:
+    """Tell whether `inner` is the place that `outer` names, or lies in it."""
+    return inner == outer or inner.startswith(outer + "/")
+
+
+def overlaps(one: str, other: str) -> bool:
+    """Tell whether writing at one of the two places can change the other."""
+    return covers(one, other) or covers(other, one)
+
+
+def find(value: Any, at: str) -> Any:
+    """Return what a pointer names in `value`. Raises ValueRefused where there is nothing."""
+    for token in tokens(at):
+        if isinstance(value, dict) and token in value:
+            value = value[token]
+        elif isinstance(value, list) and INDEX.fullmatch(token) and int(token) < len(value):
+            value = value[int(token)]
+        else:
+            raise ValueRefused(at, "names nothing here")
+    return value
+
+
+def has(value: Any, at: str) -> bool:
+    """Tell whether the pointer names something in this value."""
+    try:
+        find(value, at)
+    except ValueRefused:
+        return False
+    return True
